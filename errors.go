@@ -1,0 +1,145 @@
+package zkrecipes
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors that a caller branches on; match them with [errors.Is].
+var (
+	// ErrLocked says that somebody else holds what a Try call asked for. The error is a [*BusyError].
+	ErrLocked = errors.New("held by another contender")
+	// ErrLost says that a hold or a session ended without its owner ending it. The error is a [*LostError].
+	ErrLost = errors.New("lost")
+	// ErrReleased says that the hold was released by its owner.
+	ErrReleased = errors.New("released")
+	// ErrFenced says that nothing was written, because the hold behind the write was not held any more.
+	ErrFenced = errors.New("fenced: no longer held, nothing was written")
+	// ErrUpgrade says that a write lock was asked for inside a read lock, which could never be granted.
+	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
+	// ErrNoLeader says that an election has no leader at the moment.
+	ErrNoLeader = errors.New("no leader")
+	// ErrUnknownOutcome says that a write may or may not have been applied: read before writing again.
+	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
+	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out, so that order, and with
+	// it exclusion, cannot be trusted. Delete the parent once nobody uses it: the counter starts again at zero.
+	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node once nobody uses it")
+	// ErrClosed says that the client was closed.
+	ErrClosed = errors.New("client closed")
+)
+
+// LossReason says why a hold or a session was lost.
+type LossReason int
+
+// The reasons.
+const (
+	// LossExpired: the server said that the session is over.
+	LossExpired LossReason = iota + 1
+	// LossDeadline: the time passed up to which the session was proven alive.
+	LossDeadline
+	// LossNodeDeleted: somebody deleted the contender.
+	LossNodeDeleted
+	// LossClosed: the client was closed.
+	LossClosed
+	// LossSuspended: the connection was lost, and the recipe was told to treat that as a loss.
+	LossSuspended
+)
+
+// String returns the reason as one lower-case word.
+func (r LossReason) String() string {
+	switch r {
+	case LossExpired:
+		return "expired"
+	case LossDeadline:
+		return "deadline"
+	case LossNodeDeleted:
+		return "node-deleted"
+	case LossClosed:
+		return "closed"
+	case LossSuspended:
+		return "suspended"
+	default:
+		return fmt.Sprintf("LossReason(%d)", int(r))
+	}
+}
+
+// LostError says when and why a hold, or a whole session, was lost. It matches [ErrLost].
+type LostError struct {
+	Reason LossReason
+	// Path of the contender; empty when the session itself is meant.
+	Path string
+	// At is when the loss took effect. For LossDeadline it is the deadline, however late it was noticed.
+	At time.Time
+	// Err is the cause, if there is one beyond the reason.
+	Err error
+}
+
+// Error names what was lost, and why.
+func (e *LostError) Error() string {
+	what := "session"
+	if e.Path != "" {
+		what = e.Path
+	}
+	if e.Err != nil {
+		return fmt.Sprintf("%s: lost (%s): %v", what, e.Reason, e.Err)
+	}
+	return fmt.Sprintf("%s: lost (%s)", what, e.Reason)
+}
+
+// Is reports that every LostError matches [ErrLost].
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap returns the cause.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// BusyError is what a Try call returns when it would have to wait. It matches [ErrLocked].
+type BusyError struct {
+	// Path of the queue.
+	Path string
+	// Holder is the contender at the head of the queue; its Path is empty if it left while it was asked for.
+	Holder Participant
+	// Queue is how many contenders were there, the holder included.
+	Queue int
+}
+
+// Error names the holder and since when it has been there.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", e.Path, ErrLocked, describe(e.Holder, e.Queue))
+}
+
+// Is reports that every BusyError matches [ErrLocked].
+func (e *BusyError) Is(target error) bool { return target == ErrLocked }
+
+// WaitError is what an acquisition returns when its context ended while it waited.
+type WaitError struct {
+	// Path of the queue.
+	Path string
+	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue.
+	Position int
+	// Of is how long the queue was then.
+	Of int
+	// Holder is the contender at the head of the queue then.
+	Holder Participant
+	// Err is the cause of the context.
+	Err error
+}
+
+// Error says how far the caller had come and behind whom it stood.
+func (e *WaitError) Error() string {
+	if e.Position == 0 {
+		return fmt.Sprintf("%s: gave up before joining the queue: %v", e.Path, e.Err)
+	}
+	return fmt.Sprintf("%s: gave up at place %d: %s: %v", e.Path, e.Position, describe(e.Holder, e.Of), e.Err)
+}
+
+// Unwrap returns the cause of the context.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+func describe(holder Participant, queue int) string {
+	if holder.Path == "" {
+		return fmt.Sprintf("%d in the queue", queue)
+	}
+	return fmt.Sprintf("held by %q (session 0x%x, token %d, since %s), %d in the queue",
+		holder.ID, holder.Session, holder.Token, holder.Since.Format(time.RFC3339), queue)
+}

@@ -1,0 +1,5 @@
+module github.com/zkrecipes/zkrecipes/integration
+
+go 1.25.0
+
+replace github.com/zkrecipes/zkrecipes => ../
