@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,6 +158,15 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 
 // Identity returns the name under which this client appears to others, see [WithIdentity].
 func (c *Client) Identity() string { return c.opts.identity }
+
+// Same reports whether both clients share a connection, as one made by [Client.Sub] does with its origin.
+func (c *Client) Same(other *Client) bool { return c.core == other.core }
+
+// Abs returns the path on the server of what this client calls path.
+func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
+
+// Logger returns the logger given with [WithLogger].
+func (c *Client) Logger() *slog.Logger { return c.opts.log }
 
 // live reports that the session has been up and is not over.
 func (s *session) live() bool {

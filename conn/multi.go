@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
-
 )
 
 // Multi applies the requests (*zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest, *zk.CheckVersionRequest) all
@@ -111,4 +110,3 @@ func (s *Session) absolute(ops []any) (absolute []any, first string, err error) 
 	}
 	return absolute, first, nil
 }
-

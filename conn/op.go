@@ -104,6 +104,10 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	return c.value, &OpError{c.op, c.path, err}
 }
 
+// NotExecuted reports that the request behind err certainly was not executed, for want of a connection or because the
+// server sheds load, and may be sent again.
+func NotExecuted(err error) bool { return errors.Is(err, errAgain) }
+
 // retryRead says of an error of finish whether a read may be repeated in the same session.
 func retryRead(err error) bool {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

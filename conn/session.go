@@ -142,8 +142,8 @@ func (s *session) Err() error {
 // with onSuspend, also when the connection is lost. It reports false, and f is not called, if that is so already.
 // Calling stop gives up the arrangement; f may be running then.
 //
-// f is called on a goroutine of the connection and must neither block nor call the session. All of a session's
-// functions have returned before the client opens the next session.
+// f is called on a goroutine of the connection and must not wait for anything. All of a session's functions have
+// returned before the client opens the next session.
 func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop func(), ok bool) {
 	sub := &lossSub{onSuspend, f}
 	s.mu.Lock()
