@@ -3,6 +3,7 @@ package check_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,7 +99,7 @@ func TestReadWrite_RejectsCorruptedHistory(t *testing.T) {
 		"writer in the downgrade":   {write("x", 9, 27, 29), "c"},
 		"reader inside own reading": {write("b", 9, 3, 4), "a"}, // an upgrade
 	} {
-		v := violation(t, check.Exclusion(check.ReadWrite(append(good[:len(good):len(good)], tc.extra))))
+		v := violation(t, check.Exclusion(check.ReadWrite(append(slices.Clip(good), tc.extra))))
 		assert.Equal(t, tc.first, v.A.Client, name)
 		assert.Equal(t, tc.extra.From, v.B.From, name)
 	}
@@ -136,7 +137,7 @@ func nested(a, b check.Hold) bool {
 
 // overloaded asks at every instant who holds.
 func overloaded(holds []check.Hold, limit int) bool {
-	for at := int64(0); at < 64; at++ {
+	for at := range int64(64) {
 		var active []check.Hold
 		total := 0
 	next:
@@ -162,7 +163,7 @@ func overloaded(holds []check.Hold, limit int) bool {
 // conflicting asks at every instant whether a writer holds beside somebody else. What a client reads while it writes
 // is its own business.
 func conflicting(holds []check.Hold) bool {
-	for at := int64(0); at < 64; at++ {
+	for at := range int64(64) {
 		writers, readers := make(map[string]int64), make(map[string]bool)
 		for _, h := range holds {
 			if h.From > at || at >= h.To {

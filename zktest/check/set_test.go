@@ -75,9 +75,9 @@ func FuzzLostUpdates(f *testing.F) {
 		}
 		var want, got []string
 		final := contents[len(contents)-1]
-		for i := len(updates) - 1; i >= 0; i-- {
-			if !slices.Contains(final, updates[i].Element) {
-				want = append(want, updates[i].Element)
+		for _, u := range slices.Backward(updates) {
+			if !slices.Contains(final, u.Element) {
+				want = append(want, u.Element)
 			}
 		}
 		for _, l := range check.LostUpdates(updates) {
