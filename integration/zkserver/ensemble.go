@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/loopback"
 )
 
 // firstUser is the user id of the first member of an ensemble that runs WithOwnUsers. Ensembles may share user ids:
@@ -50,7 +52,7 @@ func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
 		return nil, errors.New("servers under users of their own take root: run as root or without WithOwnUsers")
 	}
 	e := &Ensemble{}
-	host := subnet()
+	host := loopback.Block()
 	for i := range n {
 		s, err := newServer(host(i+1), "org.apache.zookeeper.server.quorum.QuorumPeerMain", opts)
 		if err != nil {
@@ -62,7 +64,7 @@ func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
 		}
 		s.peer = &peer{id: i + 1}
 		for _, port := range []*int{&s.peer.quorum, &s.peer.election} {
-			if *port, err = freePort(s.host); err != nil {
+			if *port, err = loopback.FreePort(s.host); err != nil {
 				return nil, errors.Join(err, e.Close())
 			}
 		}

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/loopback"
 )
 
 // limit bounds every wait for a server process: to answer, to end, to elect.
@@ -61,7 +63,7 @@ func Open(opts ...Option) (*Server, error) {
 	if addrs := os.Getenv("ZKRECIPES_SERVERS"); addrs != "" {
 		return &Server{external: addrs}, nil
 	}
-	s, err := newServer(subnet()(1), "org.apache.zookeeper.server.ZooKeeperServerMain", opts)
+	s, err := newServer(loopback.Block()(1), "org.apache.zookeeper.server.ZooKeeperServerMain", opts)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: newConfig(opts), host: host, main: main, cp: cp}
-	if s.port, err = freePort(host); err != nil {
+	if s.port, err = loopback.FreePort(host); err != nil {
 		return nil, err
 	}
 	if s.dir, err = os.MkdirTemp(s.cfg.dir, "zookeeper-"); err != nil {
