@@ -3,3 +3,5 @@ module github.com/zkrecipes/zkrecipes/integration
 go 1.25.0
 
 replace github.com/zkrecipes/zkrecipes => ../
+
+require github.com/go-zookeeper/zk v1.0.4

@@ -1,0 +1,35 @@
+// Package loopback hands out local addresses that stay free while their owner is down.
+package loopback
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strconv"
+)
+
+// Block picks 254 loopback addresses and returns the one with the given number. Nothing else binds to them, not even
+// as the source of an outgoing connection (that is 127.0.0.1), so that a server that is down finds its port again,
+// whatever runs beside it.
+func Block() func(n int) string {
+	if runtime.GOOS != "linux" { // others have one address
+		return func(int) string { return "127.0.0.1" }
+	}
+	a, b := 1+rand.IntN(254), 1+rand.IntN(254)
+	return func(n int) string { return fmt.Sprintf("127.%d.%d.%d", a, b, n) }
+}
+
+// FreePort finds a port of the host that nobody listens on.
+func FreePort(host string) (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(port)
+}

@@ -1,0 +1,219 @@
+// Package proxy is a TCP proxy between ZooKeeper clients and a server that breaks the connection between them on
+// command: cut, refuse, stall in either direction, delay, or lose one chosen request or reply.
+//
+// It knows frames, so that a fault falls between requests and never inside one. One proxy is one network path: give
+// each client its own to partition them apart. Four-letter words and TLS do not pass.
+package proxy
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/loopback"
+)
+
+// A Direction is a way through the proxy.
+type Direction int
+
+// The directions; Both is their union.
+const (
+	ToServer Direction = 1 << iota
+	ToClient
+	Both = ToServer | ToClient
+)
+
+// A Proxy forwards connections to one server. Its methods are safe for concurrent use.
+type Proxy struct {
+	upstream string
+	addr     string
+	running  sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener // nil while refusing
+	closed   bool
+	links    map[*link]bool
+	lanes    map[Direction]*lane
+	traps    []*Trap
+}
+
+// A lane is the state of one direction of all connections.
+type lane struct {
+	open  chan struct{} // closed while frames pass
+	delay time.Duration
+}
+
+// Start runs a proxy in front of the server at upstream until the end of the test.
+func Start(tb testing.TB, upstream string) *Proxy {
+	tb.Helper()
+	p, err := Open(upstream)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.Close)
+	return p
+}
+
+// Open is Start for programs: the caller closes the proxy.
+func Open(upstream string) (*Proxy, error) {
+	p := &Proxy{
+		upstream: upstream,
+		addr:     net.JoinHostPort(loopback.Block()(1), "0"),
+		links:    map[*link]bool{},
+		lanes:    map[Direction]*lane{ToServer: {open: closedChan()}, ToClient: {open: closedChan()}},
+	}
+	if err := p.Accept(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func closedChan() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// Addr is where clients connect to.
+func (p *Proxy) Addr() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.addr
+}
+
+// Refuse turns new connections away, as a host without a server does. Those that exist stay.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		_ = p.listener.Close() // an error would only say that it is closed
+		p.listener = nil
+	}
+}
+
+// Accept ends Refuse.
+func (p *Proxy) Accept() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return net.ErrClosed
+	}
+	if p.listener != nil {
+		return nil
+	}
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return err
+	}
+	p.listener, p.addr = l, l.Addr().String()
+	p.running.Go(func() { p.serve(l) })
+	return nil
+}
+
+func (p *Proxy) serve(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return // Refuse or Close
+		}
+		p.running.Go(func() { p.connect(client) })
+	}
+}
+
+func (p *Proxy) connect(client net.Conn) {
+	server, err := net.Dial("tcp", p.upstream)
+	if err != nil {
+		reset(client)
+		return
+	}
+	k := &link{proxy: p, client: client, server: server, done: make(chan struct{}), doomed: map[int32]*Trap{}}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		k.cut()
+		return
+	}
+	p.links[k] = true
+	p.mu.Unlock()
+	k.run()
+	p.mu.Lock()
+	delete(p.links, k)
+	p.mu.Unlock()
+}
+
+// Cut resets all connections, on both sides.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range p.links {
+		k.cut()
+	}
+}
+
+// Stall holds everything that goes in direction d, the end of a connection included; connections stay open, and new
+// ones can be made. It is a network that loses packets: nobody is told.
+func (p *Proxy) Stall(d Direction) {
+	p.each(d, func(l *lane) {
+		select {
+		case <-l.open:
+			l.open = make(chan struct{})
+		default: // stalled already
+		}
+	})
+}
+
+// Heal ends Stall and Delay: what was held goes on its way, in order.
+func (p *Proxy) Heal() {
+	p.each(Both, func(l *lane) {
+		l.delay = 0
+		select {
+		case <-l.open:
+		default:
+			close(l.open)
+		}
+	})
+}
+
+// Delay lets each frame in direction d that arrives from now on wait for the given time.
+func (p *Proxy) Delay(d Direction, by time.Duration) { p.each(d, func(l *lane) { l.delay = by }) }
+
+func (p *Proxy) each(d Direction, change func(*lane)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for way, l := range p.lanes {
+		if d&way != 0 {
+			change(l)
+		}
+	}
+}
+
+func (p *Proxy) lane(d Direction) lane {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return *p.lanes[d]
+}
+
+// Conns is the number of connections that are open on either side.
+func (p *Proxy) Conns() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}
+
+// Close cuts everything and waits until all of the proxy has ended.
+func (p *Proxy) Close() {
+	p.Refuse()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.Cut()
+	p.running.Wait()
+}
+
+func reset(c net.Conn) error {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // Close then resets instead of ending in order
+	}
+	return c.Close()
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An Action is what happens to the request that a trap picks.
+type Action int
+
+// The actions. Except for HoldReply the connection is cut, and the client cannot know which of them it was.
+const (
+	DropRequest Action = iota // the server never sees it
+	DropReply                 // the server executes it, the reply is lost
+	HoldReply                 // the reply, and what comes behind it on that connection, waits for Release
+)
+
+// Creates are the opcodes that make a node: create, create2, createContainer, createTTL.
+var Creates = []int32{1, 15, 19, 21}
+
+// A Match picks one request among all that pass.
+type Match struct {
+	Ops  []int32 // opcodes; none means any
+	Path string  // that the path contains; empty means any, also none
+	Nth  int     // of those that match, counted from 1; 0 means the first
+}
+
+// A Trap waits for one request, acts once and is gone.
+type Trap struct {
+	match    Match
+	action   Action
+	seen     int // guarded by proxy.mu, as match
+	sprung   chan struct{}
+	released chan struct{}
+	release  sync.Once
+}
+
+// Trap sets a trap. The requests are counted from now on, over all connections.
+func (p *Proxy) Trap(m Match, a Action) *Trap {
+	t := &Trap{match: m, action: a, sprung: make(chan struct{}), released: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.traps = append(p.traps, t)
+	return t
+}
+
+// Wait returns when the trap has acted: for DropRequest the connection is cut, for the others the server has replied.
+func (t *Trap) Wait(ctx context.Context) error {
+	select {
+	case <-t.sprung:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Release lets a held reply go.
+func (t *Trap) Release() { t.release.Do(func() { close(t.released) }) }
+
+// request looks for a trap on a request and tells whether to forward it.
+func (k *link) request(payload []byte) bool {
+	if len(payload) < 8 {
+		return true
+	}
+	xid, op := int32(binary.BigEndian.Uint32(payload)), int32(binary.BigEndian.Uint32(payload[4:]))
+	k.proxy.mu.Lock()
+	t := k.proxy.pick(op, requestPath(op, payload[8:]))
+	if t != nil && t.action != DropRequest {
+		k.doomed[xid] = t
+	}
+	k.proxy.mu.Unlock()
+	if t == nil || t.action != DropRequest {
+		return true
+	}
+	k.cut()
+	close(t.sprung)
+	return false
+}
+
+// reply looks for a trap on the request of a reply and tells whether to forward it.
+func (k *link) reply(payload []byte) bool {
+	if len(payload) < 4 {
+		return true
+	}
+	xid := int32(binary.BigEndian.Uint32(payload))
+	k.proxy.mu.Lock()
+	t := k.doomed[xid]
+	delete(k.doomed, xid)
+	k.proxy.mu.Unlock()
+	if t == nil {
+		return true
+	}
+	if t.action == DropReply {
+		k.cut()
+	}
+	close(t.sprung)
+	if t.action == DropReply {
+		return false
+	}
+	select {
+	case <-t.released:
+		return true
+	case <-k.done:
+		return false
+	}
+}
+
+// pick counts a request and takes out the trap that it springs. The caller holds p.mu.
+func (p *Proxy) pick(op int32, path string) *Trap {
+	var hit *Trap
+	for _, t := range p.traps {
+		if len(t.match.Ops) > 0 && !slices.Contains(t.match.Ops, op) || !strings.Contains(path, t.match.Path) {
+			continue
+		}
+		if t.seen++; t.seen >= t.match.Nth && hit == nil {
+			hit = t
+		}
+	}
+	p.traps = slices.DeleteFunc(p.traps, func(t *Trap) bool { return t == hit })
+	return hit
+}
+
+// requestPath is the path in the body of a request; many operations begin with it.
+func requestPath(op int32, body []byte) string {
+	switch op {
+	case 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 17, 18, 19, 20, 21, 104, 106:
+	default:
+		return ""
+	}
+	if len(body) < 4 {
+		return ""
+	}
+	size := binary.BigEndian.Uint32(body)
+	if uint64(len(body)) < 4+uint64(size) {
+		return ""
+	}
+	return string(body[4 : 4+size])
+}

@@ -1,0 +1,157 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/loopback"
+)
+
+// firstUser is the user id of the first member of an ensemble that runs WithOwnUsers. Ensembles may share user ids:
+// what Isolate forbids is bound to addresses as well.
+const firstUser = 61001
+
+// peer is what a member of an ensemble has beside a standalone server.
+type peer struct {
+	id       int
+	quorum   int // port that the leader listens on for followers
+	election int
+}
+
+// An Ensemble is a set of servers that replicate each other, each on a loopback address of its own.
+type Ensemble struct {
+	Servers []*Server
+
+	rules []string // of iptables, in force
+}
+
+// StartEnsemble runs n servers until the end of the test.
+func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
+	tb.Helper()
+	e, err := OpenEnsemble(n, opts...)
+	require(tb, err)
+	tb.Cleanup(func() {
+		if err := e.Rejoin(); err != nil {
+			tb.Error(err)
+		}
+		for _, s := range e.Servers {
+			s.finish(tb)
+		}
+	})
+	return e
+}
+
+// OpenEnsemble is StartEnsemble for programs: the caller closes the ensemble.
+func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
+	cfg := newConfig(opts)
+	if cfg.ownUsers && os.Geteuid() != 0 {
+		return nil, errors.New("servers under users of their own take root: run as root or without WithOwnUsers")
+	}
+	e := &Ensemble{}
+	host := loopback.Block()
+	for i := range n {
+		s, err := newServer(host(i+1), "org.apache.zookeeper.server.quorum.QuorumPeerMain", opts)
+		if err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		e.Servers = append(e.Servers, s)
+		if cfg.ownUsers {
+			s.uid = firstUser + i
+		}
+		s.peer = &peer{id: i + 1}
+		for _, port := range []*int{&s.peer.quorum, &s.peer.election} {
+			if *port, err = loopback.FreePort(s.host); err != nil {
+				return nil, errors.Join(err, e.Close())
+			}
+		}
+	}
+	if err := e.launch(cfg); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Ensemble) launch(cfg config) error {
+	var members strings.Builder
+	fmt.Fprintf(&members, "initLimit=20\nsyncLimit=%d\n", cfg.syncLimit)
+	for _, s := range e.Servers {
+		fmt.Fprintf(&members, "server.%d=%s:%d:%d\n", s.peer.id, s.host, s.peer.quorum, s.peer.election)
+	}
+	for _, s := range e.Servers {
+		if err := s.configure(members.String()); err != nil {
+			return err
+		}
+	}
+	for _, s := range e.Servers {
+		if err := s.launch(); err != nil {
+			return err
+		}
+	}
+	for _, s := range e.Servers {
+		if err := s.waitReady(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Addr is the connect string that names all servers.
+func (e *Ensemble) Addr() string {
+	addrs := make([]string, len(e.Servers))
+	for i, s := range e.Servers {
+		addrs[i] = s.Addr()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Leader waits until one server leads and returns it.
+func (e *Ensemble) Leader() (*Server, error) {
+	return e.await("leads", func(s *Server) bool { return s.is("leader") })
+}
+
+// Follower waits until one server follows and returns it.
+func (e *Ensemble) Follower() (*Server, error) {
+	return e.await("follows", func(s *Server) bool { return s.is("follower") })
+}
+
+func (s *Server) is(mode string) bool {
+	m, err := s.Mode()
+	return err == nil && m == mode
+}
+
+func (e *Ensemble) await(what string, ok func(*Server) bool) (*Server, error) {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		for _, s := range e.Servers {
+			if s.Running() && !s.paused && ok(s) {
+				return s, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no server %s after %v", what, limit)
+}
+
+// WaitReady returns once every running server serves.
+func (e *Ensemble) WaitReady() error {
+	for _, s := range e.Servers {
+		if !s.Running() {
+			continue
+		}
+		if err := s.waitReady(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close kills all servers and removes what they wrote.
+func (e *Ensemble) Close() error {
+	err := e.Rejoin()
+	for _, s := range e.Servers {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}

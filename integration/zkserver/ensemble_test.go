@@ -1,0 +1,103 @@
+package zkserver_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+)
+
+func TestEnsemble_ElectsAgainWhenTheLeaderIsKilled(t *testing.T) {
+	start := time.Now()
+	e := zkserver.StartEnsemble(t, 3)
+	t.Logf("up after %v: %s", time.Since(start), e.Addr())
+	old, err := e.Leader()
+	must(t, err)
+	must(t, old.Kill())
+	start = time.Now()
+	leader, err := e.Leader()
+	must(t, err)
+	if leader == old {
+		t.Error("a dead server leads")
+	}
+	t.Logf("next leader after %v", time.Since(start))
+	start = time.Now()
+	must(t, old.Restart())
+	t.Logf("killed one back after %v", time.Since(start))
+	must(t, e.WaitReady())
+}
+
+func TestEnsemble_PausedLeaderIsReplaced(t *testing.T) {
+	e := zkserver.StartEnsemble(t, 3)
+	old, err := e.Leader()
+	must(t, err)
+	must(t, old.Pause())
+	start := time.Now()
+	for {
+		leader, err := e.Leader()
+		must(t, err)
+		if leader != old {
+			break
+		}
+	}
+	t.Logf("next leader after %v", time.Since(start))
+	must(t, old.Resume())
+	must(t, e.WaitReady())
+}
+
+// An isolated follower must go on serving for a while (its clients see nothing), then stop, then come back.
+func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
+	e := isolatable(t, 3)
+	follower, err := e.Follower()
+	must(t, err)
+	must(t, e.Isolate(follower))
+	start := time.Now()
+	served := time.Duration(0)
+	for mode := "follower"; mode == "follower"; {
+		served = time.Since(start)
+		mode, _ = follower.Mode()
+		if served > time.Minute {
+			t.Fatal("serves for ever")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("served %v after the cut", served)
+	if served < 500*time.Millisecond {
+		t.Errorf("the cut was noticed after %v: packets were refused, not lost", served)
+	}
+	must(t, e.Rejoin())
+	start = time.Now()
+	must(t, e.WaitReady())
+	t.Logf("back %v after healing", time.Since(start))
+}
+
+func TestEnsemble_IsolatedLeaderIsReplaced(t *testing.T) {
+	e := isolatable(t, 3)
+	old, err := e.Leader()
+	must(t, err)
+	must(t, e.Isolate(old))
+	start := time.Now()
+	for old.Running() {
+		if leader, err := e.Leader(); err == nil && leader != old {
+			break
+		}
+	}
+	t.Logf("next leader after %v", time.Since(start))
+	must(t, e.Rejoin())
+	must(t, e.WaitReady())
+	t.Logf("all back after %v", time.Since(start))
+}
+
+func isolatable(t *testing.T, n int) *zkserver.Ensemble {
+	t.Helper()
+	_, err := exec.LookPath("iptables")
+	if err != nil || os.Geteuid() != 0 {
+		if os.Getenv("REQUIRE_REAL") == "1" {
+			t.Fatal("isolation takes root and iptables: apt-get install iptables")
+		}
+		t.Skip("isolation takes root and iptables: apt-get install iptables")
+	}
+	return zkserver.StartEnsemble(t, n, zkserver.WithOwnUsers())
+}

@@ -1,0 +1,104 @@
+package zkserver
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// Isolate cuts a server from its peers, both ways and silently, as a failed switch does; clients stay connected to it.
+// The servers find out by their own timeouts (syncLimit ticks). It takes root, iptables and WithOwnUsers. Rejoin heals.
+//
+// Packets between two members are told by the user who sends them and by the ports of the ensemble. What comes back to
+// the isolated server on connections that it has opened is told by their local ports, which /proc/net/tcp lists by user.
+func (e *Ensemble) Isolate(s *Server) error {
+	if s.uid == 0 {
+		return errors.New("isolate: servers share a user, start them WithOwnUsers")
+	}
+	opened, err := openedBy(s.uid)
+	if err != nil {
+		return err
+	}
+	for _, p := range e.Servers {
+		if p == s {
+			continue
+		}
+		rules := []string{
+			fmt.Sprintf("-m owner --uid-owner %d -d %s -m multiport --dports %s", s.uid, p.host, p.peer.ports()),
+			fmt.Sprintf("-m owner --uid-owner %d -s %s -m multiport --sports %s", s.uid, s.host, s.peer.ports()),
+			fmt.Sprintf("-m owner --uid-owner %d -d %s -m multiport --dports %s", p.uid, s.host, s.peer.ports()),
+		}
+		for _, port := range opened[p.host] {
+			rules = append(rules, fmt.Sprintf("-s %s --dport %d", p.host, port))
+		}
+		for _, rule := range rules {
+			if err := iptables("-A", rule); err != nil {
+				return err
+			}
+			e.rules = append(e.rules, rule)
+		}
+	}
+	return nil
+}
+
+// Rejoin ends every isolation.
+func (e *Ensemble) Rejoin() error {
+	var err error
+	for _, rule := range e.rules {
+		err = errors.Join(err, iptables("-D", rule))
+	}
+	e.rules = nil
+	return err
+}
+
+func (p *peer) ports() string { return fmt.Sprintf("%d,%d", p.quorum, p.election) }
+
+func iptables(verb, rule string) error {
+	args := append([]string{"-w", verb, "OUTPUT", "-p", "tcp"}, strings.Fields(rule)...)
+	if out, err := exec.Command("iptables", append(args, "-j", "DROP")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("iptables %s %s: %w: %s", verb, rule, err, out)
+	}
+	return nil
+}
+
+// openedBy lists the local ports of a user's TCP connections by remote host.
+func openedBy(uid int) (map[string][]int, error) {
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return nil, err
+	}
+	opened := map[string][]int{}
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line) // sl local remote st queues timer retransmits uid …
+		if len(fields) < 8 || fields[7] != strconv.Itoa(uid) {
+			continue
+		}
+		local, err := endpoint(fields[1])
+		if err != nil {
+			return nil, err
+		}
+		remote, err := endpoint(fields[2])
+		if err != nil {
+			return nil, err
+		}
+		host := remote.Addr().String()
+		opened[host] = append(opened[host], int(local.Port()))
+	}
+	return opened, nil
+}
+
+// endpoint reads an address as /proc/net/tcp writes it: 0100007F:0050 is 127.0.0.1:80.
+func endpoint(text string) (netip.AddrPort, error) {
+	var ip, port uint32
+	if _, err := fmt.Sscanf(text, "%08X:%04X", &ip, &port); err != nil {
+		return netip.AddrPort{}, fmt.Errorf("/proc/net/tcp: %q: %w", text, err)
+	}
+	var host [4]byte
+	binary.NativeEndian.PutUint32(host[:], ip)
+	return netip.AddrPortFrom(netip.AddrFrom4(host), uint16(port)), nil
+}

@@ -1,0 +1,77 @@
+package zkserver
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// An Option changes how a server is started.
+type Option func(*config)
+
+type config struct {
+	tick       time.Duration
+	minSession time.Duration // 0: two ticks
+	maxSession time.Duration // 0: twenty ticks
+	syncLimit  int
+	dir        string
+	ownUsers   bool
+	properties []string
+}
+
+func newConfig(opts []Option) config {
+	cfg := config{tick: 500 * time.Millisecond, syncLimit: 5, dir: memoryDir()}
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	return cfg
+}
+
+// zooCfg is the part of zoo.cfg that all servers share.
+func (c config) zooCfg() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "tickTime=%d\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n", c.tick.Milliseconds())
+	if c.minSession > 0 {
+		fmt.Fprintf(&b, "minSessionTimeout=%d\n", c.minSession.Milliseconds())
+	}
+	if c.maxSession > 0 {
+		fmt.Fprintf(&b, "maxSessionTimeout=%d\n", c.maxSession.Milliseconds())
+	}
+	return b.String()
+}
+
+// WithTickTime sets tickTime (default 500 ms), the unit of session timeouts: 2 to 20 of them unless set otherwise.
+func WithTickTime(d time.Duration) Option { return func(c *config) { c.tick = d } }
+
+// WithSessionTimeouts sets the shortest and the longest session timeout that the server grants; 0 keeps its default.
+func WithSessionTimeouts(shortest, longest time.Duration) Option {
+	return func(c *config) { c.minSession, c.maxSession = shortest, longest }
+}
+
+// WithContainerCheck sets how often empty containers and expired TTL nodes are removed (default one minute).
+func WithContainerCheck(d time.Duration) Option {
+	return WithProperty("znode.container.checkIntervalMs", fmt.Sprint(d.Milliseconds()))
+}
+
+// WithSyncLimit sets how many ticks a follower may stay silent before the leader drops it, and the reverse (default 5).
+func WithSyncLimit(ticks int) Option { return func(c *config) { c.syncLimit = ticks } }
+
+// WithDir sets where data directories are made (default /dev/shm where there is one, for speed).
+func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
+
+// WithProperty adds a Java system property, such as zookeeper.extendedTypesEnabled.
+func WithProperty(name, value string) Option {
+	return func(c *config) { c.properties = append(c.properties, name+"="+value) }
+}
+
+// WithOwnUsers runs each member of an ensemble under a user id of its own, which Isolate needs; it takes root.
+func WithOwnUsers() Option { return func(c *config) { c.ownUsers = true } }
+
+func memoryDir() string {
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); err == nil && info.IsDir() {
+		return shm
+	}
+	return os.TempDir()
+}

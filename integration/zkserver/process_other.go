@@ -1,0 +1,7 @@
+//go:build !linux
+
+package zkserver
+
+import "syscall"
+
+func processAttr(int) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

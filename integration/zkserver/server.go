@@ -1,0 +1,333 @@
+// Package zkserver runs real ZooKeeper servers for tests: one alone or an ensemble, killed, paused, restarted and cut
+// off at will.
+//
+// The server is a child process that starts in about a second. It comes from Debian's package, or from the unpacked
+// release that ZOOKEEPER_HOME names. With ZKRECIPES_SERVERS set (host:port,…) nothing is started and those servers are
+// used as they are. Without any of the three a test is skipped; with REQUIRE_REAL=1 it fails.
+package zkserver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/loopback"
+)
+
+// limit bounds every wait for a server process: to answer, to end, to elect.
+const limit = 30 * time.Second
+
+// ErrExternal is returned by whatever needs a server that this package has started.
+var ErrExternal = errors.New("server is not ours: unset ZKRECIPES_SERVERS to have one started")
+
+// A Server is one ZooKeeper process, with an address and data that outlive it: Restart brings both back.
+// Its methods are meant for one goroutine.
+type Server struct {
+	cfg  config
+	host string // a loopback address of its own
+	port int
+	main string // Java class
+	dir  string // zoo.cfg and data
+	log  *os.File
+	cp   string // Java class path
+	uid  int    // of the process; 0 stays with ours
+
+	peer *peer // ports between the members of an ensemble
+
+	proc     *exec.Cmd
+	ended    chan struct{} // closed when proc has been reaped
+	paused   bool
+	external string // the address of a server that is not ours
+}
+
+// Start runs a standalone server until the end of the test.
+func Start(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	s, err := Open(opts...)
+	require(tb, err)
+	tb.Cleanup(func() { s.finish(tb) })
+	return s
+}
+
+// Open is Start for programs: the caller closes the server.
+func Open(opts ...Option) (*Server, error) {
+	if addrs := os.Getenv("ZKRECIPES_SERVERS"); addrs != "" {
+		return &Server{external: addrs}, nil
+	}
+	s, err := newServer(loopback.Block()(1), "org.apache.zookeeper.server.ZooKeeperServerMain", opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.configure(""); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.Restart(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// require stops a test that has no server: by a skip if none is installed and none is demanded.
+func require(tb testing.TB, err error) {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNotInstalled) && os.Getenv("REQUIRE_REAL") != "1":
+		tb.Skip(err)
+	default:
+		tb.Fatal(err)
+	}
+}
+
+func newServer(host, main string, opts []Option) (*Server, error) {
+	cp, err := classPath()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: newConfig(opts), host: host, main: main, cp: cp}
+	if s.port, err = loopback.FreePort(host); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp(s.cfg.dir, "zookeeper-"); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if s.log, err = os.CreateTemp("", "zookeeper-*.log"); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return s, nil
+}
+
+// configure writes zoo.cfg; members is what an ensemble adds to it.
+func (s *Server) configure(members string) error {
+	data := filepath.Join(s.dir, "data")
+	if err := os.Mkdir(data, 0o750); err != nil {
+		return err
+	}
+	cfg := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n%s%s", data, s.port, s.host, s.cfg.zooCfg(), members)
+	if err := os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(cfg), 0o640); err != nil {
+		return err
+	}
+	if s.peer != nil {
+		if err := os.WriteFile(filepath.Join(data, "myid"), fmt.Append(nil, s.peer.id), 0o640); err != nil {
+			return err
+		}
+	}
+	if s.uid == 0 {
+		return nil
+	}
+	return filepath.WalkDir(s.dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, s.uid, s.uid))
+	})
+}
+
+// Addr is the host:port that clients connect to.
+func (s *Server) Addr() string {
+	if s.external != "" {
+		return s.external
+	}
+	return net.JoinHostPort(s.host, fmt.Sprint(s.port))
+}
+
+// Ours tells whether the server was started here, so that it can be killed, paused and restarted.
+func (s *Server) Ours() bool { return s.external == "" }
+
+// Log is the file that the server writes its log to.
+func (s *Server) Log() string {
+	if s.log == nil {
+		return ""
+	}
+	return s.log.Name()
+}
+
+// Restart starts the server on the same address and data and waits until it serves; a running one is stopped before.
+func (s *Server) Restart() error {
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	if err := s.launch(); err != nil {
+		return err
+	}
+	return s.waitReady()
+}
+
+func (s *Server) launch() error {
+	proc := exec.Command(javaCommand("java"), s.arguments()...)
+	proc.Stdout, proc.Stderr, proc.Dir = s.log, s.log, s.dir
+	proc.SysProcAttr = processAttr(s.uid)
+	if err := proc.Start(); err != nil {
+		return fmt.Errorf("start zookeeper: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = proc.Wait() // it ends by a signal; how does not matter
+	}()
+	s.proc, s.ended, s.paused = proc, ended, false
+	return nil
+}
+
+func (s *Server) arguments() []string {
+	args := []string{
+		"-Xms32m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
+		"-Dzookeeper.jmx.log4j.disable=true",
+		"-Djava.net.preferIPv4Stack=true", // so that openedBy finds its sockets in one table
+	}
+	for _, p := range s.cfg.properties {
+		args = append(args, "-D"+p)
+	}
+	return append(args, "-cp", s.cp, s.main, filepath.Join(s.dir, "zoo.cfg"))
+}
+
+// waitReady returns once the server executes requests: its port opens before that.
+func (s *Server) waitReady() error {
+	deadline := time.Now().Add(limit)
+	for {
+		if _, err := s.Mode(); err == nil {
+			return nil
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("zookeeper ended at its start, see %s:\n%s", s.Log(), s.tail())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("zookeeper does not serve after %v, see %s:\n%s", limit, s.Log(), s.tail())
+		}
+	}
+}
+
+// Running tells whether the process exists, paused or not.
+func (s *Server) Running() bool {
+	if s.proc == nil {
+		return false
+	}
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill ends the process at once, as kill -9 does, and waits until it is gone.
+func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
+
+// Stop ends the process in an orderly way and waits until it is gone; a server that does not run stays as it is.
+func (s *Server) Stop() error { return s.end(syscall.SIGTERM) }
+
+func (s *Server) end(sig syscall.Signal) error {
+	if s.external != "" {
+		return ErrExternal
+	}
+	if !s.Running() {
+		return nil
+	}
+	if err := errors.Join(s.proc.Process.Signal(sig), s.proc.Process.Signal(syscall.SIGCONT)); err != nil && s.Running() {
+		return err
+	}
+	select {
+	case <-s.ended:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("zookeeper survives %v for %v, see %s", sig, limit, s.Log())
+	}
+}
+
+// Pause stops the process in its tracks: connections stay open and nothing answers.
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) error {
+	if s.external != "" {
+		return ErrExternal
+	}
+	if !s.Running() {
+		return fmt.Errorf("%v: zookeeper does not run", sig)
+	}
+	s.paused = sig == syscall.SIGSTOP
+	return s.proc.Process.Signal(sig)
+}
+
+// PID is the process id of the server, 0 if it does not run.
+func (s *Server) PID() int {
+	if !s.Running() {
+		return 0
+	}
+	return s.proc.Process.Pid
+}
+
+// FourLetter sends one of ZooKeeper's four-letter words, such as "wchs", and returns the answer.
+func (s *Server) FourLetter(word string) (string, error) {
+	first, _, _ := strings.Cut(s.Addr(), ",")
+	conn, err := net.DialTimeout("tcp", first, time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
+// Mode is "standalone", "leader" or "follower"; an error means that the server does not serve.
+func (s *Server) Mode() (string, error) {
+	answer, err := s.FourLetter("srvr")
+	if err != nil {
+		return "", err
+	}
+	_, rest, ok := strings.Cut(answer, "\nMode: ")
+	if !ok {
+		return "", fmt.Errorf("not serving: %s", strings.TrimSpace(answer))
+	}
+	mode, _, _ := strings.Cut(rest, "\n")
+	return mode, nil
+}
+
+// Close kills the server and removes its data and its log.
+func (s *Server) Close() error {
+	if s.external != "" {
+		return nil
+	}
+	return errors.Join(s.Kill(), s.log.Close(), os.RemoveAll(s.dir), os.Remove(s.Log()))
+}
+
+// finish is Close at the end of a test; after a failure the log stays.
+func (s *Server) finish(tb testing.TB) {
+	tb.Helper()
+	if s.external == "" && tb.Failed() {
+		tb.Logf("zookeeper %s log: %s", s.Addr(), s.Log())
+		if err := errors.Join(s.Kill(), os.RemoveAll(s.dir)); err != nil {
+			tb.Error(err)
+		}
+		return
+	}
+	if err := s.Close(); err != nil {
+		tb.Error(err)
+	}
+}
+
+// tail is the end of the log.
+func (s *Server) tail() string {
+	text, err := os.ReadFile(s.Log())
+	if err != nil {
+		return err.Error()
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-10):], []byte("\n")))
+}

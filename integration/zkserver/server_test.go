@@ -1,0 +1,102 @@
+package zkserver_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+)
+
+func TestServer_KeepsItsAddressThroughKillAndRestart(t *testing.T) {
+	start := time.Now()
+	s := ours(t, zkserver.Start(t))
+	t.Logf("up after %v", time.Since(start))
+	addr, pid := s.Addr(), s.PID()
+	for name, end := range map[string]func() error{"kill": s.Kill, "stop": s.Stop} {
+		must(t, end())
+		if s.Running() {
+			t.Errorf("runs after %s", name)
+		}
+		if c, err := net.Dial("tcp", addr); err == nil {
+			t.Errorf("%s: something else listens on %s", name, c.RemoteAddr())
+		}
+		must(t, s.Restart())
+		if s.Addr() != addr || s.PID() == pid {
+			t.Errorf("%s: %s pid %d became %s pid %d", name, addr, pid, s.Addr(), s.PID())
+		}
+	}
+}
+
+func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
+	s := ours(t, zkserver.Start(t))
+	must(t, s.Pause())
+	if answer, err := s.FourLetter("ruok"); err == nil {
+		t.Errorf("paused server answered %q", answer)
+	}
+	must(t, s.Resume())
+	answer, err := s.FourLetter("ruok")
+	if err != nil || answer != "imok" {
+		t.Errorf("resumed server: %q, %v", answer, err)
+	}
+	must(t, s.Pause())
+	must(t, s.Stop()) // ends a paused one too
+}
+
+func TestServer_TakesOptions(t *testing.T) {
+	s := ours(t, zkserver.Start(t,
+		zkserver.WithTickTime(300*time.Millisecond),
+		zkserver.WithSessionTimeouts(time.Second, time.Minute),
+		zkserver.WithContainerCheck(time.Second),
+		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true"),
+	))
+	conf, err := s.FourLetter("conf")
+	must(t, err)
+	for _, want := range []string{"tickTime=300", "minSessionTimeout=1000", "maxSessionTimeout=60000", "maxClientCnxns=0"} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("conf lacks %s:\n%s", want, conf)
+		}
+	}
+	envi, err := s.FourLetter("envi")
+	must(t, err)
+	if envi == "" {
+		t.Error("envi is not allowed")
+	}
+}
+
+func TestOpen_SaysWhereToGetAServer(t *testing.T) {
+	t.Setenv("ZKRECIPES_SERVERS", "")
+	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
+	if _, err := zkserver.Open(); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "apt-get") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpen_UsesGivenServers(t *testing.T) {
+	t.Setenv("ZKRECIPES_SERVERS", "192.0.2.1:2181,192.0.2.2:2181")
+	s, err := zkserver.Open()
+	must(t, err)
+	if s.Addr() != "192.0.2.1:2181,192.0.2.2:2181" || s.Ours() {
+		t.Errorf("got %s, ours %v", s.Addr(), s.Ours())
+	}
+	if err := s.Kill(); err == nil {
+		t.Error("killed a server of somebody else's")
+	}
+	must(t, s.Close())
+}
+
+func ours(t *testing.T, s *zkserver.Server) *zkserver.Server {
+	t.Helper()
+	if !s.Ours() {
+		t.Skip(zkserver.ErrExternal)
+	}
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
