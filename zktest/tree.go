@@ -75,6 +75,7 @@ func newTree(extended bool) *tree {
 		t.add(&node{path: path, data: []byte{}, acl: openACL})
 	}
 	t.nodes["/zookeeper/config"].acl = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
+	t.nodes["/zookeeper/config"].aversion = -1 // its ACL is set with that version: DataTree.addConfigNode
 	return t
 }
 
