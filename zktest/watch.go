@@ -287,6 +287,9 @@ func (s *Server) findWatches(q *call) Code {
 		return CodeMarshallingError
 	}
 	found := s.dataWatches.mode(path, q.c)&data != 0 || s.childWatches.mode(path, q.c)&child != 0
+	if q.op == OpCheckWatches && s.cfg.release < Release39 { // anybody's watch counts: WatchManager.containsWatcher
+		found = data != 0 && len(s.dataWatches.paths[path]) > 0 || child != 0 && len(s.childWatches.paths[path]) > 0
+	}
 	if !found {
 		return CodeNoWatcher
 	}
