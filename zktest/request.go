@@ -191,7 +191,7 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)
-	return s.zxid, code, code == CodeMarshallingError || q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+	return s.zxid, code, q.in.bad || q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
 }
 
 // authenticate adds an identity to the connection.
