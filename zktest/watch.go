@@ -288,6 +288,9 @@ func (s *Server) findWatches(q *call) Code {
 	}
 	found := s.dataWatches.mode(path, q.c)&data != 0 || s.childWatches.mode(path, q.c)&child != 0
 	if q.op == OpCheckWatches && s.cfg.release < Release39 { // anybody's watch counts: WatchManager.containsWatcher
+		if path != "" && !strings.Contains(path, "/") {
+			return CodeMarshallingError // where it looks for the parent path
+		}
 		found = data != 0 && len(s.dataWatches.paths[path]) > 0 || child != 0 && len(s.childWatches.paths[path]) > 0
 	}
 	if !found {
