@@ -64,7 +64,7 @@ func at(t Transcript, i int) []string {
 func (d *Difference) String() string {
 	var b strings.Builder
 	for i, step := range d.Script[:d.Step+1] {
-		if i < d.Step-30 {
+		if i < d.Step-10 {
 			continue
 		}
 		for _, o := range step {

@@ -54,6 +54,9 @@ func (g *generator) step(pipelined bool) []Op {
 	ops := make([]Op, burst)
 	for i := range ops {
 		ops[i] = g.op(slot)
+		for ops[i].Code == opSetACL && i < burst-1 {
+			ops[i] = g.op(slot) // a real server judges by the old ACL what it receives before the new one is applied
+		}
 	}
 	return ops
 }
@@ -162,9 +165,9 @@ func (g *generator) fill(o Op) Op {
 	case opExists, opGetData, opGetChildren, opGetChildren2:
 		o.Watch = g.IntN(2) == 0
 	case opCheckWatches, opRemoveWatches:
-		o.Mode = 1 + int32(g.IntN(3))
+		o.Mode = pick[int32](g, 1, 1, 2, 2, 3, 3, 3, 0, 4)
 	case opAddWatch:
-		o.Mode = int32(g.IntN(2))
+		o.Mode = pick[int32](g, 0, 0, 0, 1, 1, 1, 2)
 	case opSetWatches, opSetWatches2:
 		o.Path, o.Since = "", Since(g.IntN(3))
 		for i := range o.Watches {
@@ -210,6 +213,9 @@ func (g *generator) create(o *Op) {
 	}
 	if g.IntN(25) == 0 {
 		o.Flags = pick[int32](g, 0, 1, 2, 3, 4, 5, 6, 9, -1)
+	}
+	if o.Flags != 5 && o.Flags != 6 && o.TTL < 0 {
+		o.TTL = 0 // a real server breaks on createTTL without a time to live: its processor thread ends
 	}
 	if o.Flags == 2 || o.Flags == 3 || o.Flags == 6 {
 		o.Path = pick(g, "/s-", "/a/s-", "/b/", "/a/x/s-", "/a/x", "/c/s-")

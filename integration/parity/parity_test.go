@@ -3,10 +3,12 @@ package parity
 import (
 	"flag"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 var (
@@ -33,6 +35,35 @@ func (p profile) real(t *testing.T, name string) Target {
 		t.Skip(zkserver.ErrExternal)
 	}
 	return Target{name, s.Addr()}
+}
+
+func (p profile) zktest(t *testing.T) Target {
+	t.Helper()
+	opts := []zktest.Option{zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
+		if !strings.Contains(err.Error(), "with the container flag") { // scripts do that, and both must answer alike
+			t.Errorf("zktest: %v", err)
+		}
+	})}
+	if p.extended {
+		opts = append(opts, zktest.WithExtendedTypes())
+	}
+	return Target{"zktest", zktest.Run(t, opts...).Addr()}
+}
+
+func TestParity_ZktestAgreesWithReal(t *testing.T) {
+	total, start := 0, time.Now()
+	for _, p := range profiles {
+		t.Run(p.name, func(t *testing.T) {
+			a, b := p.real(t, "zookeeper"), p.zktest(t)
+			handshakes(t, a, b)
+			began := time.Now()
+			for n := uint64(0); n < *seeds || time.Since(began) < *duration/time.Duration(len(profiles)); n++ {
+				total += compare(t, a, b, *first+n, false)
+				total += compare(t, a, b, *first+n, true)
+			}
+		})
+	}
+	t.Logf("%d operations compared in %v", total, time.Since(start).Round(time.Millisecond))
 }
 
 // Two real servers must agree: where they do not, the comparison is stricter than ZooKeeper is with itself.

@@ -115,13 +115,20 @@ func showData(in *reader) string {
 	}
 }
 
+// showACL sorts neighbours that differ in their id only: scheme auth becomes one entry for each id of a connection, and
+// those are a hash set.
 func showACL(in *reader) string {
-	var b strings.Builder
-	b.WriteString(" acl=")
+	var list []acl
 	for n := in.int(); n > 0 && !in.short; n-- {
-		fmt.Fprintf(&b, "(%d %s %s)", in.int(), in.buffer(), in.buffer())
+		list = append(list, acl{in.int(), string(in.buffer()), string(in.buffer())})
 	}
-	return b.String()
+	for from, to := 0, 0; from < len(list); from = to {
+		for to < len(list) && list[to].perms == list[from].perms && list[to].scheme == list[from].scheme {
+			to++
+		}
+		slices.SortFunc(list[from:to], func(a, b acl) int { return strings.Compare(a.id, b.id) })
+	}
+	return fmt.Sprintf(" acl=%v", list)
 }
 
 // showNames sorts: the server lists children from a hash set.
