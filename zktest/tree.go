@@ -74,8 +74,9 @@ func newTree(extended bool) *tree {
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		t.add(&node{path: path, data: []byte{}, acl: openACL})
 	}
-	t.nodes["/zookeeper/config"].acl = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
-	t.nodes["/zookeeper/config"].aversion = -1 // its ACL is set with that version: DataTree.addConfigNode
+	config := t.nodes["/zookeeper/config"]
+	config.aversion = -1 // DataTree.addConfigNode sets the list once, as this version
+	config.acl = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
 	return t
 }
 
