@@ -3,6 +3,7 @@ package parity
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -54,11 +55,17 @@ func (g *generator) step(pipelined bool) []Op {
 	ops := make([]Op, burst)
 	for i := range ops {
 		ops[i] = g.op(slot)
-		for ops[i].Code == opSetACL && i < burst-1 {
-			ops[i] = g.op(slot) // a real server judges by the old ACL what it receives before the new one is applied
+		for ops[i].lagging() && i < burst-1 {
+			ops[i] = g.op(slot)
 		}
 	}
 	return ops
+}
+
+// lagging tells of operations that a real server answers differently for what follows at once and what follows later:
+// it judges by the old ACL until the new one is applied, and forgets late what a multi had begun that it fails to read.
+func (o Op) lagging() bool {
+	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 })
 }
 
 // session makes an operation that changes the life of a connection or of its rights. None of them is part of a burst:
