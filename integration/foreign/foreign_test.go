@@ -14,14 +14,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// onEach runs a test against zktest and against a real server.
+// onEach runs a test against zktest and against a real server, both with TTL nodes allowed.
 func onEach(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Helper()
 	t.Run("zktest", func(t *testing.T) {
-		test(t, zktest.Run(t).Addr())
+		test(t, zktest.Run(t, zktest.WithExtendedTypes()).Addr())
 	})
 	t.Run("zookeeper", func(t *testing.T) {
-		test(t, zkserver.Start(t, zkserver.WithTickTime(2*time.Second)).Addr())
+		test(t, zkserver.Start(t, zkserver.WithTickTime(2*time.Second),
+			zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr())
 	})
 }
 
