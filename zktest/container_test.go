@@ -9,17 +9,18 @@ import (
 )
 
 func TestContainer_Empty_GoesAtTheNextCheckIfItWasEverUsed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithSessionTimeouts(10*time.Hour, 10*time.Hour))
 		r := attachRaw(t, s, "", 10*time.Second)
 		for _, path := range []string{"/used", "/unused", "/full"} {
 			require.Equal(t, CodeOK, r.do(OpCreateContainer, createBody(path, Container)))
 		}
-		r.create("/used/x", Persistent)
-		r.create("/full/x", Persistent)
-		r.do(OpDelete, versionBody("/used/x", -1))
+		r.make("/used/x", Persistent)
+		r.make("/full/x", Persistent)
+		r.run(OpDelete, versionBody("/used/x", -1))
 		time.Sleep(time.Minute - 1)
 		require.True(t, s.Exists("/used"))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.False(t, s.Exists("/used"))
 		require.True(t, s.Exists("/unused"))
@@ -27,11 +28,12 @@ func TestContainer_Empty_GoesAtTheNextCheckIfItWasEverUsed(t *testing.T) {
 		last := s.History()[len(s.History())-1]
 		require.Equal(t, OpDeleteContainer, last.Op)
 		require.Zero(t, last.Session)
-	}, WithSessionTimeouts(10*time.Hour, 10*time.Hour))
+	})
 }
 
 func TestReap_MadeAnew_CountsFromZeroUnderALargerCzxid(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		var before Node
 		for i := range 2 {
@@ -42,7 +44,7 @@ func TestReap_MadeAnew_CountsFromZeroUnderALargerCzxid(t *testing.T) {
 			before = n
 			path, _ := r.create("/c/n-", EphemeralSequential)
 			require.Equal(t, "/c/n-0000000000", path)
-			r.do(OpDelete, versionBody(path, -1))
+			r.run(OpDelete, versionBody(path, -1))
 			if i == 0 {
 				require.Equal(t, []string{"/c"}, s.Reap())
 			}
@@ -51,7 +53,8 @@ func TestReap_MadeAnew_CountsFromZeroUnderALargerCzxid(t *testing.T) {
 }
 
 func TestContainer_NeverUsed_GoesIfAskedFor(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithMaxNeverUsed(2*time.Minute))
 		_, err := s.Create("/c", nil, Container)
 		require.NoError(t, err)
 		time.Sleep(2 * time.Minute)
@@ -59,11 +62,12 @@ func TestContainer_NeverUsed_GoesIfAskedFor(t *testing.T) {
 		time.Sleep(time.Minute + 1)
 		synctest.Wait()
 		require.False(t, s.Exists("/c"))
-	}, WithMaxNeverUsed(2*time.Minute))
+	})
 }
 
 func TestTTL_GoesWhenItsTimeIsOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithExtendedTypes())
 		r := attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeBadArguments, r.do(OpCreateTTL, createTTLBody("/t", PersistentTTL, 0)))
 		require.Equal(t, CodeBadArguments, r.do(OpCreateTTL, createTTLBody("/t", Persistent, 5)))
@@ -73,28 +77,30 @@ func TestTTL_GoesWhenItsTimeIsOver(t *testing.T) {
 		require.Zero(t, n.Stat.EphemeralOwner)
 		time.Sleep(2*time.Minute - 1)
 		require.True(t, s.Exists("/t"))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.False(t, s.Exists("/t"))
-	}, WithExtendedTypes())
+	})
 }
 
 func TestWithoutContainers_UnimplementedAndCut(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithoutContainers())
 		r := attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeUnimplemented, r.do(OpCreateContainer, createBody("/c", Container)))
 		r.closed()
-	}, WithoutContainers())
+	})
 }
 
 func TestCreate_ContainerFlagUnderThePlainCode_IsPersistentAndAMisuse(t *testing.T) {
 	var found []error
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), OnViolation(func(err error) { found = append(found, err) }))
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/c", Container)
+		r.make("/c", Container)
 		n, _ := s.Node("/c")
 		require.False(t, n.Container)
-	}, OnViolation(func(err error) { found = append(found, err) }))
+	})
 	require.Len(t, found, 1)
 	require.ErrorIs(t, found[0], ErrMisuse)
 }

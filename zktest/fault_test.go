@@ -12,7 +12,8 @@ import (
 )
 
 func TestIntercept_DropRequest_CutsBeforeApplying(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		s.Intercept(Match{Op: OpCreate}, DropRequest())
 		r.ask(OpCreate, createBody("/a", 0))
@@ -22,9 +23,10 @@ func TestIntercept_DropRequest_CutsBeforeApplying(t *testing.T) {
 }
 
 func TestIntercept_DropReply_AppliesAndCutsWithoutAnAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.do(OpExists, watchBody("/a", true))
+		r.run(OpExists, watchBody("/a", true))
 		s.Intercept(Match{Op: OpCreate}, DropReply())
 		r.ask(OpCreate, createBody("/a", Ephemeral))
 		r.closed()
@@ -34,7 +36,8 @@ func TestIntercept_DropReply_AppliesAndCutsWithoutAnAnswer(t *testing.T) {
 }
 
 func TestIntercept_Ignore_NeitherAppliesNorAnswers(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		s.Intercept(Match{Op: OpCreate}, Ignore())
 		r.ask(OpCreate, createBody("/a", 0))
@@ -45,7 +48,8 @@ func TestIntercept_Ignore_NeitherAppliesNorAnswers(t *testing.T) {
 }
 
 func TestIntercept_Delay_AppliesLaterAndInOrder(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		start := time.Now()
 		s.Intercept(Match{Op: OpCreate}, Delay(3*time.Second))
@@ -60,11 +64,12 @@ func TestIntercept_Delay_AppliesLaterAndInOrder(t *testing.T) {
 }
 
 func TestIntercept_HoldReply_AppliesAtOnceAndAnswersLater(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		start := time.Now()
 		s.Intercept(Match{Op: OpCreate}, HoldReply(3*time.Second))
-		r.do(OpExists, watchBody("/a", true))
+		r.run(OpExists, watchBody("/a", true))
 		r.ask(OpCreate, createBody("/a", 0))
 		r.ask(OpPing, nil)
 		require.Equal(t, NodeCreated, r.next().event().kind)
@@ -77,7 +82,8 @@ func TestIntercept_HoldReply_AppliesAtOnceAndAnswersLater(t *testing.T) {
 }
 
 func TestIntercept_UntilChannel_HoldsRequestOrReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 40*time.Second)
 		for _, act := range []func(<-chan struct{}) Action{DelayUntil, HoldReplyUntil} {
 			ch := make(chan struct{})
@@ -92,7 +98,8 @@ func TestIntercept_UntilChannel_HoldsRequestOrReply(t *testing.T) {
 }
 
 func TestIntercept_Fail_AnswersTheErrorAndAppliesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		s.Intercept(Match{Op: OpCreate, Path: "^/quota/"}, Fail(CodeQuotaExceeded))
 		zxid := s.Zxid()
@@ -103,7 +110,8 @@ func TestIntercept_Fail_AnswersTheErrorAndAppliesNothing(t *testing.T) {
 }
 
 func TestIntercept_Handshake_CanFailOrLoseItsReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "a", 10*time.Second)
 		s.Intercept(Match{Op: OpConnect}, Fail(CodeSessionExpired))
 		require.False(t, dialRaw(t, s, "a").connect(0, time.Second, r.session, r.passwd))
@@ -118,9 +126,10 @@ func TestIntercept_Handshake_CanFailOrLoseItsReply(t *testing.T) {
 }
 
 func TestIntercept_BeforeAndAfter_MayUseTheServer(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r, other := attachRaw(t, s, "a", 10*time.Second), attachRaw(t, s, "b", 10*time.Second)
-		other.create("/e", Ephemeral)
+		other.make("/e", Ephemeral)
 		s.Intercept(Match{From: Label("a"), Op: OpExists}, Before(func(req Request) {
 			require.Equal(t, "/e", req.Path)
 			s.Expire(other.session)
@@ -137,7 +146,8 @@ func TestIntercept_BeforeAndAfter_MayUseTheServer(t *testing.T) {
 }
 
 func TestIntercept_SelectsByClientSessionPathAndCount(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a, b := attachRaw(t, s, "a", 10*time.Second), attachRaw(t, s, "b", 10*time.Second)
 		rule := s.Intercept(Match{From: Session(b.session), Path: "^/l/", Skip: 1, Times: 2}, Fail(CodeThrottled))
 		var got []Code
@@ -152,8 +162,8 @@ func TestIntercept_SelectsByClientSessionPathAndCount(t *testing.T) {
 		forever := s.Intercept(Match{
 			Op: OpMulti, Path: "^/m$", Times: -1, Where: func(r Request) bool { return len(r.Paths) == 2 },
 		}, Fail(CodeThrottled))
-		ops := []any{OpDelete, versionBody("/n", -1), OpDelete, versionBody("/m", -1)}
-		require.Equal(t, CodeOK, a.do(OpMulti, multiBody(ops[:2]...)))
+		ops := []part{{OpDelete, versionBody("/n", -1)}, {OpDelete, versionBody("/m", -1)}}
+		require.Equal(t, CodeOK, a.do(OpMulti, multiBody(ops[:1]...)))
 		for range 3 {
 			require.Equal(t, CodeThrottled, a.do(OpMulti, multiBody(ops...)))
 		}
@@ -166,20 +176,22 @@ func TestIntercept_SelectsByClientSessionPathAndCount(t *testing.T) {
 
 func TestIntercept_Forbid_IsAViolation(t *testing.T) {
 	var found []error
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), OnViolation(func(err error) { found = append(found, err) }))
 		r := attachRaw(t, s, "", 10*time.Second)
 		s.Intercept(Match{Op: OpDelete}, Forbid())
 		require.Equal(t, CodeNoNode, r.do(OpDelete, versionBody("/a", -1)))
 		require.Len(t, s.Violations(), 1)
-	}, OnViolation(func(err error) { found = append(found, err) }))
+	})
 	require.Len(t, found, 1)
 	require.ErrorContains(t, found[0], "delete /a")
 }
 
 func TestStall_ToServer_EventsStillArriveUntilTheSessionExpires(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "a", 10*time.Second)
-		r.do(OpExists, watchBody("/x", true))
+		r.run(OpExists, watchBody("/x", true))
 		s.Stall(Label("a"), ToServer)
 		r.ask(OpCreate, createBody("/mine", 0))
 		_, err := s.Create("/x", nil, Persistent)
@@ -192,7 +204,8 @@ func TestStall_ToServer_EventsStillArriveUntilTheSessionExpires(t *testing.T) {
 }
 
 func TestStall_FromServer_RequestsAreAppliedAndAnswersComeAfterHealing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "a", 10*time.Second)
 		s.Stall(Session(r.session), FromServer)
 		r.ask(OpCreate, createBody("/mine", 0))
@@ -204,11 +217,12 @@ func TestStall_FromServer_RequestsAreAppliedAndAnswersComeAfterHealing(t *testin
 }
 
 func TestStall_Both_EvenTheEndOfTheConnectionIsNotSeen(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "a", 10*time.Second)
 		gone := attachRaw(t, s, "a", 10*time.Second)
 		s.Stall(Label("a"), Both)
-		gone.nc.Close()
+		require.NoError(t, gone.nc.Close())
 		require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(time.Minute)))
 		start := time.Now()
 		_, err := r.nc.Read(make([]byte, 1))
@@ -221,7 +235,8 @@ func TestStall_Both_EvenTheEndOfTheConnectionIsNotSeen(t *testing.T) {
 }
 
 func TestStall_Dialing_WaitsForHealOrContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		s.Stall(Label("a"), Both)
 		start := time.Now()
 		_, err := s.DialTimeoutAs("a")("tcp", s.Addr(), 3*time.Second)
@@ -239,7 +254,8 @@ func TestStall_Dialing_WaitsForHealOrContext(t *testing.T) {
 }
 
 func TestCut_ClosesOnlyWhoIsMeant_AndSessionsLive(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a, b := attachRaw(t, s, "a", 10*time.Second), attachRaw(t, s, "b", 10*time.Second)
 		require.Equal(t, 1, s.Cut(Label("a")))
 		a.closed()
@@ -252,7 +268,8 @@ func TestCut_ClosesOnlyWhoIsMeant_AndSessionsLive(t *testing.T) {
 }
 
 func TestRefuse_TurnsAwayUntilAccept(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		s.Refuse(Label("a"))
 		_, err := s.DialAs("a")(t.Context(), "tcp", s.Addr())
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
@@ -263,9 +280,10 @@ func TestRefuse_TurnsAwayUntilAccept(t *testing.T) {
 }
 
 func TestLoseWatch_NoEventComes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "a", 10*time.Second)
-		r.do(OpExists, watchBody("/x", true))
+		r.run(OpExists, watchBody("/x", true))
 		require.Zero(t, s.LoseWatch(Label("b"), "/x"))
 		require.Equal(t, 1, s.LoseWatch(Label("a"), "/x"))
 		_, events := r.call(OpCreate, createBody("/x", 0))
@@ -274,7 +292,8 @@ func TestLoseWatch_NoEventComes(t *testing.T) {
 }
 
 func TestSendEvent_ComesWithoutACause(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "a", 10*time.Second)
 		require.Equal(t, 1, s.SendEvent(Label("a"), NodeDeleted, "/x"))
 		require.Equal(t, event{NodeDeleted, "/x"}, r.next().event())
@@ -282,11 +301,12 @@ func TestSendEvent_ComesWithoutACause(t *testing.T) {
 }
 
 func TestOperator_ActsOutsideOfAnySession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/p", Persistent)
-		r.create("/p/e", Ephemeral)
-		r.do(OpGetData, watchBody("/p/e", true))
+		r.make("/p", Persistent)
+		r.make("/p/e", Ephemeral)
+		r.run(OpGetData, watchBody("/p/e", true))
 		require.Equal(t, CodeNotEmpty, s.Delete("/p"))
 		require.NoError(t, s.DeleteAll("/p"))
 		require.Equal(t, NodeDeleted, r.next().event().kind)
@@ -321,5 +341,21 @@ func TestClose_EndsEverythingAndIsIdempotent(t *testing.T) {
 		_, err = s.Dial(t.Context(), "tcp", s.Addr())
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Zero(t, s.CutAll())
+	})
+}
+
+func TestExpire_WhileAReplyIsHeld_ClosesAtOnceWithoutIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		for _, act := range []Action{HoldReply(time.Hour), Delay(time.Hour)} {
+			r := attachRaw(t, s, "a", 10*time.Second)
+			s.Intercept(Match{Op: OpSync}, act)
+			start := time.Now()
+			r.ask(OpSync, pathBody("/"))
+			synctest.Wait()
+			require.True(t, s.Expire(r.session))
+			r.closed()
+			require.Zero(t, time.Since(start))
+		}
 	})
 }

@@ -50,7 +50,8 @@ func TestHostileFrames_EndTheConnectionOnly(t *testing.T) {
 		"garbage":         length(16, []byte("GET / HTTP/1.1\r\n")...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, s *Server) {
+			synctest.Test(t, func(t *testing.T) {
+				s := Run(t, InMemory())
 				r := attachRaw(t, s, "", 10*time.Second)
 				other := attachRaw(t, s, "", 10*time.Second)
 				var before, after runtime.MemStats
@@ -73,7 +74,8 @@ func TestHostileFrames_EndTheConnectionOnly(t *testing.T) {
 }
 
 func TestHandshake_Garbage_EndsTheConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		for _, p := range []string{"\x00\x00\x00\x04abcd", "\xff\xff\xff\xff", "GET / HTTP/1.1\r\n\r\n"} {
 			r := dialRaw(t, s, "")
 			_, err := r.nc.Write([]byte(p))
@@ -85,7 +87,8 @@ func TestHandshake_Garbage_EndsTheConnection(t *testing.T) {
 }
 
 func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		overhead := 8 + 4 + len("/big") + 4 + 4 + 4 + 4 + len("world") + 4 + len("anyone") + 4 + 4
 		create := func(n int) func(*encoder) {
@@ -124,8 +127,8 @@ func FuzzConnection(f *testing.F) {
 	f.Add(true, []byte{0x7f, 0xff, 0xff, 0xff})
 	seed(OpCreate, createBody("/a", EphemeralSequential))
 	seed(OpCreateTTL, createTTLBody("/t", PersistentTTL, 5))
-	seed(OpMulti, multiBody(OpCreate, createBody("/m", 0), OpDelete, versionBody("/m", -1), OpCheck, versionBody("/", -1)))
-	seed(OpMultiRead, multiBody(OpGetData, watchBody("/", false), OpGetChildren, watchBody("/", true)))
+	seed(OpMulti, multiBody(part{OpCreate, createBody("/m", 0)}, part{OpDelete, versionBody("/m", -1)}, part{OpCheck, versionBody("/", -1)}))
+	seed(OpMultiRead, multiBody(part{OpGetData, watchBody("/", false)}, part{OpGetChildren, watchBody("/", true)}))
 	seed(OpSetWatches2, func(e *encoder) {
 		e.int64(0)
 		for range 5 {
@@ -159,7 +162,7 @@ func FuzzConnection(f *testing.F) {
 // FuzzJute checks that what the decoder accepts of a request is what the encoder writes.
 func FuzzJute(f *testing.F) {
 	var e encoder
-	multiBody(OpCreate, createBody("/m", 0), OpSetData, setBody("/m", []byte{1}, 2))(&e)
+	multiBody(part{OpCreate, createBody("/m", 0)}, part{OpSetData, setBody("/m", []byte{1}, 2)})(&e)
 	f.Add(e.b)
 	f.Fuzz(func(t *testing.T, p []byte) {
 		d := &decoder{b: p}

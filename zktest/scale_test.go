@@ -3,6 +3,7 @@ package zktest
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,8 @@ import (
 // Ten thousand waiters on one lock: as many children of one parent, each watching the one before it.
 func TestScale_TenThousandWaiters_EachReleaseWakesOne(t *testing.T) {
 	const waiters, clients = 10_000, 20
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		_, err := s.Create("/lock", nil, Container)
 		require.NoError(t, err)
 		raws := make([]*raw, clients)
@@ -44,11 +46,12 @@ func TestScale_TenThousandWaiters_EachReleaseWakesOne(t *testing.T) {
 
 // A thousand clients that watch one node, and leave: no cost may grow with the square of their number.
 func TestScale_ManyWatchersOfOneNode(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		raws := make([]*raw, 1000)
 		for i := range raws {
 			raws[i] = attachRaw(t, s, "", 40*time.Second)
-			raws[i].do(OpExists, watchBody("/x", true))
+			raws[i].run(OpExists, watchBody("/x", true))
 		}
 		_, err := s.Create("/x", nil, Persistent)
 		require.NoError(t, err)

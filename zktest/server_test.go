@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 	r := attachTCP(t, s.Addr())
 	_, code := r.create("/a", Persistent)
 	require.Equal(t, CodeOK, code)
-	r.do(OpExists, watchBody("/a", true))
+	r.run(OpExists, watchBody("/a", true))
 	for word, want := range map[string]string{
 		"ruok": "imok",
 		"srvr": "Mode: standalone\nNode count: 6\n",
@@ -64,12 +65,13 @@ func TestStart_BadOptions_AreErrors(t *testing.T) {
 }
 
 func TestHistory_KeepsTheNewest(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithHistory(3))
 		r := attachRaw(t, s, "me", 10*time.Second)
 		for _, path := range []string{"/a", "/b", "/c"} {
-			r.create(path, Ephemeral)
+			r.make(path, Ephemeral)
 		}
-		r.create("/c", Persistent)
+		r.run(OpCreate, createBody("/c", Persistent))
 		h := s.History()
 		require.Len(t, h, 3)
 		require.Equal(t, Txn{
@@ -78,15 +80,16 @@ func TestHistory_KeepsTheNewest(t *testing.T) {
 		}, h[1])
 		require.Equal(t, CodeNodeExists, h[2].Err)
 		require.Equal(t, "create", h[1].Changes[0].Kind.String())
-	}, WithHistory(3))
+	})
 }
 
 func TestInspect_ShowsTreeSessionsAndNodes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "me", 10*time.Second)
-		r.create("/a", Persistent)
-		r.create("/a/e", Ephemeral)
-		r.create("/ab", Persistent)
+		r.make("/a", Persistent)
+		r.make("/a/e", Ephemeral)
+		r.make("/ab", Persistent)
 		var paths []string
 		for _, n := range s.Tree("/") {
 			paths = append(paths, n.Path)
@@ -109,19 +112,19 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 	for name, corrupt := range map[string]func(s *Server, r *raw){
 		"lost ephemeral": func(s *Server, r *raw) {
 			delete(s.sessions[r.session].ephemerals, "/p/e")
-			r.do(OpCloseSession, nil)
+			r.run(OpCloseSession, nil)
 		},
 		"counter set back": func(s *Server, r *raw) {
 			s.tree.get("/p").cversion = 0
-			r.create("/p/n-", PersistentSequential)
+			r.make("/p/n-", PersistentSequential)
 		},
 		"child out of nowhere": func(s *Server, r *raw) {
 			s.tree.add(&node{path: "/p/ghost"})
-			r.create("/p/n-", PersistentSequential)
+			r.make("/p/n-", PersistentSequential)
 		},
 		"zxid set back": func(s *Server, r *raw) {
 			s.zxid = 0
-			r.create("/q", Persistent)
+			r.make("/q", Persistent)
 		},
 		"ephemeral of a dead session": func(s *Server, r *raw) {
 			t := s.begin(&session{id: 7, closing: true, ephemerals: map[string]struct{}{}}, nil)
@@ -132,7 +135,7 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 			ses := s.sessions[r.session]
 			old := ses.conn
 			ses.conn = nil
-			b := dialRaw(r.t.(*testing.T), s, "")
+			b := dialRaw(r.t, s, "")
 			ses.conn = old
 			old.dead = true
 			b.connect(0, time.Second, r.session, r.passwd)
@@ -140,15 +143,16 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var found []error
-			inBubble(t, func(t *testing.T, s *Server) {
+			synctest.Test(t, func(t *testing.T) {
+				s := Run(t, InMemory(), OnViolation(func(err error) { found = append(found, err) }))
 				r := attachRaw(t, s, "", 10*time.Second)
-				r.create("/p", Persistent)
-				r.create("/p/e", Ephemeral)
-				r.create("/p/n-", PersistentSequential)
+				r.make("/p", Persistent)
+				r.make("/p/e", Ephemeral)
+				r.make("/p/n-", PersistentSequential)
 				require.Empty(t, s.Violations())
 				corrupt(s, r)
 				_ = s.Violations()
-			}, OnViolation(func(err error) { found = append(found, err) }))
+			})
 			require.NotEmpty(t, found)
 		})
 	}
