@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,11 +21,12 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 		}
 	}
 	all, none := openACL[0], ACL{permRead, "world", "anyone"}
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/eph", Ephemeral)
-		r.create("/full", Persistent)
-		r.create("/full/x", Persistent)
+		r.make("/eph", Ephemeral)
+		r.make("/full", Persistent)
+		r.make("/full/x", Persistent)
 		require.Equal(t, CodeOK, r.do(OpCreate, create("/shut", 0, none)))
 		require.Equal(t, CodeOK, r.do(OpCreate, create("/blind", 0, ACL{permAll &^ permRead, "world", "anyone"})))
 		for _, c := range []struct {
@@ -67,7 +69,8 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 }
 
 func TestZxid_EveryWriteTakesOneEvenIfItFails_ReadsTakeNone(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		require.EqualValues(t, 1, s.Zxid(), "opening the session")
 		f, _ := r.call(OpCreate, createBody("/a", 0))
@@ -89,14 +92,15 @@ func TestZxid_EveryWriteTakesOneEvenIfItFails_ReadsTakeNone(t *testing.T) {
 }
 
 func TestStat_CountsWhatZooKeeperCounts(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/p", Persistent)
+		r.make("/p", Persistent)
 		for i := range 3 {
-			r.create(fmt.Sprintf("/p/%d", i), Persistent)
+			r.make(fmt.Sprintf("/p/%d", i), Persistent)
 		}
-		r.do(OpDelete, versionBody("/p/0", -1))
-		r.do(OpSetData, setBody("/p", []byte{}, -1))
+		r.run(OpDelete, versionBody("/p/0", -1))
+		r.run(OpSetData, setBody("/p", []byte{}, -1))
 		f, _ := r.call(OpGetData, watchBody("/p", false))
 		data := f.body.bytes()
 		require.NotNil(t, data, "empty is not null")
@@ -110,16 +114,18 @@ func TestStat_CountsWhatZooKeeperCounts(t *testing.T) {
 }
 
 func TestCreate_DataKeepsNullAndEmptyApart(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/null", Persistent)
+		r.make("/null", Persistent)
 		f, _ := r.call(OpGetData, watchBody("/null", false))
 		require.EqualValues(t, -1, f.body.int32())
 	})
 }
 
 func TestCreate2_RepliesWithAStat(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		f, _ := r.call(OpCreate2, createBody("/a", Ephemeral))
 		require.Equal(t, "/a", f.body.str())
@@ -130,13 +136,14 @@ func TestCreate2_RepliesWithAStat(t *testing.T) {
 }
 
 func TestSequence_CountsEveryCreateAndNoDelete(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/p", Persistent)
+		r.make("/p", Persistent)
 		path, _ := r.create("/p/a-", PersistentSequential)
 		require.Equal(t, "/p/a-0000000000", path)
-		r.create("/p/plain", Persistent)
-		r.do(OpDelete, versionBody("/p/plain", -1))
+		r.make("/p/plain", Persistent)
+		r.run(OpDelete, versionBody("/p/plain", -1))
 		path, _ = r.create("/p/b-", EphemeralSequential)
 		require.Equal(t, "/p/b-0000000002", path)
 	})
@@ -145,9 +152,10 @@ func TestSequence_CountsEveryCreateAndNoDelete(t *testing.T) {
 // The counter sticks at its end: other prefixes get the last number again, the same prefix finds it taken. Only two
 // creates in one multi see it wrap.
 func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/p", Persistent)
+		r.make("/p", Persistent)
 		require.NoError(t, s.SetCversion("/p", math.MaxInt32-2))
 		for _, want := range []string{"2147483645", "2147483646", "2147483647"} {
 			path, code := r.create("/p/a-", PersistentSequential)
@@ -159,7 +167,7 @@ func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
 		path, _ := r.create("/p/b-", PersistentSequential)
 		require.Equal(t, "/p/b-2147483647", path)
 		f, _ := r.call(OpMulti, multiBody(
-			OpCreate, createBody("/p/c-", PersistentSequential), OpCreate, createBody("/p/c-", PersistentSequential)))
+			part{OpCreate, createBody("/p/c-", PersistentSequential)}, part{OpCreate, createBody("/p/c-", PersistentSequential)}))
 		f.body.take(9)
 		require.Equal(t, "/p/c-2147483647", f.body.str())
 		f.body.take(9)
@@ -169,15 +177,16 @@ func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
 }
 
 func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		f, _ := r.call(OpMulti, multiBody(
-			OpCreate, createBody("/a", Persistent),
-			OpCreate, createBody("/a/n-", PersistentSequential),
-			OpCreate, createBody("/a/c", Container),
-			OpSetData, setBody("/a", []byte("x"), 0),
-			OpCheck, versionBody("/a", 1),
-			OpDelete, versionBody("/a/n-0000000000", -1),
+			part{OpCreate, createBody("/a", Persistent)},
+			part{OpCreate, createBody("/a/n-", PersistentSequential)},
+			part{OpCreate, createBody("/a/c", Container)},
+			part{OpSetData, setBody("/a", []byte("x"), 0)},
+			part{OpCheck, versionBody("/a", 1)},
+			part{OpDelete, versionBody("/a/n-0000000000", -1)},
 		))
 		require.Equal(t, CodeOK, f.code)
 		for _, want := range []Op{OpCreate, OpCreate, OpCreate2, OpSetData, OpCheck, OpDelete} {
@@ -202,7 +211,7 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 		}
 
 		f, _ = r.call(OpMulti, multiBody(
-			OpDelete, versionBody("/a/c", -1), OpDelete, versionBody("/a", 7), OpCheck, versionBody("/a", -1)))
+			part{OpDelete, versionBody("/a/c", -1)}, part{OpDelete, versionBody("/a", 7)}, part{OpCheck, versionBody("/a", -1)}))
 		require.Equal(t, CodeOK, f.code, "the failure is in the results")
 		for _, want := range []Code{CodeOK, CodeBadVersion, CodeRuntimeInconsistency} {
 			require.EqualValues(t, -1, f.body.int32())
@@ -217,9 +226,10 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 }
 
 func TestMultiRead_AnswersEachForItself(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		f, _ := r.call(OpMultiRead, multiBody(OpGetData, watchBody("/none", false), OpGetChildren, watchBody("/", false)))
+		f, _ := r.call(OpMultiRead, multiBody(part{OpGetData, watchBody("/none", false)}, part{OpGetChildren, watchBody("/", false)}))
 		require.EqualValues(t, -1, f.body.int32())
 		f.body.bool()
 		f.body.int32()
@@ -232,7 +242,8 @@ func TestMultiRead_AnswersEachForItself(t *testing.T) {
 }
 
 func TestACL_DigestAuthAndSuper(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithSuperUser("root:root"))
 		r, super := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
 		auth := func(r *raw, credential string) Code {
 			return r.do(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte(credential)) })
@@ -262,7 +273,7 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 		require.Equal(t, "bob:x", f.body.acls()[1].ID, "hashes are hidden from readers")
 		require.Equal(t, CodeAuthFailed, other.do(OpAuth, func(e *encoder) { e.int32(0); e.str("kerberos"); e.bytes(nil) }))
 		other.closed()
-	}, WithSuperUser("root:root"))
+	})
 }
 
 func TestACL_IPMatchesLeadingBits(t *testing.T) {

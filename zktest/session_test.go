@@ -8,19 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inBubble runs fn with a server, in virtual time that starts on a tick of it.
-func inBubble(t *testing.T, fn func(t *testing.T, s *Server), opts ...Option) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { fn(t, Run(t, append([]Option{InMemory()}, opts...)...)) })
-}
-
 func TestPassword_IsWhatJavaMakesOfTheID(t *testing.T) {
 	// new Random(0x100000000000001L ^ 0xB3415C00L).nextBytes(16)
 	require.Equal(t, javaBytes, password(0x100000000000001))
 }
 
 func TestConnect_TimeoutOutOfRange_IsClamped(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		require.Equal(t, 4*time.Second, attachRaw(t, s, "", time.Second).timeout)
 		require.Equal(t, 11*time.Second, attachRaw(t, s, "", 11*time.Second).timeout)
 		require.Equal(t, 40*time.Second, attachRaw(t, s, "", time.Hour).timeout)
@@ -28,7 +23,8 @@ func TestConnect_TimeoutOutOfRange_IsClamped(t *testing.T) {
 }
 
 func TestConnect_ReadOnlyFlag_IsEchoedOnlyIfSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		for _, flag := range []bool{false, true} {
 			r := dialRaw(t, s, "")
 			r.send(func(e *encoder) {
@@ -53,7 +49,8 @@ func TestConnect_ReadOnlyFlag_IsEchoedOnlyIfSent(t *testing.T) {
 }
 
 func TestConnect_ClientThatHasSeenMore_IsTurnedAwayWithoutAReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		attachRaw(t, s, "", 10*time.Second)
 		require.False(t, dialRaw(t, s, "").connect(s.Zxid()+1, 10*time.Second, 0, nil))
 		require.Len(t, s.Sessions(), 1)
@@ -63,7 +60,8 @@ func TestConnect_ClientThatHasSeenMore_IsTurnedAwayWithoutAReply(t *testing.T) {
 }
 
 func TestReattach_WithThePassword_KeepsSessionAndTakesNoZxid(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a := attachRaw(t, s, "", 10*time.Second)
 		_, code := a.create("/e", Ephemeral)
 		require.Equal(t, CodeOK, code)
@@ -79,7 +77,8 @@ func TestReattach_WithThePassword_KeepsSessionAndTakesNoZxid(t *testing.T) {
 }
 
 func TestReattach_WrongPassword_KicksTheHealthyConnectionAndLeavesTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a := attachRaw(t, s, "", 10*time.Second)
 		b := dialRaw(t, s, "")
 		require.False(t, b.connect(0, 10*time.Second, a.session, make([]byte, 16)))
@@ -92,7 +91,8 @@ func TestReattach_WrongPassword_KicksTheHealthyConnectionAndLeavesTheSession(t *
 }
 
 func TestReattach_ExpiredSession_GetsAnEmptyReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a := attachRaw(t, s, "", 10*time.Second)
 		require.True(t, s.Expire(a.session))
 		require.False(t, s.Expire(a.session))
@@ -113,7 +113,8 @@ func TestExpiry_HappensOnTheFirstTickAfterTheTimeout(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 8 * time.Second},
 		{1999 * time.Millisecond, 4001 * time.Millisecond, 8 * time.Second},
 	} {
-		inBubble(t, func(t *testing.T, s *Server) {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory())
 			r := attachRaw(t, s, "", c.timeout)
 			time.Sleep(c.heard)
 			require.Equal(t, CodeOK, r.do(OpPing, nil))
@@ -121,7 +122,7 @@ func TestExpiry_HappensOnTheFirstTickAfterTheTimeout(t *testing.T) {
 			time.Sleep(c.gone - c.heard - 1)
 			synctest.Wait()
 			require.Len(t, s.Sessions(), 1)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			require.Empty(t, s.Sessions())
 			r.closed()
@@ -130,7 +131,8 @@ func TestExpiry_HappensOnTheFirstTickAfterTheTimeout(t *testing.T) {
 }
 
 func TestExpiry_DeletesAllNodesInOneTransactionThenClosesTheConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a, b := attachRaw(t, s, "a", 4*time.Second), attachRaw(t, s, "b", 40*time.Second)
 		for _, path := range []string{"/x", "/y", "/z"} {
 			_, code := a.create(path, Ephemeral)
@@ -151,9 +153,10 @@ func TestExpiry_DeletesAllNodesInOneTransactionThenClosesTheConnection(t *testin
 }
 
 func TestCloseSession_RepliesThenCloses(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/e", Ephemeral)
+		r.make("/e", Ephemeral)
 		require.Equal(t, CodeOK, r.do(OpExists, watchBody("/e", true)))
 		f, events := r.call(OpCloseSession, nil)
 		require.Equal(t, CodeOK, f.code)
@@ -165,9 +168,10 @@ func TestCloseSession_RepliesThenCloses(t *testing.T) {
 }
 
 func TestUp_AfterLongerThanTheTimeout_ReArmsEverySession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a := attachRaw(t, s, "", 10*time.Second)
-		a.create("/e", Ephemeral)
+		a.make("/e", Ephemeral)
 		s.Down()
 		a.closed()
 		_, err := s.Dial(t.Context(), "tcp", s.Addr())
@@ -177,14 +181,15 @@ func TestUp_AfterLongerThanTheTimeout_ReArmsEverySession(t *testing.T) {
 		s.Up()
 		time.Sleep(12*time.Second - 1)
 		require.True(t, s.Exists("/e"))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.False(t, s.Exists("/e"))
 	})
 }
 
 func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		a := attachRaw(t, s, "", 10*time.Second)
 		s.Freeze()
 		a.ask(OpPing, nil)

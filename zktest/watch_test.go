@@ -9,9 +9,10 @@ import (
 )
 
 func TestWatch_EachChange_BringsItsEventOnceAndBeforeTheReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		data := func(path string) { r.do(OpExists, watchBody(path, true)) }
+		data := func(path string) { r.run(OpExists, watchBody(path, true)) }
 		child := func(path string) { require.Equal(t, CodeOK, r.do(OpGetChildren, watchBody(path, true))) }
 		for _, c := range []struct {
 			name   string
@@ -38,18 +39,19 @@ func TestWatch_EachChange_BringsItsEventOnceAndBeforeTheReply(t *testing.T) {
 }
 
 func TestWatch_FailedWritesAndSetACL_BringNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.create("/a", Persistent)
-		r.do(OpGetData, watchBody("/a", true))
-		r.do(OpGetChildren, watchBody("/a", true))
+		r.make("/a", Persistent)
+		r.run(OpGetData, watchBody("/a", true))
+		r.run(OpGetChildren, watchBody("/a", true))
 		for _, c := range []struct {
 			op   Op
 			body func(*encoder)
 		}{
 			{OpSetData, setBody("/a", nil, 7)},
 			{OpDelete, versionBody("/a", 7)},
-			{OpMulti, multiBody(OpSetData, setBody("/a", nil, -1), OpDelete, versionBody("/none", -1))},
+			{OpMulti, multiBody(part{OpSetData, setBody("/a", nil, -1)}, part{OpDelete, versionBody("/none", -1)})},
 			{OpSetACL, func(e *encoder) { e.str("/a"); e.acls(openACL); e.int32(-1) }},
 		} {
 			_, events := r.call(c.op, c.body)
@@ -61,23 +63,25 @@ func TestWatch_FailedWritesAndSetACL_BringNothing(t *testing.T) {
 }
 
 func TestWatch_ExistsOnAMissingNode_IsSetAndGetDataIsNot(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeNoNode, r.do(OpExists, watchBody("/a", true)))
 		require.Equal(t, CodeNoNode, r.do(OpGetData, watchBody("/b", true)))
 		require.Equal(t, CodeNoNode, r.do(OpGetChildren, watchBody("/b", true)))
 		require.Equal(t, []int64{r.session}, s.Watchers("/a"))
 		require.Empty(t, s.Watchers("/b"))
-		r.nc.Close()
+		require.NoError(t, r.nc.Close())
 		synctest.Wait()
 		require.Empty(t, s.Watchers("/a"), "watches go with their connection")
 	})
 }
 
 func TestWatch_WithoutReadPermission_EventIsWithheld(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		r.do(OpExists, watchBody("/a", true))
+		r.run(OpExists, watchBody("/a", true))
 		_, events := r.call(OpCreate, func(e *encoder) {
 			e.str("/a")
 			e.bytes(nil)
@@ -89,10 +93,11 @@ func TestWatch_WithoutReadPermission_EventIsWithheld(t *testing.T) {
 }
 
 func TestSetWatches_TellsWhatWasMissedInOrderAndArmsTheRest(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		for _, path := range []string{"/changed", "/same", "/deleted"} {
-			r.create(path, Persistent)
+			r.make(path, Persistent)
 		}
 		seen := s.Zxid()
 		require.NoError(t, s.Set("/changed", []byte("x")))
@@ -108,8 +113,11 @@ func TestSetWatches_TellsWhatWasMissedInOrderAndArmsTheRest(t *testing.T) {
 			e.strs([]string{"/changed", "/same", "/deleted"})
 		})
 		require.Equal(t, []event{
-			{NodeDataChanged, "/changed"}, {NodeDeleted, "/deleted"}, {NodeCreated, "/new"},
-			{NodeChildrenChanged, "/changed"}, {NodeDeleted, "/deleted"},
+			{NodeDataChanged, "/changed"},
+			{NodeDeleted, "/deleted"},
+			{NodeCreated, "/new"},
+			{NodeChildrenChanged, "/changed"},
+			{NodeDeleted, "/deleted"},
 		}, events)
 		total, paths := s.Watches()
 		require.Equal(t, []int{3, 2}, []int{total, paths})
@@ -118,9 +126,10 @@ func TestSetWatches_TellsWhatWasMissedInOrderAndArmsTheRest(t *testing.T) {
 
 func TestAddWatch_PersistentAndRecursive_StayUntilRemoved(t *testing.T) {
 	for _, release := range []Release{Release38, Release39} {
-		inBubble(t, func(t *testing.T, s *Server) {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory(), WithRelease(release))
 			p, r := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
-			p.create("/a", Persistent)
+			p.make("/a", Persistent)
 			require.Equal(t, CodeOK, p.do(OpAddWatch, versionBody("/a", 0)))
 			require.Equal(t, CodeOK, r.do(OpAddWatch, versionBody("/a", 1)))
 			for range 2 {
@@ -132,13 +141,23 @@ func TestAddWatch_PersistentAndRecursive_StayUntilRemoved(t *testing.T) {
 			}
 			_, events := p.call(OpPing, nil)
 			require.Equal(t, []event{
-				{NodeDataChanged, "/a"}, {NodeChildrenChanged, "/a"}, {NodeChildrenChanged, "/a"},
-				{NodeDataChanged, "/a"}, {NodeChildrenChanged, "/a"}, {NodeChildrenChanged, "/a"},
+				{NodeDataChanged, "/a"},
+				{NodeChildrenChanged, "/a"},
+				{NodeChildrenChanged, "/a"},
+				{NodeDataChanged, "/a"},
+				{NodeChildrenChanged, "/a"},
+				{NodeChildrenChanged, "/a"},
 			}, events)
 			_, events = r.call(OpPing, nil)
 			require.Equal(t, []event{
-				{NodeDataChanged, "/a"}, {NodeCreated, "/a/b"}, {NodeDataChanged, "/a/b"}, {NodeDeleted, "/a/b"},
-				{NodeDataChanged, "/a"}, {NodeCreated, "/a/b"}, {NodeDataChanged, "/a/b"}, {NodeDeleted, "/a/b"},
+				{NodeDataChanged, "/a"},
+				{NodeCreated, "/a/b"},
+				{NodeDataChanged, "/a/b"},
+				{NodeDeleted, "/a/b"},
+				{NodeDataChanged, "/a"},
+				{NodeCreated, "/a/b"},
+				{NodeDataChanged, "/a/b"},
+				{NodeDeleted, "/a/b"},
 			}, events)
 			for _, c := range []*raw{p, r} {
 				require.Equal(t, CodeOK, c.do(OpCheckWatches, versionBody("/a", watcherAny)))
@@ -146,27 +165,29 @@ func TestAddWatch_PersistentAndRecursive_StayUntilRemoved(t *testing.T) {
 				require.Equal(t, CodeNoWatcher, c.do(OpRemoveWatches, versionBody("/a", watcherAny)))
 			}
 			require.Zero(t, s.dataWatches.recursive)
-		}, WithRelease(release))
+		})
 	}
 }
 
 func TestAddWatch_BesideAOneShotWatch_DependsOnTheRelease(t *testing.T) {
 	for release, events := range map[Release]int{Release38: 1, Release39: 2} {
-		inBubble(t, func(t *testing.T, s *Server) {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory(), WithRelease(release))
 			r := attachRaw(t, s, "", 10*time.Second)
-			r.create("/a", Persistent)
-			r.do(OpAddWatch, versionBody("/a", 0))
-			r.do(OpGetData, watchBody("/a", true))
+			r.make("/a", Persistent)
+			r.run(OpAddWatch, versionBody("/a", 0))
+			r.run(OpGetData, watchBody("/a", true))
 			require.NoError(t, s.Set("/a", nil))
 			require.NoError(t, s.Set("/a", nil))
 			_, got := r.call(OpPing, nil)
 			require.Len(t, got, events)
-		}, WithRelease(release))
+		})
 	}
 }
 
 func TestSetWatches2_ArmsPersistentWatches(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *Server) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeOK, r.do(OpSetWatches2, func(e *encoder) {
 			e.int64(0)
