@@ -44,6 +44,8 @@ const (
 	LossClosed
 	// LossSuspended: the connection was lost, and the recipe was told to treat that as a loss.
 	LossSuspended
+	// LossRefused: the server refused the client's credentials.
+	LossRefused
 )
 
 // String returns the reason as one lower-case word.
@@ -59,6 +61,8 @@ func (r LossReason) String() string {
 		return "closed"
 	case LossSuspended:
 		return "suspended"
+	case LossRefused:
+		return "refused"
 	default:
 		return fmt.Sprintf("LossReason(%d)", int(r))
 	}

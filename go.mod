@@ -3,6 +3,7 @@ module github.com/zkrecipes/zkrecipes
 go 1.25.0
 
 require (
+	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/stretchr/testify v1.12.1
 )

@@ -2,6 +2,7 @@ package zkrecipes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -116,7 +117,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	h.mu.Lock()
 	err := h.err
 	h.mu.Unlock()
-	if err != ErrReleased {
+	if !errors.Is(err, ErrReleased) {
 		return err
 	}
 	return h.grant.Release(ctx)

@@ -1,0 +1,470 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// Client is the user's handle on an ensemble. It lives through many sessions. It is safe for concurrent use, and one
+// per process and ensemble is enough: any number of recipes share it.
+type Client struct {
+	*core
+	prefix string
+	gone   atomic.Bool // only for a client made by Sub: closed by itself
+	sub    bool
+}
+
+// core is what a client and its subs share.
+type core struct {
+	opts    *options
+	servers []string
+	ctx     context.Context // ends with the client
+	stop    context.CancelFunc
+	states  *stateLog
+
+	noContainers atomic.Bool
+
+	wg sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	session  *session      // the newest
+	changed  chan struct{} // closed, and replaced, when a session is up or over
+	lastErr  error         // why the last attempt to connect failed
+	unburied []corpse
+}
+
+// corpse is a session that ended here while the server may still keep it.
+type corpse struct {
+	id       int64
+	password []byte
+}
+
+// Dial connects to the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port, and waits
+// for the first session. ctx bounds the waiting only. After an error nothing is left behind.
+//
+// Errors: a malformed connect string or a bad option, and names of which none resolves, before anything is sent;
+// [ErrAuthFailed]; otherwise the cause of ctx, with the reason why the last server tried did not give a session.
+func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
+	servers, chroot, err := parseConnect(connect)
+	if err != nil {
+		return nil, err
+	}
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", connect, err)
+	}
+	if o.rawDial == nil {
+		if err := lookup(ctx, servers, 5*time.Second); err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", connect, err)
+		}
+	}
+	c := &core{opts: o, servers: servers, states: newStateLog(), changed: make(chan struct{})}
+	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	client := &Client{core: c, prefix: chroot}
+	if err := c.open(); err != nil {
+		c.stop()
+		return nil, fmt.Errorf("connect to %s: %w", connect, err)
+	}
+	c.wg.Go(c.run)
+	if _, err := client.Session(ctx); err != nil {
+		_ = client.Close() // never fails
+		return nil, fmt.Errorf("connect to %s: %w", connect, err)
+	}
+	return client, nil
+}
+
+// Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
+// returns nil. When no server can be reached it gives up telling the server after about a second, and the nodes go when
+// the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
+//
+// On a client made by [Client.Sub] it closes only that: the connection stays.
+func (c *Client) Close() error {
+	if c.sub {
+		c.gone.Store(true)
+		return nil
+	}
+	c.mu.Lock()
+	c.closed = true
+	s := c.session
+	c.mu.Unlock()
+	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
+	c.transit(closed)
+	c.stop()
+	c.wg.Wait()
+	return nil
+}
+
+// State returns the state of the connection.
+func (c *Client) State() State { return c.states.current().state }
+
+// States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
+// caller, it misses none.
+func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.states.all(ctx) }
+
+// Session returns the live session, waiting for it if there is none. It may be disconnected at the moment.
+//
+// Errors: ErrClosed, ErrAuthFailed, or the cause of ctx with the reason why no server gave a session.
+func (c *Client) Session(ctx context.Context) (*Session, error) {
+	for {
+		c.mu.Lock()
+		s, changed, isClosed, lastErr := c.session, c.changed, c.closed, c.lastErr
+		c.mu.Unlock()
+		switch {
+		case isClosed || c.gone.Load():
+			return nil, zkrecipes.ErrClosed
+		case ctx.Err() != nil:
+			return nil, withReason(context.Cause(ctx), lastErr)
+		case s.live():
+			return &Session{session: s, prefix: c.prefix}, nil
+		case errors.Is(lastErr, ErrAuthFailed):
+			return nil, lastErr
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func withReason(err, reason error) error {
+	if reason == nil {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", err, reason)
+}
+
+// Sub returns a client on the same connection whose root is prefix.
+func (c *Client) Sub(prefix string) (*Client, error) {
+	if err := ValidatePath(prefix); err != nil {
+		return nil, fmt.Errorf("sub: %w", err)
+	}
+	if prefix == "/" {
+		prefix = ""
+	}
+	return &Client{core: c.core, prefix: c.prefix + prefix, sub: true}, nil
+}
+
+// Identity returns the name under which this client appears to others, see [WithIdentity].
+func (c *Client) Identity() string { return c.opts.identity }
+
+// Same reports whether both clients share a connection, as one made by [Client.Sub] does with its origin.
+func (c *Client) Same(other *Client) bool { return c.core == other.core }
+
+// Abs returns the path on the server of what this client calls path.
+func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
+
+// Logger returns the logger given with [WithLogger].
+func (c *Client) Logger() *slog.Logger { return c.opts.log }
+
+// live reports that the session has been up and is not over.
+func (s *session) live() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost == nil && s.guarded
+}
+
+// start runs f on a goroutine that Close waits for; false once the client is closed.
+func (c *core) start(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.wg.Go(f)
+	return true
+}
+
+// open makes the next session.
+func (c *core) open() error {
+	s, err := newSession(c)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.session = s
+	isClosed := c.closed
+	c.mu.Unlock()
+	if isClosed {
+		s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
+	}
+	return nil
+}
+
+// run retires each session that has ended and opens the next.
+func (c *core) run() {
+	pace := newPace(c.opts.newBackOff, 1)
+	for {
+		c.mu.Lock()
+		s := c.session
+		c.mu.Unlock()
+		<-s.done
+		c.wg.Go(s.retire)
+		if lived := s.lifetime(); lived > s.Timeout() && lived > time.Second {
+			pace.succeeded()
+		} else if lived == 0 {
+			pace.failed()
+		}
+		if pace.wait(c.ctx) != nil || c.ctx.Err() != nil {
+			return
+		}
+		if err := c.open(); err != nil { // only for options that the library refuses, and the first open had them too
+			c.opts.log.Error("zookeeper: cannot open a session", "error", err)
+			return
+		}
+	}
+}
+
+// retire closes the library's object, which tells the server if it can, and waits for its goroutines.
+func (s *session) retire() {
+	s.mu.Lock()
+	connected, link := s.isUp(), s.link
+	if s.lost.Reason == zkrecipes.LossDeadline && s.id != 0 {
+		s.core.mu.Lock()
+		s.core.unburied = append(s.core.unburied, corpse{s.id, s.password})
+		s.core.mu.Unlock()
+	}
+	s.mu.Unlock()
+	if !connected && link != nil {
+		_ = link.Close() // whatever it was doing, it is not telling the server
+	}
+	s.zk.Close()
+	if link != nil {
+		_ = link.Close() // as above
+	}
+	joined := time.NewTimer(5 * time.Second)
+	defer joined.Stop()
+	for {
+		select {
+		case _, ok := <-s.events:
+			if !ok {
+				return
+			}
+		case <-joined.C:
+			s.core.opts.log.Warn("zookeeper: a retired connection does not end, leaving it behind")
+			return
+		}
+	}
+}
+
+func (c *core) sessionUp(s *session, id int64, timeout time.Duration) {
+	c.mu.Lock()
+	if c.session != s || c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.lastErr = nil
+	c.broadcast()
+	unburied := c.unburied
+	c.unburied = nil
+	c.mu.Unlock()
+	c.transit(established, "session", fmt.Sprintf("0x%x", id), "timeout", timeout)
+	for _, corpse := range unburied {
+		c.start(func() { c.bury(corpse) })
+	}
+}
+
+func (c *core) sessionDown(s *session) {
+	c.mu.Lock()
+	current := c.session == s
+	c.mu.Unlock()
+	if current && s.Err() == nil {
+		c.transit(disconnected)
+	}
+}
+
+func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
+	c.mu.Lock()
+	if why.Reason == zkrecipes.LossRefused {
+		c.lastErr = why.Err
+	}
+	c.broadcast()
+	c.mu.Unlock()
+	if why.Reason != zkrecipes.LossClosed {
+		c.transit(ended, "session", fmt.Sprintf("0x%x", s.ID()), "reason", why.Reason, "error", why.Err)
+	}
+}
+
+func (c *core) connectFailed(err error) {
+	c.mu.Lock()
+	if c.lastErr == nil || !errors.Is(c.lastErr, ErrAuthFailed) {
+		c.lastErr = err
+	}
+	c.mu.Unlock()
+	c.opts.log.Debug("zookeeper: connect", "error", err)
+}
+
+// broadcast is called with mu held.
+func (c *core) broadcast() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *core) transit(e event, attrs ...any) {
+	state, changed := c.states.apply(e)
+	if !changed {
+		return
+	}
+	if e == ended {
+		c.opts.log.Warn("zookeeper: session "+state.String(), attrs...)
+		return
+	}
+	c.opts.log.Info("zookeeper: "+state.String(), attrs...)
+}
+
+// bury closes a session that ended here for want of answers, and that a server which comes back may keep for another
+// timeout: whoever waits behind its nodes need not. All holds on it ended long ago.
+//
+// Source: a restarted ensemble gives every session a full timeout; anyone with id and password may close one.
+func (c *core) bury(dead corpse) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.opts.connectTimeout)
+	defer cancel()
+	for _, server := range c.servers {
+		raw, err := c.opts.dial(ctx, "tcp", server)
+		if err != nil {
+			continue
+		}
+		err = func() error {
+			defer func() { _ = raw.Close() }() // it has served its purpose
+			deadline, _ := ctx.Deadline()
+			if err := raw.SetDeadline(deadline); err != nil {
+				return err
+			}
+			if _, err := raw.Write(closeFrames(dead.id, dead.password)); err != nil {
+				return err
+			}
+			_, err := io.Copy(io.Discard, raw) // the server hangs up when it is done
+			return err
+		}()
+		if err == nil {
+			return
+		}
+	}
+	c.opts.log.Debug("zookeeper: could not close an old session, it will expire", "session", fmt.Sprintf("0x%x", dead.id))
+}
+
+// read does op on the live session, and again on the next one if it ended.
+func read[T any](ctx context.Context, c *Client, op func(*Session) (T, error)) (T, error) {
+	for {
+		s, err := c.Session(ctx)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		v, err := op(s)
+		if err == nil || s.Err() == nil || ctx.Err() != nil || c.State() == Closed {
+			return v, err
+		}
+	}
+}
+
+// Get returns a node's data and Stat; it survives reconnects and sessions, within ctx.
+func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
+	d, err := read(ctx, c, func(s *Session) (data, error) {
+		b, stat, err := s.Get(ctx, path)
+		return data{b, stat}, err
+	})
+	return d.bytes, d.stat, err
+}
+
+// Exists reports whether there is a node, and its Stat; it survives reconnects and sessions, within ctx.
+func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
+	e, err := read(ctx, c, func(s *Session) (existence, error) {
+		exists, stat, err := s.Exists(ctx, path)
+		return existence{exists, stat}, err
+	})
+	return e.exists, e.stat, err
+}
+
+// Children returns the names of a node's children, in no order; it survives reconnects and sessions, within ctx.
+func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
+	return read(ctx, c, func(s *Session) ([]string, error) { return s.Children(ctx, path) })
+}
+
+// Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
+func (c *Client) Sync(ctx context.Context, path string) error {
+	_, err := read(ctx, c, func(s *Session) (struct{}, error) { return struct{}{}, s.Sync(ctx, path) })
+	return err
+}
+
+// Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
+// if the reply is lost, the error matches ErrUnknownOutcome.
+func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
+	s, err := c.Session(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.Create(ctx, path, b, flags, acl...)
+}
+
+// Multi applies the requests all or none, see [Session.Multi]. It is tried once.
+func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	s, err := c.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Multi(ctx, ops...)
+}
+
+// Set replaces a node's data if its version is the given one; -1 is any. A versioned Set whose reply was lost is
+// repeated if the node still has the version, since then it was not applied. Otherwise the error matches
+// ErrUnknownOutcome: the node has moved on, by this Set or by another.
+func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
+	return versioned(ctx, c, path, version, func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
+}
+
+// Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
+// is what was asked for, one that still has the version is deleted again.
+func (c *Client) Delete(ctx context.Context, path string, version int32) error {
+	_, err := versioned(ctx, c, path, version, func(s *Session) (zk.Stat, error) {
+		return zk.Stat{}, s.Delete(ctx, path, version)
+	})
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	return err
+}
+
+var errGone = errors.New("the node is gone")
+
+// versioned does a write that the version guards against being applied twice.
+func versioned(ctx context.Context, c *Client, path string, version int32, write func(*Session) (zk.Stat, error)) (zk.Stat, error) {
+	for {
+		s, err := c.Session(ctx)
+		if err != nil {
+			return zk.Stat{}, err
+		}
+		stat, err := write(s)
+		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+			if err != nil && s.Err() != nil && ctx.Err() == nil && c.State() != Closed {
+				continue // not begun in a session that is over
+			}
+			return stat, err
+		}
+		// The sync makes the read newer than the write in question, which is done with once its session or its
+		// connection is.
+		if c.Sync(ctx, path) != nil {
+			return stat, err
+		}
+		exists, now, readErr := c.Exists(ctx, path)
+		switch {
+		case readErr != nil:
+			return stat, err
+		case !exists:
+			return stat, fmt.Errorf("%w: %w", errGone, err)
+		case version == -1 || now.Version != version:
+			return stat, err
+		}
+	}
+}

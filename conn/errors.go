@@ -1,0 +1,127 @@
+package conn
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// OpError says which operation on which path failed. Err keeps what the server said, such as zk.ErrNoNode.
+type OpError struct {
+	Op   string
+	Path string // as the client sees it: the chroot is taken off
+	Err  error
+}
+
+// Error names the operation and the path.
+func (e *OpError) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// ErrAuthFailed says that the server refused the credentials given with [WithAuth].
+var ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
+
+// ErrTooLarge says that a request was not sent, because a server with its default jute.maxbuffer of 1 MiB would answer
+// it by dropping the connection.
+var ErrTooLarge = errors.New("request above the server's limit of 1 MiB")
+
+// Code is an error code of the server that go-zookeeper has no variable for.
+type Code int32
+
+// The codes that a caller may meet.
+const (
+	CodeUnimplemented  Code = -6   // the server is too old for the operation
+	CodeQuotaExceeded  Code = -125 // an enforced quota is used up
+	CodeThrottled      Code = -127 // the server sheds load
+	CodeRequestTimeout Code = -122
+	CodeNotReadOnly    Code = -119
+	CodeNeedsSASL      Code = -124
+)
+
+// Error names the code.
+func (c Code) Error() string {
+	switch c {
+	case CodeUnimplemented:
+		return "the server does not implement this operation (-6)"
+	case CodeQuotaExceeded:
+		return "quota exceeded (-125)"
+	case CodeThrottled:
+		return "the server throttles requests (-127)"
+	case CodeRequestTimeout:
+		return "the server timed the request out (-122)"
+	case CodeNotReadOnly:
+		return "the server is read-only (-119)"
+	case CodeNeedsSASL:
+		return "the server wants SASL authentication (-124)"
+	default:
+		return fmt.Sprintf("server error %d", int32(c))
+	}
+}
+
+// outcome is what an error says of whether the request was executed.
+type outcome int
+
+const (
+	refused outcome = iota // the server answered: not executed
+	unsent                 // never reached the server
+	unknown                // may have been executed
+	expired                // not executed: the session is over
+)
+
+// classify is the one place that reads the errors of go-zookeeper. It returns the error in comparable form.
+func classify(err error) (error, outcome) { //nolint:revive // the error is the subject here, not the result
+	const other = "unknown error: " // how go-zookeeper says a code that it has no variable for
+	if text := err.Error(); strings.HasPrefix(text, other) {
+		if code, convErr := strconv.ParseInt(text[len(other):], 10, 32); convErr == nil {
+			return Code(code), outcomeOf(Code(code))
+		}
+	}
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
+		return err, expired
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
+		return err, unsent
+	case isAnswer(err):
+		return err, refused
+	default:
+		// Connection loss, raw network errors, and whatever else a later library may say.
+		return err, unknown
+	}
+}
+
+func outcomeOf(c Code) outcome {
+	switch c {
+	case -4, -7, CodeRequestTimeout:
+		return unknown
+	case CodeThrottled:
+		return unsent
+	default:
+		return refused
+	}
+}
+
+var answers = []error{
+	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
+	zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrReconfigDisabled, zk.ErrNothing,
+	zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrUnhandledFieldType, zk.ErrPtrExpected, zk.ErrShortBuffer,
+}
+
+func isAnswer(err error) bool {
+	for _, answer := range answers {
+		if errors.Is(err, answer) {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownOutcome joins why the outcome of a write is unknown to the fact that it is.
+func unknownOutcome(err error) error {
+	return fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, err)
+}

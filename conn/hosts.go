@@ -1,0 +1,158 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+const defaultPort = "2181"
+
+// parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports and the chroot, "" for none.
+func parseConnect(connect string) (servers []string, chroot string, err error) {
+	hosts := connect
+	if i := strings.IndexByte(connect, '/'); i >= 0 {
+		hosts, chroot = connect[:i], connect[i:]
+	}
+	if chroot == "/" {
+		chroot = ""
+	}
+	if chroot != "" {
+		if err := ValidatePath(chroot); err != nil {
+			return nil, "", fmt.Errorf("connect string %q: chroot: %w", connect, err)
+		}
+	}
+	if strings.TrimSpace(hosts) == "" {
+		return nil, "", fmt.Errorf("connect string %q: no servers: want host:port[,host:port...][/chroot]", connect)
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		address, err := withPort(strings.TrimSpace(host))
+		if err != nil {
+			return nil, "", fmt.Errorf("connect string %q: server %q: %w", connect, host, err)
+		}
+		servers = append(servers, address)
+	}
+	return servers, chroot, nil
+}
+
+func withPort(host string) (string, error) {
+	if host == "" {
+		return "", errors.New("empty name")
+	}
+	if strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
+		return net.JoinHostPort(host, defaultPort), checkIP(host)
+	}
+	if !strings.Contains(host, ":") || strings.HasSuffix(host, "]") {
+		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort), nil
+	}
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		return "", err
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("port %q is not between 1 and 65535", port)
+	}
+	if name == "" {
+		return "", errors.New("empty name")
+	}
+	return net.JoinHostPort(name, port), nil
+}
+
+func checkIP(host string) error {
+	if net.ParseIP(host) == nil {
+		return errors.New("more than one colon, and not an IPv6 address")
+	}
+	return nil
+}
+
+// lookup fails if none of the servers has an address: a misspelt name is told at once, not after a timeout. Later
+// dials resolve the names again, so that servers may move.
+func lookup(ctx context.Context, servers []string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var errs []error
+	for _, server := range servers {
+		host, _, err := net.SplitHostPort(server)
+		if err == nil && net.ParseIP(host) == nil {
+			_, err = net.DefaultResolver.LookupHost(ctx, host)
+		}
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
+}
+
+// ValidatePath reports why path cannot name a znode: it must be absolute, without a trailing slash, without empty, "."
+// or ".." parts, and without control characters. The root "/" is valid.
+func ValidatePath(path string) error {
+	switch {
+	case path == "":
+		return errors.New("path is empty: want an absolute path such as /app/lock")
+	case path[0] != '/':
+		return fmt.Errorf("path %q is relative: want an absolute path such as /%s", path, path)
+	case path == "/":
+		return nil
+	case strings.HasSuffix(path, "/"):
+		return fmt.Errorf("path %q ends with a slash", path)
+	}
+	for part := range strings.SplitSeq(path[1:], "/") {
+		if part == "" || part == "." || part == ".." {
+			return fmt.Errorf("path %q has an empty, \".\" or \"..\" part", path)
+		}
+	}
+	for _, r := range path {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || r >= 0xE000 && r <= 0xF8FF || r >= 0xFFF0 && r <= 0xFFFF {
+			return fmt.Errorf("path %q has a character that ZooKeeper refuses", path)
+		}
+	}
+	return nil
+}
+
+// hosts hands zk.Conn one server after the other, in an order of its own for each client. It never asks for the
+// library's pause of a second between rounds, the dialer paces; but once the session is over it does, since that pause
+// is the only place at which a library that cannot connect notices its Close.
+type hosts struct {
+	over <-chan struct{}
+
+	mu      sync.Mutex
+	servers []string
+	next    int
+}
+
+func newHosts(servers []string, over <-chan struct{}) *hosts {
+	shuffled := append([]string(nil), servers...)
+	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	return &hosts{servers: shuffled, over: over}
+}
+
+// Init is part of zk.HostProvider; the servers are known already.
+func (h *hosts) Init([]string) error { return nil }
+
+// Len is part of zk.HostProvider.
+func (h *hosts) Len() int { return len(h.servers) }
+
+// Next is part of zk.HostProvider.
+func (h *hosts) Next() (server string, retryStart bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	server = h.servers[h.next]
+	h.next = (h.next + 1) % len(h.servers)
+	select {
+	case <-h.over:
+		return server, true
+	default:
+		return server, false
+	}
+}
+
+// Connected is part of zk.HostProvider.
+func (h *hosts) Connected() {}

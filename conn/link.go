@@ -1,0 +1,307 @@
+package conn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// link is one connection to one server, under zk.Conn, reading the frames that pass in both directions. It supplies
+// what the library keeps to itself: the negotiated timeout, which requests were answered when (for [proof]), the zxid
+// of creates. And it closes traps of the library from outside:
+//
+//   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
+//   - credentials are sent here, since the library can deadlock when it sends them again;
+//   - on a re-attached session user requests wait until the watches are on their way (see park);
+//   - a failed write is a lost connection like any other.
+type link struct {
+	net.Conn
+	session *session
+	born    time.Time
+	// handshakeBy bounds everything up to the connect answer.
+	handshakeBy time.Time
+	up          bool // the connect answer was good; set before the library starts its loops
+
+	// The reading side, used by one goroutine of the library at a time.
+	in   *bufio.Reader
+	head []byte // read and looked at, not yet handed on
+	rest int    // bytes of the current frame still in `in`
+
+	// turn is held by whoever writes to Conn. It is a channel, not a mutex: writing blocks.
+	turn    chan struct{}
+	greeted bool
+	parking bool
+	parked  [][]byte
+
+	mu          sync.Mutex
+	connectSent time.Time
+	pending     map[int32]request
+	pings       []time.Time
+	syncs       []time.Time // unanswered, oldest first
+	downOnce    sync.Once
+}
+
+// request is one that was sent and not yet answered.
+type request struct {
+	op       int32
+	sent     time.Time
+	creation *Creation
+}
+
+func newLink(s *session, raw net.Conn, handshakeBy time.Time) *link {
+	return &link{
+		Conn: raw, session: s, born: time.Now(), handshakeBy: handshakeBy,
+		in:      bufio.NewReaderSize(raw, 16<<10),
+		turn:    make(chan struct{}, 1),
+		pending: make(map[int32]request),
+	}
+}
+
+// Close closes the connection; the session learns of it at once, whoever closes.
+func (l *link) Close() error {
+	err := l.Conn.Close()
+	l.downOnce.Do(func() { l.session.linkDown(l) })
+	return err
+}
+
+// SetReadDeadline never lets the library wait beyond the handshake bound for the connect answer.
+func (l *link) SetReadDeadline(t time.Time) error { return l.Conn.SetReadDeadline(l.clamp(t)) }
+
+// SetWriteDeadline does the same for the connect request.
+func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.clamp(t)) }
+
+func (l *link) clamp(t time.Time) time.Time {
+	if !l.up && (t.IsZero() || t.After(l.handshakeBy)) {
+		return l.handshakeBy
+	}
+	return t
+}
+
+// Write takes one frame, as the library writes them. It never fails: a connection that cannot be written to is closed,
+// and the reading side reports that as what it is, with an unknown outcome for whatever was on its way.
+func (l *link) Write(frame []byte) (int, error) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	op := int32At(frame, prefixSize+4)
+	switch {
+	case !l.greeted:
+		l.greeted = true
+		l.parking = int64At(frame, prefixSize+16) != 0
+		l.mu.Lock()
+		l.connectSent = time.Now()
+		l.mu.Unlock()
+		if _, err := l.Conn.Write(frame); err != nil {
+			return 0, err
+		}
+	case l.parking && op != opPing && op != opClose && op != opSetWatches:
+		l.parked = append(l.parked, append([]byte(nil), frame...))
+		l.session.creationSent(createdPath(frame, op))
+	default:
+		l.send(frame, op)
+		if op == opSetWatches {
+			l.release()
+		}
+	}
+	return len(frame), nil
+}
+
+// park: after a reconnect the library sends its watches with the newest zxid it has seen, which it reads while replies
+// to queued requests already move it on: watches for what changed in between are then lost for good. So requests wait
+// here until the first setWatches frame has passed; the library has built all of them by then. It always sends one,
+// because the session keeps a sentinel watch. The timer is for a sentinel that fired just before.
+func (l *link) parkAtMost(d time.Duration) (stop func() bool) {
+	return time.AfterFunc(d, func() {
+		l.turn <- struct{}{}
+		defer func() { <-l.turn }()
+		l.release()
+	}).Stop
+}
+
+// release is called with the turn held.
+func (l *link) release() {
+	l.parking = false
+	for _, frame := range l.parked {
+		l.send(frame, int32At(frame, prefixSize+4))
+	}
+	l.parked = nil
+}
+
+func (l *link) send(frame []byte, op int32) {
+	xid := int32At(frame, prefixSize)
+	creation := l.session.creationSent(createdPath(frame, op))
+	l.mu.Lock()
+	// Before the bytes leave: a time that is too early only makes the deadline earlier.
+	now := time.Now()
+	switch {
+	case xid == xidPing:
+		l.pings = append(l.pings, now)
+	case op == opSync:
+		l.syncs = append(l.syncs, now)
+		fallthrough
+	default:
+		l.pending[xid] = request{op, now, creation}
+	}
+	l.mu.Unlock()
+	if _, err := l.Conn.Write(frame); err != nil {
+		_ = l.Close() // the error that counts is the one of Write, and the reading side tells it
+	}
+}
+
+// Read hands the stream on, except the answers to what the link itself has sent.
+func (l *link) Read(p []byte) (int, error) {
+	for len(l.head) == 0 && l.rest == 0 {
+		if err := l.nextFrame(); err != nil {
+			_ = l.Close() // the library drops the connection for err anyway; this tells the session first
+			return 0, err
+		}
+	}
+	if len(l.head) > 0 {
+		n := copy(p, l.head)
+		l.head = l.head[n:]
+		return n, nil
+	}
+	n, err := l.in.Read(p[:min(len(p), l.rest)])
+	l.rest -= n
+	if err != nil {
+		_ = l.Close() // as above
+	}
+	return n, err
+}
+
+func (l *link) nextFrame() error {
+	head := make([]byte, prefixSize, prefixSize+replyHeaderSize)
+	if _, err := io.ReadFull(l.in, head); err != nil {
+		return err
+	}
+	size := int(int32At(head, 0))
+	if !l.up {
+		return l.connectReply(head, size)
+	}
+	if size < replyHeaderSize || size > maxReply {
+		return fmt.Errorf("a frame of %d bytes is not a reply of ZooKeeper", size)
+	}
+	head = head[:cap(head)]
+	if _, err := io.ReadFull(l.in, head[prefixSize:]); err != nil {
+		return err
+	}
+	xid, zxid, code := int32At(head, prefixSize), int64At(head, prefixSize+4), int32At(head, prefixSize+12)
+	if xid == xidAuth {
+		if code != 0 {
+			l.session.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
+			return ErrAuthFailed
+		}
+		_, err := l.in.Discard(size - replyHeaderSize)
+		return err
+	}
+	l.answered(xid, zxid, code)
+	l.head, l.rest = head, size-replyHeaderSize
+	return nil
+}
+
+// connectReply reads the answer whole, since the library clears its deadline between length and body.
+func (l *link) connectReply(head []byte, size int) error {
+	if size < 20 || size > maxConnectReply {
+		return fmt.Errorf("a frame of %d bytes is not a connect answer of ZooKeeper", size)
+	}
+	frame := append(head, make([]byte, size)...)
+	if _, err := io.ReadFull(l.in, frame[prefixSize:]); err != nil {
+		return err
+	}
+	timeout := time.Duration(int32At(frame, prefixSize+4)) * time.Millisecond
+	id := int64At(frame, prefixSize+8)
+	password := stringAt(frame, prefixSize+16)
+	l.head = frame
+	if id == 0 || timeout <= 0 {
+		// The library takes this for its cue to open another session in the same object; the dialer refuses it.
+		l.session.end(lost(zkrecipes.LossExpired, time.Now(), nil))
+		return nil
+	}
+	for _, c := range l.session.core.opts.auth {
+		if _, err := l.Conn.Write(authFrame(c.scheme, c.credential)); err != nil {
+			return err
+		}
+	}
+	l.up = true
+	if err := l.Conn.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if !l.session.linkUp(l, id, []byte(password), timeout) {
+		return errors.New("the session is over")
+	}
+	return nil
+}
+
+// answered books a reply: as proof of liveness, and for the creation that waits for its zxid.
+func (l *link) answered(xid int32, zxid int64, code int32) {
+	now := time.Now()
+	l.mu.Lock()
+	var r request
+	switch {
+	case xid == xidPing && len(l.pings) > 0:
+		r = request{op: opPing, sent: l.pings[0]}
+		l.pings = l.pings[1:]
+	case xid >= 0:
+		r = l.pending[xid]
+		delete(l.pending, xid)
+		if r.op == opSync && len(l.syncs) > 0 {
+			l.syncs = l.syncs[1:]
+		}
+	}
+	l.mu.Unlock()
+	if r.sent.IsZero() {
+		return // an event, or an answer to nothing
+	}
+	if r.creation != nil && code == 0 {
+		r.creation.zxid.Store(zxid)
+	}
+	if r.op == opSetWatches && code != 0 {
+		// The library would only log it, and go on with watches that are dead.
+		_ = l.Close() // the reconnect tries again
+		return
+	}
+	if fromTree(code) {
+		l.session.answered(r.sent, now, servedByLeader(r.op))
+	}
+}
+
+// oldestSync returns when the oldest unanswered sync was sent; zero if there is none.
+func (l *link) oldestSync() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.syncs) == 0 {
+		return time.Time{}
+	}
+	return l.syncs[0]
+}
+
+// dial is the zk.Dialer of a session: paced, bounded, and shut once the session is over. That is the gate: a library
+// that would open another session in the same object finds no way to a server.
+func (s *session) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	if err := s.pace.wait(s.ctx); err != nil {
+		return nil, err
+	}
+	// Counted as failed until a link has lasted: a server that accepts and hangs up is paced like one that is down.
+	s.pace.failed()
+	by := time.Now().Add(s.core.opts.connectTimeout)
+	ctx, cancel := context.WithDeadline(s.ctx, by)
+	defer cancel()
+	raw, err := s.core.opts.dial(ctx, network, address)
+	if err != nil {
+		err = fmt.Errorf("connect to %s: %w", address, err)
+		s.core.connectFailed(err)
+		return nil, err
+	}
+	l := newLink(s, raw, by)
+	if !s.attach(l) {
+		_ = raw.Close() // nothing was sent on it
+		return nil, s.ctx.Err()
+	}
+	return l, nil
+}

@@ -1,0 +1,247 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/go-zookeeper/zk"
+)
+
+// Option configures [Dial].
+type Option func(*options) error
+
+type options struct {
+	sessionTimeout time.Duration
+	connectTimeout time.Duration
+	tick           time.Duration
+	margin         float64
+	newBackOff     func() backoff.BackOff
+	log            *slog.Logger
+	tls            *tls.Config
+	rawDial        DialFunc
+	auth           []credential
+	acl            []zk.ACL
+	identity       string
+}
+
+type credential struct {
+	scheme     string
+	credential []byte
+}
+
+// DialFunc opens a connection to a server; [net.Dialer.DialContext] is one.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+func newOptions(opts []Option) (*options, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	o := &options{
+		sessionTimeout: 15 * time.Second,
+		margin:         1.0 / 20,
+		log:            slog.New(slog.DiscardHandler),
+		acl:            zk.WorldACL(zk.PermAll),
+		identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
+	}
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(o))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if o.connectTimeout == 0 {
+		o.connectTimeout = max(time.Second, o.sessionTimeout/6)
+	}
+	if o.newBackOff == nil {
+		o.newBackOff = o.defaultBackOff
+	}
+	return o, nil
+}
+
+// WithSessionTimeout asks for a session timeout; default 15 s. The server grants something between 2 and 20 of its
+// ticks, see [Session.Timeout]. Short timeouts find dead peers sooner and leave less time to reconnect: below 10 s a
+// slow network or a long garbage collection on the server costs sessions.
+func WithSessionTimeout(d time.Duration) Option {
+	return func(o *options) error {
+		if d < 10*time.Millisecond || d > 24*time.Hour {
+			return fmt.Errorf("session timeout %v: want between 10ms and 24h", d)
+		}
+		o.sessionTimeout = d
+		return nil
+	}
+}
+
+// WithConnectTimeout bounds each attempt to connect to a server, up to its answer to the connect request; default the
+// larger of 1 s and a sixth of the session timeout.
+func WithConnectTimeout(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("connect timeout %v: want more than 0", d)
+		}
+		o.connectTimeout = d
+		return nil
+	}
+}
+
+// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with half a
+// tick where it otherwise counts with a quarter of the session timeout, the most that half a tick can be by default.
+func WithTickTime(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("tick time %v: want more than 0", d)
+		}
+		o.tick = d
+		return nil
+	}
+}
+
+// WithSafetyMargin sets which part of the session timeout is taken off every deadline, for clocks that run at
+// different rates; default 0.05, a twentieth.
+func WithSafetyMargin(part float64) Option {
+	return func(o *options) error {
+		if !(part >= 0 && part <= 0.3) {
+			return fmt.Errorf("safety margin %v: want between 0 and 0.3 of the session timeout", part)
+		}
+		o.margin = part
+		return nil
+	}
+}
+
+// WithBackOff sets how long to pause between failed rounds over the servers and between sessions that fail; default
+// exponential from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. A policy that says
+// stop is reset: only the context of a call, or Close, ends trying.
+func WithBackOff(newBackOff func() backoff.BackOff) Option {
+	return func(o *options) error {
+		if newBackOff == nil {
+			return errors.New("back-off: nil function")
+		}
+		o.newBackOff = newBackOff
+		return nil
+	}
+}
+
+func (o *options) defaultBackOff() backoff.BackOff {
+	const shortest = 50 * time.Millisecond
+	longest := min(max(o.sessionTimeout/6, shortest), 5*time.Second)
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortest), backoff.WithMaxInterval(longest),
+		backoff.WithMaxElapsedTime(0))
+}
+
+// WithLogger sets where to log; default nowhere. State changes are Info, sessions and holds that end by themselves are
+// Warn, what the library under this one says is Debug.
+func WithLogger(log *slog.Logger) Option {
+	return func(o *options) error {
+		if log == nil {
+			return errors.New("logger: nil")
+		}
+		o.log = log
+		return nil
+	}
+}
+
+// WithTLS connects over TLS. The name to verify is that of the server in the connect string, unless the configuration
+// names one.
+func WithTLS(config *tls.Config) Option {
+	return func(o *options) error {
+		if config == nil {
+			return errors.New("tls: nil configuration")
+		}
+		o.tls = config.Clone()
+		return nil
+	}
+}
+
+// WithDialer sets how to reach a server; default [net.Dialer.DialContext]. The address is as in the connect string,
+// names unresolved, and names are then not looked up beforehand.
+func WithDialer(dial DialFunc) Option {
+	return func(o *options) error {
+		if dial == nil {
+			return errors.New("dialer: nil function")
+		}
+		o.rawDial = dial
+		return nil
+	}
+}
+
+// WithAuth adds a credential, such as "digest" and "user:password". It is sent on every new connection, before any
+// request. May be given several times.
+func WithAuth(scheme, cred string) Option {
+	return func(o *options) error {
+		if scheme == "" {
+			return errors.New("auth: empty scheme")
+		}
+		o.auth = append(o.auth, credential{scheme, []byte(cred)})
+		return nil
+	}
+}
+
+// WithACL sets the access list of every node that is created without one of its own, by the recipes above all; default
+// open to the world. Whoever shares a queue needs read, create and delete on its parent.
+func WithACL(acl []zk.ACL) Option {
+	return func(o *options) error {
+		if len(acl) == 0 {
+			return errors.New("acl: empty list")
+		}
+		o.acl = append([]zk.ACL(nil), acl...)
+		return nil
+	}
+}
+
+// WithIdentity sets the name under which this client appears to others, as the data of its contenders; default
+// "host/pid".
+func WithIdentity(id string) Option {
+	return func(o *options) error {
+		if id == "" {
+			return errors.New("identity: empty")
+		}
+		o.identity = id
+		return nil
+	}
+}
+
+// dial opens a connection, with TLS if asked for, within the context.
+func (o *options) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := o.rawDial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	raw, err := dial(ctx, network, address)
+	if err != nil || o.tls == nil {
+		return raw, err
+	}
+	config := o.tls
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, errors.Join(err, raw.Close())
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	secured := tls.Client(raw, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return secured, nil
+}
+
+// halfTick is how long after a contact the leader may still not have been told of it.
+func (o *options) halfTick(timeout time.Duration) time.Duration {
+	if o.tick > 0 {
+		return o.tick / 2
+	}
+	return timeout / 4
+}
+
+func (o *options) marginOf(timeout time.Duration) time.Duration {
+	return time.Duration(o.margin * float64(timeout))
+}

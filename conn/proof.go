@@ -1,0 +1,78 @@
+package conn
+
+import "time"
+
+// proof is the arithmetic behind [Session.ValidUntil], without clock and without I/O.
+//
+// The leader of the ensemble decides when a session expires, from what its followers report: each says, in its answer
+// to every ping of the leader (two a tick), which sessions it has heard from. So an answer by a follower proves nothing
+// by itself, and neither does one by the leader, since that contact may not have been reported yet when the follower is
+// cut off. But a request that the leader served proves that all contacts at least half a tick older were reported:
+// report and request travel the same connection, in order. Hence
+//
+//	p = when the newest request was sent that the leader has served and answered
+//	c = when the newest request was sent whose answer, by whatever server, had come by p - lag
+//	valid until c + timeout - margin
+//
+// A connect answer proves its own sending: the leader creates or touches the session to give it.
+type proof struct {
+	timeout time.Duration // negotiated
+	lag     time.Duration // half a tick
+	margin  time.Duration
+
+	leader   time.Time // p
+	contact  time.Time // c
+	heard    time.Time // when the newest request of any kind was sent that has been answered
+	contacts []contact // answered requests that no p confirms yet, by time of answer
+}
+
+type contact struct{ sent, answered time.Time }
+
+// connected takes in a connect answer.
+func (p *proof) connected(sent time.Time, timeout, lag, margin time.Duration) {
+	p.timeout, p.lag, p.margin = timeout, lag, margin
+	p.contact = latest(p.contact, sent)
+	p.heard = latest(p.heard, sent)
+}
+
+// answered takes in a request sent at sent whose answer came at at; byLeader says that the leader served it.
+func (p *proof) answered(sent, at time.Time, byLeader bool) {
+	p.heard = latest(p.heard, sent)
+	if byLeader && sent.After(p.leader) {
+		p.leader = sent
+		p.confirm(sent.Add(-p.lag))
+	}
+	// Contacts close together add nothing but memory: a few dozen cover the window. Leaving one out is safe, it only
+	// makes the deadline a little earlier.
+	if n := len(p.contacts); n == 0 || at.Sub(p.contacts[n-1].answered) >= p.timeout/64 {
+		p.contacts = append(p.contacts, contact{sent, at})
+	}
+}
+
+// confirm raises c to the newest contact answered by limit, and forgets those: a later p confirms only later ones.
+func (p *proof) confirm(limit time.Time) {
+	n := 0
+	for n < len(p.contacts) && !p.contacts[n].answered.After(limit) {
+		p.contact = latest(p.contact, p.contacts[n].sent)
+		n++
+	}
+	p.contacts = append(p.contacts[:0], p.contacts[n:]...)
+}
+
+// validUntil is the time up to which the session is proven; zero before the first connect answer.
+func (p *proof) validUntil() time.Time {
+	if p.contact.IsZero() {
+		return time.Time{}
+	}
+	return p.contact.Add(p.timeout - p.margin)
+}
+
+// silentUntil is when nothing will have been answered for a whole timeout.
+func (p *proof) silentUntil() time.Time { return p.heard.Add(p.timeout) }
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,485 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
+// fails; nothing that belongs to it ever runs in the session after it. A Session is safe for concurrent use, and its
+// paths are those of the client it came from.
+//
+// It ends at the earliest of: the server says that it has expired; nothing was answered for a whole timeout; the
+// client is closed; the server refuses the credentials.
+//
+// Source: go-zookeeper opens another session in the same object and may run queued requests in it; so each Session
+// has an object of its own, whose dialer is shut when the session ends.
+type Session struct {
+	*session
+	prefix string
+}
+
+// session is what all views of one session share.
+type session struct {
+	core *core
+	pace *pace
+	ctx  context.Context // ends with the session
+	stop context.CancelFunc
+	zk   *zk.Conn
+	zkOK chan struct{} // closed once zk is set: the library calls back before Connect returns
+
+	wake chan struct{} // tells the keeper that something changed; holds one
+
+	mu       sync.Mutex
+	id       int64 // 0 until the first connect answer
+	password []byte
+	proof    proof
+	link     *link         // the newest; nil before the first
+	up       chan struct{} // closed while connected
+	guarded  bool          // the sentinel watch is set
+	since    time.Time     // when it was first up
+	lost     *zkrecipes.LostError
+	subs     map[*lossSub]struct{}
+	retained int // contenders and holds; while there are any, sync goes out every T/8
+	beating  bool
+	lastBeat time.Time
+
+	creations map[string]*Creation
+	watches   watches
+	done      chan struct{}
+	events    <-chan zk.Event
+}
+
+type lossSub struct {
+	onSuspend bool
+	f         func(*zkrecipes.LostError)
+}
+
+func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostError {
+	return &zkrecipes.LostError{Reason: reason, At: at, Err: err}
+}
+
+func newSession(c *core) (*session, error) {
+	s := &session{
+		core:      c,
+		pace:      newPace(c.opts.newBackOff, len(c.servers)),
+		zkOK:      make(chan struct{}),
+		wake:      make(chan struct{}, 1),
+		up:        make(chan struct{}),
+		subs:      make(map[*lossSub]struct{}),
+		creations: make(map[string]*Creation),
+		done:      make(chan struct{}),
+	}
+	s.watches.init()
+	s.ctx, s.stop = context.WithCancel(c.ctx)
+	object, events, err := zk.Connect(c.servers, c.opts.sessionTimeout,
+		zk.WithDialer(s.dial),
+		zk.WithHostProvider(newHosts(c.servers, s.ctx.Done())),
+		zk.WithEventCallback(s.onEvent),
+		zk.WithLogger(zkLog{c.opts.log}), zk.WithLogInfo(false))
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	s.zk, s.events = object, events
+	close(s.zkOK)
+	return s, nil
+}
+
+// zkLog passes on what the library says.
+type zkLog struct{ log *slog.Logger }
+
+func (l zkLog) Printf(format string, args ...any) { l.log.Debug(fmt.Sprintf(format, args...)) }
+
+// ID returns the id that the server gave to the session.
+func (s *session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Timeout returns the negotiated session timeout, which is what the server grants and not always what was asked for.
+func (s *session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proof.timeout
+}
+
+// ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
+// ephemeral nodes. It moves on while servers answer. See the package documentation for what it rests on, and for what
+// it does not cover.
+func (s *session) ValidUntil() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return earliest(s.proof.validUntil(), s.lost.At)
+	}
+	return s.proof.validUntil()
+}
+
+// Done is closed when the session has ended.
+func (s *session) Done() <-chan struct{} { return s.done }
+
+// Err is nil while the session lives; afterwards a [*zkrecipes.LostError].
+func (s *session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
+		return nil
+	}
+	return s.lost
+}
+
+// OnLoss arranges for f to be called once, when the session ends or its proof runs out, whichever comes first, and,
+// with onSuspend, also when the connection is lost. It reports false, and f is not called, if that is so already.
+// Calling stop gives up the arrangement; f may be running then.
+//
+// f is called on a goroutine of the connection and must not wait for anything. All of a session's functions have
+// returned before the client opens the next session.
+func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop func(), ok bool) {
+	sub := &lossSub{onSuspend, f}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || onSuspend && !s.isUp() {
+		return nil, false
+	}
+	s.subs[sub] = struct{}{}
+	s.nudge()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.subs, sub)
+	}, true
+}
+
+// Retain keeps the proof fresh until release is called: a sync every eighth of the timeout, and a connection that
+// leaves one unanswered for a quarter of it is dropped, so that another server is tried in good time.
+func (s *session) Retain() (release func()) {
+	s.mu.Lock()
+	s.retained++
+	if s.retained == 1 {
+		s.nudge()
+	}
+	s.mu.Unlock()
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.retained--
+	})
+}
+
+// Prove waits until the session is proven alive, asking the leader if it is not at the moment.
+//
+// Errors: the session's own, or the cause of ctx.
+func (s *Session) Prove(ctx context.Context) error {
+	for {
+		if err := s.Err(); err != nil {
+			return err
+		}
+		if time.Now().Before(s.ValidUntil()) {
+			return nil
+		}
+		if err := s.Sync(ctx, "/"); err != nil && !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+			return err
+		}
+		// One sync confirms only contacts that are half a tick old by the time it is sent.
+		if err := sleep(ctx, min(s.Timeout()/64, s.core.opts.halfTick(s.Timeout())/4)); err != nil {
+			return err
+		}
+	}
+}
+
+// Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
+// and does not run f, once the client is closed.
+func (s *session) Go(f func(ctx context.Context)) bool {
+	return s.core.start(func() { f(s.ctx) })
+}
+
+// attach makes l the session's link, unless the session is over.
+func (s *session) attach(l *link) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return false
+	}
+	s.link = l
+	return true
+}
+
+// linkUp takes in a connect answer that gave us the session, and reports whether it is still wanted.
+func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Duration) bool {
+	l.mu.Lock()
+	sent := l.connectSent
+	l.mu.Unlock()
+	s.mu.Lock()
+	if s.lost != nil || s.link != l {
+		s.mu.Unlock()
+		return false
+	}
+	first := s.id == 0
+	s.id, s.password = id, password
+	gone := s.lapseIfDue(time.Now())
+	s.proof.connected(sent, timeout, s.core.opts.halfTick(timeout), s.core.opts.marginOf(timeout))
+	guarded := s.guarded
+	s.mu.Unlock()
+	gone.tell()
+
+	if first {
+		s.core.start(s.keep)
+	}
+	l.parkAtMost(50 * time.Millisecond)
+	if guarded {
+		s.nowUp(l)
+		return true
+	}
+	s.core.start(func() { s.guard(l) })
+	return true
+}
+
+// sentinel is never created. A watch on it makes the library send its watches at every reconnect, see link.Write.
+const sentinel = "/zookeeper/zkrecipes-sentinel"
+
+// guard sets the sentinel watch, and only then lets operations through.
+func (s *session) guard(l *link) {
+	<-s.zkOK
+	_, _, _, err := s.zk.ExistsW(sentinel)
+	if err != nil {
+		if _, outcome := classify(err); outcome == refused {
+			s.core.opts.log.Warn("zookeeper: cannot set the sentinel watch, going on without", "error", err)
+		} else {
+			return // the link is gone; the next one tries again
+		}
+	}
+	s.mu.Lock()
+	s.guarded = true
+	s.mu.Unlock()
+	s.nowUp(l)
+}
+
+// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never
+// be told.
+func (s *session) nowUp(l *link) {
+	s.mu.Lock()
+	if s.lost != nil || s.link != l || s.isUp() {
+		s.mu.Unlock()
+		return
+	}
+	close(s.up)
+	s.nudge()
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	id, timeout := s.id, s.proof.timeout
+	s.mu.Unlock()
+	s.watches.fireAll()
+	s.core.sessionUp(s, id, timeout)
+}
+
+// isUp is called with mu held.
+func (s *session) isUp() bool {
+	select {
+	case <-s.up:
+		return true
+	default:
+		return false
+	}
+}
+
+// linkDown is called once for every link that closes.
+func (s *session) linkDown(l *link) {
+	if l.up && time.Since(l.born) > time.Second {
+		s.pace.succeeded()
+	}
+	s.mu.Lock()
+	if s.link != l || !s.isUp() {
+		s.mu.Unlock()
+		return
+	}
+	s.up = make(chan struct{})
+	s.beating = false
+	var gone departures
+	if s.lost == nil {
+		gone = s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossSub) bool { return sub.onSuspend })
+	}
+	s.mu.Unlock()
+	gone.tell()
+	s.core.sessionDown(s)
+}
+
+// answered books an answer as proof. A lapse comes before what would have prevented it: the order in which a late
+// answer and the clock are looked at must not decide whether a hold lives.
+func (s *session) answered(sent, at time.Time, byLeader bool) {
+	s.mu.Lock()
+	gone := s.lapseIfDue(at)
+	s.proof.answered(sent, at, byLeader)
+	s.mu.Unlock()
+	gone.tell()
+}
+
+// lapseIfDue collects everybody if the proof has run out by now. Called with mu held.
+func (s *session) lapseIfDue(now time.Time) departures {
+	until := s.proof.validUntil()
+	if len(s.subs) == 0 || now.Before(until) {
+		return departures{}
+	}
+	return s.collect(lost(zkrecipes.LossDeadline, until, nil), func(*lossSub) bool { return true })
+}
+
+// departures are the functions to call for one loss, once no lock is held.
+type departures struct {
+	lost *zkrecipes.LostError
+	subs []*lossSub
+}
+
+// collect takes the subs that match off the list. Called with mu held.
+func (s *session) collect(why *zkrecipes.LostError, match func(*lossSub) bool) departures {
+	d := departures{lost: why}
+	for sub := range s.subs {
+		if match(sub) {
+			delete(s.subs, sub)
+			d.subs = append(d.subs, sub)
+		}
+	}
+	return d
+}
+
+func (d departures) tell() {
+	for _, sub := range d.subs {
+		sub.f(d.lost)
+	}
+}
+
+// end ends the session; the first reason counts. Safe side first: all holds have ended when this returns, and before
+// pending operations fail or another session can exist.
+func (s *session) end(why *zkrecipes.LostError) {
+	s.mu.Lock()
+	if s.lost != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.lost = why
+	gone := s.collect(why, func(*lossSub) bool { return true })
+	s.mu.Unlock()
+	gone.tell()
+	s.core.sessionEnded(s, why)
+	close(s.done)
+	s.stop()
+}
+
+// lifetime is how long the session has been usable; 0 if it never was.
+func (s *session) lifetime() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() {
+		return 0
+	}
+	return time.Since(s.since)
+}
+
+// nudge wakes the keeper.
+func (s *session) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep is the session's clock: it ends what has run out, and keeps the proof fresh. Every step works out anew what is
+// due from what is known, so a step too many does no harm, and none needs to be cancelled.
+func (s *session) keep() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.wake:
+		case <-s.done:
+			return
+		}
+		timer.Reset(time.Until(s.step(time.Now())))
+	}
+}
+
+// step does what is due, and returns when it wants to be called next.
+func (s *session) step(now time.Time) time.Time {
+	s.mu.Lock()
+	gone := s.lapseIfDue(now)
+	silent := s.proof.silentUntil()
+	due := silent
+	if len(s.subs) > 0 {
+		due = earliest(due, s.proof.validUntil())
+	}
+	beatDue, beat, drop := s.heartbeat(now)
+	link := s.link
+	if beat {
+		s.beating, s.lastBeat = true, now
+	}
+	s.mu.Unlock()
+	gone.tell()
+
+	if !now.Before(silent) {
+		s.end(lost(zkrecipes.LossDeadline, silent, errors.New("nothing answered for a whole session timeout")))
+		return now
+	}
+	if drop {
+		s.core.opts.log.Info("zookeeper: no answer to a sync, trying another server", "server", link.RemoteAddr())
+		_ = link.Close() // the library reconnects
+	}
+	if beat {
+		s.core.start(s.beat)
+	}
+	return earliest(due, beatDue)
+}
+
+// heartbeat works out when the next sync is due, whether it is now, and whether one has been unanswered for too long.
+// Called with mu held.
+func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
+	timeout := s.proof.timeout
+	far := now.Add(timeout)
+	if s.retained == 0 || !s.isUp() {
+		return far, false, false
+	}
+	due = far
+	if oldest := s.link.oldestSync(); !oldest.IsZero() {
+		overdue := oldest.Add(timeout / 4)
+		if !now.Before(overdue) {
+			return far, false, true
+		}
+		due = overdue
+	}
+	if !s.beating {
+		next := s.lastBeat.Add(timeout / 8)
+		if !now.Before(next) {
+			return earliest(due, now.Add(timeout/8)), true, false
+		}
+		due = earliest(due, next)
+	}
+	return due, false, false
+}
+
+// beat is one sync; its answer is booked by the link.
+func (s *session) beat() {
+	_, err := s.zk.Sync("/")
+	if err != nil {
+		s.core.opts.log.Debug("zookeeper: sync", "error", err)
+	}
+	s.mu.Lock()
+	s.beating = false
+	s.mu.Unlock()
+	s.nudge()
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,174 @@
+package conn
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Watch fires once, at the first change after the read that it came with, or without a change when the connection was
+// away in the meantime: whoever waits for it reads again and decides by what it reads.
+//
+// Watches are shared: within a session there is at most one per path and kind, whatever number of callers wait for it,
+// and one that nobody waits for any more is kept for the next, since the library cannot remove it from the server.
+type Watch struct{ fired chan struct{} }
+
+// Fired is closed when the watch has fired.
+func (w *Watch) Fired() <-chan struct{} { return w.fired }
+
+type watchKind int
+
+const (
+	watchData     watchKind = iota // the node's data, and its deletion
+	watchExist                     // the same, and its creation
+	watchChildren                  // the node's children, and its deletion
+)
+
+type watchKey struct {
+	kind watchKind
+	path string // absolute
+}
+
+// armed is a watch that is set, or being set, on the server.
+type armed struct {
+	Watch
+	ready chan struct{} // closed once the request that sets it has come back
+	ok    bool          // valid once ready is closed
+	spent bool          // fired; guarded by watches.mu
+}
+
+// watches are the shared watches of one session.
+type watches struct {
+	mu  sync.Mutex
+	set map[watchKey]*armed
+}
+
+func (w *watches) init() { w.set = make(map[watchKey]*armed) }
+
+// claim returns the watch under key, and whether the caller is the one to set it.
+func (w *watches) claim(key watchKey) (a *armed, mine bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a, ok := w.set[key]; ok {
+		return a, false
+	}
+	a = &armed{Watch: Watch{make(chan struct{})}, ready: make(chan struct{})}
+	w.set[key] = a
+	return a, true
+}
+
+// settle says how setting the watch went.
+func (w *watches) settle(key watchKey, a *armed, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.ok = ok
+	close(a.ready)
+	if !ok && w.set[key] == a {
+		delete(w.set, key)
+	}
+}
+
+func (w *watches) fire(keys ...watchKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range keys {
+		if a, ok := w.set[key]; ok {
+			w.spend(key, a)
+		}
+	}
+}
+
+// fireAll makes everybody look and set their watches again. Called when a link has come up.
+func (w *watches) fireAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, a := range w.set {
+		w.spend(key, a)
+	}
+}
+
+// spend is called with mu held.
+func (w *watches) spend(key watchKey, a *armed) {
+	if !a.spent {
+		a.spent = true
+		close(a.fired)
+	}
+	delete(w.set, key)
+}
+
+// onEvent runs on a goroutine of the library, which delivers nothing else meanwhile: it only closes channels. The
+// library calls it for an event before it hands on any reply that was sent later, so a watch that a reply came with
+// is in the set by then.
+func (s *session) onEvent(e zk.Event) {
+	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
+	switch e.Type {
+	case zk.EventNodeCreated:
+		s.watches.fire(exist)
+	case zk.EventNodeDataChanged:
+		s.watches.fire(data, exist)
+	case zk.EventNodeChildrenChanged:
+		s.watches.fire(watchKey{watchChildren, e.Path})
+	case zk.EventNodeDeleted:
+		s.watches.fire(data, exist, watchKey{watchChildren, e.Path})
+	case zk.EventSession, zk.EventNotWatching:
+		return // the link and the session know better
+	}
+	if e.Path == sentinel {
+		s.core.start(func() {
+			if _, _, _, err := s.zk.ExistsW(sentinel); err != nil {
+				s.core.opts.log.Debug("zookeeper: set the sentinel watch again", "error", err)
+			}
+		})
+	}
+}
+
+// watched reads with a watch. The first caller for a key sets the watch with its read; the others read once it is
+// set, so that the watch they share is older than what they have read.
+func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind,
+	set, read func(*zk.Conn) (T, error),
+) (T, *Watch, error) {
+	key := watchKey{kind, s.abs(path)}
+	for {
+		a, mine := s.watches.claim(key)
+		if mine {
+			call, err := begin(ctx, s, op, path, func(z *zk.Conn) (T, error) {
+				v, err := set(z)
+				s.watches.settle(key, a, err == nil)
+				return v, err
+			})
+			if err != nil { // not begun
+				s.watches.settle(key, a, false)
+				var none T
+				return none, nil, err
+			}
+			v, err := finish(ctx, s, call)
+			if !retryRead(err) {
+				return v, &a.Watch, err
+			}
+			if sleep(ctx, retryPause) != nil {
+				return v, nil, err
+			}
+			continue
+		}
+		select {
+		case <-a.ready:
+		case <-ctx.Done():
+		case <-s.Done():
+		}
+		v, err := perform(ctx, s, op, path, readOnly, read)
+		if err != nil {
+			return v, nil, err
+		}
+		if s.watches.usable(a) {
+			return v, &a.Watch, nil
+		}
+	}
+}
+
+// usable says whether a was set; if it has fired since, the caller will see that.
+func (w *watches) usable(a *armed) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return a.ok
+}

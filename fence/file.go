@@ -1,0 +1,200 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// ErrInUse says that another [File], of this process or another, has the file open.
+var ErrInUse = errors.New("fence file in use")
+
+// The log is written anew when it holds more than both: this many records, and this many for each resource.
+const (
+	rewriteFrom = 1000
+	rewriteEach = 4
+)
+
+// File is a [Store] in a file on a local disk: a token that was admitted stays admitted across crashes of the process
+// and of the machine. The file is a log of text lines, one for each raise, that is written anew now and then.
+//
+// A raise is one write and one fsync; showing a token again, or a stale one, costs neither. Raises wait for each other.
+// After an error on the disk every call fails until the file is opened again: what is on the disk is not known then.
+//
+// Beside the file stand, for ever, a lock file with ".lock" at the end of its name and, for moments, one with ".tmp".
+// Whoever deletes the file makes the fence forget. Do not use it on a network file system whose locks or fsync are
+// only local.
+type File struct {
+	path string
+	lock *os.File
+	// turn holds one value when nobody is at work on what follows: a mutex that can be waited for with a context.
+	turn    chan struct{}
+	log     *os.File
+	records int // in the log
+	highest map[string]zkrecipes.Token
+	err     error // once set, the answer to every call
+}
+
+// OpenFile opens or creates the store at path, whose directory must exist. A record that a crash has left unfinished
+// at the end was never acknowledged, and is dropped.
+//
+// Errors: [ErrInUse]; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an operator has to decide about, since
+// a fence that forgets is none; errors of the file system.
+func OpenFile(path string) (*File, error) {
+	f := &File{turn: make(chan struct{}, 1)}
+	if err := f.open(path); err != nil {
+		return nil, fmt.Errorf("open fence file: %w", errors.Join(err, f.closeFiles()))
+	}
+	f.turn <- struct{}{}
+	return f, nil
+}
+
+func (f *File) open(path string) (err error) {
+	if path == "" {
+		return fmt.Errorf("%w: the path is empty", ErrInvalid)
+	}
+	if f.path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	// One file, one lock, whatever links lead to it.
+	if target, err := filepath.EvalSymlinks(f.path); err == nil {
+		f.path = target
+	}
+	if f.lock, err = lockFile(f.path + ".lock"); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.highest = make(map[string]zkrecipes.Token)
+	case err != nil:
+		return err
+	default:
+		if f.highest, err = replay(content); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	return f.rewrite() // which drops the unfinished record, and shows that the place can be written to
+}
+
+// Raise implements [Store]. The context bounds the waiting for one's turn, not the write. Errors: [os.ErrClosed], the
+// cause of ctx, errors of the file system.
+func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	select {
+	case <-f.turn:
+		defer func() { f.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	if f.err != nil {
+		return 0, f.err
+	}
+	if highest := f.highest[resource]; highest >= t {
+		return highest, nil
+	}
+	if err := f.append(resource, t); err != nil {
+		f.err = fmt.Errorf("fence file: open it again after: %w", err)
+		return 0, f.err
+	}
+	return t, nil
+}
+
+// Close gives the file free for others. It waits for a raise that is under way, is idempotent, and every call
+// afterwards returns [os.ErrClosed].
+func (f *File) Close() error {
+	<-f.turn
+	defer func() { f.turn <- struct{}{} }()
+	f.err = fmt.Errorf("fence file: %w", os.ErrClosed)
+	return f.closeFiles()
+}
+
+// append is durable before the token shows in highest, so nothing is admitted that a crash could take back.
+func (f *File) append(resource string, t zkrecipes.Token) error {
+	if _, err := f.log.Write(record(resource, t)); err != nil {
+		return err
+	}
+	if err := f.log.Sync(); err != nil {
+		return err
+	}
+	f.highest[resource] = t
+	f.records++
+	if f.records > max(rewriteFrom, rewriteEach*len(f.highest)) {
+		return f.rewrite()
+	}
+	return nil
+}
+
+// rewrite puts a log with the live records alone in place of the old one, whole or not at all: the new one is on the
+// disk before it gets the name, and the name is on the disk before anything is appended.
+func (f *File) rewrite() error {
+	content := []byte(header)
+	for _, resource := range slices.Sorted(maps.Keys(f.highest)) {
+		content = append(content, record(resource, f.highest[resource])...)
+	}
+	tmp := f.path + ".tmp"
+	if err := writeSynced(tmp, content); err != nil {
+		return err
+	}
+	if f.log != nil { // Windows renames nothing onto an open file
+		if err := f.log.Close(); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(tmp, f.path); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(f.path)); err != nil {
+		return err
+	}
+	var err error
+	f.log, err = os.OpenFile(f.path, os.O_APPEND|os.O_WRONLY, 0)
+	f.records = len(f.highest)
+	return err
+}
+
+func (f *File) closeFiles() (err error) {
+	for _, file := range []*os.File{f.log, f.lock} {
+		if file == nil {
+			continue
+		}
+		if e := file.Close(); e != nil && !errors.Is(e, os.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+func writeSynced(path string, content []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// syncDir makes a rename in dir durable. Windows has no such call, and its renames need none.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,282 @@
+package fence
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+func openFile(t *testing.T, path string) *File {
+	t.Helper()
+	f, err := OpenFile(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, f.Close()) })
+	return f
+}
+
+func raise(t *testing.T, f *File, resource string, token, highest zkrecipes.Token) {
+	t.Helper()
+	got, err := f.Raise(t.Context(), resource, token)
+	require.NoError(t, err)
+	require.Equal(t, highest, got)
+}
+
+// odd is a resource name that would break a careless log.
+const odd = "a \"name\"\nwith 00000000 1 \"lines\" \x00\xff é"
+
+func TestFile_RemembersAcrossOpening(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	f := openFile(t, path)
+	raise(t, f, "a", 5, 5)
+	raise(t, f, odd, 1<<62, 1<<62)
+	raise(t, f, "a", 6, 6)
+	raise(t, f, "a", 5, 6)
+	require.NoError(t, f.Close())
+	require.NoError(t, f.Close(), "idempotent")
+	_, err := f.Raise(t.Context(), "a", 7)
+	require.ErrorIs(t, err, os.ErrClosed)
+
+	f = openFile(t, path)
+	raise(t, f, "a", 1, 6)
+	raise(t, f, odd, 1, 1<<62)
+	raise(t, f, "new", 1, 1)
+}
+
+func TestFile_IsNotShared(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tokens")
+	f := openFile(t, path)
+	_, err := OpenFile(path)
+	require.ErrorIs(t, err, ErrInUse)
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err == nil { // Windows may not let us
+		_, err = OpenFile(link)
+		require.ErrorIs(t, err, ErrInUse, "by another name either")
+	}
+	raise(t, f, "a", 5, 5)
+	require.NoError(t, f.Close())
+	openFile(t, path)
+}
+
+func TestFile_CannotBeOpened(t *testing.T) {
+	_, err := OpenFile(filepath.Join(t.TempDir(), "no", "such", "directory"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = OpenFile("")
+	require.ErrorIs(t, err, ErrInvalid)
+	for name, content := range map[string]string{
+		"empty":         "",
+		"something":     "root:x:0:0\n",
+		"a later one":   "zkrecipes fence 2\n",
+		"damaged":       header + "00000000 5 \"a\"\n" + string(record("a", 6)),
+		"damaged, last": header + string(record("a", 6)) + "00000000 5 \"a\"\n",
+	} {
+		path := filepath.Join(t.TempDir(), "tokens")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		_, err := OpenFile(path)
+		require.ErrorIs(t, err, ErrCorrupt, name)
+		left, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, content, string(left), "%s: left for the operator to see", name)
+	}
+}
+
+func TestFile_CrashInTheMiddleOfARecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	acknowledged := header + string(record("a", 5)) + string(record(odd, 7))
+	torn := string(record("a", 6))
+	for cut := range len(torn) {
+		for _, tail := range []string{
+			torn[:cut], // the file was made longer byte by byte, or at once and filled from either end
+			torn[:cut] + string(make([]byte, len(torn)-cut)),
+			string(make([]byte, max(cut, 1))) + torn[max(cut, 1):],
+		} {
+			require.NoError(t, os.WriteFile(path, []byte(acknowledged+tail), 0o600))
+			f, err := OpenFile(path)
+			require.NoError(t, err, "%q", tail)
+			raise(t, f, "a", 1, 5)
+			raise(t, f, odd, 1, 7)
+			raise(t, f, "a", 8, 8) // and what comes next is not written behind the remains
+			require.NoError(t, f.Close())
+			f, err = OpenFile(path)
+			require.NoError(t, err, "%q", tail)
+			raise(t, f, "a", 1, 8)
+			require.NoError(t, f.Close())
+		}
+	}
+}
+
+func TestFile_DiskFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	f := openFile(t, path)
+	raise(t, f, "a", 5, 5)
+	require.NoError(t, f.log.Close()) // so that the write fails
+	for _, token := range []zkrecipes.Token{6, 5, 4} {
+		_, err := f.Raise(t.Context(), "a", token)
+		require.ErrorContains(t, err, "open it again", "not even a known token, before it is clear what the disk holds")
+	}
+	require.NoError(t, f.Close())
+	raise(t, openFile(t, path), "a", 1, 5)
+}
+
+func TestFile_LogIsWrittenAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	f := openFile(t, path)
+	for token := range zkrecipes.Token(20) {
+		raise(t, f, "a", 1+token, 1+token)
+	}
+	raise(t, f, "b", 3, 3)
+	long, err := os.Stat(path)
+	require.NoError(t, err)
+	f.records = rewriteFrom
+	raise(t, f, "a", 21, 21)
+	short, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Less(t, short.Size(), long.Size()/5)
+	assert.Equal(t, 2, f.records)
+
+	raise(t, f, "a", 22, 22) // goes to the new log
+	require.NoError(t, f.Close())
+	f = openFile(t, path)
+	raise(t, f, "a", 1, 22)
+	raise(t, f, "b", 1, 3)
+
+	require.NoError(t, f.log.Close())
+	f.records = rewriteFrom
+	_, err = f.Raise(t.Context(), "a", 30)
+	require.ErrorIs(t, err, os.ErrClosed)
+}
+
+func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	synctest.Test(t, func(t *testing.T) {
+		f := openFile(t, path)
+		<-f.turn // somebody's fsync takes its time
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		done := make(chan error)
+		go func() {
+			_, err := f.Raise(ctx, "a", 5)
+			done <- err
+		}()
+		synctest.Wait() // for its turn
+		cancel(cause)
+		require.ErrorIs(t, <-done, cause)
+		f.turn <- struct{}{}
+		raise(t, f, "a", 4, 4)
+	})
+}
+
+// childPath makes the test binary a process that raises tokens in the file until it is killed.
+const childPath = "FENCE_TEST_RAISE_IN"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childPath); path != "" {
+		if err := raiseForEver(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func raiseForEver(path string) error {
+	f, err := OpenFile(path)
+	if err != nil {
+		return err
+	}
+	first, err := f.Raise(context.Background(), "a", 1)
+	for token := first + 1; err == nil; token++ {
+		if _, err = f.Raise(context.Background(), "a", token); err == nil {
+			fmt.Println(token)
+		}
+	}
+	return err
+}
+
+func TestFile_KilledProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	var admitted zkrecipes.Token
+	for range 5 {
+		child := exec.CommandContext(t.Context(), os.Args[0])
+		child.Env = append(os.Environ(), childPath+"="+path)
+		out, err := child.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ {
+			token, err := strconv.ParseInt(lines.Text(), 10, 64)
+			require.NoError(t, err)
+			require.Greater(t, token, int64(admitted))
+			admitted = zkrecipes.Token(token)
+			if n == 0 {
+				_, err := OpenFile(path)
+				require.ErrorIs(t, err, ErrInUse, "by another process")
+			}
+			if n == 20+rand.IntN(20) || n == 60 {
+				require.NoError(t, child.Process.Kill())
+			}
+		}
+		require.Error(t, child.Wait(), "killed")
+
+		f, err := OpenFile(path)
+		require.NoError(t, err, "the lock went with the process")
+		highest, err := f.Raise(t.Context(), "a", 1)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, highest, admitted)
+		require.LessOrEqual(t, highest, admitted+1, "kept but not yet said")
+		require.NoError(t, f.Close())
+	}
+}
+
+func TestReplay_FindsEveryFlippedBit(t *testing.T) {
+	content := []byte(header + string(record("a", 5)) + string(record(odd, 7)))
+	last := len(content)
+	content = append(content, record("b", 9)...)
+	for i := range last {
+		for bit := range 8 {
+			content[i] ^= 1 << bit
+			_, err := replay(content)
+			require.ErrorIs(t, err, ErrCorrupt, "byte %d, bit %d", i, bit)
+			content[i] ^= 1 << bit
+		}
+	}
+	highest, err := replay(content)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]zkrecipes.Token{"a": 5, odd: 7, "b": 9}, highest)
+}
+
+func FuzzReplay(f *testing.F) {
+	f.Add([]byte("garbage"), "a", int64(5), uint(40))
+	f.Add(record("a", 9), odd, int64(1)<<62, uint(0))
+	f.Add([]byte{0, 0, '\n'}, "", int64(-1), uint(1000))
+	f.Fuzz(func(t *testing.T, garbage []byte, resource string, token int64, cut uint) {
+		if highest, err := replay(garbage); err == nil && highest == nil {
+			t.Fatal("neither a result nor an error")
+		}
+		// What was written is read again, whatever crash has left of the record behind it.
+		written := append([]byte(header), record(resource, zkrecipes.Token(token))...)
+		want := map[string]zkrecipes.Token{resource: max(0, zkrecipes.Token(token))}
+		next := record("next", 1)
+		highest, err := replay(append(written, next[:cut%uint(len(next))]...))
+		if err != nil || !maps.Equal(want, highest) {
+			t.Fatalf("read %v, %v; written %v", highest, err, want)
+		}
+		if _, err := replay(append(written, garbage...)); err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
+	})
+}

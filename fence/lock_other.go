@@ -1,0 +1,15 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
+
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// lockFile refuses: a file that two processes share without knowing it fences nothing.
+func lockFile(path string) (*os.File, error) {
+	return nil, fmt.Errorf("lock %s on %s: %w", path, runtime.GOOS, errors.ErrUnsupported)
+}

@@ -1,0 +1,28 @@
+package fence
+
+import (
+	"context"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// Memory is a [Store] that lasts as long as its process: for a resource that does not last longer either.
+type Memory struct {
+	mu      sync.Mutex
+	highest map[string]zkrecipes.Token
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory { return &Memory{highest: make(map[string]zkrecipes.Token)} }
+
+// Raise implements [Store]. Errors: the cause of ctx.
+func (m *Memory) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.highest[resource] = max(m.highest[resource], t)
+	return m.highest[resource], nil
+}

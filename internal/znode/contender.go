@@ -1,0 +1,87 @@
+package znode
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// The names that Curator gives to contenders, up to the sequence number.
+const (
+	Lock  = "lock-"    // mutex, and an election laid out as LeaderSelector's
+	Latch = "latch-"   // an election laid out as LeaderLatch's
+	Read  = "__READ__" // readers and writers share a queue
+	Write = "__WRIT__"
+	Lease = "lease-"
+)
+
+// Contender is one child of a queue that takes part in its order.
+type Contender struct {
+	Name string // _c_<uuid>-<kind><key>, or whatever a peer calls it
+	Kind string // one of the queue's kinds
+	Key  string // what the queue is ordered by, as text: the sequence number
+}
+
+// parse reads a child's name as Curator's sorter does: the key is what follows the last kind. A name without any of the
+// kinds is no contender. The GUID is not looked at: peers need not have one.
+func parse(name string, kinds []string) (Contender, bool) {
+	c := Contender{Name: name, Key: name}
+	for _, kind := range kinds {
+		if i := strings.LastIndex(c.Key, kind); i >= 0 {
+			c.Kind, c.Key = kind, c.Key[i+len(kind):]
+		}
+	}
+	return c, c.Kind != ""
+}
+
+// compare orders contenders as Curator does, by the key as text, also past the end of the sequence. Keys are equal only
+// for a writer and the reader it became, and then the order does not matter, but all must see the same.
+func compare(a, b Contender) int {
+	if c := strings.Compare(a.Key, b.Key); c != 0 {
+		return c
+	}
+	return cmp.Or(-strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+}
+
+// arrange returns the contenders among children in the order of the queue, and the children that are none.
+func arrange(children, kinds []string) (queue []Contender, foreign []string) {
+	queue = make([]Contender, 0, len(children))
+	for _, name := range children {
+		if c, ok := parse(name, kinds); ok {
+			queue = append(queue, c)
+		} else {
+			foreign = append(foreign, name)
+		}
+	}
+	slices.SortFunc(queue, compare)
+	return queue, foreign
+}
+
+// checkKey refuses the sequence number of a node of ours from which order cannot be told. At its end the counter sticks
+// at 2147483647 for one create after the other, and creates in flight together get negative numbers.
+func checkKey(key string) error {
+	digits := len(key) == 10 && strings.Trim(key, "0123456789") == ""
+	if !digits || key >= "2147483647" {
+		return fmt.Errorf("%w (%q)", zkrecipes.ErrSequenceExhausted, key)
+	}
+	return nil
+}
+
+// newGUID returns a random UUID, version 4, as Java writes it.
+func newGUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// protected returns the name of a contender before the server appends its number; the GUID is how it is found again
+// when the answer to its create is lost.
+func protected(guid, kind string) string { return guidPrefix(guid) + kind }
+
+func guidPrefix(guid string) string { return "_c_" + guid + "-" }

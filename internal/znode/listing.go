@@ -1,0 +1,108 @@
+package znode
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// listing is one reading of a queue's children, in order. It may be shared, and must not be changed.
+type listing struct {
+	queue []Contender
+	done  chan struct{}
+	err   error
+}
+
+// index returns the place of a contender in the queue, -1 if it is not there.
+func (l *listing) index(c Contender) int {
+	i, found := slices.BinarySearchFunc(l.queue, c, compare)
+	if !found {
+		return -1
+	}
+	return i
+}
+
+// lister reads the children of one queue in one session, for all who wait in it. A reading is shared by everybody who
+// asked before it began, never by anyone who asked later: what a caller gets is newer than its question. So however
+// many ask at once, there are at most two readings, the one on its way and the next.
+type lister struct {
+	queue   *Queue
+	session *conn.Session
+
+	mu      sync.Mutex
+	running *listing
+	next    *listing
+}
+
+// ask returns a listing that begins after this call.
+func (l *lister) ask() *listing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running == nil {
+		l.running = &listing{done: make(chan struct{})}
+		if !l.session.Go(l.run) {
+			l.running.err = context.Canceled // the client is closed; who waits sees the session's end
+			close(l.running.done)
+			failed := l.running
+			l.running = nil
+			return failed
+		}
+		return l.running
+	}
+	if l.next == nil {
+		l.next = &listing{done: make(chan struct{})}
+	}
+	return l.next
+}
+
+// run reads until nobody asks any more.
+func (l *lister) run(ctx context.Context) {
+	for {
+		l.mu.Lock()
+		current := l.running
+		l.mu.Unlock()
+
+		children, err := l.session.Children(ctx, l.queue.path)
+		if err == nil {
+			var foreign []string
+			current.queue, foreign = arrange(children, l.queue.kinds)
+			l.queue.reportForeign(foreign)
+		}
+		current.err = err
+		close(current.done)
+
+		l.mu.Lock()
+		l.running, l.next = l.next, nil
+		more := l.running != nil
+		l.mu.Unlock()
+		if !more {
+			return
+		}
+	}
+}
+
+// wait returns the listing once it is read.
+func (l *listing) wait(ctx context.Context, s *conn.Session) error {
+	select {
+	case <-l.done:
+		return l.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.Done():
+		return s.Err()
+	}
+}
+
+// reportForeign logs, once, children that are no contenders: somebody keeps other nodes below the lock.
+func (q *Queue) reportForeign(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	q.foreign.Do(func() {
+		q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
+			"path", q.path, "kinds", strings.Join(q.kinds, " "), "children", names[:min(len(names), 5)], "of", len(names))
+	})
+}

@@ -1,0 +1,39 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// makeParents makes path, and what is missing above it, as containers: up to the first that exists, then down. One that
+// is reaped in between makes no error here: the create that follows finds out, and its loop calls again.
+func makeParents(ctx context.Context, s *conn.Session, path string) error {
+	s, path = s.Root(), s.Abs(path) // a chroot may be what is missing
+	var missing []string
+	for path != "/" {
+		exists, _, err := s.Exists(ctx, path)
+		if err != nil {
+			return err
+		}
+		if exists {
+			break
+		}
+		missing = append(missing, path)
+		path = path[:max(strings.LastIndexByte(path, '/'), 1)]
+	}
+	for _, path := range slices.Backward(missing) {
+		if err := s.CreateContainer(ctx, path); err != nil {
+			if errors.Is(err, zk.ErrNoNode) {
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+// Package znode has what all recipes share: contenders under a parent in the order of their sequence numbers, made so
+// that a lost answer leaves none behind, and one loop in which each waits for the one ahead of it.
+package znode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// Queue is the line of contenders under one parent. It holds no state of its callers and is safe for concurrent use.
+type Queue struct {
+	client        *conn.Client
+	path          string
+	kinds         []string
+	lossOnSuspend bool
+	foreign       sync.Once
+
+	mu      sync.Mutex
+	current *lister // of the newest session
+}
+
+// Entry is what a caller queues with.
+type Entry struct {
+	Kind string // one of the queue's
+	Data []byte
+	Rule Rule
+	// Key is empty for a sequence number of the server's. A reader that takes its writer's place brings the writer's.
+	Key string
+}
+
+// New returns the queue under path; kinds are the contenders that take part in its order.
+func New(client *conn.Client, path string, lossOnSuspend bool, kinds ...string) (*Queue, error) {
+	if client == nil {
+		return nil, errors.New("client is nil: want one made by conn.Dial")
+	}
+	if err := conn.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	if path == "/" {
+		return nil, errors.New("path \"/\" is the root, which cannot be a queue: want a path such as /app/lock")
+	}
+	return &Queue{client: client, path: path, kinds: kinds, lossOnSuspend: lossOnSuspend}, nil
+}
+
+// Path returns the path of the queue.
+func (q *Queue) Path() string { return q.path }
+
+// Client returns the client of the queue.
+func (q *Queue) Client() *conn.Client { return q.client }
+
+// lister returns the lister for s.
+func (q *Queue) lister(s *conn.Session) *lister {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.current == nil || q.current.session.ID() != s.ID() {
+		q.current = &lister{queue: q, session: s}
+	}
+	return q.current
+}
+
+// errRequeue says that the caller's contender is gone, with its session or by somebody's hand, while it waited.
+var errRequeue = errors.New("the contender is gone")
+
+// Acquire queues and waits until the rule grants. When the session ends meanwhile, or somebody deletes the contender,
+// it queues again, at the tail. After an error the caller is not in the queue, or its contender is being removed.
+//
+// Errors: *WaitError when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, true) })
+}
+
+// Try is Acquire for a caller that does not wait: with others ahead of it, it gets a *BusyError, and leaves nothing
+// behind.
+func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+		// Most that fail can be told without a write. The sync keeps a server that lags from saying no too long.
+		if err := s.Sync(ctx, q.path); err != nil {
+			return nil, err
+		}
+		l := q.lister(s).ask()
+		err := l.wait(ctx, s)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
+		if _, granted := e.Rule(append(l.queue[:len(l.queue):len(l.queue)], Contender{Kind: e.Kind}), len(l.queue)); !granted {
+			return nil, q.busy(ctx, s, l)
+		}
+		return q.acquire(ctx, s, e, false)
+	})
+}
+
+// inSession repeats f in one session after the other, as long as what ends it is the end of its session.
+func (q *Queue) inSession(ctx context.Context, f func(*conn.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
+	for {
+		s, err := q.client.Session(ctx)
+		if err == nil {
+			var h *zkrecipes.Hold
+			if h, err = f(s); err == nil {
+				return h, nil
+			}
+			if ctx.Err() == nil && (errors.Is(err, errRequeue) || s.Err() != nil && q.client.State() != conn.Closed) {
+				continue
+			}
+		}
+		var waited *zkrecipes.WaitError
+		switch {
+		case q.client.State() == conn.Closed:
+			return nil, fmt.Errorf("%s: %w", q.path, zkrecipes.ErrClosed)
+		case ctx.Err() != nil && !errors.As(err, &waited):
+			return nil, &zkrecipes.WaitError{Path: q.path, Err: errors.Join(context.Cause(ctx), besides(ctx, err))}
+		default:
+			return nil, err
+		}
+	}
+}
+
+// besides returns err unless it says no more than the cause of ctx.
+func besides(ctx context.Context, err error) error {
+	if errors.Is(err, context.Cause(ctx)) {
+		return nil
+	}
+	return err
+}
+
+// acquire is the queue loop. Every way out of it but a grant removes the contender.
+func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
+	release := s.Retain()
+	n, l, err := q.create(ctx, s, e)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	var h *zkrecipes.Hold
+	defer func() { // also when a rule panics
+		if h != nil {
+			return
+		}
+		removed := n.remove()
+		release()
+		if !wait {
+			_ = removed.wait(ctx) // a try leaves nothing behind; if ctx ends first, the removal goes on
+		}
+	}()
+	if err := checkKey(n.Key); err != nil {
+		return nil, &conn.OpError{Op: "queue", Path: n.path, Err: err}
+	}
+	v := view{queue: q, ctx: ctx}
+	for {
+		if l == nil {
+			l = q.lister(s).ask()
+		}
+		err := l.wait(ctx, s)
+		if errors.Is(err, zk.ErrNoNode) {
+			err = errRequeue // somebody deleted the queue, us included
+		}
+		if err != nil {
+			return nil, v.gaveUp(err)
+		}
+		// Nothing is granted on an event: what counts is the list, read in our session after the event. A list without
+		// us says that we are not in the queue, never that we are first; or, when it was on its way together with the
+		// create, that it was read too early.
+		me := l.index(n.Contender)
+		if me < 0 {
+			if l, err = q.missing(ctx, s, n); err != nil {
+				return nil, v.gaveUp(err)
+			}
+			continue
+		}
+		predecessor, granted := e.Rule(l.queue, me)
+		if granted {
+			h, err = q.grant(ctx, s, n, release)
+			return h, v.gaveUp(err)
+		}
+		if !wait {
+			return nil, q.busy(ctx, s, l)
+		}
+		if err := q.await(ctx, s, l, me, predecessor, &v); err != nil {
+			return nil, v.gaveUp(err)
+		}
+		l = nil
+	}
+}
+
+// missing is called when a list lacks our contender; it returns a newer list that has it, or errRequeue.
+func (q *Queue) missing(ctx context.Context, s *conn.Session, n *node) (*listing, error) {
+	exists, _, err := s.Exists(ctx, n.path)
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, errRequeue
+	}
+	return q.lister(s).ask(), nil
+}
+
+// await waits until there is reason to look again: the predecessor left or changed, the connection was away, or nothing
+// has happened for so long that an event may have been lost. It watches with getData, which leaves no watch behind on a
+// node that has gone already.
+func (q *Queue) await(ctx context.Context, s *conn.Session, l *listing, me, predecessor int, v *view) error {
+	path := q.path + "/" + l.queue[predecessor].Name
+	v.saw(s, l, me)
+	for {
+		data, stat, w, err := s.GetW(ctx, path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if predecessor == 0 {
+			v.setHolder(participant(path, data, stat))
+		}
+		timeout := s.Timeout()
+		recheck := time.NewTimer(2*timeout + rand.N(timeout))
+		select {
+		case <-w.Fired():
+			recheck.Stop()
+			return nil
+		case <-recheck.C:
+			// Only the predecessor is read again: a thousand waiters must not each list a thousand.
+		case <-ctx.Done():
+			recheck.Stop()
+			return context.Cause(ctx)
+		case <-s.Done():
+			recheck.Stop()
+			return s.Err()
+		}
+	}
+}
+
+// busy says who is ahead.
+func (q *Queue) busy(ctx context.Context, s *conn.Session, l *listing) error {
+	e := &zkrecipes.BusyError{Path: q.path, Queue: len(l.queue)}
+	if len(l.queue) > 0 {
+		path := q.path + "/" + l.queue[0].Name
+		data, stat, err := s.Get(ctx, path)
+		switch {
+		case err == nil:
+			e.Holder = participant(path, data, stat)
+		case !errors.Is(err, zk.ErrNoNode):
+			return errors.Join(e, err)
+		}
+	}
+	return e
+}
+
+func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
+	return zkrecipes.Participant{
+		Path: path, ID: string(data), Token: zkrecipes.Token(stat.Czxid), Session: stat.EphemeralOwner,
+		Since: time.UnixMilli(stat.Ctime),
+	}
+}
+
+// view is what a waiter has seen of the queue, for the error when it gives up.
+type view struct {
+	queue *Queue
+	ctx   context.Context //nolint:containedctx // lives as long as one call
+
+	position, of int
+
+	mu     sync.Mutex
+	holder zkrecipes.Participant
+}
+
+// saw notes the caller's place. Whose data will not be read anyway is asked for beside the wait, if anybody can come to
+// want it.
+func (v *view) saw(s *conn.Session, l *listing, me int) {
+	v.position, v.of = me+1, len(l.queue)
+	path := v.queue.path + "/" + l.queue[0].Name
+	v.mu.Lock()
+	known := v.holder.Path == path
+	v.mu.Unlock()
+	if me < 2 || known || v.ctx.Done() == nil {
+		return
+	}
+	ctx := v.ctx
+	s.Go(func(context.Context) {
+		if data, stat, err := s.Get(ctx, path); err == nil {
+			v.setHolder(participant(path, data, stat))
+		}
+	})
+}
+
+func (v *view) setHolder(p zkrecipes.Participant) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.holder = p
+}
+
+// gaveUp turns the end of ctx into a WaitError.
+func (v *view) gaveUp(err error) error {
+	if err == nil || v.ctx.Err() == nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return &zkrecipes.WaitError{Path: v.queue.path, Position: v.position, Of: v.of, Holder: v.holder, Err: context.Cause(v.ctx)}
+}

@@ -1,0 +1,25 @@
+package znode
+
+// A Rule says whether the contender at me in queue is granted; if not, which one ahead of it to wait for. It is sound if
+// a contender that is granted never conflicts with one ahead of it, and if one that waits cannot be granted before the
+// one it waits for has left.
+type Rule func(queue []Contender, me int) (predecessor int, granted bool)
+
+// First grants whoever is first, and lets the others wait for the one just ahead: every departure wakes one.
+func First(_ []Contender, me int) (int, bool) { return me - 1, me == 0 }
+
+// NoWriterAhead grants readers without a writer ahead of them, and lets the others wait for the nearest one.
+//
+// Curator waits for the writer furthest ahead; which one a reader waits for is its own affair, and with the nearest it
+// looks once and not once for each of them.
+func NoWriterAhead(queue []Contender, me int) (int, bool) {
+	for i := me - 1; i >= 0; i-- {
+		if queue[i].Kind == Write {
+			return i, false
+		}
+	}
+	return 0, true
+}
+
+// Always grants: what the contender needs, its owner has already.
+func Always([]Contender, int) (int, bool) { return 0, true }

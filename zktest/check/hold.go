@@ -1,0 +1,122 @@
+package check
+
+import (
+	"fmt"
+	"math"
+)
+
+// StillHeld is the end of a hold that had not ended when the history was taken.
+const StillHeld int64 = math.MaxInt64
+
+// Hold is one granted acquisition. From the stamp From up to, but not including, To it must have been held.
+type Hold struct {
+	Client string
+	Op     int64
+	Weight int
+	Read   bool
+	Token  int64
+	// Called is the stamp taken before the acquisition began.
+	Called   int64
+	From, To int64
+	// Lost says that the hold was lost, and To is when its owner knew.
+	Lost bool
+}
+
+// String names the operation and shows its interval.
+func (h Hold) String() string {
+	kind, end, lost := "lock", fmt.Sprint(h.To), ""
+	if h.Read {
+		kind = "read lock"
+	}
+	if h.To == StillHeld {
+		end = "..."
+	}
+	if h.Lost {
+		lost = ", lost"
+	}
+	return fmt.Sprintf("%s#%d (%s of weight %d, token %d, held %d to %s%s)",
+		h.Client, h.Op, kind, h.Weight, h.Token, h.From, end, lost)
+}
+
+// Violation is something that no correct lock shows. A is the operation that was there first, B the one that should
+// not have been let in as it was.
+type Violation struct {
+	// Rule that was broken: "exclusion" or "order".
+	Rule string
+	A, B Hold
+	// Why the two cannot stand beside each other.
+	Why string
+}
+
+// Error names the rule, both operations and the reason.
+func (v *Violation) Error() string {
+	return fmt.Sprintf("%s violated: %v and then %v: %s", v.Rule, v.A, v.B, v.Why)
+}
+
+// Holds puts the holds together from events, which may come from several recorders as long as no client has events in
+// two of them. A hold without an end is held to the end of the history, [StillHeld]: for a process that was killed,
+// append a Lost event with the time of the kill first.
+//
+// Errors: a history that cannot be (an operation granted twice, or ended before it was granted): the recording is wrong.
+func Holds(events []Event) ([]Hold, error) {
+	type key struct {
+		client string
+		op     int64
+	}
+	ops := make(map[key]*opState, len(events)/3)
+	var holds []Hold
+	for _, e := range events {
+		k := key{e.Client, e.Op}
+		op := ops[k]
+		if op == nil {
+			op = &opState{hold: -1}
+			ops[k] = op
+		}
+		if err := op.apply(e, &holds); err != nil {
+			return nil, fmt.Errorf("malformed history: %s#%d: %w", e.Client, e.Op, err)
+		}
+	}
+	return holds, nil
+}
+
+// opState is an operation on its way: called, then answered, then ended.
+type opState struct {
+	call     Event
+	answered bool
+	hold     int // its index among the holds; -1: none
+}
+
+func (s *opState) apply(e Event, holds *[]Hold) error {
+	switch e.Kind {
+	case Called:
+		if s.call.Kind != "" {
+			return fmt.Errorf("called twice, at %d and %d", s.call.At, e.At)
+		}
+		if e.Weight < 1 {
+			return fmt.Errorf("weight %d: must be at least 1", e.Weight)
+		}
+		s.call = e
+	case Granted, Failed:
+		if s.call.Kind == "" || s.answered || e.At < s.call.At {
+			return fmt.Errorf("%s at %d: not waiting for an answer then", e.Kind, e.At)
+		}
+		s.answered = true
+		if e.Kind == Granted {
+			s.hold = len(*holds)
+			*holds = append(*holds, Hold{
+				Client: e.Client, Op: e.Op, Weight: s.call.Weight, Read: s.call.Read,
+				Token: e.Token, Called: s.call.At, From: e.At, To: StillHeld,
+			})
+		}
+	case Released, Lost:
+		if s.hold < 0 || e.At < (*holds)[s.hold].From {
+			return fmt.Errorf("%s at %d: not held then", e.Kind, e.At)
+		}
+		h := &(*holds)[s.hold]
+		h.To = min(h.To, e.At)
+		h.Lost = h.Lost || e.Kind == Lost
+	default:
+		return fmt.Errorf("unknown kind %q", e.Kind)
+	}
+	return nil
+}

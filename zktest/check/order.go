@@ -1,0 +1,124 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Order checks that grants went by the queue, with the limit that [Exclusion] is given:
+//
+//   - Tokens grow: what was asked for after another hold had been granted has a larger token, and no two grants share
+//     one (nested acquisitions of a client apart).
+//   - First come, first served: of two holds that do not fit beside each other, the one with the smaller token was
+//     granted first. A hold that was lost may come too late: its owner may have been told of the grant after the loss.
+//
+// Holds without a token, zero, are left out.
+func Order(holds []Hold, limit int) error {
+	queue := slices.DeleteFunc(mergeNested(holds), func(h Hold) bool { return h.Token == 0 })
+	// Equal stamps say nothing about the order of two grants, so they stand as the tokens do.
+	slices.SortFunc(queue, func(a, b Hold) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Token, b.Token))
+	})
+	if err := uniqueTokens(queue); err != nil {
+		return err
+	}
+	if err := tokensGrow(queue); err != nil {
+		return err
+	}
+	return firstComeFirstServed(queue, limit)
+}
+
+func uniqueTokens(queue []Hold) error {
+	first := make(map[int64]Hold, len(queue))
+	for _, h := range queue {
+		if a, taken := first[h.Token]; !taken {
+			first[h.Token] = h
+		} else if !sameContender(a, h) || a.Weight == h.Weight {
+			return &Violation{Rule: "order", A: a, B: h, Why: "two grants with the same token"}
+		}
+	}
+	return nil
+}
+
+// tokensGrow walks through the calls in their order, and carries along the largest token granted before each.
+func tokensGrow(queue []Hold) error {
+	calls := slices.Clone(queue)
+	slices.SortFunc(calls, func(a, b Hold) int { return cmp.Compare(a.Called, b.Called) })
+	var largest Hold
+	next := 0
+	for _, c := range calls {
+		for next < len(queue) && queue[next].From < c.Called {
+			if queue[next].Token > largest.Token {
+				largest = queue[next]
+			}
+			next++
+		}
+		if c.Token < largest.Token || (c.Token == largest.Token && !sameContender(c, largest)) {
+			return &Violation{Rule: "order", A: largest, B: c, Why: fmt.Sprintf(
+				"called at %d, after the first had been granted, and yet it has the smaller token", c.Called)}
+		}
+	}
+	return nil
+}
+
+// firstComeFirstServed compares each hold with the largest token granted before it, by weight: there are few weights.
+func firstComeFirstServed(queue []Hold, limit int) error {
+	largest := make(map[int]Hold)
+	for _, h := range queue {
+		for weight, before := range largest {
+			if weight+h.Weight > limit && before.Token > h.Token && !h.Lost {
+				return &Violation{Rule: "order", A: before, B: h, Why: "granted after one that stood behind it in the queue"}
+			}
+		}
+		if before, ok := largest[h.Weight]; !ok || h.Token > before.Token {
+			largest[h.Weight] = h
+		}
+	}
+	return nil
+}
+
+func sameContender(a, b Hold) bool { return a.Token == b.Token && a.Client == b.Client && a.Token != 0 }
+
+// nested reports whether b, which is not the earlier one, was taken inside a, on the same contender.
+func nested(a, b Hold) bool {
+	return sameContender(a, b) && a.Weight == b.Weight && b.From < a.To
+}
+
+// mergeNested returns the holds with those of one contender that overlap as one. The input is left as it is.
+func mergeNested(holds []Hold) []Hold {
+	sorted := slices.Clone(holds)
+	if !sharedTokens(holds) {
+		return sorted // the common case, and several times as fast
+	}
+	slices.SortFunc(sorted, func(a, b Hold) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Client, b.Client),
+			cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.From, b.From))
+	})
+	merged := sorted[:0]
+	for _, h := range sorted {
+		if n := len(merged); n > 0 && nested(merged[n-1], h) {
+			merged[n-1].To = max(merged[n-1].To, h.To)
+			merged[n-1].Lost = merged[n-1].Lost || h.Lost
+			continue
+		}
+		merged = append(merged, h)
+	}
+	return merged
+}
+
+func sharedTokens(holds []Hold) bool {
+	tokens := make([]int64, 0, len(holds))
+	for _, h := range holds {
+		if h.Token != 0 {
+			tokens = append(tokens, h.Token)
+		}
+	}
+	slices.Sort(tokens)
+	for i := range len(tokens) - 1 {
+		if tokens[i] == tokens[i+1] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,121 @@
+package check
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Kind says what an [Event] reports.
+type Kind string
+
+// The kinds of events.
+const (
+	// Called: the caller is about to ask.
+	Called Kind = "called"
+	// Granted: the call has returned with a hold.
+	Granted Kind = "granted"
+	// Failed: the call has returned without one.
+	Failed Kind = "failed"
+	// Released: the holder is about to release.
+	Released Kind = "released"
+	// Lost: the holder has been told that its hold was lost.
+	Lost Kind = "lost"
+)
+
+// Event is one step of one operation. It survives encoding/json, for histories that are put together from the logs of
+// several processes.
+type Event struct {
+	Kind   Kind   `json:"kind"`
+	Client string `json:"client"`
+	// Op is the number of the operation, unique for its client.
+	Op int64 `json:"op"`
+	// At is the stamp: a place in the order of all events, or a time in nanoseconds on a clock that all share.
+	At int64 `json:"at"`
+	// Weight is what is taken of the limit; Read marks the shared side of a read-write lock. Both go with Called.
+	Weight int  `json:"weight,omitempty"`
+	Read   bool `json:"read,omitempty"`
+	// Token goes with Granted.
+	Token int64 `json:"token,omitempty"`
+}
+
+// Recorder collects the events of one process. Its zero value is ready, and it is safe for concurrent use.
+type Recorder struct {
+	// Now gives the stamps. Processes whose histories are joined set it to a clock that never goes back and that all
+	// of them read, such as CLOCK_MONOTONIC on one machine. Default: a counter, which orders all events of this
+	// Recorder without ties.
+	Now func() int64
+	// Emit is given every event at once, one at a time, so that the history of a process that gets killed is not lost
+	// with it. Default: none.
+	Emit func(Event)
+
+	stamp, op atomic.Int64
+
+	mu     sync.Mutex
+	events []Event
+}
+
+// Op is one operation being recorded: it was called, then either granted or failed, then released or lost.
+type Op struct {
+	rec    *Recorder
+	client string
+	number int64
+}
+
+// Call records that client is about to ask for weight of what there is: 1 of a mutex or of a write lock, n of a
+// semaphore. A client is one caller: what it takes while it holds is taken to be nested (see [ReadWrite]).
+func (r *Recorder) Call(client string, weight int) *Op {
+	return r.call(Event{Client: client, Weight: weight})
+}
+
+// CallRead records that client is about to ask for a read lock.
+func (r *Recorder) CallRead(client string) *Op {
+	return r.call(Event{Client: client, Weight: 1, Read: true})
+}
+
+// Granted records the grant. To be called after the acquisition has returned.
+func (o *Op) Granted(token int64) { o.add(Event{Kind: Granted, Token: token}) }
+
+// Failed records that the acquisition returned an error.
+func (o *Op) Failed() { o.add(Event{Kind: Failed}) }
+
+// Released records the release. To be called before it begins.
+func (o *Op) Released() { o.add(Event{Kind: Released}) }
+
+// Lost records that the hold has said that it was lost, also when that was the answer to a release: of the ends of a
+// hold the first one counts.
+func (o *Op) Lost() { o.add(Event{Kind: Lost}) }
+
+// Events returns what has been recorded so far.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+// Holds returns the holds recorded so far; see the function [Holds].
+func (r *Recorder) Holds() ([]Hold, error) { return Holds(r.Events()) }
+
+func (r *Recorder) call(e Event) *Op {
+	op := &Op{rec: r, client: e.Client, number: r.op.Add(1)}
+	e.Kind = Called
+	op.add(e)
+	return op
+}
+
+func (o *Op) add(e Event) {
+	e.Client, e.Op, e.At = o.client, o.number, o.rec.now()
+	o.rec.mu.Lock()
+	defer o.rec.mu.Unlock()
+	o.rec.events = append(o.rec.events, e)
+	if o.rec.Emit != nil {
+		o.rec.Emit(e) // under the lock: lines of a log must not mix
+	}
+}
+
+func (r *Recorder) now() int64 {
+	if r.Now != nil {
+		return r.Now()
+	}
+	return r.stamp.Add(1)
+}

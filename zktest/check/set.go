@@ -1,0 +1,130 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrStale is what a [Fence] answers to a token below the highest it has seen.
+var ErrStale = errors.New("stale token")
+
+// Set is the resource of the classic lock test: sections read it whole, add an element, and write it back whole. If
+// two sections overlap, the later write wipes out what the other has added. Its zero value is an empty set without a
+// fence; it is safe for concurrent use.
+//
+// A version stands for the whole content: writing version v plus an element costs the same however large the set is.
+type Set struct {
+	// OnRead and OnAdd, if not nil, may refuse a token, like [Fence] or an Admit of package fence. They are called
+	// under the lock of the set: check and access must be one step, or a newer section comes in between.
+	OnRead, OnAdd func(token int64) error
+
+	mu      sync.Mutex
+	updates []Update
+	refused int
+}
+
+// Update is one accepted write: the content of version Base, plus the element. Its own version is its place in the
+// history, the first being 1.
+type Update struct {
+	Client  string
+	Token   int64
+	Element string
+	Base    int
+}
+
+// String names the update.
+func (u Update) String() string {
+	return fmt.Sprintf("%q added by %s (token %d) to version %d", u.Element, u.Client, u.Token, u.Base)
+}
+
+// Read returns the version of the content: 0 of an empty set.
+func (s *Set) Read(token int64) (version int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(s.OnRead, token); err != nil {
+		return 0, err
+	}
+	return len(s.updates), nil
+}
+
+// Add writes the content of version base plus element, whatever the content is by now. After an error nothing has
+// changed.
+func (s *Set) Add(client string, token int64, base int, element string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if base < 0 || base > len(s.updates) {
+		return fmt.Errorf("version %d was never read: the set is at %d", base, len(s.updates))
+	}
+	if err := s.admit(s.OnAdd, token); err != nil {
+		return err
+	}
+	s.updates = append(s.updates, Update{Client: client, Token: token, Element: element, Base: base})
+	return nil
+}
+
+func (s *Set) admit(fence func(int64) error, token int64) error {
+	if fence == nil {
+		return nil
+	}
+	err := fence(token)
+	if err != nil {
+		s.refused++
+	}
+	return err
+}
+
+// Updates returns the accepted writes in their order, for [LostUpdates].
+func (s *Set) Updates() []Update {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Update(nil), s.updates...)
+}
+
+// Refused returns how many reads and writes the fence has refused.
+func (s *Set) Refused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// Fence returns a fence in memory for a [Set]: it refuses tokens below the highest seen. It is not safe for concurrent
+// use, and need not be: the set calls it under its lock. As OnRead and OnAdd of one set the same fence must be given.
+func Fence() func(token int64) error {
+	var highest int64
+	return func(token int64) error {
+		if token < highest {
+			return fmt.Errorf("%w %d: %d has been seen", ErrStale, token, highest)
+		}
+		highest = token
+		return nil
+	}
+}
+
+// LostUpdate is an accepted update whose element is not in the final content. It matches no error on its own: how many
+// there are is a result, and what is too many depends on the fence.
+type LostUpdate struct {
+	Lost Update
+	// By is the update that wiped it out: the first in the final content that was made from a version before it.
+	By Update
+}
+
+// Error names the update that was lost, and the one that wiped it out.
+func (l LostUpdate) Error() string {
+	return fmt.Sprintf("lost update: %v, wiped out by %v", l.Lost, l.By)
+}
+
+// LostUpdates returns the updates that are not in the final content, the latest first. None are lost if and only if
+// every section read what the one before it wrote. The input is what [Set.Updates] returns.
+func LostUpdates(updates []Update) []LostUpdate {
+	var lost []LostUpdate
+	// From the final version back along the bases: what lies between an update and its base is not in its content.
+	for version := len(updates); version > 0; {
+		by := updates[version-1]
+		for skipped := version - 1; skipped > by.Base; skipped-- {
+			lost = append(lost, LostUpdate{Lost: updates[skipped-1], By: by})
+		}
+		version = min(by.Base, version-1) // never forward, whatever the input
+	}
+	return lost
+}

@@ -1,0 +1,128 @@
+package check_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+func TestSet_StaleSection(t *testing.T) {
+	fence := check.Fence()
+	for name, tc := range map[string]struct {
+		set     *check.Set
+		lost    int
+		refused int
+	}{
+		"no fence":                  {&check.Set{}, 1, 0},
+		"fence on the write alone":  {&check.Set{OnAdd: check.Fence()}, 1, 0},
+		"fence from the first read": {&check.Set{OnRead: fence, OnAdd: fence}, 0, 1},
+	} {
+		// The section of a holds token 1, is frozen after its read, and wakes up in the section of b.
+		set := tc.set
+		stale, err := set.Read(1)
+		require.NoError(t, err)
+		current, err := set.Read(2)
+		require.NoError(t, err)
+		errA := set.Add("a", 1, stale, "x")
+		require.NoError(t, set.Add("b", 2, current, "y"))
+
+		lost := check.LostUpdates(set.Updates())
+		assert.Len(t, lost, tc.lost, name)
+		assert.Equal(t, tc.refused, set.Refused(), name)
+		assert.Equal(t, tc.refused == 1, errors.Is(errA, check.ErrStale), name)
+		if tc.lost == 1 {
+			assert.EqualError(t, lost[0], `lost update: "x" added by a (token 1) to version 0, `+
+				`wiped out by "y" added by b (token 2) to version 0`, name)
+		}
+	}
+	var set check.Set
+	require.ErrorContains(t, set.Add("a", 1, 1, "x"), "version 1 was never read")
+}
+
+func TestLostUpdates_RejectsCorruptedHistory(t *testing.T) {
+	updates := make([]check.Update, 100)
+	for i := range updates {
+		updates[i] = check.Update{Client: "c", Element: fmt.Sprint(i), Base: i}
+	}
+	require.Empty(t, check.LostUpdates(updates))
+	updates[60].Base = 57 // made from a version that lacks three
+	lost := check.LostUpdates(updates)
+	require.Len(t, lost, 3)
+	for i, l := range lost {
+		assert.Equal(t, fmt.Sprint(59-i), l.Lost.Element)
+		assert.Equal(t, "60", l.By.Element)
+	}
+}
+
+func FuzzLostUpdates(f *testing.F) {
+	f.Add([]byte{0, 0, 0})
+	f.Add([]byte{0, 1, 2, 1, 3, 2, 6})
+	f.Fuzz(func(t *testing.T, bases []byte) {
+		// By hand: keep the whole content of every version.
+		contents := [][]string{nil}
+		var updates []check.Update
+		for i, b := range bases[:min(len(bases), 64)] {
+			u := check.Update{Element: fmt.Sprint(i), Base: int(b) % len(contents)}
+			updates = append(updates, u)
+			contents = append(contents, append(slices.Clone(contents[u.Base]), u.Element))
+		}
+		var want, got []string
+		final := contents[len(contents)-1]
+		for _, u := range slices.Backward(updates) {
+			if !slices.Contains(final, u.Element) {
+				want = append(want, u.Element)
+			}
+		}
+		for _, l := range check.LostUpdates(updates) {
+			got = append(got, l.Lost.Element)
+			if !slices.Contains(final, l.By.Element) {
+				t.Fatalf("%v: blames an update that is lost itself", l)
+			}
+		}
+		if !slices.Equal(want, got) {
+			t.Fatalf("lost %v, by hand %v, bases %v", got, want, bases)
+		}
+	})
+}
+
+// Sections that overlap at random, as when leases run out under their holders: no fence and a fence on the write alone
+// lose updates, a fence from the first read loses none.
+func TestSet_LossesWithAndWithoutFence(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	fence := check.Fence()
+	unfenced, onWrite, fenced := &check.Set{}, &check.Set{OnAdd: check.Fence()}, &check.Set{OnRead: fence, OnAdd: fence}
+	for _, set := range []*check.Set{unfenced, onWrite, fenced} {
+		type section struct {
+			token int64
+			base  int
+		}
+		var open []section
+		for token := int64(1); token <= 2000; token++ {
+			base, err := set.Read(token)
+			require.NoError(t, err)
+			open = append(open, section{token, base})
+			for len(open) > 0 && rng.IntN(10) > 0 { // one in ten is still at it when the next begins
+				i := rng.IntN(len(open))
+				s := open[i]
+				open = slices.Delete(open, i, i+1)
+				if err := set.Add("c", s.token, s.base, fmt.Sprint(s.token)); err != nil {
+					require.ErrorIs(t, err, check.ErrStale)
+				}
+			}
+		}
+	}
+	count := func(s *check.Set) int { return len(check.LostUpdates(s.Updates())) }
+	t.Logf("of 2000 sections: lost %d unfenced, %d fenced on write, %d fenced from the read (%d refused)",
+		count(unfenced), count(onWrite), count(fenced), fenced.Refused())
+	assert.NotZero(t, count(unfenced))
+	assert.NotZero(t, count(onWrite))
+	assert.Zero(t, count(fenced))
+	assert.NotZero(t, fenced.Refused())
+}
