@@ -22,10 +22,12 @@ func TestCurator(t *testing.T) {
 	classes := t.TempDir()
 	path := strings.Join(append(jars, classes), ":")
 	run(t, "", "javac", "-nowarn", "-cp", path, "-d", classes, "testdata/CuratorRecipes.java")
-	onEach(t, func(t *testing.T, addr string) {
-		out := run(t, "", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, "CuratorRecipes", addr)
-		if !strings.HasSuffix(out, "all passed\n") {
-			t.Errorf("it ended early:\n%s", out)
-		}
-	})
+	for _, server := range servers {
+		t.Run(server.name, func(t *testing.T) {
+			out := run(t, "", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, "CuratorRecipes", server.start(t))
+			if !strings.HasSuffix(out, "all passed\n") {
+				t.Errorf("it ended early:\n%s", out)
+			}
+		})
+	}
 }

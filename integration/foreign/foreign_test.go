@@ -14,16 +14,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// onEach runs a test against zktest and against a real server, both with TTL nodes allowed.
-func onEach(t *testing.T, test func(t *testing.T, addr string)) {
+// servers are those that every program meets; both allow nodes with a time to live.
+var servers = []struct {
+	name  string
+	start func(t *testing.T) (addr string)
+}{{"zktest", startZktest}, {"zookeeper", startReal}}
+
+func startZktest(t *testing.T) string {
 	t.Helper()
-	t.Run("zktest", func(t *testing.T) {
-		test(t, zktest.Run(t, zktest.WithExtendedTypes()).Addr())
-	})
-	t.Run("zookeeper", func(t *testing.T) {
-		test(t, zkserver.Start(t, zkserver.WithTickTime(2*time.Second),
-			zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr())
-	})
+	return zktest.Run(t, zktest.WithExtendedTypes()).Addr()
+}
+
+func startReal(t *testing.T) string {
+	t.Helper()
+	return zkserver.Start(t, zkserver.WithTickTime(2*time.Second),
+		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr()
 }
 
 // missing ends a test for want of a program: with a skip, unless REQUIRE_REAL=1 demands it.

@@ -17,9 +17,11 @@ func TestKazoo(t *testing.T) {
 	if python == "" {
 		missing(t, "kazoo", "apt-get install python3-kazoo")
 	}
-	onEach(t, func(t *testing.T, addr string) {
-		if out := run(t, "", python, "testdata/kazoo_recipes.py", addr); !strings.HasSuffix(out, "all passed\n") {
-			t.Errorf("it ended early:\n%s", out)
-		}
-	})
+	for _, server := range servers {
+		t.Run(server.name, func(t *testing.T) {
+			if out := run(t, "", python, "testdata/kazoo_recipes.py", server.start(t)); !strings.HasSuffix(out, "all passed\n") {
+				t.Errorf("it ended early:\n%s", out)
+			}
+		})
+	}
 }

@@ -12,22 +12,24 @@ func TestShell(t *testing.T) {
 	if !exists(zkCli) {
 		missing(t, zkCli, "apt-get install zookeeper")
 	}
-	onEach(t, func(t *testing.T, addr string) {
-		out := run(t, strings.Join(shellCommands, "\n")+"\n", zkCli, "-server", addr)
-		rest := out
-		for _, want := range shellAnswers {
-			_, after, found := strings.Cut(rest, want)
-			if !found {
-				t.Fatalf("no %q in its place in:\n%s", want, out)
+	for _, server := range servers {
+		t.Run(server.name, func(t *testing.T) {
+			out := run(t, strings.Join(shellCommands, "\n")+"\n", zkCli, "-server", server.start(t))
+			rest := out
+			for _, want := range shellAnswers {
+				_, after, found := strings.Cut(rest, want)
+				if !found {
+					t.Fatalf("no %q in its place in:\n%s", want, out)
+				}
+				rest = after
 			}
-			rest = after
-		}
-		for _, event := range shellEvents { // printed by a thread of its own, between the answers
-			if !strings.Contains(out, event) {
-				t.Errorf("no %q in:\n%s", event, out)
+			for _, event := range shellEvents { // printed by a thread of its own, between the answers
+				if !strings.Contains(out, event) {
+					t.Errorf("no %q in:\n%s", event, out)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 var shellCommands = []string{

@@ -132,11 +132,29 @@ var weights = []struct {
 	code   Code
 	weight int
 }{
-	{opCreate, 14}, {opCreate2, 8}, {opContainer, 4}, {opCreateTTL, 2},
-	{opDelete, 10}, {opSetData, 8}, {opExists, 7}, {opGetData, 7}, {opGetACL, 3}, {opSetACL, 4}, {opSync, 1},
-	{opGetChildren, 3}, {opGetChildren2, 4}, {opMulti, 8}, {opMultiRead, 3},
-	{opSetWatches, 3}, {opSetWatches2, 2}, {opAddWatch, 3}, {opCheckWatches, 1}, {opRemoveWatches, 3},
-	{opGetEphemerals, 1}, {opChildrenNumber, 1}, {opWhoAmI, 1},
+	{opCreate, 14},
+	{opCreate2, 8},
+	{opContainer, 4},
+	{opCreateTTL, 2},
+	{opDelete, 10},
+	{opSetData, 8},
+	{opExists, 7},
+	{opGetData, 7},
+	{opGetACL, 3},
+	{opSetACL, 4},
+	{opSync, 1},
+	{opGetChildren, 3},
+	{opGetChildren2, 4},
+	{opMulti, 8},
+	{opMultiRead, 3},
+	{opSetWatches, 3},
+	{opSetWatches2, 2},
+	{opAddWatch, 3},
+	{opCheckWatches, 1},
+	{opRemoveWatches, 3},
+	{opGetEphemerals, 1},
+	{opChildrenNumber, 1},
+	{opWhoAmI, 1},
 }
 
 func (g *generator) op(slot int) Op {
@@ -193,6 +211,7 @@ func (g *generator) fill(o Op) Op {
 		for range g.IntN(6) {
 			o.Ops = append(o.Ops, Op{Code: pick(g, opGetData, opGetChildren), Path: g.node()})
 		}
+	default: // the path is all
 	}
 	return o
 }

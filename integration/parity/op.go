@@ -241,6 +241,7 @@ func (r *run) body(w *writer, o Op) {
 		w.int(-1)
 		w.bool(true)
 		w.int(-1)
+	default: // no body
 	}
 }
 

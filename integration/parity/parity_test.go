@@ -1,8 +1,9 @@
 package parity
 
 import (
-	"flag"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +12,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
+// What a run compares is chosen by environment variables, as make parity sets them.
 var (
-	first    = flag.Uint64("parity.first", 0, "first seed")
-	seeds    = flag.Uint64("parity.seeds", 20, "number of seeds")
-	length   = flag.Int("parity.ops", 500, "operations per seed")
-	duration = flag.Duration("parity.duration", 0, "go on with further seeds for so long")
+	first    = setting("PARITY_SEED", 0, parseUint)
+	seeds    = setting("PARITY_SEEDS", 20, parseUint)
+	length   = setting("PARITY_OPS", 500, strconv.Atoi)          // operations of a seed
+	duration = setting("PARITY_DURATION", 0, time.ParseDuration) // to go on with further seeds
 )
+
+func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
+
+func setting[T any](name string, otherwise T, parse func(string) (T, error)) T {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	v, err := parse(text)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", name, err))
+	}
+	return v
+}
 
 // A profile is a way to configure both servers alike.
 type profile struct {
@@ -50,16 +66,18 @@ func (p profile) zktest(t *testing.T) Target {
 	return Target{"zktest", zktest.Run(t, opts...).Addr()}
 }
 
+// Seeds take turns with the profiles.
 func TestParity_ZktestAgreesWithReal(t *testing.T) {
 	total, start := 0, time.Now()
-	for _, p := range profiles {
+	for i, p := range profiles {
 		t.Run(p.name, func(t *testing.T) {
 			a, b := p.real(t, "zookeeper"), p.zktest(t)
 			handshakes(t, a, b)
-			began := time.Now()
-			for n := uint64(0); n < *seeds || time.Since(began) < *duration/time.Duration(len(profiles)); n++ {
-				total += compare(t, a, b, *first+n, false)
-				total += compare(t, a, b, *first+n, true)
+			began, share := time.Now(), duration/time.Duration(len(profiles))
+			for seed := first; seed < first+seeds || time.Since(began) < share; seed++ {
+				if seed%uint64(len(profiles)) == uint64(i) {
+					total += compare(t, a, b, seed, false) + compare(t, a, b, seed, true)
+				}
 			}
 		})
 	}
@@ -83,15 +101,16 @@ func TestParity_RealAgreesWithReal(t *testing.T) {
 // compare counts its operations, so that a run can say how much it has compared.
 func compare(t *testing.T, a, b Target, seed uint64, pipelined bool) int {
 	t.Helper()
-	s := Generate(seed, *length, pipelined)
+	s := Generate(seed, length, pipelined)
 	d, err := Compare(a, b, s)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	if d != nil {
 		d = Shrink(d, a, b, 20*time.Second)
-		t.Fatalf("seed %d, pipelined %v: %s and %s differ at the end of\n%v\nrepeat with: go test ./parity -run '^%s$' "+
-			"-parity.first=%d -parity.seeds=1 -parity.ops=%d", seed, pipelined, a.Name, b.Name, d, t.Name(), seed, *length)
+		t.Fatalf("seed %d, pipelined %v: %s and %s differ at the end of\n%v\nrepeat with: "+
+			"PARITY_SEED=%d PARITY_SEEDS=1 PARITY_OPS=%d go test -count=1 ./parity -run '^%s$'",
+			seed, pipelined, a.Name, b.Name, d, seed, length, t.Name())
 	}
 	return s.Len()
 }

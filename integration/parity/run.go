@@ -136,6 +136,7 @@ func (r *run) perform(ops []Op, got *[]string) error {
 	case stepOversize:
 		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1}) // the server closes: the answer is what counts
 		return r.receive(first.Slot, ops, []int32{1}, got)
+	default:
 	}
 	if err := r.receive(first.Slot, ops, s.send(r, ops...), got); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (r *run) receive(i int, ops []Op, xids []int32, got *[]string) error {
 		frame, err := s.read()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("C%d: no reply to %v after %v", i, ops[0], patience)
+			return fmt.Errorf("connection %d: no reply to %v after %v", i, ops[0], patience)
 		case err != nil:
 			*got = append(*got, "closed")
 			r.slots[i] = nil
@@ -196,7 +197,7 @@ func (r *run) receive(i int, ops []Op, xids []int32, got *[]string) error {
 			*got = append(*got, r.showReply(ops[0], &head))
 			ops, xids = ops[1:], xids[1:]
 		default:
-			return fmt.Errorf("C%d: reply with xid %d, want %d to %v", i, xid, xids[0], ops[0])
+			return fmt.Errorf("connection %d: reply with xid %d, want %d to %v", i, xid, xids[0], ops[0])
 		}
 	}
 	return nil
@@ -282,7 +283,7 @@ func (r *run) endSession(i int) error {
 	if s == nil { // the script has closed it
 		return nil
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	r.slots[i] = nil
 	delete(r.sessions, s.session)
 	s.send(r, Op{Code: opClose})

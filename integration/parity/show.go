@@ -65,8 +65,9 @@ func (r *run) showBody(o Op, in *reader) string {
 		return fmt.Sprintf(" n=%d", in.int())
 	case opWhoAmI:
 		return showClients(in)
+	default:
+		return ""
 	}
-	return ""
 }
 
 func (r *run) showCreated(o Op, in *reader) string {

@@ -29,12 +29,12 @@ func TestZktest_IsNotSlowerThanReal(t *testing.T) {
 		t.Skip("measures for some seconds")
 	}
 	theirs, own := dial(t, zkserver.Start(t).Addr()), dial(t, zktest.Run(t).Addr())
-	measure(t, theirs, round) // the JVM compiles what it will run
-	measure(t, own, round)
+	measure(t, theirs) // the JVM compiles what it will run
+	measure(t, own)
 	var realRate, ownRate float64
 	for range rounds {
-		realRate += measure(t, theirs, round) / rounds
-		ownRate += measure(t, own, round) / rounds
+		realRate += measure(t, theirs) / rounds
+		ownRate += measure(t, own) / rounds
 	}
 	t.Logf("create+delete from %d clients: zktest %.0f/s, zookeeper %.0f/s", clients, ownRate, realRate)
 	if ownRate < realRate {
@@ -43,15 +43,9 @@ func TestZktest_IsNotSlowerThanReal(t *testing.T) {
 }
 
 func BenchmarkCreateDelete(b *testing.B) {
-	for _, server := range []struct {
-		name string
-		addr func(testing.TB) string
-	}{
-		{"zktest", func(tb testing.TB) string { return zktest.Run(tb).Addr() }},
-		{"zookeeper", func(tb testing.TB) string { return zkserver.Start(tb).Addr() }},
-	} {
-		conns := dial(b, server.addr(b))
-		b.Run(fmt.Sprintf("server=%s/clients=%d", server.name, clients), func(b *testing.B) {
+	for name, addr := range map[string]string{"zktest": zktest.Run(b).Addr(), "zookeeper": zkserver.Start(b).Addr()} {
+		conns := dial(b, addr)
+		b.Run(fmt.Sprintf("server=%s/clients=%d", name, clients), func(b *testing.B) {
 			var taken atomic.Int64
 			work(b, conns, func(int) bool { return taken.Add(1) <= int64(b.N) })
 		})
@@ -76,10 +70,10 @@ func dial(tb testing.TB, addr string) []*zk.Conn {
 }
 
 // measure returns how many nodes all clients together create and delete in a second.
-func measure(tb testing.TB, conns []*zk.Conn, d time.Duration) float64 {
+func measure(tb testing.TB, conns []*zk.Conn) float64 {
 	tb.Helper()
 	start := time.Now()
-	pairs := work(tb, conns, func(int) bool { return time.Since(start) < d })
+	pairs := work(tb, conns, func(int) bool { return time.Since(start) < round })
 	return float64(pairs) / time.Since(start).Seconds()
 }
 
