@@ -1,0 +1,133 @@
+package zktest
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ACL is one entry of a node's access control list: the id, in its scheme, has the permissions (bits: read 1, write 2,
+// create 4, delete 8, admin 16).
+type ACL struct {
+	Perms  int32
+	Scheme string
+	ID     string
+}
+
+// openACL is what operators create nodes with.
+var openACL = []ACL{{Perms: permAll, Scheme: "world", ID: "anyone"}}
+
+// identity is one thing a connection has proven about its client.
+type identity struct{ scheme, id string }
+
+// digest returns the id that ZooKeeper makes of "user:password".
+func digest(credential string) string {
+	user, _, _ := strings.Cut(credential, ":")
+	sum := sha1.Sum([]byte(credential))
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// allowed says whether one of the ids has the permission. An empty list allows everything, as does scheme super.
+// Source: ZooKeeperServer.checkACL.
+func allowed(list []ACL, perm int32, ids []identity) bool {
+	if len(list) == 0 || slices.ContainsFunc(ids, func(i identity) bool { return i.scheme == "super" }) {
+		return true
+	}
+	for _, a := range list {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		if a.Scheme == "world" && a.ID == "anyone" {
+			return true
+		}
+		if slices.ContainsFunc(ids, func(i identity) bool { return i.scheme == a.Scheme && i.matches(a.ID) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (i identity) matches(expr string) bool {
+	if i.scheme != "ip" {
+		return i.id == expr
+	}
+	addr, err := netip.ParseAddr(i.id)
+	prefix, ok := ipPrefix(expr)
+	return err == nil && ok && prefix.Contains(addr)
+}
+
+// ipPrefix parses an ip id: an address, or an address and the number of its leading bits that count.
+func ipPrefix(expr string) (netip.Prefix, bool) {
+	if !strings.Contains(expr, "/") {
+		addr, err := netip.ParseAddr(expr)
+		if err != nil {
+			return netip.Prefix{}, false
+		}
+		return netip.PrefixFrom(addr, addr.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(expr)
+	return p, err == nil
+}
+
+// fixACL checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has
+// authenticated with. Source: PrepRequestProcessor.fixupACL.
+func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
+	var fixed []ACL
+	for i, a := range list {
+		if slices.Contains(list[:i], a) {
+			continue
+		}
+		switch a.Scheme {
+		case "world":
+			if a.ID != "anyone" {
+				return nil, CodeInvalidACL
+			}
+			fixed = append(fixed, a)
+		case "auth":
+			before := len(fixed)
+			for _, id := range ids {
+				if id.scheme == "digest" {
+					fixed = append(fixed, ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
+				}
+			}
+			if len(fixed) == before {
+				return nil, CodeInvalidACL
+			}
+		case "digest":
+			if !validDigest(a.ID) {
+				return nil, CodeInvalidACL
+			}
+			fixed = append(fixed, a)
+		case "ip":
+			if _, ok := ipPrefix(a.ID); !ok {
+				return nil, CodeInvalidACL
+			}
+			fixed = append(fixed, a)
+		default:
+			return nil, CodeInvalidACL
+		}
+	}
+	if len(fixed) == 0 {
+		return nil, CodeInvalidACL
+	}
+	return fixed, CodeOK
+}
+
+// validDigest says whether the id splits in two at its colons, by the rule of Java's String.split, which drops empty
+// parts at the end.
+func validDigest(id string) bool {
+	return len(strings.Split(strings.TrimRight(id, ":"), ":")) == 2
+}
+
+// masked hides the hashes of digest ids from readers who may not change the list.
+func masked(list []ACL) []ACL {
+	list = slices.Clone(list)
+	for i, a := range list {
+		if user, _, ok := strings.Cut(a.ID, ":"); ok && a.Scheme == "digest" {
+			list[i].ID = user + ":x"
+		}
+	}
+	return list
+}

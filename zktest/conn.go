@@ -1,0 +1,291 @@
+package zktest
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// conn is the server's side of one connection. One goroutine reads and handles requests, one writes what is queued:
+// nothing that holds a lock ever waits for a peer.
+type conn struct {
+	s     *Server
+	id    uint64
+	nc    net.Conn
+	label string
+
+	in, out gate          // closed while the direction is stalled
+	cut     chan struct{} // closed when the connection is to end without further ado
+
+	// Guarded by Server.mu.
+	session *session
+	ids     []identity
+	dead    bool // out of the server's tables; nothing is handled any more
+
+	outbox outbox
+}
+
+// outbox is what waits to be written. Its lock is held for copying only.
+type outbox struct {
+	mu     sync.Mutex
+	chunks []chunk
+	spare  []byte
+	closed bool          // nothing more is taken in
+	ready  chan struct{} // tells the writer to look
+}
+
+// chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
+type chunk struct {
+	hold <-chan struct{}
+	data []byte
+}
+
+// Ways to end a connection.
+type ending bool
+
+const (
+	flush  ending = true  // write what is queued first
+	abrupt ending = false // what is queued is lost
+)
+
+func newConn(s *Server, nc net.Conn, label string) *conn {
+	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
+	if err != nil {
+		host = nc.RemoteAddr().String()
+	}
+	return &conn{
+		s: s, nc: nc, label: label, cut: make(chan struct{}),
+		ids: []identity{{"ip", host}}, outbox: outbox{ready: make(chan struct{}, 1)},
+	}
+}
+
+// send queues one frame, which fill writes, behind a hold if there is one.
+func (c *conn) send(fill func(*encoder)) { c.sendAfter(nil, fill) }
+
+func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
+	o := &c.outbox
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	if len(o.chunks) == 0 || hold != nil {
+		o.chunks = append(o.chunks, chunk{hold: hold, data: o.spare[:0]})
+		o.spare = nil
+	}
+	last := &o.chunks[len(o.chunks)-1]
+	e := encoder{last.data}
+	start := e.begin()
+	fill(&e)
+	e.end(start)
+	last.data = e.b
+	o.wake()
+}
+
+// sendText queues bytes that are not a frame.
+func (c *conn) sendText(text string) {
+	o := &c.outbox
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.chunks = append(o.chunks, chunk{data: []byte(text)})
+		o.wake()
+	}
+}
+
+func (o *outbox) wake() {
+	select {
+	case o.ready <- struct{}{}:
+	default:
+	}
+}
+
+// close stops the queue from taking in more.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.wake()
+}
+
+// take returns what is queued, and whether that is all there will ever be. The buffer of the last take is used again.
+func (o *outbox) take(used []chunk) ([]chunk, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(used) == 1 && cap(used[0].data) <= 1<<16 {
+		o.spare = used[0].data
+	}
+	chunks := o.chunks
+	o.chunks = nil
+	return chunks, o.closed
+}
+
+// write is the writing goroutine. When the connection has ended it closes the socket, but not through a stalled
+// direction: the peer must not learn by the end of the connection what no packet could have told it.
+func (c *conn) write() {
+	c.writeQueue()
+	c.out.pass(c.s.done)
+	_ = c.nc.Close() // nobody is left to tell
+}
+
+func (c *conn) writeQueue() {
+	var chunks []chunk
+	var last bool
+	for {
+		chunks, last = c.outbox.take(chunks)
+		for _, x := range chunks {
+			if !c.await(x.hold) || !c.out.pass(c.cut) {
+				return
+			}
+			if _, err := c.nc.Write(x.data); err != nil {
+				c.end()
+				return
+			}
+		}
+		if last && len(chunks) == 0 {
+			return
+		}
+		if len(chunks) > 0 {
+			continue
+		}
+		select {
+		case <-c.outbox.ready:
+		case <-c.cut:
+			return
+		}
+	}
+}
+
+// await waits for the channel, if there is one; false means that the connection was cut first.
+func (c *conn) await(ch <-chan struct{}) bool {
+	if ch == nil {
+		ch = closedChan
+	}
+	select {
+	case <-c.cut:
+		return false
+	default:
+	}
+	select {
+	case <-ch:
+		return true
+	case <-c.cut:
+		return false
+	}
+}
+
+// pause waits for a time; false means that the connection was cut first.
+func (c *conn) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.cut:
+		return false
+	}
+}
+
+var closedChan = func() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
+
+// read is the reading goroutine: it handles one request after the other.
+func (c *conn) read() {
+	defer c.end()
+	r := bufio.NewReaderSize(c.nc, 1<<14)
+	var frame []byte
+	first := true
+	for {
+		var err error
+		frame, err = readFrame(r, frame, first)
+		if !c.in.pass(c.cut) || !c.s.thaw.pass(c.cut) {
+			return
+		}
+		var word fourLetterWord
+		if errors.As(err, &word) {
+			c.s.answerWord(c, string(word))
+			_, _ = io.Copy(io.Discard, r) // until the answer has been written and the connection closed
+			return
+		}
+		if err != nil {
+			return
+		}
+		if first {
+			first = false
+			if !c.handshake(frame) {
+				break
+			}
+		} else if !c.handle(frame) {
+			break
+		}
+	}
+	_, _ = io.Copy(io.Discard, r) // what is queued may still have to be written
+}
+
+// fourLetterWord is the error of a first frame that is an administrator's question instead.
+type fourLetterWord string
+
+func (w fourLetterWord) Error() string { return "four letter word " + string(w) }
+
+// readFrame reads one frame into buf, which grows with what has arrived, not with what was announced.
+func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
+	head, err := r.Peek(4)
+	if err != nil {
+		return buf, err
+	}
+	if first && knownWords[string(head)] {
+		return buf, fourLetterWord(head)
+	}
+	n := int(int32(binary.BigEndian.Uint32(head)))
+	if n < 0 || n > maxFrame {
+		return buf, errors.New("length of frame out of bounds")
+	}
+	_, _ = r.Discard(4)
+	buf = buf[:0]
+	for len(buf) < n {
+		start, step := len(buf), min(n-len(buf), max(1<<14, len(buf)))
+		buf = append(buf, make([]byte, step)...)
+		if _, err := io.ReadFull(r, buf[start:]); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// end is what either goroutine does when it can go on no longer. A connection that is being flushed goes on: a peer
+// that has closed its own direction may still read.
+func (c *conn) end() {
+	c.s.lock()
+	defer c.s.unlock()
+	if !c.dead {
+		c.s.release(c, abrupt)
+	}
+}
+
+// release takes a connection out of the server's tables and makes its goroutines end. The caller holds Server.mu.
+func (s *Server) release(c *conn, how ending) {
+	if !c.dead {
+		c.dead = true
+		s.dataWatches.dropConn(c)
+		s.childWatches.dropConn(c)
+		if c.session != nil && c.session.conn == c {
+			c.session.conn = nil
+		}
+	}
+	c.outbox.close()
+	if how == abrupt {
+		select {
+		case <-c.cut:
+		default:
+			close(c.cut)
+			_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
+		}
+	}
+}

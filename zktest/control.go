@@ -1,0 +1,211 @@
+package zktest
+
+import (
+	"slices"
+)
+
+// Direction is one way of a connection, or both.
+type Direction int
+
+// The directions [Server.Stall] knows.
+const (
+	Both Direction = iota
+	ToServer
+	FromServer
+)
+
+type stall struct {
+	who Who
+	dir Direction
+}
+
+// Stall makes a direction a black hole: what is sent gets nowhere, connections stay open, and the end of a connection
+// is not seen either. Neither side is told. Dialing waits. What was sent arrives after [Server.Heal], as TCP sends it
+// again.
+func (s *Server) Stall(who Who, dir Direction) {
+	s.lock()
+	defer s.unlock()
+	s.stalls = append(s.stalls, stall{who, dir})
+	s.stallAll()
+}
+
+// Heal ends the stalls that were asked for with the same Who; those for [Everyone] end them all.
+func (s *Server) Heal(who Who) {
+	s.lock()
+	defer s.unlock()
+	s.stalls = slices.DeleteFunc(s.stalls, func(x stall) bool { return who == Everyone || x.who == who })
+	s.stallAll()
+	close(s.healed)
+	s.healed = make(chan struct{})
+}
+
+func (s *Server) stallAll() {
+	for c := range s.conns {
+		s.stallConn(c)
+	}
+}
+
+// stallConn opens and closes a connection's gates. The caller holds mu.
+func (s *Server) stallConn(c *conn) {
+	in, out := true, true
+	for _, x := range s.stalls {
+		if x.who.includes(c.label, c.sessionID()) {
+			in = in && x.dir == FromServer
+			out = out && x.dir == ToServer
+		}
+	}
+	c.in.set(in)
+	c.out.set(out)
+}
+
+func (c *conn) sessionID() int64 {
+	if c.session == nil {
+		return 0
+	}
+	return c.session.id
+}
+
+// stalled says whether a client that dials now gets no answer. The caller holds mu.
+func (s *Server) stalled(label string) bool {
+	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
+}
+
+// Cut closes connections, as a reset does: what is queued is lost. It returns how many there were.
+func (s *Server) Cut(who Who) int {
+	s.lock()
+	defer s.unlock()
+	n := 0
+	for c := range s.conns {
+		if !c.dead && who.includes(c.label, c.sessionID()) {
+			s.release(c, abrupt)
+			n++
+		}
+	}
+	return n
+}
+
+// CutAll closes all connections.
+func (s *Server) CutAll() int { return s.Cut(Everyone) }
+
+// Refuse turns new connections away; [Server.Accept] ends it. Only [Everyone] and [Label] make sense: a connection has
+// no session yet. A client on a real socket has no label.
+func (s *Server) Refuse(who Who) {
+	s.lock()
+	defer s.unlock()
+	s.refused = append(s.refused, who)
+}
+
+// Accept ends what [Server.Refuse] began with the same Who; for [Everyone] it ends all of it.
+func (s *Server) Accept(who Who) {
+	s.lock()
+	defer s.unlock()
+	s.refused = slices.DeleteFunc(s.refused, func(w Who) bool { return who == Everyone || w == who })
+}
+
+// refuses says whether a new connection is turned away. The caller holds mu.
+func (s *Server) refuses(label string) bool {
+	return s.closed || s.down ||
+		slices.ContainsFunc(s.refused, func(w Who) bool { return w.includes(label, 0) })
+}
+
+// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and nothing expires. [Server.Thaw]
+// lets it go on: requests that wait are served, then sessions expire.
+func (s *Server) Freeze() { s.setFrozen(true) }
+
+// Thaw ends a [Server.Freeze].
+func (s *Server) Thaw() { s.setFrozen(false) }
+
+func (s *Server) setFrozen(on bool) {
+	s.lock()
+	defer s.unlock()
+	if s.frozen == on {
+		return
+	}
+	s.frozen = on
+	if !on {
+		s.tracker.grace()
+	}
+	s.tracker.wake()
+	s.thaw.set(!on)
+}
+
+// Down takes the server away: connections are cut, new ones refused, and the clocks of the sessions stand. Data and
+// sessions stay.
+func (s *Server) Down() {
+	s.lock()
+	defer s.unlock()
+	s.down = true
+	for c := range s.conns {
+		s.release(c, abrupt)
+	}
+}
+
+// Up brings the server back. Every session it knew gets a full timeout from now, however long it was gone.
+//
+// Source: the constructor of SessionTrackerImpl, which a server that starts and a leader that is elected go through.
+func (s *Server) Up() {
+	s.lock()
+	defer s.unlock()
+	s.down = false
+	for _, ses := range s.sessions {
+		s.tracker.touch(ses)
+	}
+	s.tracker.wake()
+}
+
+// Restart is [Server.Down] and [Server.Up] with no time in between.
+func (s *Server) Restart() {
+	s.Down()
+	s.Up()
+}
+
+// Expire ends a session now, as if nothing had been heard of it for its timeout: its nodes go, its connection is
+// closed. It says whether there was such a session.
+func (s *Server) Expire(id int64) bool {
+	s.lock()
+	defer s.unlock()
+	ses := s.sessions[id]
+	if ses != nil {
+		s.expire(ses)
+	}
+	return ses != nil
+}
+
+// LoseWatch takes watches on a path away without a word: no real server does that, so a test that must notice it can
+// prove that it does. It returns how many there were.
+func (s *Server) LoseWatch(who Who, path string) int {
+	s.lock()
+	defer s.unlock()
+	n := 0
+	for _, w := range []*watchTable{s.dataWatches, s.childWatches} {
+		for _, x := range slices.Clone(w.paths[path]) {
+			if who.includes(x.c.label, x.c.sessionID()) && w.drop(path, x.c, ^watchMode(0)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// SendEvent sends a watch event that nothing has caused, and returns to how many connections.
+func (s *Server) SendEvent(who Who, ev Event, path string) int {
+	s.lock()
+	defer s.unlock()
+	n := 0
+	for c := range s.conns {
+		if !c.dead && c.session != nil && who.includes(c.label, c.session.id) {
+			s.notify(c, s.zxid, ev, path, nil)
+			n++
+		}
+	}
+	return n
+}
+
+// SetZxid sets the zxid of the last transaction. Going back makes clients that have seen more unwelcome, as a server
+// that lags behind does.
+func (s *Server) SetZxid(zxid int64) {
+	s.lock()
+	defer s.unlock()
+	s.zxid = zxid
+	s.ledger.zxid = zxid
+}

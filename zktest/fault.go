@@ -1,0 +1,300 @@
+package zktest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Who selects clients: by [Label], by [Session], or [Everyone].
+type Who struct {
+	label   string
+	session int64
+}
+
+// Everyone selects all clients.
+var Everyone Who
+
+// Label selects the client whose connections were dialed under the label, its connections to come included.
+func Label(label string) Who { return Who{label: label} }
+
+// Session selects whoever is attached to the session.
+func Session(id int64) Who { return Who{session: id} }
+
+func (w Who) includes(label string, session int64) bool {
+	return (w.label == "" || w.label == label) && (w.session == 0 || w.session == session)
+}
+
+// Request is a request as [Server.Intercept] sees it.
+type Request struct {
+	Client  string // label of the connection
+	Session int64  // 0 while one is asked for
+	Xid     int32
+	Op      Op
+	Path    string   // empty if the operation has none
+	Paths   []string // of the operations of a multi
+}
+
+// String names the request in one line.
+func (r Request) String() string {
+	return fmt.Sprintf("%v %s%v of %q in session %#x", r.Op, r.Path, r.Paths, r.Client, r.Session)
+}
+
+// Match selects requests. The zero Match selects the next request of anybody, pings and handshakes excepted: those
+// must be asked for by their Op.
+type Match struct {
+	From  Who
+	Op    Op
+	Path  string             // regular expression that the path, or one path of a multi, matches; empty for any
+	Where func(Request) bool // further condition; called without locks
+	Skip  int                // so many matching requests pass first
+	Times int                // so many are hit then; 0 is one, below 0 all
+}
+
+type actionKind int
+
+const (
+	actProceed actionKind = iota
+	actDrop
+	actIgnore
+	actDelay
+	actFail
+	actCut
+	actHold
+	actBefore
+	actAfter
+	actForbid
+)
+
+// Action is what happens to a request that was selected.
+type Action struct {
+	kind  actionKind
+	delay time.Duration
+	until <-chan struct{}
+	code  Code
+	fn    func(Request)
+	end   chan struct{} // closed by finish, which ends the hold of actAfter
+}
+
+// Proceed serves the request: a way to count it, or to keep it from later rules.
+func Proceed() Action { return Action{} }
+
+// DropRequest closes the connection before the request is applied.
+func DropRequest() Action { return Action{kind: actDrop} }
+
+// DropReply applies the request and then closes the connection without an answer.
+func DropReply() Action { return Action{kind: actCut} }
+
+// Ignore neither applies nor answers the request; the connection lives. To the session it counts for nothing.
+func Ignore() Action { return Action{kind: actIgnore} }
+
+// Delay serves the request later; what the connection sends after it waits behind it.
+func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
+
+// DelayUntil is [Delay] until the channel is closed.
+func DelayUntil(ch <-chan struct{}) Action { return Action{kind: actDelay, until: ch} }
+
+// HoldReply applies the request at once and answers it later; all that the server sends to this connection after it
+// waits behind the answer.
+func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} }
+
+// HoldReplyUntil is [HoldReply] until the channel is closed.
+func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
+
+// Fail answers with the error and applies nothing.
+func Fail(code Code) Action { return Action{kind: actFail, code: code} }
+
+// Before calls fn and then serves the request. fn may use the server, and block: the connection waits.
+func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
+
+// After serves the request and calls fn before the answer leaves. fn may use the server, and block.
+func After(fn func(Request)) Action { return Action{kind: actAfter, fn: fn} }
+
+// Forbid serves the request and reports a violation: the test says that it must not come.
+func Forbid() Action { return Action{kind: actForbid} }
+
+// Rule is one Match with its Action, in force until it has hit as often as it should or is removed.
+type Rule struct {
+	faults *faults
+	match  Match
+	path   *regexp.Regexp
+	action Action
+
+	// Guarded by faults.mu.
+	seen, hits int
+	done       chan struct{}
+}
+
+// Hits returns how many requests the rule has selected.
+func (r *Rule) Hits() int {
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	return r.hits
+}
+
+// Done is closed when the rule is no longer in force.
+func (r *Rule) Done() <-chan struct{} { return r.done }
+
+// Remove ends the rule. Requests that it holds up stay so.
+func (r *Rule) Remove() {
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	r.faults.drop(r)
+}
+
+// faults is the list of rules in force. Its lock is never held while a rule acts.
+type faults struct {
+	live  atomic.Int32 // how many, for a look without the lock
+	mu    sync.Mutex
+	rules []*Rule
+}
+
+// drop takes a rule out. The caller holds mu.
+func (f *faults) drop(r *Rule) {
+	if i := slices.Index(f.rules, r); i >= 0 {
+		f.rules = slices.Delete(f.rules, i, i+1)
+		f.live.Add(-1)
+		close(r.done)
+	}
+}
+
+// Intercept puts a rule in force. Of several that select a request, the oldest acts. A Path that is no regular
+// expression panics.
+func (s *Server) Intercept(m Match, a Action) *Rule {
+	r := &Rule{faults: &s.faults, match: m, action: a, done: make(chan struct{})}
+	if m.Path != "" {
+		r.path = regexp.MustCompile(m.Path)
+	}
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.rules = append(s.faults.rules, r)
+	s.faults.live.Add(1)
+	return r
+}
+
+// match returns the action for a request. Conditions of the user run without the lock, on a copy of the list.
+func (f *faults) match(req Request) (Action, bool) {
+	if f.live.Load() == 0 {
+		return Action{}, false
+	}
+	f.mu.Lock()
+	rules := slices.Clone(f.rules)
+	f.mu.Unlock()
+	for _, r := range rules {
+		if r.selects(req) && f.hit(r) {
+			a := r.action
+			a.end = make(chan struct{})
+			return a, true
+		}
+	}
+	return Action{}, false
+}
+
+func (r *Rule) selects(req Request) bool {
+	m := r.match
+	if m.Op == OpAny && (req.Op == OpPing || req.Op == OpConnect) || m.Op != OpAny && m.Op != req.Op {
+		return false
+	}
+	if !m.From.includes(req.Client, req.Session) {
+		return false
+	}
+	if r.path != nil && !r.path.MatchString(req.Path) && !slices.ContainsFunc(req.Paths, r.path.MatchString) {
+		return false
+	}
+	return m.Where == nil || m.Where(req)
+}
+
+// hit counts a request that the rule selects and says whether it is among those to be hit.
+func (f *faults) hit(r *Rule) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Contains(f.rules, r) {
+		return false
+	}
+	if r.seen++; r.seen <= r.match.Skip {
+		return false
+	}
+	r.hits++
+	if r.match.Times >= 0 && r.hits >= max(1, r.match.Times) {
+		f.drop(r)
+	}
+	return true
+}
+
+// intercepted looks for a rule for the request that d is about to decode.
+func (c *conn) intercepted(xid int32, op Op, d *decoder) (Action, Request, bool) {
+	if c.s.faults.live.Load() == 0 {
+		return Action{}, Request{}, false
+	}
+	req := Request{Client: c.label, Session: c.session.id, Xid: xid, Op: op}
+	peek := *d
+	switch op {
+	case OpMulti, OpMultiRead:
+		ops, _ := decodeMulti(&peek)
+		for _, o := range ops {
+			req.Paths = append(req.Paths, o.path)
+		}
+	case OpPing, OpCloseSession, OpAuth, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
+	default:
+		req.Path = peek.str()
+	}
+	act, hit := c.s.faults.match(req)
+	return act, req, hit
+}
+
+// before does what comes before the request is served; false means that it is not to be.
+func (c *conn) before(a Action, req Request) bool {
+	switch a.kind {
+	case actDrop:
+		c.end()
+		return false
+	case actIgnore:
+		return false
+	case actDelay:
+		if a.until != nil {
+			return c.await(a.until)
+		}
+		return c.pause(a.delay)
+	case actBefore:
+		a.fn(req)
+	case actForbid:
+		c.s.lock()
+		c.s.violate("forbidden request: %v", req)
+		c.s.unlock()
+	default:
+	}
+	return true
+}
+
+// during prepares the queue for the answer and returns what holds it back, if anything does.
+func (c *conn) during(a Action) <-chan struct{} {
+	switch a.kind {
+	case actCut:
+		c.outbox.close()
+	case actHold:
+		if a.until != nil {
+			return a.until
+		}
+		time.AfterFunc(a.delay, func() { close(a.end) })
+		return a.end
+	case actAfter:
+		return a.end
+	default:
+	}
+	return nil
+}
+
+// finish does what comes after the request was served.
+func (c *conn) finish(a Action, req Request) {
+	switch a.kind {
+	case actCut:
+		c.end()
+	case actAfter:
+		a.fn(req)
+		close(a.end)
+	default:
+	}
+}

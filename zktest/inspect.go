@@ -1,0 +1,187 @@
+package zktest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Node is a znode as the server has it.
+type Node struct {
+	Path      string
+	Data      []byte
+	Stat      Stat
+	ACL       []ACL
+	Container bool          // which no Stat tells
+	TTL       time.Duration // 0 for none
+	Sequence  int32         // number that the next sequential child gets
+}
+
+func (s *Server) describe(n *node) Node {
+	d := Node{
+		Path: n.path, Data: slices.Clone(n.data), Stat: n.stat(s.tree), ACL: slices.Clone(n.acl),
+		Container: n.owner == ownerContainer, Sequence: n.cversion,
+	}
+	if s.tree.ttl(n.owner) {
+		d.TTL = time.Duration(n.owner&^ownerTTLMask) * time.Millisecond
+	}
+	return d
+}
+
+// Node returns a node and whether it exists.
+func (s *Server) Node(path string) (Node, bool) {
+	s.lock()
+	defer s.unlock()
+	if n := s.tree.get(path); n != nil {
+		return s.describe(n), true
+	}
+	return Node{}, false
+}
+
+// Exists says whether there is a node at the path.
+func (s *Server) Exists(path string) bool {
+	s.lock()
+	defer s.unlock()
+	return s.tree.get(path) != nil
+}
+
+// Children returns the names of a node's children, sorted; none if there is no node.
+func (s *Server) Children(path string) []string {
+	s.lock()
+	defer s.unlock()
+	n := s.tree.get(path)
+	if n == nil {
+		return nil
+	}
+	list := n.names()
+	slices.Sort(list)
+	return list
+}
+
+// Tree returns all nodes from a path downwards, sorted by path. What ZooKeeper keeps for itself, below /zookeeper, is
+// left out unless it is asked for.
+func (s *Server) Tree(path string) []Node {
+	s.lock()
+	defer s.unlock()
+	var list []Node
+	for _, n := range s.tree.nodes {
+		if under(n.path, path) && (!under(n.path, "/zookeeper") || under(path, "/zookeeper")) {
+			list = append(list, s.describe(n))
+		}
+	}
+	slices.SortFunc(list, func(a, b Node) int { return cmp.Compare(a.Path, b.Path) })
+	return list
+}
+
+// SessionInfo is a session as the server has it.
+type SessionInfo struct {
+	ID         int64
+	Client     string // label of the last connection
+	Timeout    time.Duration
+	Connected  bool
+	Expires    time.Time // when it ends if nothing more is heard
+	Ephemerals []string  // paths, sorted
+}
+
+// Sessions returns the live sessions, oldest first.
+func (s *Server) Sessions() []SessionInfo {
+	s.lock()
+	defer s.unlock()
+	list := make([]SessionInfo, 0, len(s.sessions))
+	for _, ses := range s.sessions {
+		list = append(list, SessionInfo{
+			ID: ses.id, Client: ses.client, Timeout: ses.timeout, Connected: ses.conn != nil,
+			Expires:    s.tracker.start.Add(time.Duration(ses.bucket) * s.tracker.tick),
+			Ephemerals: ses.paths(),
+		})
+	}
+	slices.SortFunc(list, func(a, b SessionInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// SessionOf returns the session of the client with the label: the one it is attached to, else the youngest it had; 0
+// if there is none.
+func (s *Server) SessionOf(label string) int64 {
+	var id int64
+	for _, ses := range s.Sessions() {
+		if ses.Client == label {
+			if ses.Connected {
+				return ses.ID
+			}
+			id = ses.ID
+		}
+	}
+	return id
+}
+
+// Ephemerals returns the paths of a session's nodes, sorted.
+func (s *Server) Ephemerals(session int64) []string {
+	s.lock()
+	defer s.unlock()
+	if ses := s.sessions[session]; ses != nil {
+		return ses.paths()
+	}
+	return nil
+}
+
+// Watches counts the watches of all connections, and the distinct paths they are on. Data and child watches count
+// separately.
+func (s *Server) Watches() (total, paths int) {
+	s.lock()
+	defer s.unlock()
+	paths = len(s.dataWatches.paths)
+	for path := range s.childWatches.paths {
+		if _, both := s.dataWatches.paths[path]; !both {
+			paths++
+		}
+	}
+	return s.dataWatches.count() + s.childWatches.count(), paths
+}
+
+// Watchers returns the sessions that watch a path, each once, sorted.
+func (s *Server) Watchers(path string) []int64 {
+	s.lock()
+	defer s.unlock()
+	var list []int64
+	for _, w := range []*watchTable{s.dataWatches, s.childWatches} {
+		for _, x := range w.paths[path] {
+			list = append(list, x.c.sessionID())
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int {
+	s.lock()
+	defer s.unlock()
+	n := 0
+	for c := range s.conns {
+		if !c.dead {
+			n++
+		}
+	}
+	return n
+}
+
+// History returns the transactions, oldest first; see [WithHistory].
+func (s *Server) History() []Txn {
+	s.lock()
+	defer s.unlock()
+	return s.history.list()
+}
+
+// Zxid returns the zxid of the last transaction.
+func (s *Server) Zxid() int64 {
+	s.lock()
+	defer s.unlock()
+	return s.zxid
+}
+
+// Violations returns what the server has found wrong; see [OnViolation].
+func (s *Server) Violations() []error {
+	s.lock()
+	defer s.unlock()
+	return slices.Clone(s.violations)
+}

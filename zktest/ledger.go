@@ -1,0 +1,104 @@
+package zktest
+
+import "math"
+
+// ledger keeps books of its own on what transactions do, and compares them with the tree after each: a mistake in
+// zktest must not pass for one of the code under test. All of it costs the same whatever the size of the tree.
+type ledger struct {
+	s       *Server
+	zxid    int64
+	parents map[string]*family
+	owned   map[int64]int // ephemeral nodes by session
+	touched []string      // parents that the transaction at hand has changed
+}
+
+// family is what the ledger knows of the children of one node.
+type family struct {
+	creates, deletes int32
+	base             int32 // reported cversion before the first of them
+	suffix           int64 // last sequence number handed out
+}
+
+func newLedger(s *Server) ledger {
+	return ledger{s: s, parents: map[string]*family{}, owned: map[int64]int{}}
+}
+
+// of returns the books of a parent whose child has just come (+1) or gone (-1); the first time they start with what
+// the tree said before.
+func (l *ledger) of(parent *node, births, deaths int32) *family {
+	f := l.parents[parent.path]
+	if f == nil {
+		f = &family{suffix: math.MinInt64}
+		f.base = parent.stat(l.s.tree).Cversion - births - deaths
+		l.parents[parent.path] = f
+	}
+	f.creates += births
+	f.deletes += deaths
+	l.touched = append(l.touched, parent.path)
+	return f
+}
+
+// created books a node that the tree has now. A suffix below every int32 stands for none.
+func (l *ledger) created(n *node, suffix int64) {
+	f := l.of(n.parent, 1, 0)
+	if suffix >= math.MinInt32 {
+		if suffix <= f.suffix && f.suffix != math.MaxInt32 {
+			l.s.violate("sequence number %d of %s after %d", suffix, n.path, f.suffix)
+		}
+		f.suffix = suffix
+	}
+	if n.parent.cversion <= 0 || n.parent.cversion == math.MaxInt32 {
+		l.forget(n.parent.path) // the counter is exhausted, and the formula with it
+	}
+	if !l.s.tree.ephemeral(n.owner) {
+		return
+	}
+	l.owned[n.owner]++
+	if owner := l.s.sessions[n.owner]; owner == nil || owner.closing {
+		l.s.violate("ephemeral node %s of session %#x, which is over", n.path, n.owner)
+	}
+}
+
+func (l *ledger) deleted(n *node) {
+	l.of(n.parent, 0, 1)
+	delete(l.parents, n.path)
+	if !l.s.tree.ephemeral(n.owner) {
+		return
+	}
+	if l.owned[n.owner]--; l.owned[n.owner] == 0 {
+		delete(l.owned, n.owner)
+	}
+}
+
+// sessionEnded looks for nodes that a session has left behind.
+func (l *ledger) sessionEnded(ses *session) {
+	if n := l.owned[ses.id]; n != 0 {
+		l.s.violate("session %#x is over and owns %d nodes", ses.id, n)
+	}
+}
+
+// forget starts the books of a parent anew.
+func (l *ledger) forget(path string) { delete(l.parents, path) }
+
+// check is called at the end of every transaction.
+func (l *ledger) check(t *txn) {
+	if t.zxid <= l.zxid {
+		l.s.violate("zxid %#x after %#x", t.zxid, l.zxid)
+	}
+	l.zxid = t.zxid
+	for _, path := range l.touched {
+		f, n := l.parents[path], l.s.tree.get(path)
+		if f == nil || n == nil {
+			continue
+		}
+		if got, want := n.stat(l.s.tree).Cversion, f.base+f.creates+f.deletes; got != want {
+			l.s.violate("cversion of %s is %d after %d creates and %d deletes, not %d",
+				path, got, f.creates, f.deletes, want)
+		}
+	}
+	l.touched = l.touched[:0]
+	if t.session != nil && l.owned[t.session.id] != len(t.session.ephemerals) {
+		l.s.violate("session %#x lists %d ephemeral nodes and owns %d",
+			t.session.id, len(t.session.ephemerals), l.owned[t.session.id])
+	}
+}

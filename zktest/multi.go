@@ -1,0 +1,174 @@
+package zktest
+
+// multiOp is one operation of a multi or multiRead.
+type multiOp struct {
+	op      Op
+	path    string
+	create  createSpec
+	data    []byte
+	version int32
+}
+
+// decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
+// are mixed.
+//
+// Source: MultiOperationRecord, Op.Create.
+func decodeMulti(d *decoder) ([]multiOp, bool) {
+	var ops []multiOp
+	for {
+		kind, done := Op(d.int32()), d.bool()
+		d.int32() // error code, of no use in a request
+		if done || d.bad {
+			return ops, !d.bad
+		}
+		o := multiOp{op: kind}
+		switch kind {
+		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+			o.create = decodeCreate(kind, d)
+			o.op, o.path = createKind(o.create), o.create.path
+			if o.op == OpCreateTTL && kind != OpCreateTTL {
+				return ops, false // the real server fails to cast its request
+			}
+			o.create.op = o.op
+			if o.op != OpCreateTTL {
+				o.create.ttl = -1
+			}
+		case OpDelete, OpCheck:
+			o.path, o.version = d.str(), d.int32()
+		case OpSetData:
+			o.path, o.data, o.version = d.str(), d.bytes(), d.int32()
+		case OpGetData, OpGetChildren:
+			o.path = d.str()
+			d.bool() // a watch, which is not set
+		default:
+			return ops, false
+		}
+		if ops = append(ops, o); ops[0].reads() != o.reads() {
+			return ops, false
+		}
+	}
+}
+
+func (o multiOp) reads() bool { return o.op == OpGetData || o.op == OpGetChildren }
+
+// createKind is what a create in a multi really is: the mode decides, not the code it came under.
+func createKind(r createSpec) Op {
+	switch {
+	case r.mode == Container:
+		return OpCreateContainer
+	case r.mode.ttl():
+		return OpCreateTTL
+	}
+	return OpCreate
+}
+
+// multi applies all of its operations under one zxid, or none.
+func (s *Server) multi(q *call) Code {
+	ops, ok := decodeMulti(q.in)
+	t := s.begin(q.session, q.c.ids)
+	if !ok || len(ops) > 0 && ops[0].reads() {
+		s.record(t, q.op, "", CodeMarshallingError)
+		return CodeMarshallingError
+	}
+	t.shadow = map[string]view{}
+	changes := make([]change, 0, len(ops))
+	for _, o := range ops {
+		c, code := t.prepare(o)
+		if code != CodeOK {
+			s.record(t, q.op, "", code)
+			failMulti(q.out, len(changes), len(ops), code)
+			return CodeOK
+		}
+		changes = append(changes, c)
+	}
+	for _, c := range changes {
+		s.reply(q.out, c, t.apply(c))
+	}
+	endMulti(q.out)
+	s.record(t, q.op, "", CodeOK)
+	return CodeOK
+}
+
+func (t *txn) prepare(o multiOp) (change, Code) {
+	switch o.op {
+	case OpDelete:
+		return t.delete(o.path, o.version)
+	case OpSetData:
+		return t.setData(o.path, o.data, o.version)
+	case OpCheck:
+		return t.check(o.path, o.version)
+	default:
+		return t.create(o.create)
+	}
+}
+
+// reply writes the result of one operation that was applied.
+func (s *Server) reply(e *encoder, c change, n *node) {
+	kind := c.op
+	if kind == OpCreateContainer || kind == OpCreateTTL {
+		kind = OpCreate2
+	}
+	multiHeader(e, kind, false, CodeOK)
+	switch kind {
+	case OpCreate:
+		e.str(n.path)
+	case OpCreate2:
+		e.str(n.path)
+		e.stat(n.stat(s.tree))
+	case OpSetData:
+		e.stat(n.stat(s.tree))
+	default:
+	}
+}
+
+// failMulti writes the results of a multi of which the operation at index culprit failed: those before it are told
+// that nothing is wrong with them, those after it that they were not looked at.
+func failMulti(e *encoder, culprit, n int, code Code) {
+	for i := range n {
+		result := CodeOK
+		switch {
+		case i == culprit:
+			result = code
+		case i > culprit:
+			result = CodeRuntimeInconsistency
+		}
+		multiHeader(e, opError, false, result)
+		e.int32(int32(result))
+	}
+	endMulti(e)
+}
+
+func multiHeader(e *encoder, kind Op, done bool, code Code) {
+	e.int32(int32(kind))
+	e.bool(done)
+	e.int32(int32(code))
+}
+
+func endMulti(e *encoder) { multiHeader(e, opError, true, opErrorCode) }
+
+const opErrorCode = Code(-1)
+
+// multiRead answers each of its reads for itself.
+func (s *Server) multiRead(q *call) Code {
+	ops, ok := decodeMulti(q.in)
+	if !ok || len(ops) > 0 && !ops[0].reads() {
+		return CodeMarshallingError
+	}
+	for _, o := range ops {
+		n, code := s.readable(q, o.path, permRead)
+		switch {
+		case code != CodeOK:
+			multiHeader(q.out, opError, false, code)
+			q.out.int32(int32(code))
+		case o.op == OpGetData:
+			multiHeader(q.out, o.op, false, CodeOK)
+			q.out.bytes(n.data)
+			q.out.stat(n.stat(s.tree))
+		default:
+			multiHeader(q.out, o.op, false, CodeOK)
+			q.out.strs(n.names())
+		}
+	}
+	endMulti(q.out)
+	return CodeOK
+}

@@ -1,0 +1,89 @@
+package zktest
+
+import (
+	"slices"
+)
+
+// operator runs a write of the server itself, which may do everything.
+func (s *Server) operator(op Op, path string, prepare func(*txn) (change, Code)) (*node, error) {
+	s.lock()
+	defer s.unlock()
+	t := s.begin(nil, []identity{{"super", ""}})
+	var n *node
+	c, code := prepare(t)
+	if code == CodeOK {
+		n = t.apply(c)
+	}
+	s.record(t, op, path, code)
+	if code != CodeOK {
+		return nil, code
+	}
+	return n, nil
+}
+
+// Create makes a node as an operator would, open to everybody, and returns its path, which differs from the given one
+// in the sequential modes. Ephemeral nodes need a session and cannot be made so; neither can nodes with a time to live.
+// Errors: a [Code].
+func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
+	if mode.ephemeral() || mode.ttl() {
+		return "", CodeBadArguments
+	}
+	op := OpCreate
+	if mode == Container {
+		op = OpCreateContainer
+	}
+	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: openACL, mode: mode, ttl: -1}
+	n, err := s.operator(op, path, func(t *txn) (change, Code) { return t.create(r) })
+	if err != nil {
+		return "", err
+	}
+	return n.path, nil
+}
+
+// Set replaces the data of a node.
+// Errors: a [Code].
+func (s *Server) Set(path string, data []byte) error {
+	data = slices.Clone(data)
+	_, err := s.operator(OpSetData, path, func(t *txn) (change, Code) { return t.setData(path, data, -1) })
+	return err
+}
+
+// Delete deletes a node, whoever it belongs to.
+// Errors: a [Code].
+func (s *Server) Delete(path string) error {
+	_, err := s.operator(OpDelete, path, func(t *txn) (change, Code) { return t.delete(path, -1) })
+	return err
+}
+
+// DeleteAll deletes a node and all below it, the children first, each in a transaction of its own.
+// Errors: a [Code]; what was deleted before it stays so.
+func (s *Server) DeleteAll(path string) error {
+	for _, name := range s.Children(path) {
+		child := path + "/" + name
+		if path == "/" {
+			child = path + name
+		}
+		if special(child) {
+			continue
+		}
+		if err := s.DeleteAll(child); err != nil {
+			return err
+		}
+	}
+	return s.Delete(path)
+}
+
+// SetCversion sets the counter that the children of a node get their sequence numbers from: the next one is n. After
+// 2147483647 the counter sticks.
+// Errors: [CodeNoNode].
+func (s *Server) SetCversion(path string, n int32) error {
+	s.lock()
+	defer s.unlock()
+	parent := s.tree.get(path)
+	if parent == nil {
+		return CodeNoNode
+	}
+	parent.cversion = n
+	s.ledger.forget(path)
+	return nil
+}

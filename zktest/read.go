@@ -1,0 +1,153 @@
+package zktest
+
+import (
+	"slices"
+	"strings"
+)
+
+// readable finds a node that the client wants to read.
+func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
+	n := s.tree.get(path)
+	switch {
+	case n == nil:
+		return nil, CodeNoNode
+	case !allowed(n.acl, perms, q.c.ids):
+		return nil, CodeNoAuth
+	}
+	return n, CodeOK
+}
+
+// exists leaves a watch also where there is no node.
+func (s *Server) exists(q *call) Code {
+	path, watch := q.in.str(), q.in.bool()
+	switch {
+	case q.in.bad:
+		return CodeMarshallingError
+	case strings.ContainsRune(path, 0):
+		return CodeBadArguments
+	}
+	n := s.tree.get(path)
+	if n != nil && s.cfg.release >= Release39 && !allowed(n.acl, permRead, q.c.ids) {
+		return CodeNoAuth
+	}
+	if watch {
+		s.dataWatches.add(path, q.c, watchOnce)
+	}
+	if n == nil {
+		return CodeNoNode
+	}
+	q.out.stat(n.stat(s.tree))
+	return CodeOK
+}
+
+func (s *Server) getData(q *call) Code {
+	path, watch := q.in.str(), q.in.bool()
+	if q.in.bad {
+		return CodeMarshallingError
+	}
+	n, code := s.readable(q, path, permRead)
+	if code != CodeOK {
+		return code
+	}
+	if watch {
+		s.dataWatches.add(path, q.c, watchOnce)
+	}
+	q.out.bytes(n.data)
+	q.out.stat(n.stat(s.tree))
+	return CodeOK
+}
+
+// getChildren serves both operations of that name; the younger one adds the Stat.
+func (s *Server) getChildren(q *call) Code {
+	path, watch := q.in.str(), q.in.bool()
+	if q.in.bad {
+		return CodeMarshallingError
+	}
+	n, code := s.readable(q, path, permRead)
+	if code != CodeOK {
+		return code
+	}
+	if watch {
+		s.childWatches.add(path, q.c, watchOnce)
+	}
+	q.out.strs(n.names())
+	if q.op == OpGetChildren2 {
+		q.out.stat(n.stat(s.tree))
+	}
+	return CodeOK
+}
+
+func (s *Server) getACL(q *call) Code {
+	path := q.in.str()
+	if q.in.bad {
+		return CodeMarshallingError
+	}
+	n, code := s.readable(q, path, permRead|permAdmin)
+	if code != CodeOK {
+		return code
+	}
+	list := n.acl
+	if !allowed(list, permAdmin, q.c.ids) {
+		list = masked(list)
+	}
+	q.out.acls(list)
+	q.out.stat(n.stat(s.tree))
+	return CodeOK
+}
+
+// sync has nothing to wait for where there is one server; the path need not exist.
+func (s *Server) sync(q *call) Code {
+	path := q.in.str()
+	if q.in.bad {
+		return CodeMarshallingError
+	}
+	q.out.str(path)
+	return CodeOK
+}
+
+func (s *Server) getEphemerals(q *call) Code {
+	prefix := q.in.str()
+	if q.in.bad {
+		return CodeMarshallingError
+	}
+	list := q.session.paths()
+	if p := strings.TrimSpace(prefix); p != "" && p != "/" {
+		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
+	}
+	q.out.strs(list)
+	return CodeOK
+}
+
+func (s *Server) getAllChildrenNumber(q *call) Code {
+	path := q.in.str()
+	if q.in.bad {
+		return CodeMarshallingError
+	}
+	n, code := s.readable(q, path, permRead)
+	if code != CodeOK {
+		return code
+	}
+	q.out.int32(int32(descendants(n)))
+	return CodeOK
+}
+
+func descendants(n *node) int {
+	total := len(n.children)
+	for _, child := range n.children {
+		total += descendants(child)
+	}
+	return total
+}
+
+func (s *Server) whoAmI(q *call) Code {
+	q.out.int32(int32(len(q.c.ids)))
+	for _, id := range q.c.ids {
+		user := id.id
+		if id.scheme == "digest" {
+			user, _, _ = strings.Cut(user, ":")
+		}
+		q.out.str(id.scheme)
+		q.out.str(user)
+	}
+	return CodeOK
+}

@@ -1,0 +1,225 @@
+package zktest
+
+import (
+	"bytes"
+	"time"
+)
+
+// call is one request while it is handled.
+type call struct {
+	c       *conn
+	session *session
+	op      Op
+	in      *decoder
+	out     *encoder // body of the reply
+}
+
+type handler func(s *Server, q *call) Code
+
+// handlers are what a client can ask for. Ping has an empty body; auth, connect and unknown codes are treated before.
+var handlers map[Op]handler
+
+func init() {
+	handlers = map[Op]handler{
+		OpCreate: (*Server).create, OpCreate2: (*Server).create, OpCreateContainer: (*Server).create,
+		OpCreateTTL: (*Server).create, OpDelete: (*Server).delete, OpSetData: (*Server).setData,
+		OpSetACL: (*Server).setACL, OpMulti: (*Server).multi, OpCheck: (*Server).check,
+		OpReconfig: (*Server).reconfig, OpCloseSession: (*Server).closeSession,
+		OpExists: (*Server).exists, OpGetData: (*Server).getData, OpGetACL: (*Server).getACL,
+		OpGetChildren: (*Server).getChildren, OpGetChildren2: (*Server).getChildren,
+		OpSync: (*Server).sync, OpMultiRead: (*Server).multiRead, OpWhoAmI: (*Server).whoAmI,
+		OpGetEphemerals: (*Server).getEphemerals, OpGetAllChildrenNumber: (*Server).getAllChildrenNumber,
+		OpSetWatches: (*Server).setWatches, OpSetWatches2: (*Server).setWatches, OpAddWatch: (*Server).addWatch,
+		OpCheckWatches: (*Server).findWatches, OpRemoveWatches: (*Server).findWatches,
+		OpPing: func(*Server, *call) Code { return CodeOK },
+	}
+}
+
+// handshake opens a session or gives one back; false means that nothing more is to be handled.
+//
+// Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
+func (c *conn) handshake(frame []byte) bool {
+	d := &decoder{b: frame}
+	d.int32() // protocol version
+	lastZxid, timeout, id, passwd := d.int64(), d.int32(), d.int64(), d.bytes()
+	modern := len(d.b) > 0 // carries the read-only flag
+	if d.bad {
+		c.end()
+		return false
+	}
+	req := Request{Client: c.label, Session: id, Op: OpConnect}
+	act, hit := c.s.faults.match(req)
+	if hit && !c.before(act, req) {
+		return false
+	}
+	hold := c.during(act)
+	s := c.s
+	s.lock()
+	if lastZxid > s.zxid {
+		s.release(c, abrupt)
+	}
+	if c.dead {
+		s.unlock()
+		return false
+	}
+	ses := s.attach(c, id, passwd, s.clamp(timeout))
+	c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern) })
+	if ses == nil {
+		s.release(c, flush)
+	} else {
+		req.Session = ses.id
+	}
+	s.unlock()
+	c.finish(act, req)
+	return ses != nil
+}
+
+func (s *Server) clamp(ms int32) time.Duration {
+	return min(max(time.Duration(ms)*time.Millisecond, s.cfg.minTimeout), s.cfg.maxTimeout)
+}
+
+// attach finds or makes the session of a handshake; nil if there is none for it. An earlier connection of the session
+// is closed before the password is looked at, so a wrong one kicks a healthy client.
+func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration) *session {
+	var ses *session
+	if id == 0 {
+		ses = s.openSession(timeout, c.label)
+	} else {
+		ses = s.sessions[id]
+		if ses != nil && ses.conn != nil {
+			s.release(ses.conn, flush)
+		}
+		if ses == nil || !bytes.Equal(passwd, password(id)) {
+			return nil
+		}
+		ses.timeout = timeout
+		s.tracker.touch(ses)
+	}
+	if ses.conn != nil {
+		s.violate("session %#x has two live connections", ses.id)
+	}
+	ses.conn, ses.client, c.session = c, c.label, ses
+	s.stallConn(c)
+	return ses
+}
+
+func welcome(e *encoder, ses *session, modern bool) {
+	e.int32(0)
+	if ses == nil {
+		e.int32(0)
+		e.int64(0)
+		e.bytes(make([]byte, 16))
+	} else {
+		e.int32(int32(ses.timeout / time.Millisecond))
+		e.int64(ses.id)
+		e.bytes(password(ses.id))
+	}
+	if modern {
+		e.bool(false)
+	}
+}
+
+// handle serves one request; false means that nothing more is to be handled.
+func (c *conn) handle(frame []byte) bool {
+	d := &decoder{b: frame}
+	xid, op := d.int32(), Op(d.int32())
+	if d.bad {
+		c.end()
+		return false
+	}
+	act, req, hit := c.intercepted(xid, op, d)
+	if !hit {
+		return c.serve(xid, op, d, nil, CodeOK)
+	}
+	if !c.before(act, req) {
+		return act.kind == actIgnore
+	}
+	ok := c.serve(xid, op, d, c.during(act), act.code)
+	c.finish(act, req)
+	return ok
+}
+
+// serve does what is asked and queues the reply: behind hold if there is one, as an error without doing it if fail is
+// one.
+func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Code) bool {
+	s := c.s
+	s.lock()
+	defer s.unlock()
+	if c.dead || c.session.closing {
+		return false
+	}
+	s.received++
+	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
+	q.out.b = q.out.b[:0]
+	zxid, code, over := s.dispatch(q, fail)
+	switch {
+	case op == OpPing:
+		xid = xidPing
+	case op == OpAuth:
+		zxid = 0
+	}
+	c.sendAfter(hold, func(e *encoder) {
+		e.int32(xid)
+		e.int64(zxid)
+		e.int32(int32(code))
+		if code == CodeOK {
+			e.b = append(e.b, q.out.b...)
+		}
+	})
+	if cap(s.scratch.b) > 1<<16 {
+		s.scratch.b = nil
+	}
+	if over {
+		s.release(c, flush)
+	}
+	return !over
+}
+
+// dispatch returns zxid and code of the reply, and whether the connection ends with it. A malformed body gets its
+// error, as from the real server, which would then read on; here the connection ends as well.
+func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool) {
+	if q.op == OpAuth && fail == CodeOK {
+		code = s.authenticate(q)
+		return 0, code, code != CodeOK
+	}
+	s.tracker.touch(q.session)
+	serve, known := handlers[q.op]
+	switch {
+	case fail != CodeOK:
+		return s.zxid, fail, false
+	case !known, q.op == OpCreateContainer && s.cfg.noContainers:
+		return -1, CodeUnimplemented, true
+	}
+	code = serve(s, q)
+	return s.zxid, code, code == CodeMarshallingError || q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+}
+
+// authenticate adds an identity to the connection.
+func (s *Server) authenticate(q *call) Code {
+	q.in.int32()
+	scheme, credential := q.in.str(), q.in.bytes()
+	switch {
+	case q.in.bad:
+		return CodeAuthFailed
+	case scheme == "digest":
+		id := digest(string(credential))
+		if id == s.cfg.super {
+			q.c.identify(identity{"super", ""})
+		}
+		q.c.identify(identity{"digest", id})
+	case scheme == "ip":
+		q.c.identify(q.c.ids[0])
+	default:
+		return CodeAuthFailed
+	}
+	return CodeOK
+}
+
+func (c *conn) identify(id identity) {
+	for _, known := range c.ids {
+		if known == id {
+			return
+		}
+	}
+	c.ids = append(c.ids, id)
+}

@@ -1,0 +1,196 @@
+package zktest
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// session is one ZooKeeper session. It is guarded by Server.mu.
+type session struct {
+	id         int64
+	timeout    time.Duration
+	bucket     int64 // the tick at which it expires
+	conn       *conn // nil while disconnected
+	client     string
+	closing    bool
+	ephemerals map[string]struct{}
+}
+
+// paths lists the session's ephemeral nodes, sorted.
+func (ses *session) paths() []string {
+	list := make([]string, 0, len(ses.ephemerals))
+	for path := range ses.ephemerals {
+		list = append(list, path)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// password is what a client shows to get its session back.
+//
+// Source: ZooKeeperServer.generatePasswd, which takes 16 bytes of a java.util.Random seeded with the id.
+func password(id int64) []byte {
+	const multiplier, mask = 0x5DEECE66D, 1<<48 - 1
+	seed := uint64(id^0xB3415C00)&mask ^ multiplier
+	p := make([]byte, 0, 16)
+	for range 4 {
+		seed = (seed*multiplier + 0xB) & mask
+		word := uint32(seed >> 16)
+		p = append(p, byte(word), byte(word>>8), byte(word>>16), byte(word>>24))
+	}
+	return p
+}
+
+// tracker expires sessions, whole ticks at a time: a session of which nothing is heard goes between its timeout and a
+// tick more. It is guarded by Server.mu.
+//
+// Source: SessionTrackerImpl, ExpiryQueue.
+type tracker struct {
+	tick    time.Duration
+	start   time.Time
+	buckets map[int64]map[*session]struct{}
+	earlier chan struct{} // tells the loop that a deadline came to be before the one it waits for
+	next    int64         // the bucket the loop waits for
+}
+
+func newTracker(tick time.Duration) *tracker {
+	return &tracker{
+		tick: tick, start: time.Now(), buckets: map[int64]map[*session]struct{}{},
+		earlier: make(chan struct{}, 1), next: math.MaxInt64,
+	}
+}
+
+func (t *tracker) now() time.Duration { return time.Since(t.start) }
+
+// touch gives the session its full timeout from now on.
+func (t *tracker) touch(ses *session) {
+	t.put(ses, int64((t.now()+ses.timeout)/t.tick)+1)
+}
+
+func (t *tracker) put(ses *session, bucket int64) {
+	if ses.bucket == bucket {
+		return
+	}
+	t.drop(ses)
+	ses.bucket = bucket
+	if t.buckets[bucket] == nil {
+		t.buckets[bucket] = map[*session]struct{}{}
+	}
+	t.buckets[bucket][ses] = struct{}{}
+	if bucket < t.next {
+		t.next = bucket
+		t.wake()
+	}
+}
+
+func (t *tracker) drop(ses *session) {
+	delete(t.buckets[ses.bucket], ses)
+	if len(t.buckets[ses.bucket]) == 0 {
+		delete(t.buckets, ses.bucket)
+	}
+	ses.bucket = 0
+}
+
+// due takes the sessions whose time is up, by bucket and id.
+func (t *tracker) due() []*session {
+	current := int64(t.now() / t.tick)
+	var list []*session
+	for bucket, sessions := range t.buckets {
+		if bucket <= current {
+			for ses := range sessions {
+				list = append(list, ses)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *session) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.id, b.id))
+	})
+	return list
+}
+
+// wait says how long nothing can expire.
+func (t *tracker) wait() time.Duration {
+	t.next = math.MaxInt64
+	for bucket := range t.buckets {
+		t.next = min(t.next, bucket)
+	}
+	if t.next == math.MaxInt64 {
+		return time.Hour
+	}
+	return time.Duration(t.next)*t.tick - t.now()
+}
+
+// grace moves deadlines that passed while the server was frozen to the next tick: requests that wait come first.
+func (t *tracker) grace() {
+	current := int64(t.now() / t.tick)
+	for _, ses := range t.due() {
+		t.put(ses, current+1)
+	}
+}
+
+// expireLoop ends sessions until the server is closed.
+func (s *Server) expireLoop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		s.lock()
+		if !s.frozen && !s.down {
+			for _, ses := range s.tracker.due() {
+				s.expire(ses)
+			}
+		}
+		wait := s.tracker.wait()
+		if s.frozen || s.down {
+			wait = time.Hour // whoever ends that state wakes the loop
+		}
+		s.unlock()
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-s.tracker.earlier:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// openSession creates a session; that takes a zxid.
+func (s *Server) openSession(timeout time.Duration, client string) *session {
+	s.lastSession++
+	ses := &session{id: s.lastSession, timeout: timeout, client: client, ephemerals: map[string]struct{}{}}
+	s.sessions[ses.id] = ses
+	s.tracker.touch(ses)
+	s.record(s.begin(ses, nil), OpConnect, "", CodeOK)
+	return ses
+}
+
+// expire ends a session as its timeout does. The connection goes last: its queue gets the events of the transaction.
+func (s *Server) expire(ses *session) {
+	s.endSession(ses)
+	if ses.conn != nil {
+		s.release(ses.conn, flush)
+	}
+}
+
+// endSession deletes the session and its nodes in one transaction.
+func (s *Server) endSession(ses *session) {
+	ses.closing = true
+	s.tracker.drop(ses)
+	t := s.begin(ses, nil)
+	for _, path := range ses.paths() {
+		t.applyDelete(path)
+	}
+	delete(s.sessions, ses.id)
+	s.record(t, OpCloseSession, "", CodeOK)
+	s.ledger.sessionEnded(ses)
+}
+
+// wake makes the loop look at the deadlines again.
+func (t *tracker) wake() {
+	select {
+	case t.earlier <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,147 @@
+package zktest
+
+import (
+	"math"
+	"strings"
+)
+
+// Stat is what ZooKeeper tells about a node.
+type Stat struct {
+	Czxid, Mzxid, Ctime, Mtime  int64
+	Version, Cversion, Aversion int32
+	EphemeralOwner              int64
+	DataLength, NumChildren     int32
+	Pzxid                       int64
+}
+
+// The owner field of a node also says that it is a container or has a time to live. Source: EphemeralType.
+const (
+	ownerContainer = math.MinInt64
+	ownerTTLMask   = -1 << 56
+	maxTTL         = 1<<40 - 1
+)
+
+// node is one znode. cversion counts the creates under it, which is where sequence numbers come from; clients are
+// told another number.
+type node struct {
+	path                        string
+	parent                      *node
+	slot                        int // index in parent.children
+	children                    []*node
+	data                        []byte
+	acl                         []ACL
+	czxid, mzxid, pzxid         int64
+	ctime, mtime                int64
+	version, cversion, aversion int32
+	owner                       int64
+}
+
+func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
+
+// names lists the children in no useful order, the newest first: real ZooKeeper promises none, so that nobody should
+// be able to rely on one.
+func (n *node) names() []string {
+	list := make([]string, 0, len(n.children))
+	for i := len(n.children) - 1; i >= 0; i-- {
+		list = append(list, n.children[i].name())
+	}
+	return list
+}
+
+// stat reports cversion as creates plus deletes, as DataNode.copyStat does.
+func (n *node) stat(t *tree) Stat {
+	s := Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Cversion: n.cversion*2 - int32(len(n.children)), Aversion: n.aversion,
+		DataLength: int32(len(n.data)), NumChildren: int32(len(n.children)), Pzxid: n.pzxid,
+	}
+	if t.ephemeral(n.owner) {
+		s.EphemeralOwner = n.owner
+	}
+	return s
+}
+
+// tree holds the znodes by path. It checks nothing: a txn has done so.
+type tree struct {
+	nodes      map[string]*node
+	containers map[*node]struct{} // containers and nodes with a time to live
+	extended   bool               // owners can carry a time to live
+}
+
+func newTree(extended bool) *tree {
+	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, extended: extended}
+	t.nodes["/"] = &node{path: "/", data: []byte{}, acl: openACL}
+	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
+		t.add(&node{path: path, data: []byte{}, acl: openACL})
+	}
+	t.nodes["/zookeeper/config"].acl = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
+	return t
+}
+
+// get returns the node, or nil. The empty path is the root as well, since it is what precedes the slash of "/a".
+func (t *tree) get(path string) *node {
+	if path == "" {
+		path = "/"
+	}
+	return t.nodes[path]
+}
+
+// ephemeral says whether the owner field names a session.
+func (t *tree) ephemeral(owner int64) bool {
+	return owner != 0 && owner != ownerContainer && !t.ttl(owner)
+}
+
+func (t *tree) ttl(owner int64) bool { return t.extended && owner&ownerTTLMask == ownerTTLMask }
+
+func (t *tree) add(n *node) {
+	n.parent = t.get(parentPath(n.path))
+	n.slot = len(n.parent.children)
+	n.parent.children = append(n.parent.children, n)
+	t.nodes[n.path] = n
+	if n.owner == ownerContainer || t.ttl(n.owner) {
+		t.containers[n] = struct{}{}
+	}
+}
+
+// remove takes a node without children out; its last sibling moves into its slot, so that this costs the same however
+// many there are.
+func (t *tree) remove(n *node) {
+	siblings := n.parent.children
+	last := siblings[len(siblings)-1]
+	siblings[n.slot], last.slot = last, n.slot
+	siblings[len(siblings)-1] = nil
+	n.parent.children = siblings[:len(siblings)-1]
+	delete(t.nodes, n.path)
+	delete(t.containers, n)
+}
+
+// parentPath returns the path before the last slash; for children of the root that is the empty one.
+func parentPath(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+
+// special says whether the path is one that nobody may delete. Source: DataTree.isSpecialPath.
+func special(path string) bool {
+	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" || path == "/zookeeper/config"
+}
+
+// validPath applies the rules of PathUtils.validatePath.
+func validPath(path string) bool {
+	if path == "/" {
+		return true
+	}
+	if path == "" || path[0] != '/' || path[len(path)-1] == '/' {
+		return false
+	}
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return false
+		}
+	}
+	for _, r := range path {
+		switch {
+		case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xe000 && r <= 0xf8ff, r >= 0xfff0:
+			// Java checks UTF-16 units, so what lies beyond the first plane, made of surrogates, is refused too.
+			return false
+		}
+	}
+	return true
+}

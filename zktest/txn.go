@@ -1,0 +1,334 @@
+package zktest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// change is one thing a transaction will do to the tree, decided in full before anything is done.
+type change struct {
+	op       Op // of the reply: create, create2, createContainer, createTTL, delete, setData, setACL or check
+	path     string
+	data     []byte
+	acl      []ACL
+	owner    int64
+	version  int32 // the new one of what changes
+	cversion int32 // the new one of the parent
+	suffix   bool  // the path ends in a number out of the parent's cversion
+}
+
+// view is what the checks of a transaction look at: a node, or in a multi the node as the ops before would leave it.
+type view struct {
+	exists                      bool
+	version, cversion, aversion int32
+	owner                       int64
+	children                    int
+	acl                         []ACL
+}
+
+// txn checks and applies one write. Checking comes first and changes nothing, in the order of the real server, since
+// a request that is wrong in two ways must get the same answer from both. Applying cannot fail.
+//
+// Source: PrepRequestProcessor.pRequest2Txn for the checks, DataTree for what follows.
+type txn struct {
+	s       *Server
+	zxid    int64
+	time    time.Time
+	session *session // nil for the server itself
+	ids     []identity
+	shadow  map[string]view // what earlier ops of a multi have decided; nil outside of one
+	done    []Change
+}
+
+// begin takes a zxid: every write does, even one that fails.
+func (s *Server) begin(ses *session, ids []identity) *txn {
+	s.zxid++
+	return &txn{s: s, zxid: s.zxid, time: time.Now(), session: ses, ids: ids}
+}
+
+func (t *txn) look(path string) view {
+	if path == "" {
+		path = "/"
+	}
+	if v, ok := t.shadow[path]; ok {
+		return v
+	}
+	n := t.s.tree.get(path)
+	if n == nil {
+		return view{}
+	}
+	return view{
+		exists: true, version: n.version, cversion: n.cversion, aversion: n.aversion,
+		owner: n.owner, children: len(n.children), acl: n.acl,
+	}
+}
+
+// note records a decision for the ops that follow in the same multi.
+func (t *txn) note(path string, v view) {
+	if t.shadow == nil {
+		return
+	}
+	if path == "" {
+		path = "/"
+	}
+	t.shadow[path] = v
+}
+
+func (t *txn) may(acl []ACL, perm int32) bool { return allowed(acl, perm, t.ids) }
+
+func (t *txn) expired() bool { return t.session != nil && t.session.closing }
+
+// createSpec is a create as it came in.
+type createSpec struct {
+	op   Op
+	path string
+	data []byte
+	acl  []ACL
+	mode Mode
+	ttl  int64
+}
+
+func (t *txn) create(r createSpec) (change, Code) {
+	if code := t.checkMode(r); code != CodeOK {
+		return change{}, code
+	}
+	if !strings.Contains(r.path, "/") || strings.ContainsRune(r.path, 0) {
+		return change{}, CodeBadArguments
+	}
+	acl, code := fixACL(r.acl, t.ids)
+	if code != CodeOK {
+		return change{}, code
+	}
+	above := parentPath(r.path)
+	parent := t.look(above)
+	if !parent.exists {
+		return change{}, CodeNoNode
+	}
+	if !t.may(parent.acl, permCreate) {
+		return change{}, CodeNoAuth
+	}
+	path := r.path
+	if r.mode.sequential() {
+		path += fmt.Sprintf("%010d", parent.cversion)
+	}
+	if !validPath(path) {
+		return change{}, CodeBadArguments
+	}
+	if t.look(path).exists {
+		return change{}, CodeNodeExists
+	}
+	if t.s.tree.ephemeral(parent.owner) {
+		return change{}, CodeNoChildrenForEphemerals
+	}
+	c := change{
+		op: r.op, path: path, data: r.data, acl: acl, owner: t.owner(r),
+		cversion: parent.cversion + 1, suffix: r.mode.sequential(), // wraps where the real one does
+	}
+	parent.cversion, parent.children = c.cversion, parent.children+1
+	t.note(above, parent)
+	t.note(path, view{exists: true, owner: c.owner, acl: acl})
+	return c, CodeOK
+}
+
+func (t *txn) checkMode(r createSpec) Code {
+	switch {
+	case !r.mode.valid(), r.mode == Container && t.s.cfg.noContainers:
+		return CodeBadArguments
+	case r.mode.ttl() && !t.s.cfg.extended:
+		return CodeUnimplemented
+	case r.mode.ttl() && (r.ttl < 1 || r.ttl > maxTTL), !r.mode.ttl() && r.ttl >= 0:
+		return CodeBadArguments
+	case r.op == OpCreateTTL && !r.mode.ttl(): // the real server breaks on it
+		return CodeBadArguments
+	case t.expired():
+		return CodeSessionExpired
+	}
+	return CodeOK
+}
+
+// owner follows the op, not the flag: a plain create with the container flag makes a persistent node.
+func (t *txn) owner(r createSpec) int64 {
+	switch {
+	case r.op == OpCreateContainer:
+		return ownerContainer
+	case r.op == OpCreateTTL:
+		return ownerTTLMask | r.ttl
+	case r.mode.ephemeral() && t.session != nil:
+		return t.session.id
+	}
+	return 0
+}
+
+func (t *txn) delete(path string, version int32) (change, Code) {
+	if t.expired() {
+		return change{}, CodeSessionExpired
+	}
+	if !strings.Contains(path, "/") || strings.ContainsRune(path, 0) || special(path) {
+		return change{}, CodeBadArguments
+	}
+	parent := t.look(parentPath(path))
+	if !parent.exists {
+		return change{}, CodeNoNode
+	}
+	if !t.may(parent.acl, permDelete) {
+		return change{}, CodeNoAuth
+	}
+	n := t.look(path)
+	switch {
+	case !n.exists:
+		return change{}, CodeNoNode
+	case version != -1 && version != n.version:
+		return change{}, CodeBadVersion
+	case n.children > 0:
+		return change{}, CodeNotEmpty
+	}
+	parent.children--
+	t.note(parentPath(path), parent)
+	t.note(path, view{})
+	return change{op: OpDelete, path: path}, CodeOK
+}
+
+// deleteContainer is what the reaper asks for. It does not look at the counter again, so a container that was deleted
+// and made anew since it was chosen goes although it was never used; the real one does the same.
+func (t *txn) deleteContainer(path string) (change, Code) {
+	n := t.look(path)
+	switch {
+	case !n.exists:
+		return change{}, CodeNoNode
+	case n.children > 0:
+		return change{}, CodeNotEmpty
+	case t.s.tree.ephemeral(n.owner):
+		return change{}, CodeBadVersion
+	}
+	return change{op: OpDelete, path: path}, CodeOK
+}
+
+func (t *txn) setData(path string, data []byte, version int32) (change, Code) {
+	n, code := t.target(path, permWrite)
+	if code != CodeOK {
+		return change{}, code
+	}
+	if version != -1 && version != n.version {
+		return change{}, CodeBadVersion
+	}
+	n.version++
+	t.note(path, n)
+	return change{op: OpSetData, path: path, data: data, version: n.version}, CodeOK
+}
+
+func (t *txn) check(path string, version int32) (change, Code) {
+	n, code := t.target(path, permRead)
+	if code == CodeOK && version != -1 && version != n.version {
+		code = CodeBadVersion
+	}
+	return change{op: OpCheck, path: path}, code
+}
+
+func (t *txn) setACL(path string, list []ACL, aversion int32) (change, Code) {
+	if t.expired() {
+		return change{}, CodeSessionExpired
+	}
+	if !validPath(path) {
+		return change{}, CodeBadArguments
+	}
+	acl, code := fixACL(list, t.ids)
+	if code != CodeOK {
+		return change{}, code
+	}
+	n, code := t.target(path, permAdmin)
+	if code != CodeOK {
+		return change{}, code
+	}
+	if aversion != -1 && aversion != n.aversion {
+		return change{}, CodeBadVersion
+	}
+	return change{op: OpSetACL, path: path, acl: acl, version: n.aversion + 1}, CodeOK
+}
+
+// target finds a node that is to be read or written.
+func (t *txn) target(path string, perm int32) (view, Code) {
+	switch {
+	case t.expired():
+		return view{}, CodeSessionExpired
+	case !validPath(path):
+		return view{}, CodeBadArguments
+	}
+	n := t.look(path)
+	switch {
+	case !n.exists:
+		return view{}, CodeNoNode
+	case !t.may(n.acl, perm):
+		return view{}, CodeNoAuth
+	}
+	return n, CodeOK
+}
+
+// apply does what was decided and sends the events, in the order DataTree does. It returns the node for the reply.
+func (t *txn) apply(c change) *node {
+	switch c.op {
+	case OpDelete:
+		return t.applyDelete(c.path)
+	case OpSetData:
+		n := t.s.tree.get(c.path)
+		n.data, n.version, n.mzxid, n.mtime = c.data, c.version, t.zxid, t.time.UnixMilli()
+		t.did(ChangeSet, n)
+		t.s.fireData(t.zxid, c.path, NodeDataChanged, n.acl)
+		return n
+	case OpSetACL:
+		n := t.s.tree.get(c.path)
+		n.acl, n.aversion = c.acl, c.version
+		t.did(ChangeACL, n)
+		return n
+	case OpCheck:
+		return t.s.tree.get(c.path)
+	default:
+		return t.applyCreate(c)
+	}
+}
+
+func (t *txn) applyCreate(c change) *node {
+	now := t.time.UnixMilli()
+	n := &node{
+		path: c.path, data: c.data, acl: c.acl, owner: c.owner,
+		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid, ctime: now, mtime: now,
+	}
+	t.s.tree.add(n)
+	suffix := int64(math.MinInt64)
+	if c.suffix {
+		suffix = int64(c.cversion - 1)
+	}
+	// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
+	if c.cversion > n.parent.cversion {
+		n.parent.cversion, n.parent.pzxid = c.cversion, t.zxid
+	}
+	if t.s.tree.ephemeral(n.owner) {
+		t.session.ephemerals[n.path] = struct{}{}
+	}
+	t.s.ledger.created(n, suffix)
+	t.did(ChangeCreate, n)
+	t.s.fireData(t.zxid, n.path, NodeCreated, n.acl)
+	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
+	return n
+}
+
+func (t *txn) applyDelete(path string) *node {
+	n := t.s.tree.get(path)
+	t.s.tree.remove(n)
+	n.parent.pzxid = max(n.parent.pzxid, t.zxid)
+	if t.s.tree.ephemeral(n.owner) {
+		if owner := t.s.sessions[n.owner]; owner != nil {
+			delete(owner.ephemerals, path)
+		}
+	}
+	t.s.ledger.deleted(n)
+	t.did(ChangeDelete, n)
+	t.s.fireDelete(t.zxid, path, n.acl)
+	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
+	return n
+}
+
+func (t *txn) did(kind ChangeKind, n *node) {
+	t.done = append(t.done, Change{Kind: kind, Path: n.path, Owner: n.owner})
+}

@@ -1,0 +1,303 @@
+package zktest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// watchMode is a set of ways in which a connection watches a path.
+type watchMode uint8
+
+const (
+	watchOnce watchMode = 1 << iota
+	watchPersistent
+	watchRecursive
+)
+
+// watcher is one connection's interest in one path.
+type watcher struct {
+	c    *conn
+	mode watchMode
+}
+
+// watchTable is one of the two tables of a server: data watches (exists and getData) and child watches. The watchers
+// of a path are sorted by connection, so that events go out in the same order in every run.
+//
+// Source: WatchManager.
+type watchTable struct {
+	paths     map[string][]watcher
+	conns     map[*conn]map[string]struct{}
+	recursive int
+	stack     bool // 3.9 and later keep several modes per path; 3.8 the last one set
+}
+
+func newWatchTable(stack bool) *watchTable {
+	return &watchTable{paths: map[string][]watcher{}, conns: map[*conn]map[string]struct{}{}, stack: stack}
+}
+
+func find(list []watcher, c *conn) (int, bool) {
+	return slices.BinarySearchFunc(list, c, func(w watcher, c *conn) int { return cmp.Compare(w.c.id, c.id) })
+}
+
+func (w *watchTable) add(path string, c *conn, mode watchMode) {
+	list := w.paths[path]
+	i, found := find(list, c)
+	if !found {
+		list = slices.Insert(list, i, watcher{c: c})
+		w.paths[path] = list
+		if w.conns[c] == nil {
+			w.conns[c] = map[string]struct{}{}
+		}
+		w.conns[c][path] = struct{}{}
+	}
+	before := list[i].mode
+	if w.stack {
+		mode |= before
+	}
+	list[i].mode = mode
+	w.recursive += int(mode&watchRecursive) - int(before&watchRecursive)
+}
+
+// mode returns how c watches the path; 0 if it does not.
+func (w *watchTable) mode(path string, c *conn) watchMode {
+	list := w.paths[path]
+	if i, found := find(list, c); found {
+		return list[i].mode
+	}
+	return 0
+}
+
+// drop takes modes off c's watch on the path and says whether there was anything to take.
+func (w *watchTable) drop(path string, c *conn, modes watchMode) bool {
+	list := w.paths[path]
+	i, found := find(list, c)
+	if !found || list[i].mode&modes == 0 {
+		return false
+	}
+	w.recursive -= int(list[i].mode & modes & watchRecursive)
+	list[i].mode &^= modes
+	if list[i].mode != 0 {
+		return true
+	}
+	if list = slices.Delete(list, i, i+1); len(list) == 0 {
+		delete(w.paths, path)
+	} else {
+		w.paths[path] = list
+	}
+	delete(w.conns[c], path)
+	if len(w.conns[c]) == 0 {
+		delete(w.conns, c)
+	}
+	return true
+}
+
+// dropConn forgets a connection: watches do not outlive it.
+func (w *watchTable) dropConn(c *conn) {
+	for path := range w.conns[c] {
+		w.drop(path, c, ^watchMode(0))
+	}
+}
+
+// trigger returns who is to be told of an event on the path, sorted, and takes the watches that were good for one event only.
+func (w *watchTable) trigger(path string, ev Event) []*conn {
+	var told []*conn
+	for _, x := range slices.Clone(w.paths[path]) {
+		if ev == NodeChildrenChanged && x.mode == watchRecursive {
+			continue // a recursive watch sees the child itself
+		}
+		told = append(told, x.c)
+		w.drop(path, x.c, watchOnce)
+	}
+	if w.recursive == 0 || ev == NodeChildrenChanged {
+		return told
+	}
+	for path != "/" && path != "" {
+		if path = parentPath(path); path == "" {
+			path = "/"
+		}
+		for _, x := range w.paths[path] {
+			if x.mode&watchRecursive != 0 {
+				told = append(told, x.c)
+			}
+		}
+	}
+	slices.SortFunc(told, byID)
+	return slices.Compact(told)
+}
+
+func byID(a, b *conn) int { return cmp.Compare(a.id, b.id) }
+
+func (w *watchTable) count() (total int) {
+	for _, paths := range w.conns {
+		total += len(paths)
+	}
+	return total
+}
+
+func (s *Server) fireData(zxid int64, path string, ev Event, acl []ACL) {
+	for _, c := range s.dataWatches.trigger(path, ev) {
+		s.notify(c, zxid, ev, path, acl)
+	}
+}
+
+func (s *Server) fireChild(zxid int64, path string, acl []ACL) {
+	for _, c := range s.childWatches.trigger(path, NodeChildrenChanged) {
+		s.notify(c, zxid, NodeChildrenChanged, path, acl)
+	}
+}
+
+// fireDelete serves both tables; who watches in both hears of it once.
+func (s *Server) fireDelete(zxid int64, path string, acl []ACL) {
+	told := s.dataWatches.trigger(path, NodeDeleted)
+	for _, c := range told {
+		s.notify(c, zxid, NodeDeleted, path, acl)
+	}
+	for _, c := range s.childWatches.trigger(path, NodeDeleted) {
+		if _, both := slices.BinarySearchFunc(told, c, byID); !both {
+			s.notify(c, zxid, NodeDeleted, path, acl)
+		}
+	}
+}
+
+// notify queues an event, unless the client may not read the node. The header carries the zxid since 3.9.
+func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
+	if !allowed(acl, permRead, c.ids) {
+		return
+	}
+	if s.cfg.release < Release39 {
+		zxid = -1
+	}
+	c.send(func(e *encoder) {
+		e.int32(xidNotification)
+		e.int64(zxid)
+		e.int32(0)
+		e.int32(int32(ev))
+		e.int32(3) // SyncConnected
+		e.str(path)
+	})
+}
+
+// setWatches arms again what a client had on an earlier connection and tells it what it has missed since the zxid it
+// saw last. The checks look at no ACL; neither do those of DataTree.setWatches.
+func (s *Server) setWatches(q *call) Code {
+	since := q.in.int64()
+	data, exist, child := q.in.strs(), q.in.strs(), q.in.strs()
+	var persistent, recursive []string
+	if q.op == OpSetWatches2 {
+		persistent, recursive = q.in.strs(), q.in.strs()
+	}
+	if q.in.bad {
+		return CodeMarshallingError
+	}
+	for _, path := range data {
+		n := s.tree.get(path)
+		s.rearm(q.c, s.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
+	}
+	for _, path := range exist {
+		if s.tree.get(path) != nil {
+			s.notify(q.c, -1, NodeCreated, path, nil)
+		} else {
+			s.dataWatches.add(path, q.c, watchOnce)
+		}
+	}
+	for _, path := range child {
+		n := s.tree.get(path)
+		s.rearm(q.c, s.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
+	}
+	for _, path := range persistent {
+		s.dataWatches.add(path, q.c, watchPersistent)
+		s.childWatches.add(path, q.c, watchPersistent)
+	}
+	for _, path := range recursive {
+		s.addRecursive(path, q.c)
+	}
+	return CodeOK
+}
+
+func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool, ev Event) {
+	switch {
+	case n == nil:
+		s.notify(c, -1, NodeDeleted, path, nil)
+	case missed:
+		s.notify(c, -1, ev, path, nil)
+	default:
+		w.add(path, c, watchOnce)
+	}
+}
+
+func (s *Server) addRecursive(path string, c *conn) {
+	s.dataWatches.add(path, c, watchRecursive)
+	if s.cfg.release < Release39 {
+		s.childWatches.add(path, c, watchRecursive)
+	}
+}
+
+func (s *Server) addWatch(q *call) Code {
+	path, mode := q.in.str(), q.in.int32()
+	if q.in.bad || mode < 0 || mode > 1 {
+		return CodeMarshallingError
+	}
+	if mode == 1 {
+		s.addRecursive(path, q.c)
+	} else {
+		s.dataWatches.add(path, q.c, watchPersistent)
+		s.childWatches.add(path, q.c, watchPersistent)
+	}
+	q.out.int32(0)
+	return CodeOK
+}
+
+// Watcher types of checkWatches and removeWatches; the last two since 3.9.
+const (
+	watcherChildren = iota + 1
+	watcherData
+	watcherAny
+	watcherPersistent
+	watcherRecursive
+)
+
+// watchSelection says what a watcher type stands for: modes in the data table and in the child table.
+func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
+	all := watchOnce | watchPersistent | watchRecursive
+	one := all // 3.8 knows one mode per path
+	if s.cfg.release >= Release39 {
+		one = watchOnce
+	}
+	switch kind {
+	case watcherChildren:
+		return 0, one, true
+	case watcherData:
+		return one, 0, true
+	case watcherAny:
+		return all, all, true
+	case watcherPersistent:
+		return watchPersistent, watchPersistent, s.cfg.release >= Release39
+	case watcherRecursive:
+		return watchRecursive, 0, s.cfg.release >= Release39
+	}
+	return 0, 0, false
+}
+
+// findWatches serves checkWatches and removeWatches.
+func (s *Server) findWatches(q *call) Code {
+	path, kind := q.in.str(), q.in.int32()
+	data, child, ok := s.watchSelection(kind)
+	if q.in.bad || !ok {
+		return CodeMarshallingError
+	}
+	found := s.dataWatches.mode(path, q.c)&data != 0 || s.childWatches.mode(path, q.c)&child != 0
+	if !found {
+		return CodeNoWatcher
+	}
+	if q.op == OpRemoveWatches {
+		s.dataWatches.drop(path, q.c, data)
+		s.childWatches.drop(path, q.c, child)
+	}
+	return CodeOK
+}
+
+// under says whether path is root or below it.
+func under(path, root string) bool {
+	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
+}

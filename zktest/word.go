@@ -1,0 +1,56 @@
+package zktest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// knownWords are the four-letter words of ZooKeeper; all but three of them are answered as by a server that does not
+// have them on its whitelist.
+var knownWords = map[string]bool{
+	"conf": true, "cons": true, "crst": true, "dirs": true, "dump": true, "envi": true, "gtmk": true, "hash": true,
+	"isro": true, "lsnp": true, "mntr": true, "ruok": true, "srst": true, "srvr": true, "stat": true, "stmk": true,
+	"wchc": true, "wchp": true, "wchs": true,
+}
+
+// answerWord answers an administrator and closes the connection.
+func (s *Server) answerWord(c *conn, word string) {
+	s.lock()
+	defer s.unlock()
+	if c.dead {
+		return
+	}
+	switch word {
+	case "ruok":
+		c.sendText("imok")
+	case "srvr":
+		c.sendText(s.summary())
+	case "wchs":
+		w := s.dataWatches
+		c.sendText(fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n",
+			len(w.conns), len(w.paths), w.count()))
+	default:
+		c.sendText(word + " is not executed because it is not in the whitelist.\n")
+	}
+	s.release(c, flush)
+}
+
+// summary is the answer to srvr, line for line as ZooKeeper writes it.
+func (s *Server) summary() string {
+	version := "3.8.0"
+	if s.cfg.release >= Release39 {
+		version = "3.9.2"
+	}
+	connections := 0
+	for c := range s.conns {
+		if !c.dead {
+			connections++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Zookeeper version: %s-zktest, built on 01/01/2000 00:00 UTC\n", version)
+	fmt.Fprintf(&b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\n",
+		s.received, s.received, connections)
+	fmt.Fprintf(&b, "Outstanding: 0\nZxid: %#x\nMode: standalone\nNode count: %d\n", s.zxid, len(s.tree.nodes))
+	return b.String()
+}

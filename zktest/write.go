@@ -1,0 +1,85 @@
+package zktest
+
+// write runs one change as a transaction of its own and returns the node for the reply. A body that cannot be read
+// takes no zxid.
+func (s *Server) write(q *call, path string, prepare func(*txn) (change, Code)) (*node, Code) {
+	if q.in.bad {
+		return nil, CodeMarshallingError
+	}
+	t := s.begin(q.session, q.c.ids)
+	var n *node
+	c, code := prepare(t)
+	if code == CodeOK {
+		n = t.apply(c)
+	}
+	s.record(t, q.op, path, code)
+	return n, code
+}
+
+func decodeCreate(op Op, d *decoder) createSpec {
+	r := createSpec{op: op, path: d.str(), data: d.bytes(), acl: d.acls(), mode: Mode(d.int32()), ttl: -1}
+	if op == OpCreateTTL {
+		r.ttl = d.int64()
+	}
+	return r
+}
+
+func (s *Server) create(q *call) Code {
+	r := decodeCreate(q.op, q.in)
+	if r.mode == Container && q.op != OpCreateContainer && !q.in.bad {
+		s.violate("%v of %s with the container flag makes a persistent node", q.op, r.path)
+	}
+	n, code := s.write(q, r.path, func(t *txn) (change, Code) { return t.create(r) })
+	if code == CodeOK {
+		q.out.str(n.path)
+		if q.op != OpCreate {
+			q.out.stat(n.stat(s.tree))
+		}
+	}
+	return code
+}
+
+func (s *Server) delete(q *call) Code {
+	path, version := q.in.str(), q.in.int32()
+	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.delete(path, version) })
+	return code
+}
+
+func (s *Server) setData(q *call) Code {
+	path, data, version := q.in.str(), q.in.bytes(), q.in.int32()
+	n, code := s.write(q, path, func(t *txn) (change, Code) { return t.setData(path, data, version) })
+	if code == CodeOK {
+		q.out.stat(n.stat(s.tree))
+	}
+	return code
+}
+
+func (s *Server) setACL(q *call) Code {
+	path, list, version := q.in.str(), q.in.acls(), q.in.int32()
+	n, code := s.write(q, path, func(t *txn) (change, Code) { return t.setACL(path, list, version) })
+	if code == CodeOK {
+		q.out.stat(n.stat(s.tree))
+	}
+	return code
+}
+
+// check outside of a multi is a trap: the real server closes the connection, and its log can never be replayed.
+func (s *Server) check(q *call) Code {
+	path, version := q.in.str(), q.in.int32()
+	if !q.in.bad {
+		s.violate("check of %s outside of a multi makes a real server unable to start again", path)
+	}
+	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.check(path, version) })
+	return code
+}
+
+// reconfig is switched off by default, and a server that stands alone could not do it.
+func (s *Server) reconfig(q *call) Code {
+	_, code := s.write(q, "", func(*txn) (change, Code) { return change{}, CodeReconfigDisabled })
+	return code
+}
+
+func (s *Server) closeSession(q *call) Code {
+	s.endSession(q.session)
+	return CodeOK
+}

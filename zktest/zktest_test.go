@@ -1,0 +1,101 @@
+package zktest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// quiet keeps the client's chatter out of the tests.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// client connects go-zookeeper to the server in memory and waits for its session.
+func client(t *testing.T, s *zktest.Server, label string, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{s.Addr()}, timeout, zk.WithDialer(s.DialTimeoutAs(label)),
+		zk.WithLogger(quiet{}), zk.WithMaxBufferSize(64<<10), zk.WithMaxConnBufferSize(64<<10))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			break
+		}
+	}
+	return c
+}
+
+var open = zk.WorldACL(zk.PermAll)
+
+func TestClient_CallsOfGoZookeeper_Work(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Run(t, zktest.InMemory())
+		c := client(t, s, "a", 10*time.Second)
+
+		path, err := c.Create("/a", []byte("one"), 0, open)
+		require.NoError(t, err)
+		require.Equal(t, "/a", path)
+		data, stat, events, err := c.GetW("/a")
+		require.NoError(t, err)
+		require.Equal(t, "one", string(data))
+		require.Equal(t, stat.Czxid, stat.Mzxid)
+
+		stat, err = c.Set("/a", []byte("two"), 0)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, stat.Version)
+		require.Equal(t, zk.EventNodeDataChanged, (<-events).Type)
+
+		_, err = c.CreateContainer("/locks", nil, zk.FlagContainer, open)
+		require.NoError(t, err)
+		path, err = c.CreateProtectedEphemeralSequential("/locks/lock-", nil, open)
+		require.NoError(t, err)
+		require.Regexp(t, `^/locks/_c_[0-9a-f]{32}-lock-0000000000$`, path)
+		names, _, err := c.Children("/locks")
+		require.NoError(t, err)
+		require.Len(t, names, 1)
+
+		_, err = c.Multi(&zk.CheckVersionRequest{Path: "/a", Version: 1}, &zk.DeleteRequest{Path: "/a", Version: 1})
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Delete("/a", -1), zk.ErrNoNode)
+		_, err = c.Sync("/nowhere")
+		require.NoError(t, err)
+		require.NoError(t, c.AddAuth("digest", []byte("u:p")))
+		require.Len(t, s.Ephemerals(c.SessionID()), 1)
+	})
+}
+
+func TestSession_NothingHeard_ExpiresOnTheTickAfterItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s := zktest.Run(t, zktest.InMemory())
+		c := client(t, s, "a", 10*time.Second)
+		_, err := c.Create("/e", nil, zk.FlagEphemeral, open)
+		require.NoError(t, err)
+		s.Stall(zktest.Label("a"), zktest.Both)
+		time.Sleep(12*time.Second - time.Since(start) - 1)
+		require.True(t, s.Exists("/e"))
+		time.Sleep(1)
+		synctest.Wait()
+		require.False(t, s.Exists("/e"))
+		s.Heal(zktest.Label("a"))
+		time.Sleep(5 * time.Second)
+		require.NotZero(t, s.SessionOf("a"))
+	})
+}
+
+func TestBubble_AVirtualDayWithFiveClients_TakesLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Run(t, zktest.InMemory())
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			client(t, s, name, 20*time.Second)
+		}
+		time.Sleep(24 * time.Hour)
+		require.Len(t, s.Sessions(), 5)
+	})
+}
