@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type grant struct {
 	queue   *Queue
 	revoked chan struct{}
 	over    chan struct{} // closed when the grant has ended
+
+	revokeOnce func() // closes revoked
 
 	mu       sync.Mutex
 	holds    map[*share]func(*zkrecipes.LostError)
@@ -42,6 +45,7 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 		revoked: make(chan struct{}), over: make(chan struct{}),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
+	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
 	for {
 		if err := s.Prove(ctx); err != nil {
 			return nil, err
@@ -71,7 +75,9 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 		}
 		return nil, context.Cause(ctx)
 	}
-	s.Go(g.monitor)
+	for _, path := range n.paths {
+		s.Go(func(ctx context.Context) { g.monitor(ctx, path) })
+	}
 	return h, nil
 }
 
@@ -180,10 +186,9 @@ const revokeRequest = "__REVOKE__"
 
 // monitor watches our own node: it may be deleted by hand, and somebody may ask for it back. It is armed beside the
 // grant, not before it: what it tells is news to the holder whenever it comes.
-func (g *grant) monitor(ctx context.Context) {
-	asked := false
+func (g *grant) monitor(ctx context.Context, path string) {
 	for {
-		data, _, w, err := g.session.GetW(ctx, g.path)
+		data, _, w, err := g.session.GetW(ctx, path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			g.lose(&zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, At: time.Now()})
@@ -191,12 +196,11 @@ func (g *grant) monitor(ctx context.Context) {
 		case err != nil:
 			if ctx.Err() == nil {
 				g.queue.client.Logger().Warn("zookeeper: cannot watch our own node, its deletion would go unnoticed",
-					"path", g.path, "error", err)
+					"path", path, "error", err)
 			}
 			return
-		case string(data) == revokeRequest && !asked:
-			asked = true
-			close(g.revoked)
+		case string(data) == revokeRequest:
+			g.revokeOnce()
 		}
 		timeout := g.session.Timeout()
 		recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
@@ -219,12 +223,14 @@ func (g *grant) Check(ctx context.Context) error {
 	if err := g.session.Sync(ctx, g.path); err != nil {
 		return err
 	}
-	exists, stat, err := g.session.Exists(ctx, g.path)
-	if err != nil {
-		return err
-	}
-	if !exists || stat.Czxid != int64(g.token) {
-		return g.deleted()
+	for _, path := range g.paths {
+		exists, stat, err := g.session.Exists(ctx, path)
+		if err != nil {
+			return err
+		}
+		if !exists || stat.Czxid != int64(g.token) {
+			return g.deleted()
+		}
 	}
 	return nil
 }
@@ -239,15 +245,19 @@ func (g *grant) deleted() error {
 // Txn is part of zkrecipes.Grant. The contender's name is unique, so if it exists when the leader applies the ops, it is
 // ours, and nobody else can have been granted what it stands for.
 func (g *grant) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	guarded := append([]any{&zk.CheckVersionRequest{Path: g.path, Version: -1}}, ops...)
+	var guarded []any
+	for _, path := range g.paths {
+		guarded = append(guarded, &zk.CheckVersionRequest{Path: path, Version: -1})
+	}
+	guarded = append(guarded, ops...)
 	responses, err := g.session.Multi(ctx, guarded...)
 	var failed *conn.OpError
 	switch {
 	case err == nil:
-		return responses[1:], nil
+		return responses[len(g.paths):], nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
-	case errors.As(err, &failed) && failed.Path == g.path && errors.Is(err, zk.ErrNoNode):
+	case errors.As(err, &failed) && slices.Contains(g.paths, failed.Path) && errors.Is(err, zk.ErrNoNode):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, g.deleted())
 	case errors.Is(err, zkrecipes.ErrLost):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
