@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -98,27 +99,51 @@ func (g *grant) hold(ctx context.Context) (*zkrecipes.Hold, bool) {
 	return h, true
 }
 
-// Held returns another hold on the contender of the given kind that ctx descends from, if it is still held; it ends, and
-// the contender goes, with the last of its holds. The second result tells a hold that has ended from none.
-func (q *Queue) Held(ctx context.Context, kind string) (h *zkrecipes.Hold, descends bool) {
-	g, ok := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*grant)
-	if !ok || !g.queue.client.Same(q.client) || !time.Now().Before(g.ValidUntil()) {
+// Held returns another hold on the contender of the given kind that ctx descends from, if there is one that is still
+// held and ctx has not ended. The contender goes with the last of its holds.
+func (q *Queue) Held(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
+	g, ok := q.above(ctx, kind)
+	if !ok || ctx.Err() != nil {
 		return nil, false
 	}
-	h, ok = g.hold(ctx)
-	return h, ok
+	return g.hold(ctx)
 }
 
-// HeldKey returns the sequence number of the contender of the given kind that ctx descends from, if it is still held.
-func (q *Queue) HeldKey(ctx context.Context, kind string) (key string, held bool) {
-	g, ok := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*grant)
-	if !ok || !g.queue.client.Same(q.client) || !time.Now().Before(g.ValidUntil()) {
-		return "", false
+// Holds reports whether ctx descends from a contender of the given kind that is still held.
+func (q *Queue) Holds(ctx context.Context, kind string) bool {
+	g, ok := q.above(ctx, kind)
+	if !ok {
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.Key, !g.ended
+	return !g.ended
 }
+
+// above returns the grant that ctx descends from, if it is proven now.
+func (q *Queue) above(ctx context.Context, kind string) (*grant, bool) {
+	g, ok := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*grant)
+	return g, ok && g.queue.client.Same(q.client) && time.Now().Before(g.ValidUntil())
+}
+
+// Beside takes, in one go, the place in the queue of the contender of another kind that ctx descends from: the rule sees
+// that it is there together with ours, so that nobody behind it can have been let in. Both then hold the place, and it
+// is free when both have left. ErrNotHeld says that there is no such contender, or that it is being given up.
+func (q *Queue) Beside(ctx context.Context, kind string, e Entry) (*zkrecipes.Hold, error) {
+	g, ok := q.above(ctx, kind)
+	if !ok {
+		return nil, ErrNotHeld
+	}
+	e.Key, e.Rule = g.Key, beside(kind)
+	h, err := q.acquire(ctx, g.session, e, false)
+	if errors.Is(err, zkrecipes.ErrLocked) || err != nil && (g.session.Err() != nil || errors.Is(err, errRequeue)) {
+		return nil, ErrNotHeld
+	}
+	return h, err
+}
+
+// ErrNotHeld says that a context does not descend from a hold that is still held.
+var ErrNotHeld = errors.New("not held")
 
 // Path is part of zkrecipes.Grant.
 func (g *grant) Path() string { return g.path }
@@ -134,42 +159,50 @@ func (g *grant) Revoked() <-chan struct{} { return g.revoked }
 
 // Release is part of zkrecipes.Grant.
 func (sh *share) Release(ctx context.Context) error {
-	sh.mu.Lock()
-	delete(sh.holds, sh)
-	others := len(sh.holds) > 0
-	sh.mu.Unlock()
-	if others {
+	if sh.leave() {
 		return nil
 	}
-	sh.drop()
 	if err := sh.remove().wait(ctx); err != nil {
 		return &conn.OpError{Op: "release", Path: sh.path, Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil
 }
 
+// leave takes the share off its grant, ends the grant if it was the last, and reports whether others hold on. It is one
+// step with ending the grant: a hold given out in between would be one on a contender that goes.
+func (sh *share) leave() (held bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	delete(sh.holds, sh)
+	if len(sh.holds) > 0 {
+		return true
+	}
+	sh.finish()
+	return false
+}
+
 // lose ends all holds as lost, then sees to the node: in a session that lives on, it would stand in everybody's way.
 func (g *grant) lose(why *zkrecipes.LostError) {
 	lost := *why
 	lost.Path = g.path
-	g.mu.Lock()
-	var ends []func(*zkrecipes.LostError)
-	for _, end := range g.holds {
-		ends = append(ends, end)
-	}
-	clear(g.holds)
-	g.mu.Unlock()
-	for _, end := range ends {
+	for _, end := range g.drop() {
 		end(&lost)
 	}
-	g.drop()
 	g.remove()
 }
 
-// drop ends the grant; its holds have ended.
-func (g *grant) drop() {
+// drop ends the grant, and returns what ends the holds that are left on it.
+func (g *grant) drop() []func(*zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	ends := slices.Collect(maps.Values(g.holds))
+	clear(g.holds)
+	g.finish()
+	return ends
+}
+
+// finish is called with mu held; no more holds are given out after it.
+func (g *grant) finish() {
 	if g.ended {
 		return
 	}
