@@ -178,7 +178,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		if l == nil {
 			l = q.lister(s).ask()
 		}
-		err := l.wait(ctx, s)
+		err = l.wait(ctx, s)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = errRequeue // somebody deleted the queue, us included
 		}
