@@ -700,7 +700,7 @@ func TestAcquire_CancelledAtRandomMoments(t *testing.T) {
 		jitter := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Delay(time.Millisecond))
 		defer jitter.Remove()
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 100 {
+		for range 10 {
 			var wg sync.WaitGroup
 			for range 100 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(300*time.Millisecond))))
