@@ -26,8 +26,8 @@
 //
 // # Faults
 //
-// A connection carries the label of the dial function it came through ([Server.DialAs], [Server.DialTimeoutAs]), and
-// faults select by it or by session: [Label], [Session], [Everyone].
+// A connection carries the label of the dial function it came through ([Server.DialAs], [Server.DialTimeoutAs]), or of
+// the listener ([Server.ServeAs]), and faults select by it or by session: [Label], [Session], [Everyone].
 //
 //	srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/locks/"}, zktest.DropReply()) // applied, never answered
 //	srv.Expire(srv.SessionOf("a"))                  // on the server, where it counts
