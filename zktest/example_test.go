@@ -2,7 +2,6 @@ package zktest_test
 
 import (
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -14,17 +13,17 @@ import (
 func ExampleStart() {
 	srv, err := zktest.Start()
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer srv.Close()
 	c, _, err := zk.Connect([]string{srv.Addr()}, 10*time.Second,
 		zk.WithDialer(srv.DialTimeoutAs("worker")), zk.WithLogger(quiet{}))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer c.Close()
 	if _, err := c.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println(srv.Children("/"), len(srv.Sessions()))
 	srv.Refuse(zktest.Label("worker")) // or it would be back at once
@@ -39,7 +38,7 @@ func ExampleStart() {
 func ExampleServer_Intercept() {
 	srv, err := zktest.Start()
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer srv.Close()
 	rule := srv.Intercept(zktest.Match{

@@ -7,6 +7,7 @@ type multiOp struct {
 	create  createSpec
 	data    []byte
 	version int32
+	broken  bool // the real server fails to cast it, once it gets there
 }
 
 // decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
@@ -26,9 +27,7 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			o.create = decodeCreate(kind, d)
 			o.op, o.path = createKind(o.create), o.create.path
-			if o.op == OpCreateTTL && kind != OpCreateTTL {
-				return ops, false // the real server fails to cast its request
-			}
+			o.broken = o.op == OpCreateTTL && kind != OpCreateTTL
 			o.create.op = o.op
 			if o.op != OpCreateTTL {
 				o.create.ttl = -1
@@ -74,6 +73,10 @@ func (s *Server) multi(q *call) Code {
 	changes := make([]change, 0, len(ops))
 	for _, o := range ops {
 		c, code := t.prepare(o)
+		if o.broken {
+			s.record(t, q.op, "", code)
+			return code
+		}
 		if code != CodeOK {
 			s.record(t, q.op, "", code)
 			failMulti(q.out, len(changes), len(ops), code)
@@ -90,6 +93,9 @@ func (s *Server) multi(q *call) Code {
 }
 
 func (t *txn) prepare(o multiOp) (change, Code) {
+	if o.broken {
+		return change{}, CodeMarshallingError
+	}
 	switch o.op {
 	case OpDelete:
 		return t.delete(o.path, o.version)
