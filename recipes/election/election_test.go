@@ -78,7 +78,7 @@ func requireNobody(t *testing.T, c <-chan *election.Term) {
 // server lets the next one in.
 func TestPartition(t *testing.T) {
 	for name, direction := range map[string]zktest.Direction{
-		"both": zktest.Both, "requests": zktest.ToServer, "replies": zktest.ToClient,
+		"both": zktest.Both, "requests": zktest.ToServer, "replies": zktest.FromServer,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
