@@ -728,7 +728,7 @@ func TestAcquire_TenThousandWaiters(t *testing.T) {
 		q := queue(t, srv, "a", conn.WithSessionTimeout(40*time.Second))
 		holder := requireGranted(t, acquire(t.Context(), q))
 		n := 10_000
-		if raceEnabled {
+		if bubble.Race {
 			n = 1_000 // the detector makes each ten times as dear
 		}
 		served := make(chan zkrecipes.Token, n)

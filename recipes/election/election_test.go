@@ -147,7 +147,11 @@ func TestCampaign_CancelledAtRandomMoments(t *testing.T) {
 		slow := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Delay(time.Millisecond))
 		defer slow.Remove()
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 200 {
+		rounds := 200
+		if bubble.Race {
+			rounds = 20
+		}
+		for range rounds {
 			var wg sync.WaitGroup
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(150*time.Millisecond))))
@@ -355,7 +359,7 @@ func TestObserve_Closed(t *testing.T) {
 		told := observe(t, e)
 		told()
 		require.NoError(t, c.Close())
-		require.Equal(t, []string{"none", "error: client closed"}, told())
+		require.Equal(t, []string{"none", "error: session: lost (closed): client closed"}, told())
 	})
 }
 
