@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,34 +43,31 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-func withPort(host string) (string, error) {
-	if host == "" {
+func withPort(server string) (string, error) {
+	if _, err := netip.ParseAddr(server); err == nil { // colons in it do not announce a port
+		return net.JoinHostPort(server, defaultPort), nil
+	}
+	if server != "" && (!strings.Contains(server, ":") || strings.HasSuffix(server, "]")) {
+		server += ":" + defaultPort
+	}
+	name, port, err := net.SplitHostPort(server)
+	switch {
+	case server == "", err == nil && name == "":
 		return "", errors.New("empty name")
-	}
-	if strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
-		return net.JoinHostPort(host, defaultPort), checkIP(host)
-	}
-	if !strings.Contains(host, ":") || strings.HasSuffix(host, "]") {
-		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort), nil
-	}
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
+	case err != nil:
 		return "", err
+	case strings.ContainsAny(name, " \t\r\n;"):
+		return "", errors.New("a name cannot have spaces or semicolons: servers are separated by commas")
+	}
+	if strings.HasPrefix(server, "[") {
+		if _, err := netip.ParseAddr(name); err != nil {
+			return "", errors.New("brackets are for IPv6 addresses")
+		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", fmt.Errorf("port %q is not between 1 and 65535", port)
 	}
-	if name == "" {
-		return "", errors.New("empty name")
-	}
 	return net.JoinHostPort(name, port), nil
-}
-
-func checkIP(host string) error {
-	if net.ParseIP(host) == nil {
-		return errors.New("more than one colon, and not an IPv6 address")
-	}
-	return nil
 }
 
 // lookup fails if none of the servers has an address: a misspelt name is told at once, not after a timeout. Later
