@@ -119,17 +119,19 @@ func ValidatePath(path string) error {
 // library's pause of a second between rounds, the dialer paces; but once the session is over it does, since that pause
 // is the only place at which a library that cannot connect notices its Close.
 type hosts struct {
-	over <-chan struct{}
+	over    <-chan struct{}
+	resting chan struct{} // closed once the library is in that pause
 
 	mu      sync.Mutex
 	servers []string
 	next    int
+	rests   bool
 }
 
 func newHosts(servers []string, over <-chan struct{}) *hosts {
 	shuffled := append([]string(nil), servers...)
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return &hosts{servers: shuffled, over: over}
+	return &hosts{servers: shuffled, over: over, resting: make(chan struct{})}
 }
 
 // Init is part of zk.HostProvider; the servers are known already.
@@ -146,6 +148,10 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	h.next = (h.next + 1) % len(h.servers)
 	select {
 	case <-h.over:
+		if !h.rests {
+			h.rests = true
+			close(h.resting)
+		}
 		return server, true
 	default:
 		return server, false

@@ -97,6 +97,9 @@ func TestHosts_Next_VisitsAllServersAndPausesOnlyWhenOver(t *testing.T) {
 	require.Equal(t, seen[:3], seen[3:])
 	require.Equal(t, []string{"a:1", "b:1", "c:1"}, servers, "the caller's list stays as it is")
 	close(over)
-	_, pause := h.Next()
-	require.True(t, pause)
+	for range 2 {
+		_, pause := h.Next()
+		require.True(t, pause)
+		<-h.resting
+	}
 }

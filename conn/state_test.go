@@ -68,6 +68,7 @@ func TestStateLog_Reader_EndsWithItsContextOrItsLoop(t *testing.T) {
 		break
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	for range l.all(ctx) {
 		cancel()
 	}
