@@ -132,7 +132,7 @@ func (r *run) perform(ops []Op, got *[]string) error {
 	switch first.Code {
 	case stepCut:
 		r.slots[first.Slot] = nil
-		return s.Close()
+		return s.hangUp()
 	case stepOversize:
 		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1}) // the server closes: the answer is what counts
 		return r.receive(first.Slot, ops, []int32{1}, got)
@@ -207,7 +207,9 @@ func (r *run) receive(i int, ops []Op, xids []int32, got *[]string) error {
 func (r *run) connect(o Op) (string, error) {
 	if old := r.slots[o.Slot]; old != nil {
 		r.slots[o.Slot] = nil
-		_ = old.Close()
+		if err := old.hangUp(); err != nil {
+			return "", err
+		}
 	}
 	c, err := dial(r.addr)
 	if err != nil {
