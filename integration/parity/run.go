@@ -22,10 +22,7 @@ type Transcript [][]string
 
 // Play runs a script against the server at addr.
 func Play(addr string, s Script) (Transcript, error) {
-	r := &run{
-		addr: addr, started: time.Now(), sessions: map[int]session{}, numbers: map[int64]int{},
-		made: map[string]string{}, stats: map[string]stat{}, times: map[int64]int64{},
-	}
+	r := newRun(addr)
 	defer r.finish()
 	if err := r.makeRoot(); err != nil {
 		return nil, err
@@ -55,6 +52,13 @@ type run struct {
 	made     map[string]string // prefix → newest sequential node
 	stats    map[string]stat   // path → newest seen
 	times    map[int64]int64   // zxid → the time that stats show for it
+}
+
+func newRun(addr string) *run {
+	return &run{
+		addr: addr, started: time.Now(), sessions: map[int]session{}, numbers: map[int64]int{},
+		made: map[string]string{}, stats: map[string]stat{}, times: map[int64]int64{},
+	}
 }
 
 type session struct {
