@@ -7,7 +7,7 @@ type multiOp struct {
 	create  createSpec
 	data    []byte
 	version int32
-	miscast bool // a time to live without one: the real server fails to cast the request when its turn comes
+	broken  bool // the real server fails to cast it, once it gets there
 }
 
 // decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
@@ -27,7 +27,7 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			o.create = decodeCreate(kind, d)
 			o.op, o.path = createKind(o.create), o.create.path
-			o.miscast = o.op == OpCreateTTL && kind != OpCreateTTL
+			o.broken = o.op == OpCreateTTL && kind != OpCreateTTL
 			o.create.op = o.op
 			if o.op != OpCreateTTL {
 				o.create.ttl = -1
@@ -40,10 +40,10 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 			o.path = d.str()
 			d.bool() // a watch, which is not set
 		default:
-			d.bad = true
+			return ops, false
 		}
 		if ops = append(ops, o); ops[0].reads() != o.reads() {
-			d.bad = true
+			return ops, false
 		}
 	}
 }
@@ -73,11 +73,12 @@ func (s *Server) multi(q *call) Code {
 	changes := make([]change, 0, len(ops))
 	for _, o := range ops {
 		c, code := t.prepare(o)
+		if o.broken {
+			s.record(t, q.op, "", code)
+			return code
+		}
 		if code != CodeOK {
 			s.record(t, q.op, "", code)
-			if code == CodeMarshallingError {
-				return code
-			}
 			failMulti(q.out, len(changes), len(ops), code)
 			return CodeOK
 		}
@@ -92,7 +93,7 @@ func (s *Server) multi(q *call) Code {
 }
 
 func (t *txn) prepare(o multiOp) (change, Code) {
-	if o.miscast {
+	if o.broken {
 		return change{}, CodeMarshallingError
 	}
 	switch o.op {
