@@ -83,7 +83,7 @@ func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 // that an operator kills is another matter: its holder hears of it when everybody does.)
 func TestLock_UnderFaults_ExcludesInOrderAndLeavesNothing(t *testing.T) {
 	seeds := uint64(12)
-	if testing.Short() {
+	if testing.Short() || testkit.Race {
 		seeds = 3
 	}
 	for seed := range seeds {

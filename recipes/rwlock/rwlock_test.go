@@ -416,7 +416,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 // Curator's testBasic, longer: eight clients, a tenth of them writing, with cuts and restarts, and downgrades.
 func TestLock_ReadersAndWriters_AreSound(t *testing.T) {
 	seeds := uint64(5)
-	if testing.Short() {
+	if testing.Short() || testkit.Race {
 		seeds = 1
 	}
 	for seed := range seeds {
