@@ -46,11 +46,14 @@ var rules = map[string]rule{
 	"fence":           {imports: []string{"."}},
 	"internal/bubble": {imports: []string{"conn", "zktest"}, tests: true},
 	"internal/lint":   {},
-	"internal/znode":  {imports: []string{".", "conn", zk, backoff}},
-	"recipes/":        {imports: []string{".", "conn", "internal/znode", zk, backoff}},
-	"zktest":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"zktest/":         {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"examples/":       {imports: []string{".", "conn", "fence", "recipes/", "zktest", zk}, goroutines: true},
+	"internal/testkit": {
+		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
+	},
+	"internal/znode": {imports: []string{".", "conn", zk, backoff}},
+	"recipes/":       {imports: []string{".", "conn", "internal/znode", zk, backoff}},
+	"zktest":         {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"zktest/":        {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"examples/":      {imports: []string{".", "conn", "fence", "recipes/", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {
