@@ -427,3 +427,24 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 	})
 }
+
+// A server that is reached just as the session ends, while its holds are still being told.
+func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
+		closing := make(chan struct{})
+		board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+			<-closing
+			return srv.DialAs(label)(ctx, network, address)
+		})
+		_, ok := session(t, c).OnLoss(false, func(*zkrecipes.LostError) {
+			close(closing)
+			synctest.Wait()
+		})
+		require.True(t, ok)
+		srv.Cut(client)
+		synctest.Wait()
+		require.NoError(t, c.Close())
+	})
+}

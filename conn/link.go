@@ -206,7 +206,16 @@ func (l *link) nextFrame() error {
 		_, err := l.in.Discard(size - replyHeaderSize)
 		return err
 	}
-	l.answered(xid, zxid, code)
+	op := l.answered(xid, zxid, code)
+	select {
+	case <-l.session.done:
+		if op != opClose {
+			// Nobody waits for it any more, and the library would write to results that its callers have got.
+			_, err := l.in.Discard(size - replyHeaderSize)
+			return err
+		}
+	default:
+	}
 	l.head, l.rest = head, size-replyHeaderSize
 	return nil
 }
@@ -244,8 +253,9 @@ func (l *link) connectReply(head []byte, size int) error {
 	return nil
 }
 
-// answered books a reply: as proof of liveness, and for the creation that waits for its zxid.
-func (l *link) answered(xid int32, zxid int64, code int32) {
+// answered books a reply: as proof of liveness, and for the creation that waits for its zxid. It returns the opcode of
+// the request, 0 for an event.
+func (l *link) answered(xid int32, zxid int64, code int32) (op int32) {
 	now := time.Now()
 	l.mu.Lock()
 	var r request
@@ -262,7 +272,7 @@ func (l *link) answered(xid int32, zxid int64, code int32) {
 	}
 	l.mu.Unlock()
 	if r.sent.IsZero() {
-		return // an event, or an answer to nothing
+		return 0 // an event, or an answer to nothing
 	}
 	if r.creation != nil && code == 0 {
 		r.creation.zxid.Store(zxid)
@@ -270,11 +280,12 @@ func (l *link) answered(xid int32, zxid int64, code int32) {
 	if r.op == opSetWatches && code != 0 {
 		// The library would only log it, and go on with watches that are dead.
 		_ = l.Close() // the reconnect tries again
-		return
+		return r.op
 	}
 	if fromTree(code) {
 		l.session.answered(r.sent, now, servedByLeader(r.op))
 	}
+	return r.op
 }
 
 // oldestSync returns when the oldest unanswered sync was sent; zero if there is none.
@@ -307,7 +318,7 @@ func (s *session) dial(network, address string, _ time.Duration) (net.Conn, erro
 	l := newLink(s, raw, address, by)
 	if !s.attach(l) {
 		_ = raw.Close() // nothing was sent on it
-		return nil, s.ctx.Err()
+		return nil, s.Err()
 	}
 	return l, nil
 }

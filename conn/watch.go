@@ -143,10 +143,10 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 				return none, nil, err
 			}
 			v, err := finish(ctx, s, call)
-			if !retryRead(err) {
-				return v, &a.Watch, err
-			}
-			if sleep(ctx, retryPause) != nil {
+			switch {
+			case err == nil:
+				return v, &a.Watch, nil
+			case !retryRead(err) || sleep(ctx, retryPause) != nil:
 				return v, nil, err
 			}
 			continue
