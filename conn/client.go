@@ -175,7 +175,7 @@ func (c *Client) Logger() *slog.Logger { return c.opts.log }
 func (s *session) live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lost == nil && s.guarded
+	return s.lost == nil && !s.since.IsZero()
 }
 
 // start runs f on a goroutine that Close waits for; false once the client is closed.
@@ -242,7 +242,7 @@ func (s *session) retire() {
 		if link != nil {
 			_ = link.Close() // whatever it was doing, it is not telling the server
 		}
-		// Only there does the library answer its Close at once; elsewhere it would take a second.
+		// There the library answers its Close at once, as a rule; elsewhere it takes a second.
 		select {
 		case <-s.hosts.resting:
 		case <-joined.C:

@@ -3,6 +3,7 @@ package conn
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ import (
 //
 //   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
 //   - credentials are sent here, since the library can deadlock when it sends them again;
-//   - on a re-attached session user requests wait until the watches are on their way (see Write);
+//   - the newest zxid seen is kept here (see Write), since the library races with itself for it, and loses watches;
 //   - a failed write is a lost connection like any other.
 type link struct {
 	net.Conn
@@ -32,15 +33,14 @@ type link struct {
 	up          atomic.Bool // the connect answer was good
 
 	// The reading side, used by one goroutine of the library at a time.
-	in   *bufio.Reader
-	head []byte // read and looked at, not yet handed on
-	rest int    // bytes of the current frame still in `in`
+	in    *bufio.Reader
+	head  []byte // read and looked at, not yet handed on
+	rest  int    // bytes of the current frame still in `in`
+	auths int    // credentials sent and not yet accepted
 
-	// turn is held by whoever writes to Conn. It is a channel, not a mutex: writing blocks.
-	turn    chan struct{}
+	// The writing side, likewise.
 	greeted bool
-	parking bool
-	parked  [][]byte
+	resumed int64 // the newest zxid seen when the connection was made
 
 	mu          sync.Mutex
 	connectSent time.Time
@@ -61,7 +61,6 @@ func newLink(s *session, raw net.Conn, server string, handshakeBy time.Time) *li
 	return &link{
 		Conn: raw, session: s, server: server, born: time.Now(), handshakeBy: handshakeBy,
 		in:      bufio.NewReaderSize(raw, 16<<10),
-		turn:    make(chan struct{}, 1),
 		pending: make(map[int32]request),
 	}
 }
@@ -88,52 +87,29 @@ func (l *link) clamp(t time.Time) time.Time {
 
 // Write takes one frame, as the library writes them. It never fails: a connection that cannot be written to is closed,
 // and the reading side reports that as what it is, with an unknown outcome for whatever was on its way.
+//
+// The library never learns a zxid (see nextFrame); two requests tell the server the newest one seen, and get it here.
+// With the connect request it keeps us from a server that lags behind. With the watches, which the library sends again
+// on every connection, it says from where on changes count as missed: that is from the connect request of this
+// connection, whatever replies have come since.
 func (l *link) Write(frame []byte) (int, error) {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
 	op := int32At(frame, prefixSize+4)
 	switch {
 	case !l.greeted:
 		l.greeted = true
-		l.parking = int64At(frame, prefixSize+16) != 0
+		l.resumed = l.session.zxid.Load()
 		l.mu.Lock()
 		l.connectSent = time.Now()
 		l.mu.Unlock()
-		if _, err := l.Conn.Write(frame); err != nil {
+		if _, err := l.Conn.Write(withInt64(frame, prefixSize+4, l.resumed)); err != nil {
 			return 0, err
 		}
-	// park: after a reconnect the library sends its watches with the newest zxid it has seen, which it reads while replies
-	// to queued requests already move it on: watches for what changed in between are then lost for good. So requests
-	// wait here until the first setWatches frame has passed; the library has built all of them by then. It always sends
-	// one, because the session keeps a sentinel watch.
-	case l.parking && op != opPing && op != opClose && op != opSetWatches:
-		l.parked = append(l.parked, append([]byte(nil), frame...))
-		l.session.creationSent(createdPath(frame, op))
+	case op == opSetWatches:
+		l.send(withInt64(frame, prefixSize+8, l.resumed), op)
 	default:
 		l.send(frame, op)
-		if op == opSetWatches {
-			l.release()
-		}
 	}
 	return len(frame), nil
-}
-
-// parkAtMost is for a session without its sentinel watch, because that fired a moment ago or could not be set.
-const parkAtMost = 200 * time.Millisecond
-
-func (l *link) unpark() {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
-	l.release()
-}
-
-// release is called with the turn held.
-func (l *link) release() {
-	l.parking = false
-	for _, frame := range l.parked {
-		l.send(frame, int32At(frame, prefixSize+4))
-	}
-	l.parked = nil
 }
 
 func (l *link) send(frame []byte, op int32) {
@@ -203,9 +179,16 @@ func (l *link) nextFrame() error {
 			l.session.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
 			return ErrAuthFailed
 		}
+		if l.auths--; l.auths == 0 {
+			l.session.nowUp(l)
+		}
 		_, err := l.in.Discard(size - replyHeaderSize)
 		return err
 	}
+	if zxid > 0 {
+		l.session.zxid.Store(zxid)
+	}
+	binary.BigEndian.PutUint64(head[prefixSize+4:], 0) // the library must not know
 	op := l.answered(xid, zxid, code)
 	select {
 	case <-l.session.done:
@@ -238,6 +221,7 @@ func (l *link) connectReply(head []byte, size int) error {
 		l.session.end(lost(zkrecipes.LossExpired, time.Now(), nil))
 		return nil
 	}
+	l.auths = len(l.session.core.opts.auth)
 	for _, c := range l.session.core.opts.auth {
 		if _, err := l.Conn.Write(authFrame(c.scheme, c.credential)); err != nil {
 			return err
@@ -249,6 +233,9 @@ func (l *link) connectReply(head []byte, size int) error {
 	}
 	if !l.session.linkUp(l, id, []byte(password), timeout) {
 		return errors.New("the session is over")
+	}
+	if l.auths == 0 {
+		l.session.nowUp(l)
 	}
 	return nil
 }
@@ -301,6 +288,7 @@ func (l *link) oldestSync() time.Time {
 // dial is the zk.Dialer of a session: paced, bounded, and shut once the session is over. That is the gate: a library
 // that would open another session in the same object finds no way to a server.
 func (s *session) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	<-s.zkOK
 	if err := s.pace.wait(s.ctx); err != nil {
 		return nil, err
 	}

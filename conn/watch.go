@@ -114,13 +114,6 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventSession, zk.EventNotWatching:
 		return // the link and the session know better
 	}
-	if e.Path == sentinel {
-		s.core.start(func() {
-			if _, _, _, err := s.zk.ExistsW(sentinel); err != nil {
-				s.core.opts.log.Debug("zookeeper: set the sentinel watch again", "error", err)
-			}
-		})
-	}
 }
 
 // watched reads with a watch. The first caller for a key sets the watch with its read; the others read once it is

@@ -14,13 +14,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// base is how many watches a session has for itself: its sentinel.
-const base = 1
-
 func watches(srv *zktest.Server) int {
 	synctest.Wait()
 	total, _ := srv.Watches()
-	return total - base
+	return total
 }
 
 func fired(w *conn.Watch) bool {
@@ -227,22 +224,5 @@ func TestWatch_SessionEnds_WaitersSeeItsEnd(t *testing.T) {
 		<-s.Done()
 		session(t, c)
 		require.Zero(t, watches(srv))
-	})
-}
-
-// A node at the path of the sentinel is nothing that anybody should make; it does no harm.
-func TestWatch_SentinelFires_IsSetAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		for range 3 {
-			_, err := srv.Create("/zookeeper/zkrecipes-sentinel", nil, zktest.Persistent)
-			require.NoError(t, err)
-			require.Zero(t, watches(srv))
-			require.NoError(t, srv.Delete("/zookeeper/zkrecipes-sentinel"))
-			require.Zero(t, watches(srv))
-			srv.Cut(client)
-			time.Sleep(2 * time.Second)
-			require.NoError(t, c.Sync(t.Context(), "/"))
-		}
 	})
 }
