@@ -3,7 +3,6 @@ package conn_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -14,7 +13,7 @@ import (
 func server() (srv *zktest.Server, connect string, closeServer func()) {
 	srv, err := zktest.Start(zktest.WithListener("127.0.0.1:0"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	return srv, srv.Addr(), srv.Close
 }
