@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -524,12 +525,15 @@ func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
 func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
-		for range 200 {
+		for i := range 300 {
 			outer := lock(t, m)
 			inside := context.WithoutCancel(outer.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() { assert.NoError(t, outer.Release(t.Context())) })
 			wg.Go(func() {
+				for range i % 6 { // now earlier, now later
+					runtime.Gosched()
+				}
 				h, err := m.Lock(inside)
 				if !assert.NoError(t, err) {
 					return
