@@ -175,7 +175,7 @@ func (c *Client) Logger() *slog.Logger { return c.opts.log }
 func (s *session) live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lost == nil && s.guarded
+	return s.lost == nil && !s.since.IsZero()
 }
 
 // start runs f on a goroutine that Close waits for; false once the client is closed.

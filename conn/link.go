@@ -20,7 +20,7 @@ import (
 //
 //   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
 //   - credentials are sent here, since the library can deadlock when it sends them again;
-//   - on a re-attached session user requests wait until the watches are on their way (see Write);
+//   - requests of a fresh connection wait until the watches are on their way (see Write);
 //   - a failed write is a lost connection like any other.
 type link struct {
 	net.Conn
@@ -94,18 +94,20 @@ func (l *link) Write(frame []byte) (int, error) {
 	op := int32At(frame, prefixSize+4)
 	switch {
 	case !l.greeted:
-		l.greeted = true
-		l.parking = int64At(frame, prefixSize+16) != 0
+		l.greeted, l.parking = true, true
+		if l.session.ID() == 0 {
+			frame = asNew(frame)
+		}
 		l.mu.Lock()
 		l.connectSent = time.Now()
 		l.mu.Unlock()
 		if _, err := l.Conn.Write(frame); err != nil {
 			return 0, err
 		}
-	// park: after a reconnect the library sends its watches with the newest zxid it has seen, which it reads while replies
-	// to queued requests already move it on: watches for what changed in between are then lost for good. So requests
-	// wait here until the first setWatches frame has passed; the library has built all of them by then. It always sends
-	// one, because the session keeps a sentinel watch.
+	// After a reconnect the library sends its watches with the newest zxid it has seen, which it reads while replies to
+	// queued requests already move it on: watches for what changed in between are then lost for good. So requests wait
+	// here until the first setWatches frame has passed; the library has built all of them by then. It always sends one,
+	// because it has had the sentinel watch since before its first server.
 	case l.parking && op != opPing && op != opClose && op != opSetWatches:
 		l.parked = append(l.parked, append([]byte(nil), frame...))
 		l.session.creationSent(createdPath(frame, op))
@@ -118,7 +120,7 @@ func (l *link) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
-// parkAtMost is for a session without its sentinel watch, because that fired a moment ago or could not be set.
+// parkAtMost is for a session without its sentinel watch, because that fired a moment ago.
 const parkAtMost = 200 * time.Millisecond
 
 func (l *link) unpark() {
@@ -198,14 +200,6 @@ func (l *link) nextFrame() error {
 		return err
 	}
 	xid, zxid, code := int32At(head, prefixSize), int64At(head, prefixSize+4), int32At(head, prefixSize+12)
-	if xid == xidAuth {
-		if code != 0 {
-			l.session.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
-			return ErrAuthFailed
-		}
-		_, err := l.in.Discard(size - replyHeaderSize)
-		return err
-	}
 	l.answered(xid, zxid, code)
 	l.head, l.rest = head, size-replyHeaderSize
 	return nil
@@ -230,7 +224,7 @@ func (l *link) connectReply(head []byte, size int) error {
 		return nil
 	}
 	for _, c := range l.session.core.opts.auth {
-		if _, err := l.Conn.Write(authFrame(c.scheme, c.credential)); err != nil {
+		if err := l.authenticate(c); err != nil {
 			return err
 		}
 	}
@@ -240,6 +234,25 @@ func (l *link) connectReply(head []byte, size int) error {
 	}
 	if !l.session.linkUp(l, id, []byte(password), timeout) {
 		return errors.New("the session is over")
+	}
+	return nil
+}
+
+// authenticate sends a credential and waits for the verdict. Nothing else is on its way yet: what comes is the answer.
+func (l *link) authenticate(c credential) error {
+	if _, err := l.Conn.Write(authFrame(c.scheme, c.credential)); err != nil {
+		return err
+	}
+	answer, err := readFrame(l.in)
+	if err != nil {
+		return err
+	}
+	if len(answer) < replyHeaderSize || int32At(answer, 0) != xidAuth {
+		return errors.New("no answer to a credential")
+	}
+	if code := int32At(answer, replyHeaderSize-4); code != 0 {
+		l.session.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
+		return ErrAuthFailed
 	}
 	return nil
 }
@@ -290,6 +303,9 @@ func (l *link) oldestSync() time.Time {
 // dial is the zk.Dialer of a session: paced, bounded, and shut once the session is over. That is the gate: a library
 // that would open another session in the same object finds no way to a server.
 func (s *session) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	if s.prologued.CompareAndSwap(false, true) {
+		return s.prologue()
+	}
 	if err := s.pace.wait(s.ctx); err != nil {
 		return nil, err
 	}

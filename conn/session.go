@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -37,6 +38,8 @@ type session struct {
 	zk    *zk.Conn
 	zkOK  chan struct{} // closed once zk is set: the library calls back before Connect returns
 
+	prologued atomic.Bool // the library has been given its sentinel watch
+
 	wake chan struct{} // tells the keeper that something changed; holds one
 
 	mu       sync.Mutex
@@ -45,7 +48,6 @@ type session struct {
 	proof    proof
 	link     *link         // the newest; nil before the first
 	up       chan struct{} // closed while connected
-	guarded  bool          // the sentinel watch is set
 	since    time.Time     // when it was first up
 	lost     *zkrecipes.LostError
 	subs     map[*lossSub]struct{}
@@ -235,7 +237,6 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 	s.id, s.password = id, password
 	gone := s.lapseIfDue(time.Now())
 	s.proof.connected(sent, timeout, s.core.opts.halfTick(timeout), s.core.opts.marginOf(timeout))
-	guarded := s.guarded
 	s.mu.Unlock()
 	gone.tell()
 
@@ -243,32 +244,8 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 		s.core.start(s.keep)
 	}
 	time.AfterFunc(parkAtMost, l.unpark)
-	if guarded {
-		s.nowUp(l)
-		return true
-	}
-	s.core.start(func() { s.guard(l) })
-	return true
-}
-
-// sentinel is never created. A watch on it makes the library send its watches at every reconnect, see link.Write.
-const sentinel = "/zookeeper/zkrecipes-sentinel"
-
-// guard sets the sentinel watch, and only then lets operations through.
-func (s *session) guard(l *link) {
-	<-s.zkOK
-	_, _, _, err := s.zk.ExistsW(sentinel)
-	if err != nil {
-		if _, outcome := classify(err); outcome == refused {
-			s.core.opts.log.Warn("zookeeper: cannot set the sentinel watch, going on without", "error", err)
-		} else {
-			return // the link is gone; the next one tries again
-		}
-	}
-	s.mu.Lock()
-	s.guarded = true
-	s.mu.Unlock()
 	s.nowUp(l)
+	return true
 }
 
 // nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never
