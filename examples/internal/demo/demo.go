@@ -100,13 +100,14 @@ func NewJournal(out io.Writer) *Journal { return &Journal{out: out} }
 
 // Event writes what happened to whom; pairs are names and values.
 func (j *Journal) Event(id, event string, pairs ...any) {
-	line := fmt.Sprintf("time=%s id=%s event=%s", time.Now().Format("2006-01-02T15:04:05.000Z07:00"), quote(id), event)
+	var line strings.Builder
+	fmt.Fprintf(&line, "time=%s id=%s event=%s", time.Now().Format("2006-01-02T15:04:05.000Z07:00"), quote(id), event)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		line += fmt.Sprintf(" %v=%s", pairs[i], quote(fmt.Sprint(pairs[i+1])))
+		fmt.Fprintf(&line, " %v=%s", pairs[i], quote(fmt.Sprint(pairs[i+1])))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, err := io.WriteString(j.out, line+"\n"); err != nil {
+	if _, err := io.WriteString(j.out, line.String()+"\n"); err != nil {
 		return // nobody reads any more, which is no reason to stop
 	}
 }
