@@ -4,4 +4,10 @@ go 1.25.0
 
 replace github.com/zkrecipes/zkrecipes => ../
 
-require github.com/go-zookeeper/zk v1.0.4
+require (
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/zkrecipes/zkrecipes v0.0.0-00010101000000-000000000000
+	golang.org/x/sys v0.38.0
+)
+
+require github.com/cenkalti/backoff/v4 v4.3.0 // indirect
