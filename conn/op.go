@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -194,28 +195,32 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 
 // Creation is a create on its way. It goes on whatever becomes of the caller.
 type Creation struct {
-	call[string]
+	call[[]string]
 	sent chan struct{}
 	once atomic.Bool
 	zxid atomic.Int64
 }
 
-// StartCreate begins to create an ephemeral sequential node and does not wait for the answer. The last part of path
-// must be unique to this call, as a name with a GUID is. An error says that nothing was sent.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32) (*Creation, error) {
-	if err := checkRequest("create", path, len(data)); err != nil {
+// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The last part
+// of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. An error says
+// that nothing was sent.
+func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int) (*Creation, error) {
+	size := len(data)
+	if n > 1 {
+		size = n * (len(path) + len(data) + 64)
+	}
+	if err := checkRequest("create", path, size); err != nil {
 		return nil, err
 	}
 	if err := s.awaitUp(ctx); err != nil {
 		return nil, &OpError{"create", path, err}
 	}
-	c := &Creation{call: call[string]{op: "create", path: path, done: make(chan struct{})}, sent: make(chan struct{})}
+	c := &Creation{call: call[[]string]{op: "create", path: path, done: make(chan struct{})}, sent: make(chan struct{})}
 	abs := s.abs(path)
 	s.expectCreation(abs, c)
 	if !s.core.start(func() {
 		defer s.forgetCreation(abs, c)
-		c.value, c.err = s.zk.Create(abs, data, flags, s.core.opts.acl)
-		c.value = s.rel(c.value)
+		c.value, c.err = s.createAll(abs, data, flags, n)
 		close(c.done)
 		c.markSent()
 	}) {
@@ -223,6 +228,22 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 		return nil, &OpError{"create", path, zkrecipes.ErrClosed}
 	}
 	return c, nil
+}
+
+func (s *Session) createAll(abs string, data []byte, flags int32, n int) (paths []string, err error) {
+	if n == 1 {
+		created, err := s.zk.Create(abs, data, flags, s.core.opts.acl)
+		return []string{s.rel(created)}, err
+	}
+	one := &zk.CreateRequest{Path: abs, Data: data, Acl: s.core.opts.acl, Flags: flags}
+	responses, err := s.zk.Multi(slices.Repeat([]any{one}, n)...)
+	for _, r := range responses {
+		if r.Error != nil {
+			return nil, r.Error // all came to nothing because of the first that was refused
+		}
+		paths = append(paths, s.rel(r.String))
+	}
+	return paths, err
 }
 
 // Sent is closed once the request has been handed to the connection: whatever is asked from now on is asked after it.
@@ -237,12 +258,12 @@ func (c *Creation) markSent() {
 	}
 }
 
-// FinishCreate waits for the answer. zxid is that of the transaction that made the node, its czxid.
+// FinishCreate waits for the answer. zxid is that of the transaction that made the nodes, their czxid.
 //
-// Errors: as for Create. With ErrUnknownOutcome the node may exist, or, if ctx ended, come to exist before Done.
-func (s *Session) FinishCreate(ctx context.Context, c *Creation) (path string, zxid int64, err error) {
-	path, err = finish(ctx, s, &c.call)
-	return path, c.zxid.Load(), err
+// Errors: as for Create. With ErrUnknownOutcome the nodes may exist, or, if ctx ended, come to exist before Done.
+func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
+	paths, err = finish(ctx, s, &c.call)
+	return paths, c.zxid.Load(), err
 }
 
 func (s *session) expectCreation(abs string, c *Creation) {

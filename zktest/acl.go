@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,22 +54,38 @@ func (i identity) matches(expr string) bool {
 	if i.scheme != "ip" {
 		return i.id == expr
 	}
-	addr, err := netip.ParseAddr(i.id)
-	prefix, ok := ipPrefix(expr)
-	return err == nil && ok && prefix.Contains(addr)
+	addr, ok := ipv4(i.id)
+	prefix, valid := ipPrefix(expr)
+	return ok && valid && prefix.Contains(addr)
 }
 
-// ipPrefix parses an ip id: an address, or an address and the number of its leading bits that count.
+// ipPrefix parses an ip id: an IPv4 address, or one and the number of its leading bits that count.
 func ipPrefix(expr string) (netip.Prefix, bool) {
-	if !strings.Contains(expr, "/") {
-		addr, err := netip.ParseAddr(expr)
-		if err != nil {
-			return netip.Prefix{}, false
-		}
-		return netip.PrefixFrom(addr, addr.BitLen()), true
+	expr, length, cut := strings.Cut(expr, "/")
+	addr, ok := ipv4(expr)
+	bits := 32
+	if cut {
+		n, err := strconv.Atoi(length)
+		bits, ok = n, ok && err == nil && n >= 0 && n <= 32
 	}
-	p, err := netip.ParsePrefix(expr)
-	return p, err == nil
+	return netip.PrefixFrom(addr, bits), ok
+}
+
+// ipv4 parses an address as leniently as ZooKeeper does: leading zeros are fine.
+func ipv4(text string) (netip.Addr, bool) {
+	parts := strings.Split(text, ".")
+	var b [4]byte
+	if len(parts) != len(b) {
+		return netip.Addr{}, false
+	}
+	for i, part := range parts {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n > 255 {
+			return netip.Addr{}, false
+		}
+		b[i] = byte(n)
+	}
+	return netip.AddrFrom4(b), true
 }
 
 // fixACL checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has

@@ -104,7 +104,7 @@ func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} 
 // HoldReplyUntil is [HoldReply] until the channel is closed.
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
-// Fail answers with the error and applies nothing.
+// Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
 func Fail(code Code) Action { return Action{kind: actFail, code: code} }
 
 // Before calls fn and then serves the request. fn may use the server, and block: the connection waits.

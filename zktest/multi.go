@@ -151,7 +151,11 @@ const opErrorCode = Code(-1)
 // multiRead answers each of its reads for itself.
 func (s *Server) multiRead(q *call) Code {
 	ops, ok := decodeMulti(q.in)
-	if !ok || len(ops) > 0 && !ops[0].reads() {
+	if !ok {
+		return CodeMarshallingError
+	}
+	if len(ops) > 0 && !ops[0].reads() {
+		endMulti(q.out) // the one error reply with a body
 		return CodeMarshallingError
 	}
 	for _, o := range ops {

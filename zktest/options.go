@@ -93,8 +93,8 @@ func WithListener(addr string) Option { return option(func(c *config) { c.listen
 // [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
-// OnViolation gets what the server finds wrong: one of its own invariants broken, or a client doing what damages a
-// real server. It is called on a goroutine of the server, without locks. By default [Run] fails the test and [Start]
+// OnViolation gets what the server finds wrong: one of its own invariants broken, a request that [Forbid] forbids, or
+// a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server, without locks. By default [Run] fails the test and [Start]
 // keeps them for [Server.Violations] only.
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 

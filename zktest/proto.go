@@ -39,6 +39,7 @@ const (
 	OpWhoAmI               Op = 107
 	OpConnect              Op = -10
 	OpCloseSession         Op = -11
+	opSASL                 Op = 102
 	opError                Op = -1
 )
 

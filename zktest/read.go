@@ -97,16 +97,16 @@ func (s *Server) getACL(q *call) Code {
 
 // sync has nothing to wait for where there is one server; the path need not exist.
 func (s *Server) sync(q *call) Code {
-	path := q.in.str()
+	path := q.in.bytes()
 	if q.in.bad {
 		return CodeMarshallingError
 	}
-	q.out.str(path)
+	q.out.bytes(path)
 	return CodeOK
 }
 
 func (s *Server) getEphemerals(q *call) Code {
-	prefix := q.in.str()
+	prefix := string(q.in.bytes())
 	if q.in.bad {
 		return CodeMarshallingError
 	}

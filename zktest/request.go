@@ -24,14 +24,19 @@ func init() {
 		OpCreate: (*Server).create, OpCreate2: (*Server).create, OpCreateContainer: (*Server).create,
 		OpCreateTTL: (*Server).create, OpDelete: (*Server).delete, OpSetData: (*Server).setData,
 		OpSetACL: (*Server).setACL, OpMulti: (*Server).multi, OpCheck: (*Server).check,
-		OpReconfig: (*Server).reconfig, OpCloseSession: (*Server).closeSession,
-		OpExists: (*Server).exists, OpGetData: (*Server).getData, OpGetACL: (*Server).getACL,
+		OpCloseSession: (*Server).closeSession,
+		OpExists:       (*Server).exists, OpGetData: (*Server).getData, OpGetACL: (*Server).getACL,
 		OpGetChildren: (*Server).getChildren, OpGetChildren2: (*Server).getChildren,
 		OpSync: (*Server).sync, OpMultiRead: (*Server).multiRead, OpWhoAmI: (*Server).whoAmI,
 		OpGetEphemerals: (*Server).getEphemerals, OpGetAllChildrenNumber: (*Server).getAllChildrenNumber,
 		OpSetWatches: (*Server).setWatches, OpSetWatches2: (*Server).setWatches, OpAddWatch: (*Server).addWatch,
 		OpCheckWatches: (*Server).findWatches, OpRemoveWatches: (*Server).findWatches,
-		OpPing: func(*Server, *call) Code { return CodeOK },
+		// Switched off by default, and a server that stands alone could not do it.
+		OpReconfig: denied(CodeReconfigDisabled),
+		// The real server takes the whole body for the path.
+		OpDeleteContainer: denied(CodeBadArguments),
+		OpConnect:         denied(CodeMarshallingError),
+		OpPing:            func(*Server, *call) Code { return CodeOK },
 	}
 }
 
@@ -62,7 +67,10 @@ func (c *conn) handshake(frame []byte) bool {
 		s.unlock()
 		return false
 	}
-	ses := s.attach(c, id, passwd, s.clamp(timeout))
+	var ses *session
+	if act.kind != actFail {
+		ses = s.attach(c, id, passwd, s.clamp(timeout))
+	}
 	c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern) })
 	if ses == nil {
 		s.release(c, flush)
@@ -151,6 +159,10 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	s.received++
 	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
 	q.out.b = q.out.b[:0]
+	if op == opSASL || op == OpAuth && !wellFormed(*d) {
+		s.release(c, flush)
+		return false
+	}
 	zxid, code, over := s.dispatch(q, fail)
 	switch {
 	case op == OpPing:
@@ -162,9 +174,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		e.int32(xid)
 		e.int64(zxid)
 		e.int32(int32(code))
-		if code == CodeOK {
-			e.b = append(e.b, q.out.b...)
-		}
+		e.b = append(e.b, q.out.b...)
 	})
 	if cap(s.scratch.b) > 1<<16 {
 		s.scratch.b = nil
@@ -191,23 +201,29 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)
-	return s.zxid, code, code == CodeMarshallingError || q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+	return s.zxid, code, q.in.bad || q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+}
+
+// wellFormed says whether an authentication can be decoded: if not, the connection ends without an answer.
+func wellFormed(d decoder) bool {
+	d.int32()
+	d.str()
+	d.bytes()
+	return !d.bad
 }
 
 // authenticate adds an identity to the connection.
 func (s *Server) authenticate(q *call) Code {
 	q.in.int32()
 	scheme, credential := q.in.str(), q.in.bytes()
-	switch {
-	case q.in.bad:
-		return CodeAuthFailed
-	case scheme == "digest":
+	switch scheme {
+	case "digest":
 		id := digest(string(credential))
 		if id == s.cfg.super {
 			q.c.identify(identity{"super", ""})
 		}
 		q.c.identify(identity{"digest", id})
-	case scheme == "ip":
+	case "ip":
 		q.c.identify(q.c.ids[0])
 	default:
 		return CodeAuthFailed

@@ -96,7 +96,10 @@ func (s *Server) Addr() string { return s.addr }
 
 // Serve accepts connections from l until the server is closed, which is when it returns nil, or until l fails. It
 // closes l.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
+
+// ServeAs is [Server.Serve] for connections with a label: give each client a listener of its own, and faults find it.
+func (s *Server) ServeAs(label string, l net.Listener) error {
 	defer func() { _ = l.Close() }() // a second Close says so, and does nothing
 	if !s.keep(l) {
 		return nil
@@ -113,7 +116,7 @@ func (s *Server) Serve(l net.Listener) error {
 			}
 			return fmt.Errorf("zktest: %w", err)
 		}
-		if !s.admit(nc, "") {
+		if !s.admit(nc, label) {
 			_ = nc.Close() // refused
 		}
 	}
@@ -183,6 +186,13 @@ func (s *Server) unlock() {
 	for _, err := range fresh {
 		s.cfg.onViolation(err)
 	}
+}
+
+// ErrMisuse marks violations that are the fault of a client: it did what damages or confuses a real server.
+var ErrMisuse = errors.New("misuse")
+
+func (s *Server) misuse(format string, args ...any) {
+	s.violations = append(s.violations, fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...)))
 }
 
 func (s *Server) violate(format string, args ...any) {

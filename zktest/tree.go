@@ -74,7 +74,9 @@ func newTree(extended bool) *tree {
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		t.add(&node{path: path, data: []byte{}, acl: openACL})
 	}
-	t.nodes["/zookeeper/config"].acl = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
+	config := t.nodes["/zookeeper/config"]
+	config.aversion = -1 // DataTree.addConfigNode sets the list once, as this version
+	config.acl = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
 	return t
 }
 

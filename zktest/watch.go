@@ -286,13 +286,18 @@ func (s *Server) findWatches(q *call) Code {
 	if q.in.bad || !ok {
 		return CodeMarshallingError
 	}
-	found := s.dataWatches.mode(path, q.c)&data != 0 || s.childWatches.mode(path, q.c)&child != 0
+	var found bool
+	switch {
+	case q.op == OpRemoveWatches:
+		inData, inChild := s.dataWatches.drop(path, q.c, data), s.childWatches.drop(path, q.c, child)
+		found = inData || inChild
+	case s.cfg.release < Release39: // which looks whether anybody watches
+		found = data != 0 && len(s.dataWatches.paths[path]) > 0 || child != 0 && len(s.childWatches.paths[path]) > 0
+	default:
+		found = s.dataWatches.mode(path, q.c)&data != 0 || s.childWatches.mode(path, q.c)&child != 0
+	}
 	if !found {
 		return CodeNoWatcher
-	}
-	if q.op == OpRemoveWatches {
-		s.dataWatches.drop(path, q.c, data)
-		s.childWatches.drop(path, q.c, child)
 	}
 	return CodeOK
 }

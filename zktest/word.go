@@ -51,6 +51,6 @@ func (s *Server) summary() string {
 	fmt.Fprintf(&b, "Zookeeper version: %s-zktest, built on 01/01/2000 00:00 UTC\n", version)
 	fmt.Fprintf(&b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\n",
 		s.received, s.received, connections)
-	fmt.Fprintf(&b, "Outstanding: 0\nZxid: %#x\nMode: standalone\nNode count: %d\n", s.zxid, len(s.tree.nodes))
+	fmt.Fprintf(&b, "Outstanding: 0\nZxid: %#x\nMode: standalone\nNode count: %d\n", s.zxid, len(s.tree.nodes)+1)
 	return b.String()
 }

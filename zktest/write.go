@@ -1,14 +1,12 @@
 package zktest
 
-// write runs one change as a transaction of its own and returns the node for the reply. A body that cannot be read
-// takes no zxid.
-func (s *Server) write(q *call, path string, prepare func(*txn) (change, Code)) (*node, Code) {
-	if q.in.bad {
-		return nil, CodeMarshallingError
-	}
+// write runs one change as a transaction of its own and returns the node for the reply.
+func (s *Server) write(q *call, path string, prepare func(*txn) (change, Code)) (n *node, code Code) {
 	t := s.begin(q.session, q.c.ids)
-	var n *node
-	c, code := prepare(t)
+	var c change
+	if code = CodeMarshallingError; !q.in.bad {
+		c, code = prepare(t)
+	}
 	if code == CodeOK {
 		n = t.apply(c)
 	}
@@ -27,7 +25,7 @@ func decodeCreate(op Op, d *decoder) createSpec {
 func (s *Server) create(q *call) Code {
 	r := decodeCreate(q.op, q.in)
 	if r.mode == Container && q.op != OpCreateContainer && !q.in.bad {
-		s.violate("%v of %s with the container flag makes a persistent node", q.op, r.path)
+		s.misuse("%v of %s with the container flag makes a persistent node", q.op, r.path)
 	}
 	n, code := s.write(q, r.path, func(t *txn) (change, Code) { return t.create(r) })
 	if code == CodeOK {
@@ -67,16 +65,18 @@ func (s *Server) setACL(q *call) Code {
 func (s *Server) check(q *call) Code {
 	path, version := q.in.str(), q.in.int32()
 	if !q.in.bad {
-		s.violate("check of %s outside of a multi makes a real server unable to start again", path)
+		s.misuse("check of %s outside of a multi makes a real server unable to start again", path)
 	}
 	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.check(path, version) })
 	return code
 }
 
-// reconfig is switched off by default, and a server that stands alone could not do it.
-func (s *Server) reconfig(q *call) Code {
-	_, code := s.write(q, "", func(*txn) (change, Code) { return change{}, CodeReconfigDisabled })
-	return code
+// denied serves what no client gets, and what takes a zxid all the same.
+func denied(code Code) handler {
+	return func(s *Server, q *call) Code {
+		s.record(s.begin(q.session, q.c.ids), q.op, "", code)
+		return code
+	}
 }
 
 func (s *Server) closeSession(q *call) Code {

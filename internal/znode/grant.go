@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +23,8 @@ type grant struct {
 	queue   *Queue
 	revoked chan struct{}
 	over    chan struct{} // closed when the grant has ended
+
+	revokeOnce func() // closes revoked
 
 	mu       sync.Mutex
 	holds    map[*share]func(*zkrecipes.LostError)
@@ -42,6 +46,7 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 		revoked: make(chan struct{}), over: make(chan struct{}),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
+	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
 	for {
 		if err := s.Prove(ctx); err != nil {
 			return nil, err
@@ -71,7 +76,9 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 		}
 		return nil, context.Cause(ctx)
 	}
-	s.Go(g.monitor)
+	for _, path := range n.paths {
+		s.Go(func(ctx context.Context) { g.monitor(ctx, path) })
+	}
 	return h, nil
 }
 
@@ -92,27 +99,51 @@ func (g *grant) hold(ctx context.Context) (*zkrecipes.Hold, bool) {
 	return h, true
 }
 
-// Held returns another hold on the contender of the given kind that ctx descends from, if it is still held; it ends, and
-// the contender goes, with the last of its holds. The second result tells a hold that has ended from none.
-func (q *Queue) Held(ctx context.Context, kind string) (h *zkrecipes.Hold, descends bool) {
-	g, ok := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*grant)
-	if !ok || !g.queue.client.Same(q.client) || !time.Now().Before(g.ValidUntil()) {
+// Held returns another hold on the contender of the given kind that ctx descends from, if there is one that is still
+// held and ctx has not ended. The contender goes with the last of its holds.
+func (q *Queue) Held(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
+	g, ok := q.above(ctx, kind)
+	if !ok || ctx.Err() != nil {
 		return nil, false
 	}
-	h, ok = g.hold(ctx)
-	return h, ok
+	return g.hold(ctx)
 }
 
-// HeldKey returns the sequence number of the contender of the given kind that ctx descends from, if it is still held.
-func (q *Queue) HeldKey(ctx context.Context, kind string) (key string, held bool) {
-	g, ok := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*grant)
-	if !ok || !g.queue.client.Same(q.client) || !time.Now().Before(g.ValidUntil()) {
-		return "", false
+// Holds reports whether ctx descends from a contender of the given kind that is still held.
+func (q *Queue) Holds(ctx context.Context, kind string) bool {
+	g, ok := q.above(ctx, kind)
+	if !ok {
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.Key, !g.ended
+	return !g.ended
 }
+
+// above returns the grant that ctx descends from, if it is proven now.
+func (q *Queue) above(ctx context.Context, kind string) (*grant, bool) {
+	g, ok := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*grant)
+	return g, ok && g.queue.client.Same(q.client) && time.Now().Before(g.ValidUntil())
+}
+
+// Beside takes, in one go, the place in the queue of the contender of another kind that ctx descends from: the rule sees
+// that it is there together with ours, so that nobody behind it can have been let in. Both then hold the place, and it
+// is free when both have left. ErrNotHeld says that there is no such contender, or that it is being given up.
+func (q *Queue) Beside(ctx context.Context, kind string, e Entry) (*zkrecipes.Hold, error) {
+	g, ok := q.above(ctx, kind)
+	if !ok {
+		return nil, ErrNotHeld
+	}
+	e.Key, e.Rule = g.Key, beside(kind)
+	h, err := q.acquire(ctx, g.session, e, false)
+	if errors.Is(err, zkrecipes.ErrLocked) || err != nil && (g.session.Err() != nil || errors.Is(err, errRequeue)) {
+		return nil, ErrNotHeld
+	}
+	return h, err
+}
+
+// ErrNotHeld says that a context does not descend from a hold that is still held.
+var ErrNotHeld = errors.New("not held")
 
 // Path is part of zkrecipes.Grant.
 func (g *grant) Path() string { return g.path }
@@ -128,42 +159,50 @@ func (g *grant) Revoked() <-chan struct{} { return g.revoked }
 
 // Release is part of zkrecipes.Grant.
 func (sh *share) Release(ctx context.Context) error {
-	sh.mu.Lock()
-	delete(sh.holds, sh)
-	others := len(sh.holds) > 0
-	sh.mu.Unlock()
-	if others {
+	if sh.leave() {
 		return nil
 	}
-	sh.drop()
 	if err := sh.remove().wait(ctx); err != nil {
 		return &conn.OpError{Op: "release", Path: sh.path, Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil
 }
 
+// leave takes the share off its grant, ends the grant if it was the last, and reports whether others hold on. It is one
+// step with ending the grant: a hold given out in between would be one on a contender that goes.
+func (sh *share) leave() (held bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	delete(sh.holds, sh)
+	if len(sh.holds) > 0 {
+		return true
+	}
+	sh.finish()
+	return false
+}
+
 // lose ends all holds as lost, then sees to the node: in a session that lives on, it would stand in everybody's way.
 func (g *grant) lose(why *zkrecipes.LostError) {
 	lost := *why
 	lost.Path = g.path
-	g.mu.Lock()
-	var ends []func(*zkrecipes.LostError)
-	for _, end := range g.holds {
-		ends = append(ends, end)
-	}
-	clear(g.holds)
-	g.mu.Unlock()
-	for _, end := range ends {
+	for _, end := range g.drop() {
 		end(&lost)
 	}
-	g.drop()
 	g.remove()
 }
 
-// drop ends the grant; its holds have ended.
-func (g *grant) drop() {
+// drop ends the grant, and returns what ends the holds that are left on it.
+func (g *grant) drop() []func(*zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	ends := slices.Collect(maps.Values(g.holds))
+	clear(g.holds)
+	g.finish()
+	return ends
+}
+
+// finish is called with mu held; no more holds are given out after it.
+func (g *grant) finish() {
 	if g.ended {
 		return
 	}
@@ -180,10 +219,9 @@ const revokeRequest = "__REVOKE__"
 
 // monitor watches our own node: it may be deleted by hand, and somebody may ask for it back. It is armed beside the
 // grant, not before it: what it tells is news to the holder whenever it comes.
-func (g *grant) monitor(ctx context.Context) {
-	asked := false
+func (g *grant) monitor(ctx context.Context, path string) {
 	for {
-		data, _, w, err := g.session.GetW(ctx, g.path)
+		data, _, w, err := g.session.GetW(ctx, path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			g.lose(&zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, At: time.Now()})
@@ -191,12 +229,11 @@ func (g *grant) monitor(ctx context.Context) {
 		case err != nil:
 			if ctx.Err() == nil {
 				g.queue.client.Logger().Warn("zookeeper: cannot watch our own node, its deletion would go unnoticed",
-					"path", g.path, "error", err)
+					"path", path, "error", err)
 			}
 			return
-		case string(data) == revokeRequest && !asked:
-			asked = true
-			close(g.revoked)
+		case string(data) == revokeRequest:
+			g.revokeOnce()
 		}
 		timeout := g.session.Timeout()
 		recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
@@ -219,12 +256,14 @@ func (g *grant) Check(ctx context.Context) error {
 	if err := g.session.Sync(ctx, g.path); err != nil {
 		return err
 	}
-	exists, stat, err := g.session.Exists(ctx, g.path)
-	if err != nil {
-		return err
-	}
-	if !exists || stat.Czxid != int64(g.token) {
-		return g.deleted()
+	for _, path := range g.paths {
+		exists, stat, err := g.session.Exists(ctx, path)
+		if err != nil {
+			return err
+		}
+		if !exists || stat.Czxid != int64(g.token) {
+			return g.deleted()
+		}
 	}
 	return nil
 }
@@ -239,15 +278,19 @@ func (g *grant) deleted() error {
 // Txn is part of zkrecipes.Grant. The contender's name is unique, so if it exists when the leader applies the ops, it is
 // ours, and nobody else can have been granted what it stands for.
 func (g *grant) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	guarded := append([]any{&zk.CheckVersionRequest{Path: g.path, Version: -1}}, ops...)
+	var guarded []any
+	for _, path := range g.paths {
+		guarded = append(guarded, &zk.CheckVersionRequest{Path: path, Version: -1})
+	}
+	guarded = append(guarded, ops...)
 	responses, err := g.session.Multi(ctx, guarded...)
 	var failed *conn.OpError
 	switch {
 	case err == nil:
-		return responses[1:], nil
+		return responses[len(g.paths):], nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
-	case errors.As(err, &failed) && failed.Path == g.path && errors.Is(err, zk.ErrNoNode):
+	case errors.As(err, &failed) && slices.Contains(g.paths, failed.Path) && errors.Is(err, zk.ErrNoNode):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, g.deleted())
 	case errors.Is(err, zkrecipes.ErrLost):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)

@@ -16,7 +16,16 @@ type listing struct {
 	err   error
 }
 
-// index returns the place of a contender in the queue, -1 if it is not there.
+// place returns the place of the node's first contender in the queue, -1 if one of them is not there.
+func (l *listing) place(n *node) int {
+	for _, c := range n.others {
+		if l.index(c) < 0 {
+			return -1
+		}
+	}
+	return l.index(n.Contender)
+}
+
 func (l *listing) index(c Contender) int {
 	i, found := slices.BinarySearchFunc(l.queue, c, compare)
 	if !found {

@@ -14,14 +14,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// node is a contender of ours, made in a session and gone with it at the latest.
+// node is a contender of ours, made in a session and gone with it at the latest. Several that were made in one
+// transaction stand and fall together: they share the token, and none is of use without the others.
 type node struct {
-	Contender
-	session *conn.Session
-	path    string
-	token   zkrecipes.Token
-	removed *removal
-	once    sync.Once
+	Contender // the first
+	session   *conn.Session
+	path      string // of the first
+	others    []Contender
+	paths     []string // of all
+	token     zkrecipes.Token
+	removed   *removal
+	once      sync.Once
 }
 
 // create makes a contender in s, and with it parents that are missing. The listing it returns was asked for once the
@@ -40,8 +43,9 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 		flags = zk.FlagEphemeral
 	}
 	lister := q.lister(s)
+	count := max(e.Count, 1)
 	for {
-		c, err := s.StartCreate(ctx, want, e.Data, flags)
+		c, err := s.StartCreate(ctx, want, e.Data, flags, count)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -51,10 +55,10 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 		case <-s.Done():
 		}
 		l := lister.ask()
-		path, zxid, err := s.FinishCreate(ctx, c)
+		paths, zxid, err := s.FinishCreate(ctx, c)
 		switch {
 		case err == nil && zxid != 0:
-			return q.newNode(s, path, zxid), l, nil
+			return q.newNode(s, paths, zxid), l, nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := makeParents(ctx, s, q.path); err != nil {
 				return nil, nil, err
@@ -65,8 +69,12 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 				q.abandon(s, c, guid)
 				return nil, nil, errors.Join(err, findErr)
 			}
-			if n != nil {
+			if n != nil && len(n.paths) == count {
 				return n, nil, nil
+			}
+			if n != nil { // somebody has deleted part of it already
+				n.remove()
+				return nil, nil, errRequeue
 			}
 		case conn.NotExecuted(err):
 		default:
@@ -75,14 +83,19 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 	}
 }
 
-func (q *Queue) newNode(s *conn.Session, path string, zxid int64) *node {
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	c, _ := parse(name, q.kinds)
-	return &node{Contender: c, session: s, path: path, token: zkrecipes.Token(zxid), removed: &removal{done: make(chan struct{})}}
+func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
+	contenders := make([]Contender, len(paths))
+	for i, path := range paths {
+		contenders[i], _ = parse(path[strings.LastIndexByte(path, '/')+1:], q.kinds)
+	}
+	return &node{
+		Contender: contenders[0], path: paths[0], others: contenders[1:], paths: paths,
+		session: s, token: zkrecipes.Token(zxid), removed: &removal{done: make(chan struct{})},
+	}
 }
 
-// find looks for the node with the GUID. Nil and no error says that this session has none, and, since the sync makes
-// what is read newer than any create whose answer is lost, that none is on its way.
+// find looks for what was made with the GUID. Nil and no error says that this session has nothing of it, and, since the
+// sync makes what is read newer than any create whose answer is lost, that none is on its way.
 func (q *Queue) find(ctx context.Context, s *conn.Session, guid string) (*node, error) {
 	if err := s.Sync(ctx, q.path); err != nil {
 		return nil, err
@@ -94,23 +107,27 @@ func (q *Queue) find(ctx context.Context, s *conn.Session, guid string) (*node, 
 	if err != nil {
 		return nil, err
 	}
+	var paths []string
+	var zxid int64
 	for _, name := range children {
 		if !strings.HasPrefix(name, guidPrefix(guid)) {
 			continue
 		}
 		path := q.path + "/" + name
 		exists, stat, err := s.Exists(ctx, path)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if exists && stat.EphemeralOwner == s.ID() {
-			return q.newNode(s, path, stat.Czxid), nil
-		}
-		if exists {
+		case exists && stat.EphemeralOwner == s.ID():
+			paths, zxid = append(paths, path), stat.Czxid
+		case exists:
 			q.client.Logger().Warn("zookeeper: a node with our GUID belongs to another session and is left alone", "path", path)
 		}
 	}
-	return nil, nil //nolint:nilnil // as above
+	if len(paths) == 0 {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return q.newNode(s, paths, zxid), nil
 }
 
 // abandon sees to a create whose caller is gone: it waits for the call, so that nothing of it can come later, and
@@ -127,7 +144,7 @@ func (q *Queue) abandon(s *conn.Session, c *conn.Creation, guid string) {
 			if err != nil || n == nil {
 				return err
 			}
-			return deleted(s.Delete(ctx, n.path, -1))
+			return n.delete(ctx)
 		})
 	})
 }
@@ -135,13 +152,13 @@ func (q *Queue) abandon(s *conn.Session, c *conn.Creation, guid string) {
 // removal is the deletion of a node, which goes on whoever waits for it.
 type removal struct{ done chan struct{} }
 
-// remove deletes the node: again and again, with back-off, until it is gone or the session over. It returns at once,
+// remove deletes the node, with all its paths: again and again, with back-off, until it is gone or the session over. It returns at once,
 // and may be called any number of times.
 func (n *node) remove() *removal {
 	n.once.Do(func() {
 		if !n.session.Go(func(ctx context.Context) {
 			defer close(n.removed.done)
-			untilDone(ctx, func() error { return deleted(n.session.Delete(ctx, n.path, -1)) })
+			untilDone(ctx, func() error { return n.delete(ctx) })
 		}) {
 			close(n.removed.done) // the client is closed, and its session with it
 		}
@@ -161,6 +178,26 @@ func (r *removal) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// delete deletes all paths: several in one transaction, and if that fails, for it fails when one of them is gone, one by
+// one.
+func (n *node) delete(ctx context.Context) error {
+	if len(n.paths) > 1 {
+		ops := make([]any, len(n.paths))
+		for i, path := range n.paths {
+			ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
+		}
+		if _, err := n.session.Multi(ctx, ops...); err == nil {
+			return nil
+		}
+	}
+	for _, path := range n.paths {
+		if err := deleted(n.session.Delete(ctx, path, -1)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleted turns the answer to a delete into whether there is more to do.

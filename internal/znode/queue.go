@@ -35,6 +35,8 @@ type Entry struct {
 	Rule Rule
 	// Key is empty for a sequence number of the server's. A reader that takes its writer's place brings the writer's.
 	Key string
+	// Count is how many contenders to make, in one transaction; 0 is one.
+	Count int
 }
 
 // New returns the queue under path; kinds are the contenders that take part in its order.
@@ -164,7 +166,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		// Nothing is granted on an event: what counts is the list, read in our session after the event. A list without
 		// us says that we are not in the queue, never that we are first; or, when it was on its way together with the
 		// create, that it was read too early.
-		me := l.index(n.Contender)
+		me := l.place(n)
 		if me < 0 {
 			if l, err = q.missing(ctx, s, n); err != nil {
 				return nil, v.gaveUp(err)
@@ -188,12 +190,14 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 
 // missing is called when a list lacks our contender; it returns a newer list that has it, or errRequeue.
 func (q *Queue) missing(ctx context.Context, s *conn.Session, n *node) (*listing, error) {
-	exists, _, err := s.Exists(ctx, n.path)
-	if err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, errRequeue
+	for _, path := range n.paths {
+		exists, _, err := s.Exists(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			return nil, errRequeue
+		}
 	}
 	return q.lister(s).ask(), nil
 }

@@ -21,5 +21,15 @@ func NoWriterAhead(queue []Contender, me int) (int, bool) {
 	return 0, true
 }
 
-// Always grants: what the contender needs, its owner has already.
-func Always([]Contender, int) (int, bool) { return 0, true }
+// beside grants a contender that shares its key with one of the given kind ahead of it, as long as that is there.
+// Whoever does not get it at once never will.
+func beside(kind string) Rule {
+	return func(queue []Contender, me int) (int, bool) {
+		for i := me - 1; i >= 0 && queue[i].Key == queue[me].Key; i-- {
+			if queue[i].Kind == kind {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+}
