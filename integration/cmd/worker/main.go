@@ -27,6 +27,7 @@ type config struct {
 	id, servers, recipe, path, socket string
 	session, section                  time.Duration
 	limit                             int
+	writes                            float64
 	seed                              uint64
 	verbose                           bool
 }
@@ -41,6 +42,7 @@ func main() {
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
 	flag.IntVar(&c.limit, "limit", 2, "of the semaphore")
+	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
 	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
 	flag.Parse()
@@ -131,7 +133,9 @@ func (w *worker) section(ctx context.Context, a ask) error {
 	return nil
 }
 
-func (w *worker) section0() time.Duration { return time.Duration(w.rng.Int64N(int64(w.config.section)) + 1) }
+func (w *worker) section0() time.Duration {
+	return time.Duration(w.rng.Int64N(int64(w.config.section)) + 1)
+}
 
 // use is the section itself: read the sets, work for a while, write them. Three programs in one, on a set each: one
 // whose resource has a fence; one without, that looks at its hold before it writes; and one that does neither.
