@@ -21,6 +21,7 @@ func BenchmarkCreateDelete(b *testing.B) {
 }
 
 func benchmarkCreateDelete(b *testing.B, clients int) {
+	b.Helper()
 	addr := os.Getenv("ZKTEST_BENCH_ADDR")
 	if addr == "" {
 		addr = Run(b).Addr()
@@ -40,8 +41,8 @@ func benchmarkCreateDelete(b *testing.B, clients int) {
 		path := fmt.Sprintf("%s/%d", root, i)
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				r.do(OpCreate, createBody(path, Ephemeral))
-				r.do(OpDelete, versionBody(path, -1))
+				r.run(OpCreate, createBody(path, Ephemeral))
+				r.run(OpDelete, versionBody(path, -1))
 			}
 		})
 	}

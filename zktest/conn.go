@@ -19,7 +19,8 @@ type conn struct {
 	label string
 
 	in, out gate          // closed while the direction is stalled
-	cut     chan struct{} // closed when the connection is to end without further ado
+	gone    chan struct{} // closed when nothing is to be handled or held back any more
+	cut     chan struct{} // closed when nothing is to be written any more, either
 
 	// Guarded by Server.mu.
 	session *session
@@ -45,11 +46,12 @@ type chunk struct {
 }
 
 // Ways to end a connection.
-type ending bool
+type ending int
 
 const (
-	flush  ending = true  // write what is queued first
-	abrupt ending = false // what is queued is lost
+	flush  ending = iota // what is queued is written first, however long it is held back
+	kick                 // what is queued is written first, up to what is held back
+	abrupt               // what is queued is lost
 )
 
 func newConn(s *Server, nc net.Conn, label string) *conn {
@@ -58,7 +60,7 @@ func newConn(s *Server, nc net.Conn, label string) *conn {
 		host = nc.RemoteAddr().String()
 	}
 	return &conn{
-		s: s, nc: nc, label: label, cut: make(chan struct{}),
+		s: s, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
 		ids: []identity{{"ip", host}}, outbox: outbox{ready: make(chan struct{}, 1)},
 	}
 }
@@ -138,7 +140,7 @@ func (c *conn) writeQueue() {
 	for {
 		chunks, last = c.outbox.take(chunks)
 		for _, x := range chunks {
-			if !c.await(x.hold) || !c.out.pass(c.cut) {
+			if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) {
 				return
 			}
 			if _, err := c.nc.Write(x.data); err != nil {
@@ -160,41 +162,27 @@ func (c *conn) writeQueue() {
 	}
 }
 
-// await waits for the channel, if there is one; false means that the connection was cut first.
+// await waits for the channel; false means that the connection ended first.
 func (c *conn) await(ch <-chan struct{}) bool {
-	if ch == nil {
-		ch = closedChan
-	}
-	select {
-	case <-c.cut:
-		return false
-	default:
-	}
 	select {
 	case <-ch:
 		return true
-	case <-c.cut:
+	case <-c.gone:
 		return false
 	}
 }
 
-// pause waits for a time; false means that the connection was cut first.
+// pause waits for a time; false means that the connection ended first.
 func (c *conn) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-c.cut:
+	case <-c.gone:
 		return false
 	}
 }
-
-var closedChan = func() chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-}()
 
 // read is the reading goroutine: it handles one request after the other.
 func (c *conn) read() {
@@ -205,8 +193,8 @@ func (c *conn) read() {
 	for {
 		var err error
 		frame, err = readFrame(r, frame, first)
-		if !c.in.pass(c.cut) || !c.s.thaw.pass(c.cut) {
-			return
+		if !c.in.pass(c.gone) || !c.s.thaw.pass(c.gone) {
+			break
 		}
 		var word fourLetterWord
 		if errors.As(err, &word) {
@@ -280,12 +268,21 @@ func (s *Server) release(c *conn, how ending) {
 		}
 	}
 	c.outbox.close()
-	if how == abrupt {
-		select {
-		case <-c.cut:
-		default:
-			close(c.cut)
-			_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
-		}
+	if how != flush {
+		closeOnce(c.gone)
+	}
+	if how == abrupt && closeOnce(c.cut) {
+		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
+	}
+}
+
+// closeOnce closes a channel, unless it is closed. The caller holds Server.mu.
+func closeOnce(ch chan struct{}) bool {
+	select {
+	case <-ch:
+		return false
+	default:
+		close(ch)
+		return true
 	}
 }

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -67,7 +68,7 @@ func (c *memConn) SetWriteDeadline(t time.Time) error {
 }
 
 func (c *memConn) wrap(op string, err error) error {
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}

@@ -35,19 +35,19 @@ type event struct {
 }
 
 // dialRaw opens a connection without a handshake.
-func dialRaw(t *testing.T, s *Server, label string) *raw {
-	t.Helper()
-	nc, err := s.DialAs(label)(t.Context(), "tcp", s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = nc.Close() })
-	return &raw{t: t, nc: nc}
+func dialRaw(tb testing.TB, s *Server, label string) *raw {
+	tb.Helper()
+	nc, err := s.DialAs(label)(tb.Context(), "tcp", s.Addr())
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = nc.Close() })
+	return &raw{t: tb, nc: nc}
 }
 
 // attachRaw opens a connection and a session on it.
-func attachRaw(t *testing.T, s *Server, label string, timeout time.Duration) *raw {
-	t.Helper()
-	r := dialRaw(t, s, label)
-	require.True(t, r.connect(0, timeout, 0, nil))
+func attachRaw(tb testing.TB, s *Server, label string, timeout time.Duration) *raw {
+	tb.Helper()
+	r := dialRaw(tb, s, label)
+	require.True(tb, r.connect(0, timeout, 0, nil))
 	return r
 }
 
@@ -148,6 +148,19 @@ func (r *raw) do(op Op, fill func(*encoder)) Code {
 	return f.code
 }
 
+// run is do for those who care about what it leaves behind only.
+func (r *raw) run(op Op, fill func(*encoder)) {
+	r.t.Helper()
+	r.call(op, fill)
+}
+
+// make creates a node.
+func (r *raw) make(path string, mode Mode) {
+	r.t.Helper()
+	_, code := r.create(path, mode)
+	require.Equal(r.t, CodeOK, code)
+}
+
 // closed checks that the server ends the connection without another frame.
 func (r *raw) closed() {
 	r.t.Helper()
@@ -201,12 +214,18 @@ func setBody(path string, data []byte, version int32) func(*encoder) {
 	}
 }
 
-// multiBody joins operations, given in turn as code and body.
-func multiBody(parts ...any) func(*encoder) {
+// part is one operation of a multi.
+type part struct {
+	op   Op
+	body func(*encoder)
+}
+
+// multiBody joins operations.
+func multiBody(parts ...part) func(*encoder) {
 	return func(e *encoder) {
-		for i := 0; i < len(parts); i += 2 {
-			multiHeader(e, parts[i].(Op), false, opErrorCode)
-			parts[i+1].(func(*encoder))(e)
+		for _, p := range parts {
+			multiHeader(e, p.op, false, opErrorCode)
+			p.body(e)
 		}
 		endMulti(e)
 	}

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"bytes"
+	"slices"
 	"time"
 )
 
@@ -95,7 +96,7 @@ func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration)
 	} else {
 		ses = s.sessions[id]
 		if ses != nil && ses.conn != nil {
-			s.release(ses.conn, flush)
+			s.release(ses.conn, kick)
 		}
 		if ses == nil || !bytes.Equal(passwd, password(id)) {
 			return nil
@@ -164,11 +165,12 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		return false
 	}
 	zxid, code, over := s.dispatch(q, fail)
-	switch {
-	case op == OpPing:
+	switch op {
+	case OpPing:
 		xid = xidPing
-	case op == OpAuth:
+	case OpAuth:
 		zxid = 0
+	default:
 	}
 	c.sendAfter(hold, func(e *encoder) {
 		e.int32(xid)
@@ -232,10 +234,7 @@ func (s *Server) authenticate(q *call) Code {
 }
 
 func (c *conn) identify(id identity) {
-	for _, known := range c.ids {
-		if known == id {
-			return
-		}
+	if !slices.Contains(c.ids, id) {
+		c.ids = append(c.ids, id)
 	}
-	c.ids = append(c.ids, id)
 }

@@ -46,14 +46,14 @@ type Server struct {
 
 // Run starts a server for a test, on a free port of the loopback unless [InMemory] is given, and closes it when the
 // test ends. A violation (see [OnViolation]) fails the test.
-func Run(t testing.TB, opts ...Option) *Server {
-	t.Helper()
-	own := []Option{WithListener("127.0.0.1:0"), OnViolation(func(err error) { t.Errorf("zktest: %v", err) })}
+func Run(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	own := []Option{WithListener("127.0.0.1:0"), OnViolation(func(err error) { tb.Errorf("zktest: %v", err) })}
 	s, err := Start(append(own, opts...)...)
 	if err != nil {
-		t.Fatalf("zktest: %v", err)
+		tb.Fatalf("zktest: %v", err)
 	}
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 

@@ -170,7 +170,7 @@ func (s *Server) openSession(timeout time.Duration, client string) *session {
 func (s *Server) expire(ses *session) {
 	s.endSession(ses)
 	if ses.conn != nil {
-		s.release(ses.conn, flush)
+		s.release(ses.conn, kick)
 	}
 }
 

@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -42,8 +43,8 @@ func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+
 // be able to rely on one.
 func (n *node) names() []string {
 	list := make([]string, 0, len(n.children))
-	for i := len(n.children) - 1; i >= 0; i-- {
-		list = append(list, n.children[i].name())
+	for _, child := range slices.Backward(n.children) {
+		list = append(list, child.name())
 	}
 	return list
 }

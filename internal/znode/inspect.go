@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -45,6 +46,12 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 		}
 	}
 	return list, nil
+}
+
+// Parse returns what the path of a contender says of it.
+func (q *Queue) Parse(path string) Contender {
+	c, _ := parse(path[strings.LastIndexByte(path, '/')+1:], q.kinds)
+	return c
 }
 
 func (q *Queue) contenders(ctx context.Context) ([]Contender, error) {
@@ -102,6 +109,26 @@ func (q *Queue) Head(ctx context.Context, s *conn.Session) (zkrecipes.Participan
 			return zkrecipes.Participant{}, false, nil, err
 		}
 		return participant(path, data, stat), true, w, nil
+	}
+}
+
+// peek lists the queue as this server has it, with a watch on the children, or, where the parent is missing, on its
+// creation.
+func (q *Queue) peek(ctx context.Context, s *conn.Session) (*listing, *conn.Watch, error) {
+	for {
+		names, w, err := s.ChildrenW(ctx, q.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			var exists bool
+			if exists, _, w, err = s.ExistsW(ctx, q.path); err == nil && exists {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		queue, foreign := arrange(names, q.kinds)
+		q.reportForeign(foreign)
+		return &listing{queue: queue}, w, nil
 	}
 }
 

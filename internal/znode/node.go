@@ -86,7 +86,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
 	contenders := make([]Contender, len(paths))
 	for i, path := range paths {
-		contenders[i], _ = parse(path[strings.LastIndexByte(path, '/')+1:], q.kinds)
+		contenders[i] = q.Parse(path)
 	}
 	return &node{
 		Contender: contenders[0], path: paths[0], others: contenders[1:], paths: paths,

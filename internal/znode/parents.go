@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -36,4 +37,21 @@ func makeParents(ctx context.Context, s *conn.Session, path string) error {
 		}
 	}
 	return nil
+}
+
+// Seed makes a plain node with data, and what is missing above it, unless it is there already. If the answer is lost it
+// returns as well: whoever reads next will know.
+func Seed(ctx context.Context, s *conn.Session, path string, data []byte) error {
+	for {
+		_, err := s.Create(ctx, path, data, 0)
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil:
+			return nil
+		case !errors.Is(err, zk.ErrNoNode):
+			return err
+		}
+		if err := makeParents(ctx, s, path[:max(strings.LastIndexByte(path, '/'), 1)]); err != nil {
+			return err
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,21 @@ type Entry struct {
 	Key string
 	// Count is how many contenders to make, in one transaction; 0 is one.
 	Count int
+	// Look is asked for the rule before every look at the queue, if that is not always the same, and for what tells
+	// that it may have changed; nil is Rule, for ever.
+	Look func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error)
+}
+
+// look returns the rule as it is now.
+func (e *Entry) look(ctx context.Context, s *conn.Session) (Rule, <-chan struct{}, error) {
+	if e.Look == nil {
+		return e.Rule, nil, nil
+	}
+	rule, w, err := e.Look(ctx, s)
+	if w == nil {
+		return rule, nil, err
+	}
+	return rule, w.Fired(), err
 }
 
 // New returns the queue under path; kinds are the contenders that take part in its order.
@@ -148,15 +164,17 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		}
 		removed := n.remove()
 		release()
-		if !wait {
-			_ = removed.wait(ctx) // a try leaves nothing behind; if ctx ends first, the removal goes on
-		}
+		_ = removed.wait(ctx) // nothing is left behind, unless ctx ends first; then the removal goes on
 	}()
 	if err := checkKey(n.Key); err != nil {
 		return nil, &conn.OpError{Op: "queue", Path: n.path, Err: err}
 	}
 	v := view{queue: q, ctx: ctx}
 	for {
+		rule, changed, err := e.look(ctx, s)
+		if err != nil {
+			return nil, v.gaveUp(err)
+		}
 		if l == nil {
 			l = q.lister(s).ask()
 		}
@@ -173,7 +191,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 			}
 			continue
 		}
-		predecessor, granted := e.Rule(l.queue, me)
+		predecessor, granted := rule(l.queue, me)
 		if granted {
 			h, err = q.grant(ctx, s, n, release)
 			return h, v.gaveUp(err)
@@ -181,7 +199,8 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		if !wait {
 			return nil, q.busy(ctx, s, l)
 		}
-		if err := q.await(ctx, s, l, me, predecessor, &v); err != nil {
+		v.saw(s, l, me, predecessor)
+		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
 		l = nil
@@ -202,39 +221,53 @@ func (q *Queue) missing(ctx context.Context, s *conn.Session, n *node) (*listing
 	return q.lister(s).ask(), nil
 }
 
-// await waits until there is reason to look again: the predecessor left or changed, the connection was away, or nothing
-// has happened for so long that an event may have been lost. It watches with getData, which leaves no watch behind on a
-// node that has gone already.
-func (q *Queue) await(ctx context.Context, s *conn.Session, l *listing, me, predecessor int, v *view) error {
-	path := q.path + "/" + l.queue[predecessor].Name
-	v.saw(s, l, me)
+// await waits until there is reason to look again: what is watched has changed, the rule may have, the connection was
+// away, or nothing has happened for so long that an event may have been lost.
+func (q *Queue) await(ctx context.Context, s *conn.Session, v *view, l *listing, predecessor int,
+	changed <-chan struct{},
+) error {
 	for {
-		data, stat, w, err := s.GetW(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		if err != nil {
+		w, moved, err := q.watch(ctx, s, v, l, predecessor)
+		if moved || err != nil {
 			return err
-		}
-		if predecessor == 0 {
-			v.setHolder(participant(path, data, stat))
 		}
 		timeout := s.Timeout()
 		recheck := time.NewTimer(2*timeout + rand.N(timeout))
 		select {
 		case <-w.Fired():
-			recheck.Stop()
-			return nil
+		case <-changed:
 		case <-recheck.C:
-			// Only the predecessor is read again: a thousand waiters must not each list a thousand.
+			continue // only what is watched is read again: a thousand waiters must not each list a thousand
 		case <-ctx.Done():
-			recheck.Stop()
-			return context.Cause(ctx)
+			err = context.Cause(ctx)
 		case <-s.Done():
-			recheck.Stop()
-			return s.Err()
+			err = s.Err()
 		}
+		recheck.Stop()
+		return err
 	}
+}
+
+// watch sets the watch on the predecessor, or on the whole list, and reports whether it has moved on since the listing.
+// It watches with getData, which leaves no watch behind on a node that has gone already.
+func (q *Queue) watch(ctx context.Context, s *conn.Session, v *view, l *listing, predecessor int) (_ *conn.Watch, moved bool, _ error) {
+	if predecessor == Anyone {
+		names, w, err := s.ChildrenW(ctx, q.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil, true, nil
+		}
+		queue, _ := arrange(names, q.kinds)
+		return w, !slices.Equal(queue, l.queue), err
+	}
+	path := q.path + "/" + l.queue[predecessor].Name
+	data, stat, w, err := s.GetW(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, true, nil
+	}
+	if err == nil && predecessor == 0 {
+		v.setHolder(participant(path, data, stat))
+	}
+	return w, false, err
 }
 
 // busy says who is ahead.
@@ -273,13 +306,13 @@ type view struct {
 
 // saw notes the caller's place. Whose data will not be read anyway is asked for beside the wait, if anybody can come to
 // want it.
-func (v *view) saw(s *conn.Session, l *listing, me int) {
+func (v *view) saw(s *conn.Session, l *listing, me, predecessor int) {
 	v.position, v.of = me+1, len(l.queue)
 	path := v.queue.path + "/" + l.queue[0].Name
 	v.mu.Lock()
 	known := v.holder.Path == path
 	v.mu.Unlock()
-	if me < 2 || known || v.ctx.Done() == nil {
+	if predecessor == 0 || known || v.ctx.Done() == nil {
 		return
 	}
 	ctx := v.ctx

@@ -3,7 +3,12 @@ package znode
 // A Rule says whether the contender at me in queue is granted; if not, which one ahead of it to wait for. It is sound if
 // a contender that is granted never conflicts with one ahead of it, and if one that waits cannot be granted before the
 // one it waits for has left.
+//
+// One that waits for nobody in particular says Anyone, and looks again whenever the queue has changed.
 type Rule func(queue []Contender, me int) (predecessor int, granted bool)
+
+// Anyone is the predecessor of one that waits for whoever leaves first.
+const Anyone = -1
 
 // First grants whoever is first, and lets the others wait for the one just ahead: every departure wakes one.
 func First(_ []Contender, me int) (int, bool) { return me - 1, me == 0 }
@@ -32,4 +37,10 @@ func beside(kind string) Rule {
 		}
 		return 0, false
 	}
+}
+
+// Within grants as long as there are no more contenders than the limit. It counts those behind as well: whoever wants in
+// makes its contenders alone, with the door of a [Pool] closed behind it.
+func Within(limit int) Rule {
+	return func(queue []Contender, _ int) (int, bool) { return Anyone, len(queue) <= limit }
 }

@@ -1,0 +1,78 @@
+# `make` lists the targets. They work in a fresh clone and need Go alone, unless they say what else.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+
+MODULES   := . integration
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
+
+# One test binary at a time where real servers run: they need the cores.
+REAL := -count=1 -p=1
+
+DURATION ?= 10m
+SEED     ?=
+FUZZTIME ?= 20s
+COUNT    ?= 6
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
+	go test -shuffle=on ./...
+	cd integration && go test $(REAL) -shuffle=on -timeout=20m ./...
+
+.PHONY: race
+race: ## all tests under the race detector (needs a C compiler)
+	go test -race -shuffle=on ./...
+	cd integration && go test -race $(REAL) -shuffle=on -timeout=20m ./...
+
+.PHONY: lint
+lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
+	$(TOOL) golangci-lint config verify
+	for module in $(MODULES); do (cd $$module && $(TOOL) golangci-lint run ./...); done
+
+.PHONY: fmt
+fmt: ## format the sources
+	for module in $(MODULES); do (cd $$module && $(TOOL) golangci-lint fmt ./...); done
+
+.PHONY: tidy
+tidy: ## check that go.mod and go.sum say what the sources need
+	for module in $(MODULES) tools; do (cd $$module && go mod tidy -diff); done
+
+.PHONY: build
+build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
+	for platform in $(PLATFORMS); do \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		echo "build $$platform"; \
+		for module in $(MODULES); do (cd $$module && go build ./... && go vet ./...); done; \
+	done
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)
+	for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## benchmarks, COUNT (6) times, and the comparison in integration/ (needs a real ZooKeeper)
+	mkdir -p bin
+	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./... | tee bin/bench.txt
+	$(TOOL) benchstat bin/bench.txt
+	cd integration && go test $(REAL) -run '^$$' -bench . -timeout=0 ./...
+
+.PHONY: parity
+parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
+	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...
+
+.PHONY: chaos
+chaos: ## faults on real ensembles for DURATION (10m), replaying SEED
+	cd integration && CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./chaos/...
+
+.PHONY: canaries
+canaries: ## break the code on purpose, and show which test notices
+	cd integration && go run ./canaries

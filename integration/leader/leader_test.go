@@ -1,0 +1,343 @@
+// Package leader runs examples/leader as separate processes against a real ZooKeeper, one test for every way to lose
+// the leadership.
+package leader
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+)
+
+const sessionTimeout = 2 * time.Second
+
+var buildDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "leader-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	buildDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir) // a directory left in /tmp is no failure
+	os.Exit(code)
+}
+
+// server starts a real ZooKeeper that grants short sessions and reaps empty containers within a second.
+func server(t *testing.T, opts ...zkserver.Option) *zkserver.Server {
+	t.Helper()
+	return zkserver.Start(t, append([]zkserver.Option{
+		zkserver.WithTickTime(500 * time.Millisecond), zkserver.WithContainerCheck(time.Second),
+	}, opts...)...)
+}
+
+// watcher is a client of the test's own, past all proxies.
+func watcher(t *testing.T, servers string) *conn.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	c, err := conn.Dial(ctx, servers)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() }) // never fails
+	return c
+}
+
+// candidates waits until n stand for election, and returns them.
+func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	e, err := election.New(c, path)
+	require.NoError(t, err)
+	for {
+		list, err := e.Candidates(ctx)
+		require.NoError(t, err, "waiting for %d candidates at %s", n, path)
+		if len(list) == n {
+			var names []string
+			for _, p := range list {
+				names = append(names, p.ID)
+			}
+			return names
+		}
+		pause(ctx)
+	}
+}
+
+// pause is between two looks at a condition.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
+// TestPartition: the leader is cut off, in every way that a network can do it. It must say that it lost before the
+// next one says that it is elected; healed, it stands again and follows.
+func TestPartition(t *testing.T) {
+	const pairs, rounds = 6, 5
+	zk := server(t)
+	faults := map[string]func(*proxy.Proxy){
+		"both":     func(p *proxy.Proxy) { p.Stall(proxy.Both) },
+		"requests": func(p *proxy.Proxy) { p.Stall(proxy.ToServer) },
+		"replies":  func(p *proxy.Proxy) { p.Stall(proxy.ToClient) },
+		"refused":  func(p *proxy.Proxy) { p.Refuse(); p.Cut() },
+	}
+	names := []string{"both", "requests", "replies", "refused"}
+	leads := make(chan time.Duration, pairs*rounds)
+	t.Run("rounds", func(t *testing.T) {
+		for pair := range pairs {
+			t.Run(fmt.Sprint(pair), func(t *testing.T) {
+				t.Parallel()
+				path := fmt.Sprintf("/partition/%d", pair)
+				own := watcher(t, zk.Addr())
+				links := []*proxy.Proxy{proxy.Start(t, zk.Addr()), proxy.Start(t, zk.Addr())}
+				procs := []*process{start(t, "a", links[0].Addr(), path), nil}
+				elected := procs[0].event("elected")
+				procs[1] = start(t, "b", links[1].Addr(), path)
+				for round := range rounds {
+					old, next := procs[round%2], procs[(round+1)%2]
+					candidates(t, own, path, 2)
+					faults[names[(pair+round)%len(names)]](links[round%2])
+					lost := old.event("lost")
+					won := next.event("elected")
+					require.Equal(t, elected.token, lost.token, "the term that was lost")
+					require.Greater(t, won.token, lost.token, "the next term has a larger token")
+					require.False(t, lost.at.After(won.at), "round %d: lost at %v, the next was elected at %v", round, lost.at, won.at)
+					require.Equal(t, "deadline", lost.reason)
+					leads <- won.at.Sub(lost.at)
+					heal(t, links[round%2])
+					old.follows(next.id)
+					elected = won
+				}
+			})
+		}
+	})
+	close(leads)
+	var ahead []time.Duration
+	for d := range leads {
+		ahead = append(ahead, d)
+	}
+	require.Len(t, ahead, pairs*rounds)
+	slices.Sort(ahead)
+	t.Logf("%d rounds, lost before elected in all: by at least %v, median %v, at most %v",
+		len(ahead), ahead[0], ahead[len(ahead)/2], ahead[len(ahead)-1])
+}
+
+func heal(t *testing.T, p *proxy.Proxy) {
+	t.Helper()
+	p.Heal()
+	require.NoError(t, p.Accept())
+}
+
+// TestKill: a leader that dies without a word is followed after its session has expired; the others see that there was
+// none in between.
+func TestKill(t *testing.T) {
+	zk := server(t)
+	a := start(t, "a", zk.Addr(), "/kill")
+	old := a.event("elected")
+	b := start(t, "b", zk.Addr(), "/kill")
+	follower := start(t, "f", zk.Addr(), "/kill", "-follow")
+	follower.follows("a")
+	candidates(t, watcher(t, zk.Addr()), "/kill", 2)
+	killed := time.Now()
+	a.signal(syscall.SIGKILL)
+	won := b.event("elected")
+	require.Greater(t, won.token, old.token)
+	none, now := follower.follows("none"), follower.follows("b")
+	require.False(t, none.at.After(now.at))
+	t.Logf("hand-over after kill -9: %v with a session timeout of %v", won.seen.Sub(killed), sessionTimeout)
+}
+
+// TestStop: a leader that is stopped hands over, and ends with 0; so does one that is interrupted, each time within
+// a few milliseconds.
+func TestStop(t *testing.T) {
+	const rounds = 21
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	follower := start(t, "f", zk.Addr(), "/stop", "-follow")
+	leading := start(t, "p0", zk.Addr(), "/stop")
+	leading.event("elected")
+	var took []time.Duration
+	for round := range rounds {
+		next := start(t, fmt.Sprintf("p%d", round+1), zk.Addr(), "/stop")
+		candidates(t, own, "/stop", 2)
+		follower.follows(leading.id)
+		signal := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}[round%2]
+		from := time.Now()
+		leading.signal(signal)
+		won := next.event("elected")
+		took = append(took, won.seen.Sub(from))
+		resigned := leading.event("resigned")
+		require.False(t, resigned.at.After(won.at))
+		leading.event("stopped")
+		require.Equal(t, 0, leading.exit(), "%s", leading.stderr.String())
+		follower.follows("none")
+		leading = next
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	t.Logf("hand-over after an interrupt: median %v, at most %v, %d rounds", median, took[len(took)-1], rounds)
+	require.Less(t, median, 50*time.Millisecond)
+}
+
+// TestStopWhileWaiting: a candidate that waits returns at once, and leaves no node.
+func TestStopWhileWaiting(t *testing.T) {
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	a := start(t, "a", zk.Addr(), "/waiting")
+	a.event("elected")
+	b := start(t, "b", zk.Addr(), "/waiting")
+	candidates(t, own, "/waiting", 2)
+	b.signal(syscall.SIGINT)
+	require.Equal(t, 0, b.exit(), "%s", b.stderr.String())
+	require.Equal(t, []string{"a"}, candidates(t, own, "/waiting", 1))
+	require.Zero(t, b.count("elected"))
+	require.Equal(t, 1, a.count("elected"))
+	require.Zero(t, a.count("lost"))
+}
+
+// TestFreeze: a leader that was stopped like a machine in its sleep wakes up as one that has lost.
+func TestFreeze(t *testing.T) {
+	zk := server(t)
+	a := start(t, "a", zk.Addr(), "/freeze")
+	old := a.event("elected")
+	b := start(t, "b", zk.Addr(), "/freeze")
+	candidates(t, watcher(t, zk.Addr()), "/freeze", 2)
+	a.signal(syscall.SIGSTOP)
+	won := b.event("elected")
+	require.Greater(t, won.token, old.token)
+	woken := time.Now()
+	a.signal(syscall.SIGCONT)
+	lost := a.event("lost")
+	require.Contains(t, []string{"deadline", "expired"}, lost.reason)
+	require.Equal(t, old.token, lost.token)
+	a.follows("b")
+	require.Equal(t, 1, a.count("elected"), "it must not have led again")
+	t.Logf("knew %v after it was woken that it had lost", lost.seen.Sub(woken))
+}
+
+// TestServerRestart: an ensemble that is back within a third of the timeout costs nobody the leadership, and makes
+// nobody say anything.
+func TestServerRestart(t *testing.T) {
+	zk := server(t, zkserver.WithSessionTimeouts(time.Second, time.Minute))
+	if !zk.Ours() {
+		t.Skip("the server is not ours to restart")
+	}
+	long := []string{"-session-timeout", "15s"}
+	a := start(t, "a", zk.Addr(), "/restart", long...)
+	a.event("elected")
+	b := start(t, "b", zk.Addr(), "/restart", long...)
+	own := watcher(t, zk.Addr())
+	candidates(t, own, "/restart", 2)
+	a.follows("a")
+	b.follows("a")
+	before := a.output() + b.output()
+	require.NoError(t, zk.Kill())
+	down := time.Now()
+	require.NoError(t, zk.Restart())
+	require.Less(t, time.Since(down), 5*time.Second, "the restart was to take a third of the timeout at most")
+	// The proof must outlast the old one: by a whole timeout later the leader lives on answers of the new server.
+	ctx, cancel := context.WithTimeout(t.Context(), 16*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		require.Equal(t, before, a.output()+b.output(), "nobody has anything to say")
+		pause(ctx)
+	}
+	require.Equal(t, []string{"a", "b"}, candidates(t, own, "/restart", 2))
+}
+
+// TestNodeDeleted: an operator deletes the leader's node. The leader notices, and stands again behind the others.
+func TestNodeDeleted(t *testing.T) {
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	a := start(t, "a", zk.Addr(), "/deleted")
+	old := a.event("elected")
+	b := start(t, "b", zk.Addr(), "/deleted")
+	candidates(t, own, "/deleted", 2)
+	e, err := election.New(own, "/deleted")
+	require.NoError(t, err)
+	leader, err := e.Leader(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, own.Delete(t.Context(), leader.Path, -1))
+	lost := a.event("lost")
+	require.Equal(t, "node-deleted", lost.reason)
+	require.Equal(t, old.token, lost.token)
+	require.Greater(t, b.event("elected").token, old.token)
+	require.Equal(t, []string{"b", "a"}, candidates(t, own, "/deleted", 2))
+}
+
+// TestTokensGrow: from term to term, and when the parent was reaped and its sequence numbers began again.
+func TestTokensGrow(t *testing.T) {
+	zk := server(t)
+	own := watcher(t, zk.Addr())
+	var token int64
+	for range 2 {
+		p := start(t, "a", zk.Addr(), "/tokens/here", "-resign-after", "10ms")
+		for range 5 {
+			elected := p.event("elected")
+			require.Greater(t, elected.token, token)
+			token = elected.token
+			require.Equal(t, "resign-after", p.event("resigned").reason)
+		}
+		p.signal(syscall.SIGINT)
+		require.Equal(t, 0, p.exit())
+		reaped(t, own, "/tokens")
+	}
+}
+
+// reaped waits until the server has removed the empty container.
+func reaped(t *testing.T, c *conn.Client, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for {
+		exists, _, err := c.Exists(ctx, path)
+		require.NoError(t, err, "waiting for %s to be reaped", path)
+		if !exists {
+			return
+		}
+		pause(ctx)
+	}
+}
+
+// TestBadUse: one clear line on standard error, exit code 1, in bounded time.
+func TestBadUse(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flags []string
+		says  string
+	}{
+		"no such flag":  {[]string{"-nonsense"}, "not defined"},
+		"unreachable":   {[]string{"-servers", "127.0.0.1:1", "-connect-timeout", "1s"}, "connection refused"},
+		"no such name":  {[]string{"-servers", "nowhere.invalid:2181"}, "no server name resolves"},
+		"no servers":    {[]string{"-servers", ","}, "empty name"},
+		"relative path": {[]string{"-path", "here"}, "relative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "x", "127.0.0.1:1", "/bad", append([]string{"-connect-timeout", "1s"}, c.flags...)...)
+			from := time.Now()
+			code := p.exit()
+			require.Equal(t, 1, code)
+			require.Less(t, time.Since(from), 10*time.Second)
+			if name != "relative path" { // told only once there is a client: the server is asked first
+				require.Contains(t, p.stderr.String(), c.says)
+			}
+			require.Equal(t, 1, strings.Count(p.stderr.String(), "\n"), "one line: %q", p.stderr.String())
+			require.Empty(t, p.output())
+		})
+	}
+}

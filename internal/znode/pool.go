@@ -1,0 +1,94 @@
+package znode
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// Pool is a number of leases, handed out in order: whoever wants some queues at the door, and keeps it shut behind it
+// until it has them. So there is never more than one whose leases are there and not granted, and the number of leases
+// alone says whether it is let in.
+//
+// Exclusion does not rest on the door: who counts too many waits. Progress does: of two that wait inside, each may wait
+// for the other to go. So whoever loses the door while it waits takes its leases back.
+//
+// Source: Curator's InterProcessSemaphoreV2.
+type Pool struct{ door, leases *Queue }
+
+// NewPool returns the pool under path.
+func NewPool(client *conn.Client, path string, lossOnSuspend bool) (*Pool, error) {
+	q, err := New(client, path, lossOnSuspend)
+	if err != nil {
+		return nil, err
+	}
+	below := func(name, kind string) *Queue {
+		return &Queue{client: client, path: q.path + "/" + name, kinds: []string{kind}, lossOnSuspend: lossOnSuspend}
+	}
+	return &Pool{door: below("locks", Lock), leases: below("leases", Lease)}, nil
+}
+
+// Client returns the client of the pool.
+func (p *Pool) Client() *conn.Client { return p.door.client }
+
+// List returns the leases that are out, as new as this call, and the last of them may be those of one who waits inside.
+func (p *Pool) List(ctx context.Context) ([]zkrecipes.Participant, error) { return p.leases.List(ctx) }
+
+// Acquire waits for the leases of e, all or none. See [Queue.Acquire].
+func (p *Pool) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	return p.leases.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+		return p.acquire(ctx, s, Entry{Kind: Lock, Data: e.Data, Rule: First}, e, true)
+	})
+}
+
+// Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, as
+// long as it looks as if there will be enough for it.
+func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	enough := func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error) {
+		rule, _, err := e.look(ctx, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, w, err := p.leases.peek(ctx, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, granted := rule(append(l.queue, make([]Contender, e.Count)...), len(l.queue)); !granted {
+			return nil, nil, p.leases.busy(ctx, s, l)
+		}
+		return First, w, nil
+	}
+	return p.leases.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+		// The sync keeps a server that lags from saying no too long.
+		if err := s.Sync(ctx, p.leases.path); err != nil {
+			return nil, err
+		}
+		if _, _, err := enough(ctx, s); err != nil {
+			return nil, err
+		}
+		return p.acquire(ctx, s, Entry{Kind: Lock, Data: e.Data, Look: enough}, e, false)
+	})
+}
+
+func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
+	door, err := p.door.acquire(ctx, s, turn, true)
+	if err != nil {
+		return nil, err
+	}
+	inside, end := Both(ctx, door.Context())
+	defer func() { // also when a rule panics
+		if err == nil {
+			end(nil) // and so nobody waits for the door: who has its leases need not
+		} else {
+			inside = ctx
+		}
+		_ = door.Release(inside) // the removal goes on, whoever waits for it
+		end(nil)
+	}()
+	h, err := p.leases.acquire(inside, s, e, wait)
+	if err != nil && ctx.Err() == nil && door.Err() != nil {
+		return nil, errRequeue
+	}
+	return h, err
+}

@@ -1,0 +1,115 @@
+package mutex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// Holds are holds on several mutexes, taken together and of use only together.
+type Holds struct {
+	ctx   context.Context //nolint:containedctx // it is what Context returns
+	paths []string        // of the mutexes, on the server
+	holds []*zkrecipes.Hold
+}
+
+// LockAll locks all mutexes or none. It takes them one after the other in the order of their paths on the server,
+// whatever the order in which they are given, so that callers who want some of the same cannot block each other for
+// ever; of several on one path it takes one. (Paths that are equal on different ensembles are taken as given.) ctx
+// bounds the whole.
+//
+// After an error none is held: what had been taken is being released.
+//
+// Errors: the first of [Mutex.Lock], which matches ErrLost if one that had been taken was lost while the next was waited
+// for; no mutex given, or a nil one.
+//
+// Source: Curator's InterProcessMultiLock, which gives each member the whole time, and goes on after one has failed.
+func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
+	if len(ms) == 0 || slices.Contains(ms, nil) {
+		return nil, errors.New("lock all: want one or more mutexes, none of them nil")
+	}
+	all := &Holds{ctx: context.WithoutCancel(ctx)}
+	for _, m := range inOrder(ms) {
+		// The wait ends with ctx and with the loss of any that has been taken.
+		waiting, stop := znode.Both(all.ctx, ctx)
+		h, err := m.Lock(waiting)
+		stop(nil)
+		if err != nil {
+			_ = all.Release(ctx) // the error that counts is the first; the removals go on
+			return nil, fmt.Errorf("lock all: %w", err)
+		}
+		all.paths = append(all.paths, m.queue.Client().Abs(m.queue.Path()))
+		all.holds = append(all.holds, h)
+		all.ctx, _ = znode.Both(h.Context(), all.ctx) // over with the first hold that is
+	}
+	return all, nil
+}
+
+// inOrder returns the mutexes in the order of their paths, each once.
+func inOrder(ms []*Mutex) []*Mutex {
+	path := func(m *Mutex) string { return m.queue.Client().Abs(m.queue.Path()) }
+	ordered := slices.Clone(ms)
+	slices.SortStableFunc(ordered, func(a, b *Mutex) int { return cmp.Compare(path(a), path(b)) })
+	return slices.CompactFunc(ordered, func(a, b *Mutex) bool {
+		return path(a) == path(b) && a.queue.Client().Same(b.queue.Client())
+	})
+}
+
+// Context returns a context that ends with the first hold that ends, for its cause. It descends from all of them: locking
+// one of the mutexes with it is nested.
+func (hs *Holds) Context() context.Context { return hs.ctx }
+
+// Done is closed when the first hold has ended.
+func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
+
+// Err is nil while all are held; afterwards the error of one that was lost, or ErrReleased.
+func (hs *Holds) Err() error {
+	var released error
+	for _, h := range hs.holds {
+		err := h.Err()
+		if errors.Is(err, zkrecipes.ErrLost) {
+			return err
+		}
+		released = cmp.Or(released, err)
+	}
+	return released
+}
+
+// ValidUntil is the time up to which all holds are proven.
+func (hs *Holds) ValidUntil() time.Time {
+	first := hs.holds[0].ValidUntil()
+	for _, h := range hs.holds[1:] {
+		if until := h.ValidUntil(); until.Before(first) {
+			first = until
+		}
+	}
+	return first
+}
+
+// Of returns the hold on a mutex, whose token guards what that mutex stands for; nil if it was not among those given.
+func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
+	if i := slices.Index(hs.paths, m.queue.Client().Abs(m.queue.Path())); i >= 0 {
+		return hs.holds[i]
+	}
+	return nil
+}
+
+// Release releases all holds; each ends at once, however long the removal of another takes. See [zkrecipes.Hold.Release].
+//
+// Errors: those of all holds, joined.
+func (hs *Holds) Release(ctx context.Context) error {
+	errs := make([]error, len(hs.holds))
+	var wg sync.WaitGroup
+	for i, h := range hs.holds {
+		wg.Go(func() { errs[i] = h.Release(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,119 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// Mutex is a lock that at most one of all who use the same path holds. It has no state of its own: any number of
+// goroutines may share one, and exclude each other as processes do.
+type Mutex struct {
+	queue *znode.Queue
+	data  []byte
+}
+
+// Option configures [New].
+type Option func(*config) error
+
+type config struct {
+	data          []byte
+	lossOnSuspend bool
+}
+
+// WithData sets the data of the contenders, by which others see who holds and who waits; default the client's identity.
+func WithData(data []byte) Option {
+	return func(c *config) error {
+		c.data = append([]byte{}, data...)
+		return nil
+	}
+}
+
+// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline, and a holder that
+// is back in time remains one.
+func WithLossOnSuspend() Option {
+	return func(c *config) error {
+		c.lossOnSuspend = true
+		return nil
+	}
+}
+
+// New returns the mutex on path. It sends nothing; parents that are missing are made when somebody locks.
+//
+// Errors: a nil client, a path that is relative, malformed or the root, a bad option.
+func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
+	var cfg config
+	if c != nil {
+		cfg.data = []byte(c.Identity())
+	}
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(&cfg))
+	}
+	queue, err := znode.New(c, path, cfg.lossOnSuspend, znode.Lock)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("mutex: %w", err)
+	}
+	return &Mutex{queue, cfg.data}, nil
+}
+
+func (m *Mutex) entry() znode.Entry {
+	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First}
+}
+
+// Lock waits until the caller holds the mutex. First come, first served: a caller that waits is let in when all who came
+// before it have left. One whose session ends meanwhile queues again, at the end of the line, in the next. ctx bounds
+// the waiting, not the hold; the hold's context has its values.
+//
+// With a context that descends from a live hold on the same path Lock returns another hold on the same contender, at
+// once; the mutex is free when all of them have been released.
+//
+// After an error the caller is not in the line; what is left of it in ZooKeeper is being removed.
+//
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+//
+// Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
+func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
+	if h, ok := m.queue.Held(ctx, znode.Lock); ok {
+		return h, nil
+	}
+	return m.queue.Acquire(ctx, m.entry())
+}
+
+// TryLock is [Mutex.Lock] for a caller that does not wait for others: after an error nothing of it is left in ZooKeeper,
+// unless ctx ended first.
+//
+// Errors: [*zkrecipes.BusyError] if there is a holder, or others wait; otherwise those of Lock.
+func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
+	if h, ok := m.queue.Held(ctx, znode.Lock); ok {
+		return h, nil
+	}
+	return m.queue.Try(ctx, m.entry())
+}
+
+// Do locks, runs fn, waits for it, and unlocks, also when fn panics. The context of fn ends with the hold and with ctx,
+// whichever is first, and descends from the hold: Lock with it is nested. When Do returns nil, the mutex was held from
+// the first statement of fn to the last.
+//
+// Errors: those of Lock, and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
+// fn had returned.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
+	h, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return znode.Do(ctx, h, fn)
+}
+
+// Queue returns the holder and those who wait, in the order in which they will be let in, as new as this call.
+func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
+
+// Revoke asks the holder to let go: its [zkrecipes.Hold.Revoked] is closed. Whether and when it does is up to it. That
+// nobody holds the mutex is no error.
+//
+// Source: Curator's Revoker; the two understand each other.
+func (m *Mutex) Revoke(ctx context.Context) error { return m.queue.Revoke(ctx) }

@@ -1,0 +1,116 @@
+package semaphore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// limit is a number, or a node that holds one.
+type limit struct {
+	seed int
+	node string // empty: the seed is the limit
+}
+
+func checkLimit(n int) error {
+	if n < 1 || n > math.MaxInt32 {
+		return fmt.Errorf("limit %d: want between 1 and %d", n, math.MaxInt32)
+	}
+	return nil
+}
+
+// follow returns the limit now, and a watch that fires when it may have changed; nil if it cannot. A node that is missing
+// is made.
+func (l *limit) follow(ctx context.Context, s *conn.Session) (int, *conn.Watch, error) {
+	if l.node == "" {
+		return l.seed, nil, nil
+	}
+	for {
+		data, _, w, err := s.GetW(ctx, l.node)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err := znode.Seed(ctx, s, l.node, encode(l.seed)); err != nil {
+				return 0, nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		n, err := decode(l.node, data)
+		return n, w, err
+	}
+}
+
+// Limit returns the limit, as new as this call. A limit node that is missing yet will get the limit given to [New].
+//
+// Errors: a limit node with less than four bytes; otherwise what the server said.
+func (s *Semaphore) Limit(ctx context.Context) (int, error) {
+	if s.limit.node == "" {
+		return s.limit.seed, nil
+	}
+	if err := s.pool.Client().Sync(ctx, s.limit.node); err != nil {
+		return 0, err
+	}
+	data, _, err := s.pool.Client().Get(ctx, s.limit.node)
+	if errors.Is(err, zk.ErrNoNode) {
+		return s.limit.seed, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return decode(s.limit.node, data)
+}
+
+// SetLimit replaces the limit for all who follow the node given to [WithLimitNode]. Raising it lets in at once those who
+// wait; lowering it takes nothing from those who hold.
+//
+// Errors: a limit below 1, or no limit node, at once; ErrUnknownOutcome if the reply was lost and the node has another
+// limit by now; otherwise what the server said.
+//
+// Source: Curator's SharedCount.setCount.
+func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
+	if err := checkLimit(limit); err != nil {
+		return fmt.Errorf("set limit of %s: %w", s.path, err)
+	}
+	if s.limit.node == "" {
+		return fmt.Errorf("set limit of %s: the limit is fixed: want a semaphore made with WithLimitNode", s.path)
+	}
+	client := s.pool.Client()
+	for {
+		_, err := client.Set(ctx, s.limit.node, encode(limit), -1)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			session, err := client.Session(ctx)
+			if err == nil {
+				err = znode.Seed(ctx, session, s.limit.node, encode(limit))
+			}
+			if err != nil {
+				return err
+			}
+			continue // somebody else may have made it
+		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+			if now, readErr := s.Limit(ctx); readErr == nil && now == limit {
+				return nil // by us or by somebody who wants the same
+			}
+		}
+		return err
+	}
+}
+
+func encode(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(int32(n))) }
+
+// decode reads the first four bytes, as Curator does.
+func decode(path string, data []byte) (int, error) {
+	if len(data) < 4 {
+		return 0, fmt.Errorf("%s holds %d bytes: want a number of four, big-endian", path, len(data))
+	}
+	return int(int32(binary.BigEndian.Uint32(data))), nil
+}

@@ -1,0 +1,178 @@
+package zktest
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What no client sends ends the connection; the server lives, and allocates no more than what has arrived is worth.
+func TestHostileFrames_EndTheConnectionOnly(t *testing.T) {
+	length := func(n uint32, rest ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, n), rest...) }
+	request := func(fill func(*encoder)) []byte {
+		var e encoder
+		start := e.begin()
+		fill(&e)
+		e.end(start)
+		return e.b
+	}
+	body := func(op Op, fill func(*encoder)) []byte {
+		return request(func(e *encoder) { e.int32(1); e.int32(int32(op)); fill(e) })
+	}
+	for name, p := range map[string][]byte{
+		"negative length":         length(0xffffffff),
+		"length above the buffer": length(maxFrame + 1),
+		"largest length":          length(0x7fffffff, 1, 2, 3),
+		"no header":               length(0),
+		"half a header":           length(6, 0, 0, 0, 1, 0, 0),
+		"negative string length":  body(OpGetData, func(e *encoder) { e.int32(-2) }),
+		"string out of the frame": body(OpGetData, func(e *encoder) { e.int32(1 << 30) }),
+		"negative count": body(OpCreate, func(e *encoder) {
+			e.str("/a")
+			e.bytes(nil)
+			e.int32(-7)
+			e.int32(0)
+		}),
+		"count out of the frame": body(OpCreate, func(e *encoder) {
+			e.str("/a")
+			e.bytes(nil)
+			e.int32(1 << 28)
+		}),
+		"count of paths":  body(OpSetWatches, func(e *encoder) { e.int64(0); e.int32(0x7fffffff) }),
+		"truncated multi": body(OpMulti, func(e *encoder) { e.int32(1) }),
+		"endless multi":   body(OpMulti, func(e *encoder) { multiHeader(e, OpDelete, false, 0) }),
+		"unknown code":    body(12345, func(*encoder) {}),
+		"garbage":         length(16, []byte("GET / HTTP/1.1\r\n")...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := Run(t, InMemory())
+				r := attachRaw(t, s, "", 10*time.Second)
+				other := attachRaw(t, s, "", 10*time.Second)
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				_, err := r.nc.Write(p)
+				require.NoError(t, err)
+				if name == "largest length" || name == "no header" {
+					synctest.Wait()
+				}
+				for err == nil {
+					_, err = r.recv() // an error reply may come first
+				}
+				runtime.ReadMemStats(&after)
+				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+				require.Equal(t, CodeOK, other.do(OpPing, nil))
+				require.Len(t, s.Sessions(), 2, "the session outlives its connection")
+			})
+		})
+	}
+}
+
+func TestHandshake_Garbage_EndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		for _, p := range []string{"\x00\x00\x00\x04abcd", "\xff\xff\xff\xff", "GET / HTTP/1.1\r\n\r\n"} {
+			r := dialRaw(t, s, "")
+			_, err := r.nc.Write([]byte(p))
+			require.NoError(t, err)
+			r.closed()
+		}
+		require.Empty(t, s.Sessions())
+	})
+}
+
+func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		overhead := 8 + 4 + len("/big") + 4 + 4 + 4 + 4 + len("world") + 4 + len("anyone") + 4 + 4
+		create := func(n int) func(*encoder) {
+			return func(e *encoder) {
+				e.str("/big")
+				e.bytes(make([]byte, n))
+				e.acls(openACL)
+				e.int32(0)
+			}
+		}
+		n := maxFrame - overhead + 4 // the length itself does not count
+		for n+overhead-4 > maxFrame {
+			n--
+		}
+		require.Equal(t, CodeOK, r.do(OpCreate, create(n-4)))
+		f, _ := r.call(OpGetData, watchBody("/big", false))
+		require.Len(t, f.body.bytes(), n-4)
+	})
+}
+
+// FuzzConnection feeds a connection with bytes, before the handshake or after it. The server must go on serving
+// others, keep its invariants, and close when asked to.
+func FuzzConnection(f *testing.F) {
+	frameOf := func(fill func(*encoder)) []byte {
+		var e encoder
+		start := e.begin()
+		fill(&e)
+		e.end(start)
+		return e.b
+	}
+	seed := func(op Op, fill func(*encoder)) {
+		f.Add(true, frameOf(func(e *encoder) { e.int32(1); e.int32(int32(op)); fill(e) }))
+	}
+	f.Add(false, []byte("ruok"))
+	f.Add(false, frameOf(func(e *encoder) { e.int32(0); e.int64(0); e.int32(1); e.int64(0); e.bytes(nil) }))
+	f.Add(true, []byte{0x7f, 0xff, 0xff, 0xff})
+	seed(OpCreate, createBody("/a", EphemeralSequential))
+	seed(OpCreateTTL, createTTLBody("/t", PersistentTTL, 5))
+	seed(OpMulti, multiBody(part{OpCreate, createBody("/m", 0)}, part{OpDelete, versionBody("/m", -1)}, part{OpCheck, versionBody("/", -1)}))
+	seed(OpMultiRead, multiBody(part{OpGetData, watchBody("/", false)}, part{OpGetChildren, watchBody("/", true)}))
+	seed(OpSetWatches2, func(e *encoder) {
+		e.int64(0)
+		for range 5 {
+			e.strs([]string{"/", "/x"})
+		}
+	})
+	seed(OpSetACL, func(e *encoder) { e.str("/"); e.acls(openACL); e.int32(-1) })
+	seed(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte("u:p")) })
+	seed(OpAddWatch, versionBody("/", 1))
+	seed(OpRemoveWatches, versionBody("/", 3))
+	seed(OpGetEphemerals, pathBody("/"))
+	seed(OpCloseSession, func(*encoder) {})
+	f.Fuzz(func(t *testing.T, attached bool, p []byte) {
+		s, err := Start(WithExtendedTypes(), OnViolation(func(err error) {
+			if !errors.Is(err, ErrMisuse) {
+				t.Error(err)
+			}
+		}))
+		require.NoError(t, err)
+		defer s.Close()
+		r := dialRaw(t, s, "")
+		if attached {
+			require.True(t, r.connect(0, time.Second, 0, nil))
+		}
+		_, _ = r.nc.Write(p) // the server may have closed it already
+		_ = r.nc.Close()
+		require.Equal(t, CodeOK, attachRaw(t, s, "", time.Second).do(OpPing, nil))
+	})
+}
+
+// FuzzJute checks that what the decoder accepts of a request is what the encoder writes.
+func FuzzJute(f *testing.F) {
+	var e encoder
+	multiBody(part{OpCreate, createBody("/m", 0)}, part{OpSetData, setBody("/m", []byte{1}, 2)})(&e)
+	f.Add(e.b)
+	f.Fuzz(func(t *testing.T, p []byte) {
+		d := &decoder{b: p}
+		ops, ok := decodeMulti(d)
+		require.LessOrEqual(t, len(ops)*9, len(p))
+		if !ok {
+			return
+		}
+		for _, o := range ops {
+			require.LessOrEqual(t, len(o.path)+len(o.data)+len(o.create.data), len(p))
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package zktest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A request that is wrong in several ways gets the error that the real server finds first.
+func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
+	create := func(path string, mode Mode, acl ...ACL) func(*encoder) {
+		return func(e *encoder) {
+			e.str(path)
+			e.bytes(nil)
+			e.acls(acl)
+			e.int32(int32(mode))
+		}
+	}
+	all, none := openACL[0], ACL{permRead, "world", "anyone"}
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/eph", Ephemeral)
+		r.make("/full", Persistent)
+		r.make("/full/x", Persistent)
+		require.Equal(t, CodeOK, r.do(OpCreate, create("/shut", 0, none)))
+		require.Equal(t, CodeOK, r.do(OpCreate, create("/blind", 0, ACL{permAll &^ permRead, "world", "anyone"})))
+		for _, c := range []struct {
+			name string
+			op   Op
+			body func(*encoder)
+			want Code
+		}{
+			{"bad flags before all", OpCreate, create("nope", 9), CodeBadArguments},
+			{"ttl not enabled before path", OpCreateTTL, createTTLBody("nope", PersistentTTL, 0), CodeUnimplemented},
+			{"path without slash before ACL", OpCreate, create("nope", 0), CodeBadArguments},
+			{"ACL before parent", OpCreate, create("/none/x", 0), CodeInvalidACL},
+			{"parent before permission and path", OpCreate, create("/none//x", 0, all), CodeNoNode},
+			{"permission before path", OpCreate, create("/shut//", 0, all), CodeNoNode},
+			{"permission before existence", OpCreate, create("/shut/x", 0, all), CodeNoAuth},
+			{"path before ephemeral parent", OpCreate, create("/eph/.", 0, all), CodeBadArguments},
+			{"ephemeral parent", OpCreate, create("/eph/x", 0, all), CodeNoChildrenForEphemerals},
+			{"existence", OpCreate, create("/full/x", 0, all), CodeNodeExists},
+			{"empty prefix is fine if sequential", OpCreate, create("/full/", PersistentSequential, all), CodeOK},
+			{"delete of the root", OpDelete, versionBody("/", -1), CodeBadArguments},
+			{"delete of what is ZooKeeper's", OpDelete, versionBody("/zookeeper/quota", -1), CodeBadArguments},
+			{"delete: parent", OpDelete, versionBody("/none/x", -1), CodeNoNode},
+			{"delete: permission on the parent before the node", OpDelete, versionBody("/shut/none", -1), CodeNoAuth},
+			{"delete: version before children", OpDelete, versionBody("/full", 9), CodeBadVersion},
+			{"delete: children", OpDelete, versionBody("/full", 0), CodeNotEmpty},
+			{"set: path", OpSetData, setBody("/full/", nil, 9), CodeBadArguments},
+			{"set: node", OpSetData, setBody("/none", nil, 9), CodeNoNode},
+			{"set: permission before version", OpSetData, setBody("/shut", nil, 9), CodeNoAuth},
+			{"set: version", OpSetData, setBody("/full", nil, 9), CodeBadVersion},
+			{"get: permission", OpGetData, watchBody("/blind", false), CodeNoAuth},
+			{"children: permission", OpGetChildren2, watchBody("/blind", false), CodeNoAuth},
+			{"exists asks for none in 3.8", OpExists, watchBody("/blind", false), CodeOK},
+			{"exists: NUL", OpExists, watchBody("/a\x00", false), CodeBadArguments},
+			{"sync asks for nothing", OpSync, pathBody("no path at all"), CodeOK},
+			{"reconfig", OpReconfig, nil, CodeReconfigDisabled},
+		} {
+			require.Equal(t, c.want, r.do(c.op, c.body), c.name)
+		}
+	})
+}
+
+func TestZxid_EveryWriteTakesOneEvenIfItFails_ReadsTakeNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		require.EqualValues(t, 1, s.Zxid(), "opening the session")
+		f, _ := r.call(OpCreate, createBody("/a", 0))
+		require.EqualValues(t, 2, f.zxid)
+		f, _ = r.call(OpCreate, createBody("/a", 0))
+		require.Equal(t, CodeNodeExists, f.code)
+		require.EqualValues(t, 3, f.zxid)
+		for _, op := range []Op{OpGetData, OpExists, OpGetChildren} {
+			f, _ = r.call(op, watchBody("/a", true))
+			require.EqualValues(t, 3, f.zxid)
+		}
+		f, _ = r.call(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte("u:p")) })
+		require.Zero(t, f.zxid)
+		f, _ = r.call(77, nil)
+		require.Equal(t, CodeUnimplemented, f.code)
+		require.EqualValues(t, -1, f.zxid)
+		r.closed()
+	})
+}
+
+func TestStat_CountsWhatZooKeeperCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/p", Persistent)
+		for i := range 3 {
+			r.make(fmt.Sprintf("/p/%d", i), Persistent)
+		}
+		r.run(OpDelete, versionBody("/p/0", -1))
+		r.run(OpSetData, setBody("/p", []byte{}, -1))
+		f, _ := r.call(OpGetData, watchBody("/p", false))
+		data := f.body.bytes()
+		require.NotNil(t, data, "empty is not null")
+		st := readStat(&f.body)
+		require.Equal(t, Stat{
+			Czxid: 2, Mzxid: 7, Ctime: st.Ctime, Mtime: st.Mtime, Version: 1, Cversion: 4, NumChildren: 2, Pzxid: 6,
+		}, st)
+		root, _ := s.Node("/zookeeper")
+		require.EqualValues(t, -2, root.Stat.Cversion, "children that no create has made")
+	})
+}
+
+func TestCreate_DataKeepsNullAndEmptyApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/null", Persistent)
+		f, _ := r.call(OpGetData, watchBody("/null", false))
+		require.EqualValues(t, -1, f.body.int32())
+	})
+}
+
+func TestCreate2_RepliesWithAStat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		f, _ := r.call(OpCreate2, createBody("/a", Ephemeral))
+		require.Equal(t, "/a", f.body.str())
+		st := readStat(&f.body)
+		require.Equal(t, r.session, st.EphemeralOwner)
+		require.Equal(t, f.zxid, st.Czxid)
+	})
+}
+
+func TestSequence_CountsEveryCreateAndNoDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/p", Persistent)
+		path, _ := r.create("/p/a-", PersistentSequential)
+		require.Equal(t, "/p/a-0000000000", path)
+		r.make("/p/plain", Persistent)
+		r.run(OpDelete, versionBody("/p/plain", -1))
+		path, _ = r.create("/p/b-", EphemeralSequential)
+		require.Equal(t, "/p/b-0000000002", path)
+	})
+}
+
+// The counter sticks at its end: other prefixes get the last number again, the same prefix finds it taken. Only two
+// creates in one multi see it wrap.
+func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/p", Persistent)
+		require.NoError(t, s.SetCversion("/p", math.MaxInt32-2))
+		for _, want := range []string{"2147483645", "2147483646", "2147483647"} {
+			path, code := r.create("/p/a-", PersistentSequential)
+			require.Equal(t, CodeOK, code)
+			require.Equal(t, "/p/a-"+want, path)
+		}
+		_, code := r.create("/p/a-", PersistentSequential)
+		require.Equal(t, CodeNodeExists, code)
+		path, _ := r.create("/p/b-", PersistentSequential)
+		require.Equal(t, "/p/b-2147483647", path)
+		f, _ := r.call(OpMulti, multiBody(
+			part{OpCreate, createBody("/p/c-", PersistentSequential)}, part{OpCreate, createBody("/p/c-", PersistentSequential)}))
+		f.body.take(9)
+		require.Equal(t, "/p/c-2147483647", f.body.str())
+		f.body.take(9)
+		require.Equal(t, "/p/c--2147483648", f.body.str())
+		require.Equal(t, CodeNoNode, s.SetCversion("/none", 0))
+	})
+}
+
+func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		f, _ := r.call(OpMulti, multiBody(
+			part{OpCreate, createBody("/a", Persistent)},
+			part{OpCreate, createBody("/a/n-", PersistentSequential)},
+			part{OpCreate, createBody("/a/c", Container)},
+			part{OpSetData, setBody("/a", []byte("x"), 0)},
+			part{OpCheck, versionBody("/a", 1)},
+			part{OpDelete, versionBody("/a/n-0000000000", -1)},
+		))
+		require.Equal(t, CodeOK, f.code)
+		for _, want := range []Op{OpCreate, OpCreate, OpCreate2, OpSetData, OpCheck, OpDelete} {
+			require.EqualValues(t, want, f.body.int32())
+			require.False(t, f.body.bool())
+			require.Zero(t, f.body.int32())
+			switch want {
+			case OpCreate:
+				require.NotEmpty(t, f.body.str())
+			case OpCreate2:
+				require.Equal(t, "/a/c", f.body.str())
+				readStat(&f.body)
+			case OpSetData:
+				require.EqualValues(t, 1, readStat(&f.body).Version)
+			default:
+			}
+		}
+		require.Equal(t, []byte{255, 255, 255, 255, 1, 255, 255, 255, 255}, f.body.b)
+		for _, n := range s.Tree("/a") {
+			require.Equal(t, f.zxid, n.Stat.Czxid)
+			require.Equal(t, n.Path == "/a/c", n.Container)
+		}
+
+		f, _ = r.call(OpMulti, multiBody(
+			part{OpDelete, versionBody("/a/c", -1)}, part{OpDelete, versionBody("/a", 7)}, part{OpCheck, versionBody("/a", -1)}))
+		require.Equal(t, CodeOK, f.code, "the failure is in the results")
+		for _, want := range []Code{CodeOK, CodeBadVersion, CodeRuntimeInconsistency} {
+			require.EqualValues(t, -1, f.body.int32())
+			f.body.bool()
+			require.EqualValues(t, want, f.body.int32())
+			require.EqualValues(t, want, f.body.int32())
+		}
+		require.True(t, s.Exists("/a/c"))
+		f, _ = r.call(OpMulti, multiBody())
+		require.Len(t, f.body.b, 9, "an empty one is legal")
+	})
+}
+
+func TestMultiRead_AnswersEachForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		f, _ := r.call(OpMultiRead, multiBody(part{OpGetData, watchBody("/none", false)}, part{OpGetChildren, watchBody("/", false)}))
+		require.EqualValues(t, -1, f.body.int32())
+		f.body.bool()
+		f.body.int32()
+		require.EqualValues(t, CodeNoNode, f.body.int32())
+		require.EqualValues(t, OpGetChildren, f.body.int32())
+		f.body.bool()
+		f.body.int32()
+		require.Equal(t, []string{"zookeeper"}, f.body.strs())
+	})
+}
+
+func TestACL_DigestAuthAndSuper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithSuperUser("root:root"))
+		r, super := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
+		auth := func(r *raw, credential string) Code {
+			return r.do(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte(credential)) })
+		}
+		secret := func(e *encoder) {
+			e.str("/s")
+			e.bytes(nil)
+			e.acls([]ACL{{permAll, "auth", ""}})
+			e.int32(0)
+		}
+		require.Equal(t, CodeInvalidACL, r.do(OpCreate, secret), "nobody yet")
+		require.Equal(t, CodeOK, auth(r, "bob:secret"))
+		require.Equal(t, CodeOK, r.do(OpCreate, secret))
+		n, _ := s.Node("/s")
+		require.Equal(t, []ACL{{permAll, "digest", digest("bob:secret")}}, n.ACL)
+		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/s", false)))
+		require.Equal(t, CodeOK, auth(super, "root:root"))
+		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/s", false)))
+
+		require.Equal(t, CodeOK, r.do(OpSetACL, func(e *encoder) {
+			e.str("/s")
+			e.acls([]ACL{{permRead, "world", "anyone"}, {permAll, "digest", digest("bob:secret")}})
+			e.int32(0)
+		}))
+		other := attachRaw(t, s, "", 10*time.Second)
+		f, _ := other.call(OpGetACL, pathBody("/s"))
+		require.Equal(t, "bob:x", f.body.acls()[1].ID, "hashes are hidden from readers")
+		require.Equal(t, CodeAuthFailed, other.do(OpAuth, func(e *encoder) { e.int32(0); e.str("kerberos"); e.bytes(nil) }))
+		other.closed()
+	})
+}
+
+func TestACL_IPMatchesLeadingBits(t *testing.T) {
+	me := []identity{{"ip", "127.0.0.1"}}
+	for expr, want := range map[string]bool{
+		"127.0.0.1": true, "127.1.2.3/8": true, "127.0.0.2/31": false, "127.0.0.1/33": false, "10.0.0.0/0": true, "x": false,
+	} {
+		require.Equal(t, want, allowed([]ACL{{permRead, "ip", expr}}, permRead, me), expr)
+	}
+}

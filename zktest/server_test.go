@@ -1,0 +1,159 @@
+package zktest
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
+	s := Run(t)
+	r := attachTCP(t, s.Addr())
+	_, code := r.create("/a", Persistent)
+	require.Equal(t, CodeOK, code)
+	r.run(OpExists, watchBody("/a", true))
+	for word, want := range map[string]string{
+		"ruok": "imok",
+		"srvr": "Mode: standalone\nNode count: 6\n",
+		"wchs": "1 connections watching 1 paths\nTotal watches:1\n",
+		"mntr": "mntr is not executed because it is not in the whitelist.\n",
+	} {
+		nc, err := net.Dial("tcp", s.Addr())
+		require.NoError(t, err)
+		_, err = nc.Write([]byte(word))
+		require.NoError(t, err)
+		p, err := io.ReadAll(nc)
+		require.NoError(t, err)
+		require.True(t, strings.HasSuffix(string(p), want), "%s: %s", word, p)
+		require.NoError(t, nc.Close())
+	}
+}
+
+func TestServe_EndsWithTheServer(t *testing.T) {
+	s, err := Start()
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.ServeAs("a", l) }()
+	r := attachTCP(t, l.Addr().String())
+	require.Equal(t, "a", s.Sessions()[0].Client)
+	s.Refuse(Label("a"))
+	nc, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	_, err = nc.Read(make([]byte, 1))
+	require.Error(t, err)
+	s.Close()
+	require.NoError(t, <-served)
+	r.closed()
+	require.NoError(t, s.Serve(l), "closed already")
+}
+
+func TestStart_BadOptions_AreErrors(t *testing.T) {
+	for _, o := range []Option{
+		WithTickTime(0), WithContainerCheck(0), WithSessionTimeouts(2*time.Second, time.Second),
+		WithListener("nonsense"),
+	} {
+		_, err := Start(o)
+		require.Error(t, err)
+	}
+}
+
+func TestHistory_KeepsTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithHistory(3))
+		r := attachRaw(t, s, "me", 10*time.Second)
+		for _, path := range []string{"/a", "/b", "/c"} {
+			r.make(path, Ephemeral)
+		}
+		r.run(OpCreate, createBody("/c", Persistent))
+		h := s.History()
+		require.Len(t, h, 3)
+		require.Equal(t, Txn{
+			Zxid: 4, Time: h[1].Time, Session: r.session, Client: "me", Op: OpCreate, Path: "/c",
+			Changes: []Change{{Kind: ChangeCreate, Path: "/c", Owner: r.session}},
+		}, h[1])
+		require.Equal(t, CodeNodeExists, h[2].Err)
+		require.Equal(t, "create", h[1].Changes[0].Kind.String())
+	})
+}
+
+func TestInspect_ShowsTreeSessionsAndNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "me", 10*time.Second)
+		r.make("/a", Persistent)
+		r.make("/a/e", Ephemeral)
+		r.make("/ab", Persistent)
+		var paths []string
+		for _, n := range s.Tree("/") {
+			paths = append(paths, n.Path)
+		}
+		require.Equal(t, []string{"/", "/a", "/a/e", "/ab"}, paths)
+		require.Len(t, s.Tree("/a"), 2)
+		require.Len(t, s.Tree("/zookeeper"), 3)
+		require.Equal(t, []string{"/a/e"}, s.Ephemerals(r.session))
+		require.Equal(t, r.session, s.SessionOf("me"))
+		require.Zero(t, s.SessionOf("you"))
+		require.Equal(t, []string{"e"}, s.Children("/a"))
+		_, ok := s.Node("/none")
+		require.False(t, ok)
+		require.Empty(t, s.Violations())
+	})
+}
+
+// The books that the server keeps must notice when the tree does not agree with them.
+func TestLedger_RejectsACorruptedTree(t *testing.T) {
+	for name, corrupt := range map[string]func(s *Server, r *raw){
+		"lost ephemeral": func(s *Server, r *raw) {
+			delete(s.sessions[r.session].ephemerals, "/p/e")
+			r.run(OpCloseSession, nil)
+		},
+		"counter set back": func(s *Server, r *raw) {
+			s.tree.get("/p").cversion = 0
+			r.make("/p/n-", PersistentSequential)
+		},
+		"child out of nowhere": func(s *Server, r *raw) {
+			s.tree.add(&node{path: "/p/ghost"})
+			r.make("/p/n-", PersistentSequential)
+		},
+		"zxid set back": func(s *Server, r *raw) {
+			s.zxid = 0
+			r.make("/q", Persistent)
+		},
+		"ephemeral of a dead session": func(s *Server, r *raw) {
+			t := s.begin(&session{id: 7, closing: true, ephemerals: map[string]struct{}{}}, nil)
+			t.apply(change{op: OpCreate, path: "/dead", owner: 7, cversion: 9})
+			s.record(t, OpCreate, "/dead", CodeOK)
+		},
+		"two connections": func(s *Server, r *raw) {
+			ses := s.sessions[r.session]
+			old := ses.conn
+			ses.conn = nil
+			b := dialRaw(r.t, s, "")
+			ses.conn = old
+			old.dead = true
+			b.connect(0, time.Second, r.session, r.passwd)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found []error
+			synctest.Test(t, func(t *testing.T) {
+				s := Run(t, InMemory(), OnViolation(func(err error) { found = append(found, err) }))
+				r := attachRaw(t, s, "", 10*time.Second)
+				r.make("/p", Persistent)
+				r.make("/p/e", Ephemeral)
+				r.make("/p/n-", PersistentSequential)
+				require.Empty(t, s.Violations())
+				corrupt(s, r)
+				_ = s.Violations()
+			})
+			require.NotEmpty(t, found)
+		})
+	}
+}

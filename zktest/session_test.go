@@ -1,0 +1,211 @@
+package zktest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPassword_IsWhatJavaMakesOfTheID(t *testing.T) {
+	// new Random(0x100000000000001L ^ 0xB3415C00L).nextBytes(16)
+	require.Equal(t, javaBytes, password(0x100000000000001))
+}
+
+func TestConnect_TimeoutOutOfRange_IsClamped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		require.Equal(t, 4*time.Second, attachRaw(t, s, "", time.Second).timeout)
+		require.Equal(t, 11*time.Second, attachRaw(t, s, "", 11*time.Second).timeout)
+		require.Equal(t, 40*time.Second, attachRaw(t, s, "", time.Hour).timeout)
+	})
+}
+
+func TestConnect_ReadOnlyFlag_IsEchoedOnlyIfSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		for _, flag := range []bool{false, true} {
+			r := dialRaw(t, s, "")
+			r.send(func(e *encoder) {
+				e.int32(0)
+				e.int64(0)
+				e.int32(10_000)
+				e.int64(0)
+				e.bytes(make([]byte, 16))
+				if flag {
+					e.bool(true)
+				}
+			})
+			p, err := r.recv()
+			require.NoError(t, err)
+			if flag {
+				require.Len(t, p, 37)
+			} else {
+				require.Len(t, p, 36)
+			}
+		}
+	})
+}
+
+func TestConnect_ClientThatHasSeenMore_IsTurnedAwayWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		attachRaw(t, s, "", 10*time.Second)
+		require.False(t, dialRaw(t, s, "").connect(s.Zxid()+1, 10*time.Second, 0, nil))
+		require.Len(t, s.Sessions(), 1)
+		s.SetZxid(1 << 40)
+		require.True(t, dialRaw(t, s, "").connect(1<<40, 10*time.Second, 0, nil))
+	})
+}
+
+func TestReattach_WithThePassword_KeepsSessionAndTakesNoZxid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a := attachRaw(t, s, "", 10*time.Second)
+		_, code := a.create("/e", Ephemeral)
+		require.Equal(t, CodeOK, code)
+		before := s.Zxid()
+		b := dialRaw(t, s, "")
+		require.True(t, b.connect(0, 20*time.Second, a.session, a.passwd))
+		require.Equal(t, a.session, b.session)
+		require.Equal(t, before, s.Zxid())
+		require.Equal(t, 20*time.Second, s.Sessions()[0].Timeout)
+		a.closed()
+		require.True(t, s.Exists("/e"))
+	})
+}
+
+func TestReattach_WrongPassword_KicksTheHealthyConnectionAndLeavesTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a := attachRaw(t, s, "", 10*time.Second)
+		b := dialRaw(t, s, "")
+		require.False(t, b.connect(0, 10*time.Second, a.session, make([]byte, 16)))
+		b.closed()
+		a.closed()
+		require.Len(t, s.Sessions(), 1)
+		require.False(t, s.Sessions()[0].Connected)
+		require.True(t, dialRaw(t, s, "").connect(0, 10*time.Second, a.session, a.passwd))
+	})
+}
+
+func TestReattach_ExpiredSession_GetsAnEmptyReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a := attachRaw(t, s, "", 10*time.Second)
+		require.True(t, s.Expire(a.session))
+		require.False(t, s.Expire(a.session))
+		b := dialRaw(t, s, "")
+		require.False(t, b.connect(0, 10*time.Second, a.session, a.passwd))
+		require.Zero(t, b.timeout)
+		b.closed()
+	})
+}
+
+// The window is (timeout, timeout+tick], on a multiple of the tick counted from the server's start.
+func TestExpiry_HappensOnTheFirstTickAfterTheTimeout(t *testing.T) {
+	for _, c := range []struct{ heard, timeout, gone time.Duration }{
+		{0, 4 * time.Second, 6 * time.Second},
+		{0, 5 * time.Second, 6 * time.Second},
+		{time.Millisecond, 4 * time.Second, 6 * time.Second},
+		{1999 * time.Millisecond, 4 * time.Second, 6 * time.Second},
+		{2 * time.Second, 4 * time.Second, 8 * time.Second},
+		{1999 * time.Millisecond, 4001 * time.Millisecond, 8 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory())
+			r := attachRaw(t, s, "", c.timeout)
+			time.Sleep(c.heard)
+			require.Equal(t, CodeOK, r.do(OpPing, nil))
+			require.Equal(t, s.tracker.start.Add(c.gone), s.Sessions()[0].Expires)
+			time.Sleep(c.gone - c.heard - 1)
+			synctest.Wait()
+			require.Len(t, s.Sessions(), 1)
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			require.Empty(t, s.Sessions())
+			r.closed()
+		})
+	}
+}
+
+func TestExpiry_DeletesAllNodesInOneTransactionThenClosesTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a, b := attachRaw(t, s, "a", 4*time.Second), attachRaw(t, s, "b", 40*time.Second)
+		for _, path := range []string{"/x", "/y", "/z"} {
+			_, code := a.create(path, Ephemeral)
+			require.Equal(t, CodeOK, code)
+			require.Equal(t, CodeOK, b.do(OpExists, watchBody(path, true)))
+		}
+		time.Sleep(6 * time.Second)
+		for range 3 {
+			require.Equal(t, NodeDeleted, b.next().event().kind)
+		}
+		a.closed()
+		last := s.History()[len(s.History())-1]
+		require.Equal(t, OpCloseSession, last.Op)
+		require.Equal(t, a.session, last.Session)
+		require.Len(t, last.Changes, 3)
+		require.Equal(t, s.Zxid(), last.Zxid)
+	})
+}
+
+func TestCloseSession_RepliesThenCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/e", Ephemeral)
+		require.Equal(t, CodeOK, r.do(OpExists, watchBody("/e", true)))
+		f, events := r.call(OpCloseSession, nil)
+		require.Equal(t, CodeOK, f.code)
+		require.Equal(t, s.Zxid(), f.zxid)
+		require.Equal(t, []event{{NodeDeleted, "/e"}}, events)
+		r.closed()
+		require.Empty(t, s.Sessions())
+	})
+}
+
+func TestUp_AfterLongerThanTheTimeout_ReArmsEverySession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a := attachRaw(t, s, "", 10*time.Second)
+		a.make("/e", Ephemeral)
+		s.Down()
+		a.closed()
+		_, err := s.Dial(t.Context(), "tcp", s.Addr())
+		require.ErrorContains(t, err, "refused")
+		time.Sleep(time.Minute)
+		require.True(t, s.Exists("/e"))
+		s.Up()
+		time.Sleep(12*time.Second - 1)
+		require.True(t, s.Exists("/e"))
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.False(t, s.Exists("/e"))
+	})
+}
+
+func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		a := attachRaw(t, s, "", 10*time.Second)
+		s.Freeze()
+		a.ask(OpPing, nil)
+		fresh := dialRaw(t, s, "")
+		time.Sleep(time.Minute)
+		require.Len(t, s.Sessions(), 1)
+		s.Thaw()
+		require.EqualValues(t, xidPing, a.next().xid)
+		require.True(t, fresh.connect(0, 10*time.Second, 0, nil))
+		require.Len(t, s.Sessions(), 2)
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		require.Empty(t, s.Sessions())
+	})
+}
+
+var javaBytes = []byte{
+	0x05, 0x4c, 0xc7, 0x4a, 0x37, 0x32, 0x7d, 0xb2, 0x15, 0xe7, 0x02, 0xe2, 0x0c, 0x73, 0xf0, 0x05,
+}
