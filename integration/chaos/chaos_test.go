@@ -60,6 +60,10 @@ func configure(t *testing.T) chaos.Config {
 		Kinds: chaos.Kinds(isolates(t)),
 		Groups: []chaos.Group{
 			{Recipe: "election", Clients: 3, Limit: 1},
+			{Recipe: "mutex", Clients: 3, Limit: 1},
+			{Recipe: "try", Clients: 2, Limit: 1},
+			{Recipe: "rwlock", Clients: 3},
+			{Recipe: "semaphore", Clients: 3, Limit: 2},
 		},
 	}
 	if text := os.Getenv("CHAOS_SEED"); text != "" {

@@ -160,7 +160,7 @@ func TestHolderKilled(t *testing.T) {
 			kill := s.holder(ctx, t, worker, k, path)
 			granted := s.begin(ctx, k, "java", path)
 			ours := k.open(t, s.clients[0], path, k.arg)
-			s.sameQueue(ctx, t, kind{name: "semaphore"}, path, ours, make([]string, k.queued())...)
+			s.sameQueue(ctx, t, kind{name: "semaphore"}, path, ours, "worker", "java")
 			notYet(t, granted)
 			kill()
 			began := time.Now()
@@ -170,14 +170,6 @@ func TestHolderKilled(t *testing.T) {
 			must(t, err)
 		})
 	}
-}
-
-// queued is how many are listed when one holds and one waits.
-func (k kind) queued() int {
-	if strings.HasPrefix(k.name, "semaphore") {
-		return 1 // holders alone
-	}
-	return 2
 }
 
 // holder runs a worker until it holds, and returns how to kill it.
