@@ -275,9 +275,9 @@ public final class Peer {
                 tell("called", op);
                 lock.take();
                 tell("granted", op);
+                String set = "{\"set\":\"" + path + "\",\"client\":\"" + name + "\",\"token\":0";
+                String version = ask(set + "}");
                 if (exclusive) {
-                    String set = "{\"set\":\"" + path + "\",\"client\":\"" + name + "\",\"token\":0";
-                    String version = ask(set + "}");
                     ask(set + ",\"base\":" + version + ",\"element\":\"" + name + "-" + op + "\"}");
                 }
                 tell("released", op);

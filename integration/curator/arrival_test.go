@@ -135,6 +135,7 @@ func TestHolderKilled(t *testing.T) {
 			continue
 		}
 		t.Run(k.name+"/curator", func(t *testing.T) {
+			t.Parallel() // most of it is waiting for sessions to expire
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			path := "/killed/java/" + k.name
@@ -154,11 +155,13 @@ func TestHolderKilled(t *testing.T) {
 			continue
 		}
 		t.Run(k.name+"/ours", func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			path := "/killed/go/" + k.name
 			kill := s.holder(ctx, t, worker, k, path)
-			granted := s.begin(ctx, k, "java", path)
+			name := "java-" + k.name
+			granted := s.begin(ctx, k, name, path)
 			ours := k.open(t, s.clients[0], path, k.arg)
 			s.sameQueue(ctx, t, kind{name: "semaphore"}, path, ours, "worker", "java")
 			notYet(t, granted)
@@ -166,7 +169,7 @@ func TestHolderKilled(t *testing.T) {
 			began := time.Now()
 			must(t, (<-granted).err)
 			t.Logf("granted %v after the kill", time.Since(began))
-			_, err := s.peer.Ask(ctx, "give", "java")
+			_, err := s.peer.Ask(ctx, "give", name)
 			must(t, err)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -20,6 +21,20 @@ import (
 
 const session = 3 * time.Second
 
+// classes is where the Java program is compiled to, once for all tests.
+var classes string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "curator-")
+	if err != nil {
+		panic(err)
+	}
+	classes = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 // stage is one server with a Curator process and two clients of ours.
 type stage struct {
 	addr    string
@@ -35,7 +50,7 @@ type stage struct {
 
 func open(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{classes: t.TempDir()}
+	s := &stage{classes: classes}
 	curator.Compile(t, s.classes)
 	s.addr = zkserver.Start(t).Addr()
 	s.peer = s.start(t)
@@ -141,14 +156,12 @@ func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Cli
 			return
 		}
 		op.Granted(0) // Curator's clients do not know theirs
-		if k.exclusive() {
-			version, err := res.Read(path, 0)
-			if err == nil {
-				err = res.Add(path, 0, version, fmt.Sprint(name, "-", i))
-			}
-			if err != nil {
-				t.Error(err)
-			}
+		version, err := res.Read(path, 0)
+		if err == nil && k.exclusive() {
+			err = res.Add(path, 0, version, fmt.Sprint(name, "-", i))
+		}
+		if err != nil {
+			t.Error(err)
 		}
 		op.Released()
 		if err := h.Release(t.Context()); err != nil {

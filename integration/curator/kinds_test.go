@@ -31,7 +31,7 @@ type side struct {
 var kinds = []kind{
 	{"latch", "election", "-", 1, 400, elections(election.Latch)},
 	{"selector", "-", "-", 1, 400, elections(election.Selector)},
-	{"mutex", "mutex", "-", 1, 600, openMutex},
+	{"mutex", "mutex", "-", 1, 800, openMutex},
 	{"semaphore-mutex", "semaphore", "-", 1, 300, openSemaphore},
 	{"semaphore", "-", "/curator/limit", 3, 400, openSemaphore},
 	{"write", "rwlock", "-", 1, 200, openWriter},

@@ -42,7 +42,7 @@ type Peer struct {
 
 var errGone = errors.New("the Curator process has ended")
 
-// Compile compiles the program into dir. Without a compiler or without Curator the test is skipped, or, with
+// Compile compiles the program into dir, unless it is there. Without a compiler or without Curator the test is skipped, or, with
 // REQUIRE_REAL=1, fails.
 func Compile(tb testing.TB, dir string) {
 	tb.Helper()
@@ -59,6 +59,9 @@ func Compile(tb testing.TB, dir string) {
 		}
 		tb.Skipf("no Curator: %v: %s", err, hint)
 	}
+	if _, err := os.Stat(filepath.Join(dir, "Peer.class")); err == nil {
+		return
+	}
 	if out, err := exec.Command("javac", "-cp", classPath, "-d", dir, "Peer.java").CombinedOutput(); err != nil {
 		tb.Fatalf("javac: %v\n%s", err, out)
 	}
@@ -72,7 +75,7 @@ func Start(tb testing.TB, dir, connect string, session time.Duration, event func
 		process: exec.Command("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 			"-cp", dir+":"+classPath, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10)),
 	}
-	log, err := os.Create(filepath.Join(dir, "peer.log"))
+	log, err := os.CreateTemp(dir, "peer-*.log")
 	if err != nil {
 		tb.Fatal(err)
 	}
