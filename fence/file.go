@@ -46,7 +46,7 @@ type File struct {
 // OpenFile opens or creates the store at path, whose directory must exist. A record that a crash has left unfinished
 // at the end was never acknowledged, and is dropped.
 //
-// Errors: [ErrInUse]; [ErrCorrupt] if the file is damaged in another way, which an operator has to decide about, since
+// Errors: [ErrInUse]; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an operator has to decide about, since
 // a fence that forgets is none; errors of the file system.
 func OpenFile(path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
@@ -58,6 +58,9 @@ func OpenFile(path string) (*File, error) {
 }
 
 func (f *File) open(path string) (err error) {
+	if path == "" {
+		return fmt.Errorf("%w: the path is empty", ErrInvalid)
+	}
 	if f.path, err = filepath.Abs(path); err != nil {
 		return err
 	}

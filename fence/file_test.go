@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -74,6 +75,8 @@ func TestFile_IsNotShared(t *testing.T) {
 func TestFile_CannotBeOpened(t *testing.T) {
 	_, err := OpenFile(filepath.Join(t.TempDir(), "no", "such", "directory"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = OpenFile("")
+	require.ErrorIs(t, err, ErrInvalid)
 	for name, content := range map[string]string{
 		"empty":         "",
 		"something":     "root:x:0:0\n",
@@ -158,19 +161,23 @@ func TestFile_LogIsWrittenAnew(t *testing.T) {
 }
 
 func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
-	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
-	<-f.turn // somebody's fsync takes its time
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cause := errors.New("enough")
-	done := make(chan error)
-	go func() {
-		_, err := f.Raise(ctx, "a", 5)
-		done <- err
-	}()
-	cancel(cause)
-	require.ErrorIs(t, <-done, cause)
-	f.turn <- struct{}{}
-	raise(t, f, "a", 4, 4)
+	path := filepath.Join(t.TempDir(), "tokens")
+	synctest.Test(t, func(t *testing.T) {
+		f := openFile(t, path)
+		<-f.turn // somebody's fsync takes its time
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		done := make(chan error)
+		go func() {
+			_, err := f.Raise(ctx, "a", 5)
+			done <- err
+		}()
+		synctest.Wait() // for its turn
+		cancel(cause)
+		require.ErrorIs(t, <-done, cause)
+		f.turn <- struct{}{}
+		raise(t, f, "a", 4, 4)
+	})
 }
 
 // childPath makes the test binary a process that raises tokens in the file until it is killed.

@@ -7,6 +7,7 @@ type multiOp struct {
 	create  createSpec
 	data    []byte
 	version int32
+	miscast bool // a time to live without one: the real server fails to cast the request when its turn comes
 }
 
 // decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
@@ -26,9 +27,7 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			o.create = decodeCreate(kind, d)
 			o.op, o.path = createKind(o.create), o.create.path
-			if o.op == OpCreateTTL && kind != OpCreateTTL {
-				return ops, false // the real server fails to cast its request
-			}
+			o.miscast = o.op == OpCreateTTL && kind != OpCreateTTL
 			o.create.op = o.op
 			if o.op != OpCreateTTL {
 				o.create.ttl = -1
@@ -41,10 +40,10 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 			o.path = d.str()
 			d.bool() // a watch, which is not set
 		default:
-			return ops, false
+			d.bad = true
 		}
 		if ops = append(ops, o); ops[0].reads() != o.reads() {
-			return ops, false
+			d.bad = true
 		}
 	}
 }
@@ -76,6 +75,9 @@ func (s *Server) multi(q *call) Code {
 		c, code := t.prepare(o)
 		if code != CodeOK {
 			s.record(t, q.op, "", code)
+			if code == CodeMarshallingError {
+				return code
+			}
 			failMulti(q.out, len(changes), len(ops), code)
 			return CodeOK
 		}
@@ -90,6 +92,9 @@ func (s *Server) multi(q *call) Code {
 }
 
 func (t *txn) prepare(o multiOp) (change, Code) {
+	if o.miscast {
+		return change{}, CodeMarshallingError
+	}
 	switch o.op {
 	case OpDelete:
 		return t.delete(o.path, o.version)

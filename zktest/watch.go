@@ -291,6 +291,8 @@ func (s *Server) findWatches(q *call) Code {
 	case q.op == OpRemoveWatches:
 		inData, inChild := s.dataWatches.drop(path, q.c, data), s.childWatches.drop(path, q.c, child)
 		found = inData || inChild
+	case s.cfg.release < Release39 && path != "" && !strings.Contains(path, "/"):
+		return CodeMarshallingError // where 3.8 looks for the parent
 	case s.cfg.release < Release39: // which looks whether anybody watches
 		found = data != 0 && len(s.dataWatches.paths[path]) > 0 || child != 0 && len(s.childWatches.paths[path]) > 0
 	default:

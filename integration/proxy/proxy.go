@@ -124,7 +124,7 @@ func (p *Proxy) serve(l net.Listener) {
 func (p *Proxy) connect(client net.Conn) {
 	server, err := net.Dial("tcp", p.upstream)
 	if err != nil {
-		reset(client)
+		_ = reset(client)
 		return
 	}
 	k := &link{proxy: p, client: client, server: server, done: make(chan struct{}), doomed: map[int32]*Trap{}}

@@ -274,7 +274,7 @@ func (s *Server) FourLetter(word string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return "", err
 	}

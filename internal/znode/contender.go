@@ -41,7 +41,10 @@ func parse(name string, kinds []string) (Contender, bool) {
 // compare orders contenders as Curator does, by the key as text, also past the end of the sequence. Keys are equal only
 // for a writer and the reader it became, and then the order does not matter, but all must see the same.
 func compare(a, b Contender) int {
-	return cmp.Or(strings.Compare(a.Key, b.Key), -strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	if c := strings.Compare(a.Key, b.Key); c != 0 {
+		return c
+	}
+	return cmp.Or(-strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
 
 // arrange returns the contenders among children in the order of the queue, and the children that are none.

@@ -178,7 +178,11 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		if l == nil {
 			l = q.lister(s).ask()
 		}
-		if err := l.wait(ctx, s); err != nil {
+		err = l.wait(ctx, s)
+		if errors.Is(err, zk.ErrNoNode) {
+			err = errRequeue // somebody deleted the queue, us included
+		}
+		if err != nil {
 			return nil, v.gaveUp(err)
 		}
 		// Nothing is granted on an event: what counts is the list, read in our session after the event. A list without

@@ -132,7 +132,7 @@ func decode(data []byte) []check.Hold {
 
 // nested is the naive form of what counts as nested.
 func nested(a, b check.Hold) bool {
-	return a.Client == b.Client && a.Token == b.Token && a.Weight == b.Weight && a.Read == b.Read
+	return a.Client == b.Client && a.Token == b.Token && a.Weight == b.Weight
 }
 
 // overloaded asks at every instant who holds.
@@ -209,6 +209,9 @@ func FuzzExclusion(f *testing.F) {
 func FuzzReadWrite(f *testing.F) {
 	f.Add([]byte{4, 1, 1, 5, 1, 1, 5, 2, 5, 1})
 	f.Add([]byte{0, 1, 1, 5, 1, 4, 3, 2, 9, 1, 1, 8, 3, 5, 1})
+	f.Add([]byte{0, 5, 1, 5, 1, 4, 5, 2, 5, 1})                // reads from the stamp on at which it writes
+	f.Add([]byte{0, 1, 1, 4, 1, 1, 6, 2, 2, 1, 4, 9, 3, 5, 1}) // reads after its own write, and another's
+	f.Add([]byte("$0110 0110"))                                // one token for a read and a write
 	f.Fuzz(func(t *testing.T, data []byte) {
 		holds := decode(data)
 		for i := range holds { // own read first, then own write, is an upgrade: covered by the table above

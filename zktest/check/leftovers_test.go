@@ -17,6 +17,7 @@ func TestLeftovers_RejectsAContenderThatStayed(t *testing.T) {
 	require.NoError(t, check.Leftovers("/locks/a", listing))
 	require.NoError(t, check.Leftovers("/locks/sem", listing, "leases", "locks"))
 	require.NoError(t, check.Leftovers("/gone", listing))
+	require.NoError(t, check.Leftovers("/", []string{"/"}), "the root may stay")
 	require.ErrorContains(t, check.Leftovers("/locks/sem", listing), "/locks/sem/leases")
 
 	listing = append(listing, "/locks/sem/leases/_c_1-lease-0000000004")

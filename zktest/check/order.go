@@ -82,18 +82,7 @@ func sameContender(a, b Hold) bool { return a.Token == b.Token && a.Client == b.
 
 // nested reports whether b, which is not the earlier one, was taken inside a, on the same contender.
 func nested(a, b Hold) bool {
-	return sameContender(a, b) && a.Weight == b.Weight && a.Read == b.Read && b.From < a.To
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
+	return sameContender(a, b) && a.Weight == b.Weight && b.From < a.To
 }
 
 // mergeNested returns the holds with those of one contender that overlap as one. The input is left as it is.
@@ -104,7 +93,7 @@ func mergeNested(holds []Hold) []Hold {
 	}
 	slices.SortFunc(sorted, func(a, b Hold) int {
 		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Client, b.Client),
-			cmp.Compare(a.Weight, b.Weight), compareBool(a.Read, b.Read), cmp.Compare(a.From, b.From))
+			cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.From, b.From))
 	})
 	merged := sorted[:0]
 	for _, h := range sorted {

@@ -79,6 +79,7 @@ func disordered(holds []check.Hold, limit int) bool {
 
 func FuzzOrder(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 5, 1, 1, 5, 2, 5, 1}, uint8(1))
+	f.Add([]byte{0, 5, 2, 5, 1, 1, 5, 1, 5, 1}, uint8(0)) // the same stamp
 	f.Add([]byte{0, 1, 2, 5, 1, 1, 5, 1, 5, 4, 0x12, 9, 3, 5, 1}, uint8(3))
 	f.Fuzz(func(t *testing.T, data []byte, limit uint8) {
 		holds, n := decode(data), 1+int(limit%6)

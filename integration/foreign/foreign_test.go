@@ -1,0 +1,64 @@
+// Package foreign runs programs that nobody here wrote against zktest, and against a real server to prove that the
+// test of each program is right.
+package foreign
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// servers are those that every program meets; both allow nodes with a time to live.
+var servers = []struct {
+	name  string
+	start func(t *testing.T) (addr string)
+}{{"zktest", startZktest}, {"zookeeper", startReal}}
+
+func startZktest(t *testing.T) string {
+	t.Helper()
+	return zktest.Run(t, zktest.WithExtendedTypes()).Addr()
+}
+
+func startReal(t *testing.T) string {
+	t.Helper()
+	return zkserver.Start(t, zkserver.WithTickTime(2*time.Second),
+		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr()
+}
+
+// missing ends a test for want of a program: with a skip, unless REQUIRE_REAL=1 demands it.
+func missing(t *testing.T, what, install string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_REAL") == "1" {
+		t.Fatalf("%s not found: %s", what, install)
+	}
+	t.Skipf("%s not found: %s", what, install)
+}
+
+// run runs a program to its end, which must come and be a success, and returns what it has written.
+func run(t *testing.T, input string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
+}
+
+func exists(paths ...string) bool {
+	for _, p := range paths {
+		if _, err := os.Stat(p); err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,157 @@
+package parity
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// What a run compares is chosen by environment variables, as make parity sets them.
+var (
+	first    = setting("PARITY_SEED", 0, parseUint)
+	seeds    = setting("PARITY_SEEDS", 20, parseUint)
+	length   = setting("PARITY_OPS", 500, strconv.Atoi)          // operations of a seed
+	duration = setting("PARITY_DURATION", 0, time.ParseDuration) // to go on with further seeds
+)
+
+func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
+
+func setting[T any](name string, otherwise T, parse func(string) (T, error)) T {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	v, err := parse(text)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", name, err))
+	}
+	return v
+}
+
+// A profile is a way to configure both servers alike.
+type profile struct {
+	name     string
+	extended bool // nodes with a time to live are allowed
+}
+
+var profiles = []profile{{name: "default"}, {name: "extended", extended: true}}
+
+// real starts a ZooKeeper for scripts: its reaper sleeps, and no session expires before a script is over.
+func (p profile) real(t *testing.T, name string) Target {
+	t.Helper()
+	s := zkserver.Start(t, zkserver.WithTickTime(2*time.Second), zkserver.WithContainerCheck(24*time.Hour),
+		zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)))
+	if !s.Ours() {
+		t.Skip(zkserver.ErrExternal)
+	}
+	return Target{name, s.Addr()}
+}
+
+func (p profile) zktest(t *testing.T) Target {
+	t.Helper()
+	opts := []zktest.Option{zktest.WithContainerCheck(24 * time.Hour), zktest.OnViolation(func(err error) {
+		if !strings.Contains(err.Error(), "with the container flag") { // scripts do that, and both must answer alike
+			t.Errorf("zktest: %v", err)
+		}
+	})}
+	if p.extended {
+		opts = append(opts, zktest.WithExtendedTypes())
+	}
+	return Target{"zktest", zktest.Run(t, opts...).Addr()}
+}
+
+// Seeds take turns with the profiles.
+func TestParity_ZktestAgreesWithReal(t *testing.T) {
+	total, start := 0, time.Now()
+	for i, p := range profiles {
+		t.Run(p.name, func(t *testing.T) {
+			a, b := p.real(t, "zookeeper"), p.zktest(t)
+			handshakes(t, a, b)
+			began, share := time.Now(), duration/time.Duration(len(profiles))
+			for seed := first; seed < first+seeds || time.Since(began) < share; seed++ {
+				if seed%uint64(len(profiles)) == uint64(i) {
+					total += compare(t, a, b, seed, false) + compare(t, a, b, seed, true)
+				}
+			}
+		})
+	}
+	t.Logf("%d operations compared in %v", total, time.Since(start).Round(time.Millisecond))
+}
+
+// Two real servers must agree: where they do not, the comparison is stricter than ZooKeeper is with itself.
+func TestParity_RealAgreesWithReal(t *testing.T) {
+	for _, p := range profiles {
+		t.Run(p.name, func(t *testing.T) {
+			a, b := p.real(t, "one"), p.real(t, "other")
+			for seed := range uint64(5) {
+				compare(t, a, b, seed, false)
+				compare(t, a, b, seed, true)
+			}
+			handshakes(t, a, b)
+		})
+	}
+}
+
+// compare counts its operations, so that a run can say how much it has compared.
+func compare(t *testing.T, a, b Target, seed uint64, pipelined bool) int {
+	t.Helper()
+	s := Generate(seed, length, pipelined)
+	d, err := Compare(a, b, s)
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	if d != nil {
+		d = Shrink(d, a, b, 20*time.Second)
+		t.Fatalf("seed %d, pipelined %v: %s and %s differ at the end of\n%v\nrepeat with: "+
+			"PARITY_SEED=%d PARITY_SEEDS=1 PARITY_OPS=%d go test -count=1 ./parity -run '^%s$'",
+			seed, pipelined, a.Name, b.Name, d, seed, length, t.Name())
+	}
+	return s.Len()
+}
+
+// handshakes compares how sessions are negotiated, refused and ended.
+func handshakes(t *testing.T, a, b Target) {
+	t.Helper()
+	var s Script
+	for i, timeout := range []int32{0, -1, 1, 3_999, 4_000, 4_001, 39_999, 40_000, 40_001, 3_600_000, 1<<31 - 1} {
+		s = append(s,
+			[]Op{{Code: stepConnect, Session: i, Timeout: timeout, ReadOnly: i%2 == 0}},
+			[]Op{{Code: opCreate, Path: "/a", Flags: 1}},
+			[]Op{{Code: stepConnect, Session: i, Handshake: wrongPassword, Timeout: timeout}},
+			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000 - timeout%2}},
+			[]Op{{Code: opGetData, Path: "/a"}},
+			[]Op{{Code: stepConnect, Slot: 1, Session: i, Handshake: reattach, Timeout: 30_000}}, // slot 0 is kicked
+			[]Op{{Slot: 1, Code: opClose}},
+			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000}}, // too late
+			[]Op{{Code: stepConnect, Session: i, Handshake: unknownSession, Timeout: 30_000}},
+			[]Op{{Code: stepConnect, Session: i, Handshake: fromTheFuture, Timeout: 30_000}},
+		)
+	}
+	d, err := Compare(a, b, s)
+	if err != nil || d != nil {
+		t.Errorf("handshakes differ: %v\n%v", err, d)
+	}
+}
+
+// The comparison must be able to fail: servers that differ in one setting are told apart, by a script of a few steps.
+func TestParity_TellsDifferentServersApart(t *testing.T) {
+	a, b := profiles[0].real(t, "without ttl"), profiles[1].real(t, "with ttl")
+	d, err := Compare(a, b, Generate(1, 500, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d == nil {
+		t.Fatal("no difference seen")
+	}
+	d = Shrink(d, a, b, 20*time.Second)
+	t.Logf("shrunk to %d steps:\n%v", len(d.Script), d)
+	if len(d.Script) > 4 {
+		t.Errorf("shrunk to %d steps only", len(d.Script))
+	}
+}

@@ -1,0 +1,117 @@
+package parity
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// patience is how long a server may take for one answer before the script counts it as hanging.
+const patience = 10 * time.Second
+
+// A writer builds a request body.
+type writer []byte
+
+func (w *writer) int(v int32)  { *w = binary.BigEndian.AppendUint32(*w, uint32(v)) }
+func (w *writer) long(v int64) { *w = binary.BigEndian.AppendUint64(*w, uint64(v)) }
+
+func (w *writer) bool(v bool) {
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	*w = append(*w, b)
+}
+
+// buffer writes nil as null, which is not the same as empty.
+func (w *writer) buffer(v []byte) {
+	if v == nil {
+		w.int(-1)
+		return
+	}
+	w.int(int32(len(v)))
+	*w = append(*w, v...)
+}
+
+func (w *writer) string(v string) { w.buffer(append([]byte{}, v...)) }
+
+func (w *writer) strings(v []string) {
+	w.int(int32(len(v)))
+	for _, s := range v {
+		w.string(s)
+	}
+}
+
+// A reader takes a reply apart; what is missing reads as zero and sets short.
+type reader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *reader) take(n int) []byte {
+	if n < 0 || n > len(r.rest) {
+		r.short, r.rest = true, nil
+		return make([]byte, max(0, min(n, 16)))
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) int() int32  { return int32(binary.BigEndian.Uint32(r.take(4))) }
+func (r *reader) long() int64 { return int64(binary.BigEndian.Uint64(r.take(8))) }
+func (r *reader) bool() bool  { return r.take(1)[0] != 0 }
+
+func (r *reader) buffer() []byte {
+	n := r.int()
+	if n == -1 {
+		return nil
+	}
+	return r.take(int(n))
+}
+
+func (r *reader) strings() []string {
+	var v []string
+	for n := r.int(); n > 0 && !r.short; n-- {
+		v = append(v, string(r.buffer()))
+	}
+	return v
+}
+
+// A wire is one TCP connection to a server.
+type wire struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func dial(addr string) (*wire, error) {
+	c, err := net.DialTimeout("tcp", addr, patience)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{c, bufio.NewReader(c)}, nil
+}
+
+func framed(payload []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
+}
+
+func (w *wire) read() ([]byte, error) {
+	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(w.in, head[:]); err != nil {
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > 64<<20 {
+		return nil, fmt.Errorf("reply of %d bytes", size)
+	}
+	b := make([]byte, size)
+	_, err := io.ReadFull(w.in, b)
+	return b, err
+}

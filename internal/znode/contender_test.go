@@ -1,0 +1,165 @@
+package znode
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+func TestParse(t *testing.T) {
+	const guid = "_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1-"
+	for _, c := range []struct {
+		name  string
+		kinds []string
+		kind  string // "" for no contender
+		key   string
+	}{
+		{guid + "lock-0000000007", []string{Lock}, Lock, "0000000007"},
+		{"_c_dcfc722b2ef15eb50e062a63be57c85c-lock-0000000000", []string{Lock}, Lock, "0000000000"}, // go-zookeeper's
+		{"lock-0000000001", []string{Lock}, Lock, "0000000001"},
+		{guid + "lock-lock-0000000001", []string{Lock}, Lock, "0000000001"},
+		{guid + "lock--2147483648", []string{Lock}, Lock, "-2147483648"},
+		{guid + "latch-0000000003", []string{Lock}, "", ""},
+		{guid + "latch-0000000003", []string{Latch}, Latch, "0000000003"},
+		{guid + "__READ__0000000002", []string{Read, Write}, Read, "0000000002"},
+		{guid + "__WRIT__0000000002", []string{Read, Write}, Write, "0000000002"},
+		{"0", []string{Lock}, "", ""},
+		{"zzz", []string{Lock}, "", ""},
+		{"_c_x", []string{Lock}, "", ""},
+		{"_c_", []string{Lock}, "", ""},
+		{"lock-", []string{Lock}, Lock, ""},
+	} {
+		got, ok := parse(c.name, c.kinds)
+		require.Equal(t, c.kind != "", ok, c.name)
+		if ok {
+			require.Equal(t, Contender{c.name, c.kind, c.key}, got)
+		}
+	}
+}
+
+func TestArrange_OrdersAsCurator(t *testing.T) {
+	queue, foreign := arrange([]string{
+		"_c_b-lock-0000000010", "0", "_c_a-lock-0000000009", "_c_c-lock--2147483648", "lock-0000000008", "_c_x",
+	}, []string{Lock})
+	var names []string
+	for _, c := range queue {
+		names = append(names, c.Name)
+	}
+	require.Equal(t, []string{"_c_c-lock--2147483648", "lock-0000000008", "_c_a-lock-0000000009", "_c_b-lock-0000000010"}, names)
+	require.Equal(t, []string{"0", "_c_x"}, foreign)
+}
+
+func TestCheckKey(t *testing.T) {
+	for _, key := range []string{"0000000000", "0000000007", "2147483646"} {
+		require.NoError(t, checkKey(key), key)
+	}
+	for _, key := range []string{"2147483647", "-2147483648", "-000000001", "", "12", "00000000x1", "9999999999"} {
+		require.ErrorIs(t, checkKey(key), zkrecipes.ErrSequenceExhausted, key)
+	}
+}
+
+func TestProtected_IsCuratorsName(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		guid := newGUID()
+		require.False(t, seen[guid])
+		seen[guid] = true
+		name := protected(guid, Lock)
+		require.Regexp(t, regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-$`), name)
+		require.Equal(t, byte('-'), name[39])
+	}
+}
+
+// FuzzParse: whatever peers call their nodes, nothing panics, and the order is one.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"", "lock-", "_c_x", "_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1-lock-0000000007", "__READ____WRIT__1"} {
+		f.Add(s, "lock-0000000001")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		for _, kinds := range [][]string{{Lock}, {Read, Write}} {
+			queue, foreign := arrange([]string{a, b}, kinds)
+			require.Len(t, append(queue, make([]Contender, len(foreign))...), 2)
+			for _, c := range queue {
+				require.True(t, strings.HasSuffix(c.Name, c.Key))
+			}
+			if len(queue) == 2 {
+				require.Equal(t, compare(queue[0], queue[1]), -compare(queue[1], queue[0]))
+				require.LessOrEqual(t, compare(queue[0], queue[1]), 0)
+			}
+		}
+	})
+}
+
+// TestRules_NobodyIsStranded: contenders leave in any order, whether granted or not. A grant never conflicts with
+// another, and a waiter that nobody wakes any more is granted.
+func TestRules_NobodyIsStranded(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		queue, rules := randomQueue(random)
+		watched := map[string]string{} // waiter → whom it waits for
+		look := func(name string) {
+			me := slices.IndexFunc(queue, func(c Contender) bool { return c.Name == name })
+			predecessor, granted := rules[name](queue, me)
+			if granted {
+				delete(watched, name)
+			} else {
+				require.Less(t, predecessor, me)
+				watched[name] = queue[predecessor].Name
+			}
+		}
+		for _, c := range queue {
+			look(c.Name)
+		}
+		for len(queue) > 0 {
+			requireCompatible(t, queue, watched)
+			gone := random.IntN(len(queue))
+			name := queue[gone].Name
+			queue = slices.Delete(slices.Clone(queue), gone, gone+1)
+			delete(watched, name)
+			for _, c := range queue {
+				if watched[c.Name] == name {
+					look(c.Name)
+				}
+			}
+		}
+	}
+}
+
+func randomQueue(random *rand.Rand) ([]Contender, map[string]Rule) {
+	rules := map[string]Rule{}
+	var queue []Contender
+	for i := range 1 + random.IntN(12) {
+		c := Contender{Name: string(rune('a' + i)), Kind: Write, Key: string(rune('a' + i))}
+		rules[c.Name] = First
+		if random.IntN(2) == 0 {
+			c.Kind = Read
+			rules[c.Name] = NoWriterAhead
+		}
+		queue = append(queue, c)
+	}
+	return queue, rules
+}
+
+// requireCompatible checks who holds: one writer alone or readers only; and the head always does.
+func requireCompatible(t *testing.T, queue []Contender, watched map[string]string) {
+	t.Helper()
+	var readers, writers int
+	for _, c := range queue {
+		if _, waits := watched[c.Name]; waits {
+			continue
+		}
+		if c.Kind == Write {
+			writers++
+		} else {
+			readers++
+		}
+	}
+	require.False(t, writers > 1 || writers == 1 && readers > 0, "%d writers and %d readers hold", writers, readers)
+	require.NotContains(t, watched, queue[0].Name, "the head waits for nobody")
+}

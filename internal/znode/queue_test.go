@@ -1,0 +1,771 @@
+package znode_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const path = "/app/lock"
+
+var entry = znode.Entry{Kind: znode.Lock, Data: []byte("me"), Rule: znode.First}
+
+func queue(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *znode.Queue {
+	t.Helper()
+	q, err := znode.New(bubble.Dial(t, srv, label, opts...), path, false, znode.Lock)
+	require.NoError(t, err)
+	return q
+}
+
+// inBubble runs f with a server, in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, append(opts, zktest.InMemory())...)) })
+}
+
+// result is what an acquisition on another goroutine came to.
+type result struct {
+	hold *zkrecipes.Hold
+	err  error
+}
+
+func acquire(ctx context.Context, q *znode.Queue) <-chan result {
+	c := make(chan result, 1)
+	go func() {
+		h, err := q.Acquire(ctx, entry)
+		c <- result{h, err}
+	}()
+	return c
+}
+
+func requireWaiting(t *testing.T, c <-chan result) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case r := <-c:
+		t.Fatalf("granted, or failed: %+v", r)
+	default:
+	}
+}
+
+func requireGranted(t *testing.T, c <-chan result) *zkrecipes.Hold {
+	t.Helper()
+	select {
+	case r := <-c:
+		require.NoError(t, r.err)
+		require.NoError(t, r.hold.Err())
+		return r.hold
+	case <-time.After(time.Hour):
+		t.Fatal("not granted within an hour")
+		return nil
+	}
+}
+
+func requireLost(t *testing.T, h *zkrecipes.Hold, reason zkrecipes.LossReason) {
+	t.Helper()
+	var lost *zkrecipes.LostError
+	require.ErrorAs(t, h.Err(), &lost)
+	require.Equal(t, reason, lost.Reason, lost)
+	require.Equal(t, h.Path(), lost.Path)
+	require.Equal(t, h.Err(), context.Cause(h.Context()))
+	require.ErrorIs(t, h.Release(t.Context()), zkrecipes.ErrLost)
+}
+
+func requireEmpty(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	synctest.Wait()
+	require.Empty(t, srv.Children(path))
+}
+
+func release(t *testing.T, h *zkrecipes.Hold) {
+	t.Helper()
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestAcquire_OneRoundTripWhenFree(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		h, err := q.Acquire(t.Context(), entry) // makes the parents
+		require.NoError(t, err)
+		release(t, h)
+		synctest.Wait()
+		answered := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReplyUntil(answered))
+		list := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+		c := acquire(t.Context(), q)
+		synctest.Wait()
+		require.Equal(t, 1, list.Hits(), "create and children in flight together")
+		close(answered)
+		h = requireGranted(t, c)
+		require.Equal(t, 1, list.Hits())
+		node, ok := srv.Node(h.Path())
+		require.True(t, ok)
+		require.Equal(t, zkrecipes.Token(node.Stat.Czxid), h.Token())
+		require.Equal(t, "me", string(node.Data))
+		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_IsFairAndWakesOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		const n = 20
+		var waiting []<-chan result
+		for range n {
+			waiting = append(waiting, acquire(t.Context(), q))
+			synctest.Wait()
+		}
+		last := zkrecipes.Token(0)
+		for i, w := range waiting {
+			h := requireGranted(t, w)
+			require.Greater(t, h.Token(), last)
+			last = h.Token()
+			if i+1 < n {
+				requireWaiting(t, waiting[i+1])
+			}
+			lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+			release(t, h)
+			synctest.Wait()
+			require.Equal(t, min(1, n-1-i), lists.Hits(), "a release makes one waiter look")
+			lists.Remove()
+		}
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_ReplyToCreateLost_OneNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
+		h, err := q.Acquire(t.Context(), entry)
+		require.NoError(t, err)
+		require.Len(t, srv.Children(path), 1)
+		node, _ := srv.Node(h.Path())
+		require.Equal(t, zkrecipes.Token(node.Stat.Czxid), h.Token())
+		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_CreateLostBeforeItIsApplied_OneNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropRequest())
+		h, err := q.Acquire(t.Context(), entry)
+		require.NoError(t, err)
+		require.Len(t, srv.Children(path), 1)
+		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
+// TestAcquire_ReplyLostThenExpired: the search must not adopt the node of the dead session, nor wait behind it longer
+// than it lives.
+func TestAcquire_ReplyLostThenExpired(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		release(t, requireGranted(t, acquire(t.Context(), q))) // makes the parents
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
+			srv.Refuse(zktest.Label("a"))
+			srv.Cut(zktest.Label("a"))
+		}))
+		c := acquire(t.Context(), q)
+		time.Sleep(time.Second)
+		require.Len(t, srv.Children(path), 1, "created, unacknowledged")
+		old := srv.SessionOf("a")
+		srv.Expire(old)
+		srv.Accept(zktest.Label("a"))
+		h := requireGranted(t, c)
+		node, _ := srv.Node(h.Path())
+		require.Equal(t, srv.SessionOf("a"), node.Stat.EphemeralOwner)
+		require.NotEqual(t, old, node.Stat.EphemeralOwner)
+		require.Len(t, srv.Children(path), 1)
+	})
+}
+
+func TestAcquire_ReplyLostThenCancelled_NothingStays(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		release(t, requireGranted(t, acquire(t.Context(), q))) // makes the parents
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
+			srv.Refuse(zktest.Label("a"))
+			srv.Cut(zktest.Label("a"))
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		from := time.Now()
+		r := <-acquire(ctx, q)
+		require.ErrorIs(t, r.err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(from))
+		require.Len(t, srv.Children(path), 1)
+		session := srv.SessionOf("a")
+		srv.Accept(zktest.Label("a"))
+		time.Sleep(5 * time.Second)
+		require.Equal(t, session, srv.SessionOf("a"), "removed by its own session, not by its end")
+		requireEmpty(t, srv)
+	})
+}
+
+// TestAcquire_ForgedNode: a node with our GUID that another session owns is not ours.
+func TestAcquire_ForgedNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		other, err := queue(t, srv, "b").Acquire(t.Context(), entry)
+		require.NoError(t, err)
+		forged := ""
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "lock-", Where: func(r zktest.Request) bool {
+			if forged == "" {
+				forged = r.Path + "0000000009"
+				_, err := srv.Create(forged, nil, zktest.Persistent)
+				require.NoError(t, err)
+			}
+			return true
+		}}, zktest.DropRequest())
+		c := acquire(t.Context(), q)
+		requireWaiting(t, c)
+		time.Sleep(time.Second)
+		require.Len(t, srv.Children(path), 3, "the holder, the forged one and ours")
+		release(t, other)
+		h := requireGranted(t, c)
+		require.NotEqual(t, forged, h.Path())
+		require.NoError(t, h.Check(t.Context()))
+	})
+}
+
+func TestAcquire_ForeignChildrenAreSkipped(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		for _, name := range []string{"", "/0", "/_c_x", "/_c_", "/zzz", "/" + strings.Repeat("x", 1000)} {
+			_, err := srv.Create(path+name, nil, zktest.Persistent)
+			if name == "" && err != nil {
+				_, err = srv.Create("/app", nil, zktest.Persistent)
+				require.NoError(t, err)
+				_, err = srv.Create(path, nil, zktest.Persistent)
+			}
+			require.NoError(t, err)
+		}
+		h := requireGranted(t, acquire(t.Context(), q))
+		list, err := q.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, h.Path(), list[0].Path)
+		release(t, h)
+	})
+}
+
+func TestAcquire_SequenceExhausted(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		h, err := q.Acquire(t.Context(), entry)
+		require.NoError(t, err)
+		release(t, h)
+		require.NoError(t, srv.SetCversion(path, 2147483646))
+		h, err = q.Acquire(t.Context(), entry)
+		require.NoError(t, err, "the last number that orders")
+		release(t, h)
+		for range 3 {
+			_, err = q.Acquire(t.Context(), entry)
+			require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
+			requireEmpty(t, srv)
+			_, err = q.Try(t.Context(), entry)
+			require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
+		}
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_SessionExpiresWhileWaiting_QueuesAgainAtTheTail(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		requireWaiting(t, b)
+		c := acquire(t.Context(), queue(t, srv, "c"))
+		requireWaiting(t, c)
+		srv.Expire(srv.SessionOf("b"))
+		time.Sleep(5 * time.Second)
+		release(t, holder)
+		second := requireGranted(t, c)
+		requireWaiting(t, b)
+		release(t, second)
+		release(t, requireGranted(t, b))
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_OwnNodeDeletedWhileWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		requireWaiting(t, b)
+		for _, name := range srv.Children(path) {
+			if path+"/"+name != holder.Path() {
+				require.NoError(t, srv.Delete(path+"/"+name))
+			}
+		}
+		requireWaiting(t, b)
+		release(t, holder)
+		h := requireGranted(t, b)
+		require.True(t, srv.Exists(h.Path()))
+		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_PredecessorGoneBeforeItIsWatched(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: path}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(holder.Path()))
+		}))
+		release(t, requireGranted(t, acquire(t.Context(), queue(t, srv, "b"))))
+		synctest.Wait()
+		requireLost(t, holder, zkrecipes.LossNodeDeleted)
+		requireEmpty(t, srv)
+	})
+}
+
+// TestAcquire_EventLost: a watch that never fires costs time, not progress.
+func TestAcquire_EventLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		requireWaiting(t, b)
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("b"), holder.Path()))
+		release(t, holder)
+		requireWaiting(t, b)
+		from := time.Now()
+		release(t, requireGranted(t, b))
+		require.LessOrEqual(t, time.Since(from), 30*time.Second)
+	})
+}
+
+func TestAcquire_SpuriousEvents(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		for range 10 {
+			requireWaiting(t, b)
+			srv.SendEvent(zktest.Label("b"), zktest.NodeDeleted, holder.Path())
+		}
+		requireWaiting(t, b)
+		release(t, holder)
+		release(t, requireGranted(t, b))
+	})
+}
+
+func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		requireWaiting(t, b)
+		require.NoError(t, srv.DeleteAll("/app"))
+		release(t, requireGranted(t, b))
+		synctest.Wait()
+		requireLost(t, holder, zkrecipes.LossNodeDeleted)
+	})
+}
+
+// TestAcquire_ParentReapedInBetween: whoever makes the parent may find it gone before the child is in it.
+func TestAcquire_ParentReapedInBetween(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		first := requireGranted(t, acquire(t.Context(), q))
+		release(t, first)
+		reaped := 0
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5}, zktest.Before(func(zktest.Request) {
+			_ = srv.DeleteAll("/app") // it may be gone
+			reaped++
+		}))
+		h := requireGranted(t, acquire(t.Context(), q))
+		require.Equal(t, 5, reaped)
+		require.Greater(t, h.Token(), first.Token())
+		require.True(t, strings.HasSuffix(h.Path(), "0000000000"), "the numbers began again")
+		release(t, h)
+	})
+}
+
+func TestAcquire_NotAllowed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Fail(-102))
+		_, err := q.Acquire(t.Context(), entry)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, path)
+		requireEmpty(t, srv)
+	})
+}
+
+// TestAcquire_ErrorAfterCreate_NothingStays: the list cannot be read, and the node must not stay behind and block.
+func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		release(t, requireGranted(t, acquire(t.Context(), q)))
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-102))
+		_, err := q.Acquire(t.Context(), entry)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_ServerWithoutContainers(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		release(t, requireGranted(t, acquire(t.Context(), queue(t, srv, "a"))))
+		require.True(t, srv.Exists(path))
+		requireEmpty(t, srv)
+	}, zktest.WithoutContainers())
+}
+
+func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		requireWaiting(t, acquire(t.Context(), queue(t, srv, "b")))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("enough"))
+		defer cancel()
+		_, err := queue(t, srv, "c").Acquire(ctx, entry)
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, err, &waited)
+		require.Equal(t, 3, waited.Position)
+		require.Equal(t, 3, waited.Of)
+		require.Equal(t, holder.Path(), waited.Holder.Path)
+		require.Equal(t, "me", waited.Holder.ID)
+		require.Equal(t, holder.Token(), waited.Holder.Token)
+		require.ErrorContains(t, err, "enough")
+		synctest.Wait()
+		require.Len(t, srv.Children(path), 2)
+	})
+}
+
+func TestTry(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := queue(t, srv, "a"), queue(t, srv, "b")
+		h, err := a.Try(t.Context(), entry)
+		require.NoError(t, err)
+		creates := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Proceed())
+		_, err = b.Try(t.Context(), entry)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.Zero(t, creates.Hits(), "told without a write")
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, h.Path(), busy.Holder.Path)
+		require.Equal(t, 1, busy.Queue)
+		release(t, h)
+		h, err = b.Try(t.Context(), entry)
+		require.NoError(t, err)
+		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
+// TestTry_BeatenToIt: somebody comes in between the look and the create; nothing may stay behind.
+func TestTry_BeatenToIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := queue(t, srv, "a"), queue(t, srv, "b")
+		release(t, requireGranted(t, acquire(t.Context(), a)))
+		var h *zkrecipes.Hold
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+			_, err := srv.Create(path+"/lock-0000000000", []byte("other"), zktest.Persistent)
+			require.NoError(t, err)
+		}))
+		_, err := b.Try(t.Context(), entry)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.Len(t, srv.Children(path), 1, "gone when Try returns")
+		require.Nil(t, h)
+	})
+}
+
+func TestHold_NodeDeletedByHand(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		requireWaiting(t, b)
+		require.NoError(t, srv.Delete(h.Path()))
+		synctest.Wait()
+		requireLost(t, h, zkrecipes.LossNodeDeleted)
+		release(t, requireGranted(t, b))
+	})
+}
+
+func TestHold_SessionExpires(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		srv.Expire(srv.SessionOf("a"))
+		<-h.Done()
+		synctest.Wait()
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+		require.ErrorIs(t, h.Check(t.Context()), zkrecipes.ErrLost)
+		_, err := h.Txn(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+	})
+}
+
+func TestHold_ClientClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		h := requireGranted(t, acquire(t.Context(), q))
+		waiting := acquire(t.Context(), q)
+		requireWaiting(t, waiting)
+		require.NoError(t, q.Client().Close())
+		requireLost(t, h, zkrecipes.LossClosed)
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrClosed)
+		require.ErrorIs(t, (<-waiting).err, zkrecipes.ErrClosed)
+		_, err := q.Acquire(t.Context(), entry)
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		requireEmpty(t, srv)
+	})
+}
+
+// TestHold_ShortCut: a connection that is gone for less than the proof lasts costs nothing.
+func TestHold_ShortCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		for range 20 {
+			time.Sleep(3 * time.Second)
+			srv.Refuse(zktest.Everyone)
+			srv.CutAll()
+			time.Sleep(2 * time.Second)
+			srv.Accept(zktest.Everyone)
+			require.NoError(t, h.Err())
+			requireWaiting(t, b)
+		}
+		require.NoError(t, h.Check(t.Context()))
+		release(t, h)
+		release(t, requireGranted(t, b))
+		requireEmpty(t, srv)
+	})
+}
+
+func TestHold_LossOnSuspend(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q, err := znode.New(bubble.Dial(t, srv, "a"), path, true, znode.Lock)
+		require.NoError(t, err)
+		h := requireGranted(t, acquire(t.Context(), q))
+		srv.Cut(zktest.Label("a"))
+		<-h.Done()
+		requireLost(t, h, zkrecipes.LossSuspended)
+		again := requireGranted(t, acquire(t.Context(), q))
+		require.Greater(t, again.Token(), h.Token())
+		release(t, again)
+		requireEmpty(t, srv)
+	})
+}
+
+func TestRelease_ReplyLost(t *testing.T) {
+	for name, action := range map[string]zktest.Action{"applied": zktest.DropReply(), "not applied": zktest.DropRequest()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				q := queue(t, srv, "a")
+				h := requireGranted(t, acquire(t.Context(), q))
+				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, action)
+				release(t, h)
+				require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
+				requireEmpty(t, srv)
+				release(t, h)
+				release(t, requireGranted(t, acquire(t.Context(), q)))
+			})
+		})
+	}
+}
+
+// TestRelease_DeadContext: the context bounds the wait, not the removal.
+func TestRelease_DeadContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := acquire(t.Context(), queue(t, srv, "b"))
+		requireWaiting(t, b)
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, h.Release(ctx), context.Canceled)
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
+		requireWaiting(t, b)
+		session := srv.SessionOf("a")
+		srv.Accept(zktest.Label("a"))
+		requireGranted(t, b)
+		require.Equal(t, session, srv.SessionOf("a"), "removed, not expired")
+		release(t, h)
+	})
+}
+
+func TestRelease_WhileCutOffForGood(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		from := time.Now()
+		release(t, h) // until the session is over, which is as good
+		require.LessOrEqual(t, time.Since(from), 10*time.Second)
+	})
+}
+
+func TestTxn(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/config", []byte("old"), zktest.Persistent)
+		require.NoError(t, err)
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		set := &zk.SetDataRequest{Path: "/config", Data: []byte("new"), Version: -1}
+		responses, err := h.Txn(t.Context(), set)
+		require.NoError(t, err)
+		require.Len(t, responses, 1)
+		require.EqualValues(t, 1, responses[0].Stat.Version)
+
+		_, err = h.Txn(t.Context(), &zk.SetDataRequest{Path: "/config", Data: []byte("x"), Version: 7})
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
+		require.NoError(t, h.Err())
+
+		// The node goes in the moment before the transaction: too late for any look at the clock.
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(h.Path()))
+		}))
+		_, err = h.Txn(t.Context(), &zk.SetDataRequest{Path: "/config", Data: []byte("stale"), Version: -1})
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+		node, _ := srv.Node("/config")
+		require.Equal(t, "new", string(node.Data))
+		requireLost(t, h, zkrecipes.LossNodeDeleted)
+	})
+}
+
+func TestTxn_ReplyLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
+		_, err := h.Txn(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.NoError(t, h.Err())
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		b := queue(t, srv, "b")
+		synctest.Wait()
+		select {
+		case <-h.Revoked():
+			t.Fatal("revoked by nobody")
+		default:
+		}
+		require.NoError(t, b.Revoke(t.Context()))
+		<-h.Revoked()
+		require.NoError(t, h.Err(), "a request, not an order")
+		node, _ := srv.Node(h.Path())
+		require.Equal(t, "__REVOKE__", string(node.Data))
+		release(t, h)
+		require.NoError(t, b.Revoke(t.Context()), "nobody there")
+	})
+}
+
+func TestHeld_SharesTheContender(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		outer := requireGranted(t, acquire(t.Context(), q))
+		_, ok := q.Held(t.Context(), znode.Lock)
+		require.False(t, ok, "an unrelated context")
+		inner, ok := q.Held(outer.Context(), znode.Lock)
+		require.True(t, ok)
+		require.Equal(t, outer.Path(), inner.Path())
+		release(t, outer)
+		require.NoError(t, inner.Err())
+		require.True(t, srv.Exists(inner.Path()))
+		release(t, inner)
+		requireEmpty(t, srv)
+		_, ok = q.Held(outer.Context(), znode.Lock)
+		require.False(t, ok, "ended")
+	})
+}
+
+// TestAcquire_CancelledAtRandomMoments leaves no node, no watch beyond one per path, and, since this is a bubble, no
+// goroutine.
+func TestAcquire_CancelledAtRandomMoments(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		q := queue(t, srv, "b")
+		jitter := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Delay(time.Millisecond))
+		defer jitter.Remove()
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 100 {
+			var wg sync.WaitGroup
+			for range 100 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(300*time.Millisecond))))
+				wg.Go(func() {
+					defer cancel()
+					h, err := q.Acquire(ctx, entry)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.Nil(t, h)
+				})
+			}
+			wg.Wait()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{strings.TrimPrefix(holder.Path(), path+"/")}, srv.Children(path))
+		require.LessOrEqual(t, len(srv.Watchers(holder.Path())), 2, "the holder's and one for all waiters")
+		total, paths := srv.Watches()
+		require.LessOrEqual(t, total, paths+2, "sentinels and the holder's node are watched twice")
+		require.NoError(t, holder.Err())
+	})
+}
+
+func TestAcquire_TenThousandWaiters(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a", conn.WithSessionTimeout(40*time.Second))
+		holder := requireGranted(t, acquire(t.Context(), q))
+		n := 10_000
+		if raceEnabled {
+			n = 1_000 // the detector makes each ten times as dear
+		}
+		served := make(chan zkrecipes.Token, n)
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				h, err := q.Acquire(t.Context(), entry)
+				if err != nil {
+					served <- 0
+					return
+				}
+				served <- h.Token()
+				_ = h.Release(t.Context()) // counted below by what is left
+			})
+		}
+		synctest.Wait()
+		require.Len(t, srv.Children(path), n+1)
+		release(t, holder)
+		last := zkrecipes.Token(0)
+		for range n {
+			token := <-served
+			require.Greater(t, token, last)
+			last = token
+		}
+		wg.Wait()
+		requireEmpty(t, srv)
+	})
+}
+
+func TestNew_BadInput(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		for _, bad := range []string{"", "/", "rel", "/a/", "/a//b", "/a/../b", "/a\x00"} {
+			_, err := znode.New(c, bad, false, znode.Lock)
+			require.Error(t, err, fmt.Sprintf("%q", bad))
+		}
+		_, err := znode.New(nil, path, false, znode.Lock)
+		require.Error(t, err)
+	})
+}
