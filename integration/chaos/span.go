@@ -40,7 +40,9 @@ func (h *history) spans(group string) []span {
 			Client: op.client, Op: op.number, Weight: op.called.Weight, Read: op.called.Read, Token: op.answer.Token,
 			Called: op.called.At, From: op.answer.At, To: check.StillHeld,
 		}}
-		s.bound = op.nextCall
+		if op.nextCall != 0 {
+			s.bound = op.nextCall - 1
+		}
 		h.finish(&s, op)
 		s.To = max(s.To, s.From)
 		spans = append(spans, s)

@@ -75,7 +75,7 @@ func run(c config) error {
 	}
 	defer res.Close()
 	w := &worker{
-		config: c, orders: orders, resource: res, journal: journal.NewWriter(os.Stdout, c.id),
+		config: c, client: client, orders: orders, resource: res, journal: journal.NewWriter(os.Stdout, c.id),
 		rng: rand.New(rand.NewPCG(c.seed, 0)),
 	}
 	for ctx.Err() == nil {
@@ -98,6 +98,7 @@ func leaving(ctx context.Context, err error) error {
 
 type worker struct {
 	config
+	client   *conn.Client
 	orders   *orders
 	resource *resource.Client
 	journal  *journal.Writer
@@ -115,7 +116,7 @@ func (w *worker) section(ctx context.Context, a ask) error {
 		return nil
 	default:
 		op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Reason: err.Error()})
-		pause(ctx, w.section0())
+		pause(ctx, w.length())
 		return nil
 	}
 	stuck := w.orders.is(hold)
@@ -133,7 +134,7 @@ func (w *worker) section(ctx context.Context, a ask) error {
 	return nil
 }
 
-func (w *worker) section0() time.Duration {
+func (w *worker) length() time.Duration {
 	return time.Duration(w.rng.Int64N(int64(w.config.section)) + 1)
 }
 
@@ -151,7 +152,10 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 			}
 		}
 	}
-	over := w.orders.released(ctx, stuck, w.section0())
+	over := w.orders.released(ctx, stuck, w.length())
+	if stuck {
+		go w.chat(h)
+	}
 	select {
 	case <-over:
 	case <-h.Done():
@@ -168,6 +172,14 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 		}
 	}
 	return nil
+}
+
+// chat reads all the time while the hold lasts: a server that answers must not be taken for one that can prolong a session.
+func (w *worker) chat(h *zkrecipes.Hold) {
+	for h.Err() == nil {
+		_, _, _ = w.client.Exists(h.Context(), h.Path()) // what it says does not matter
+		pause(h.Context(), 20*time.Millisecond)
+	}
 }
 
 func tellLoss(op *journal.Op, err error) {
