@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,7 +40,11 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("\n%v", report)
 	if file := os.Getenv("CHAOS_REPORT"); file != "" {
-		if err := os.WriteFile(file, []byte(report.String()), 0o644); err != nil {
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = os.WriteFile(file, []byte(report.String()), 0o644)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	}
