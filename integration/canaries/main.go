@@ -65,7 +65,7 @@ func run(pattern string, baseline bool, timeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory
 	r := &runner{root: "..", dir: dir, timeout: timeout}
 	if _, err := os.Stat(filepath.Join(r.root, "conn")); err != nil {
 		return fmt.Errorf("run it in integration/: %w", err)
@@ -104,7 +104,8 @@ func (r *runner) baseline(todo []mutant) error {
 
 func (r *runner) all(todo []mutant) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "mutation\tnoticed by\tafter")
+	row := func(cells string) { _, _ = fmt.Fprintln(table, cells) } // into memory
+	row("mutation\tnoticed by\tafter")
 	var errs []error
 	for _, m := range todo {
 		by, after, err := r.one(m)
@@ -112,8 +113,9 @@ func (r *runner) all(todo []mutant) error {
 			errs = append(errs, fmt.Errorf("%s: %w", m.name, err))
 			by = "NOBODY: " + err.Error()
 		}
-		fmt.Fprintf(os.Stderr, "%s: %s after %v\n", m.name, by, after.Round(100*time.Millisecond))
-		fmt.Fprintf(table, "%s\t%s\t%v\n", m.name, by, after.Round(100*time.Millisecond))
+		after = after.Round(100 * time.Millisecond)
+		fmt.Fprintf(os.Stderr, "%s: %s after %v\n", m.name, by, after)
+		row(fmt.Sprintf("%s\t%s\t%v", m.name, by, after))
 	}
 	return errors.Join(append(errs, table.Flush())...)
 }

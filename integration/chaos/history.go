@@ -44,7 +44,6 @@ type history struct {
 	clients map[string][]*operation
 	acts    map[string][]act
 	deleted map[string]int64 // paths, and when the operator began to delete them
-	faults  []error          // in journals
 }
 
 func newHistory() *history {
@@ -88,6 +87,7 @@ func (h *history) add(client string, l journal.Line) {
 		if op.lost == nil {
 			op.lost = &l
 		}
+	case check.Called: // above
 	}
 }
 
@@ -144,6 +144,7 @@ func (h *history) pausedBetween(client string, from, to int64) bool {
 				return true
 			}
 			since = 0
+		case killed:
 		}
 	}
 	return since != 0 && since < to

@@ -65,7 +65,7 @@ func (rep *Report) String() string {
 				cells[i] = d.Round(100 * time.Microsecond)
 			}
 		}
-		fmt.Fprintln(w, join(cells))
+		_, _ = fmt.Fprintln(w, join(cells)) // into memory
 	}
 	row("seed", rep.Seed, "took", rep.Took.Round(time.Second), "session timeout", rep.Session, "tick", rep.Tick)
 	row()
@@ -100,7 +100,7 @@ func (rep *Report) String() string {
 	}
 	_ = w.Flush() // into memory
 	for _, v := range rep.Violations {
-		fmt.Fprintln(&b, "VIOLATED", v)
+		b.WriteString("VIOLATED " + v + "\n")
 	}
 	return b.String()
 }

@@ -96,7 +96,8 @@ func successor(spans []span, s span, limit int) (span, bool) {
 		}
 		weight := s.Weight
 		for _, x := range spans {
-			if x.From <= next.From && next.From < x.To && !(x.Client == s.Client && x.Op == s.Op) || x == next {
+			itself := x.Client == s.Client && x.Op == s.Op
+			if x.From <= next.From && next.From < x.To && !itself || x == next {
 				weight += x.Weight
 			}
 		}

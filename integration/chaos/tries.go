@@ -29,7 +29,8 @@ const (
 var mutexModel = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
-		holder, a := state.(string), input.(attempt)
+		holder, _ := state.(string)
+		a, _ := input.(attempt)
 		switch {
 		case a.kind == got && holder == "":
 			return true, a.client

@@ -60,8 +60,8 @@ func (s story) released(client string, at int64) {
 	s.tell(client, journal.Line{Event: check.Event{Kind: check.Released, At: at}})
 }
 
-func (s story) lost(client string, at, until int64) {
-	s.tell(client, journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
+func (s story) lostA(at, until int64) {
+	s.tell("a", journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
 }
 
 // judgeStory gives a story to the judge; all of it is in one round, whose victim is a.
@@ -108,14 +108,14 @@ func TestJudge(t *testing.T) {
 		}},
 		{"told before the next grant", "", func(s story) {
 			s.granted("a", 1, 2, 10)
-			s.lost("a", 50, 49)
+			s.lostA(50, 49)
 			s.granted("b", 3, 60, 11)
 			s.released("b", 70)
 		}},
 		{"told after the next grant", "C2", func(s story) {
 			s.granted("a", 1, 2, 10)
 			s.granted("b", 3, 60, 11)
-			s.lost("a", 65, 49)
+			s.lostA(65, 49)
 			s.released("b", 70)
 		}},
 		{"told late since it stood still", "", func(s story) {
@@ -123,14 +123,14 @@ func TestJudge(t *testing.T) {
 			s.acts["a"] = []act{{paused, 20}, {resumed, 100}}
 			s.granted("b", 3, 60, 11)
 			s.released("b", 70)
-			s.lost("a", 101, 49)
+			s.lostA(101, 49)
 		}},
 		{"stood still, and the deadline was too late", "C2", func(s story) {
 			s.granted("a", 1, 2, 10)
 			s.acts["a"] = []act{{paused, 20}, {resumed, 100}}
 			s.granted("b", 3, 60, 11)
 			s.released("b", 70)
-			s.lost("a", 101, 65)
+			s.lostA(101, 65)
 		}},
 		{"killed while it held", "", func(s story) {
 			s.granted("a", 1, 2, 10)
@@ -142,7 +142,7 @@ func TestJudge(t *testing.T) {
 			s.granted("a", 1, 2, 10)
 			s.deleted["a"] = 30
 			s.granted("b", 3, 31, 11)
-			s.lost("a", 32, 32)
+			s.lostA(32, 32)
 			s.released("b", 70)
 		}},
 	} {

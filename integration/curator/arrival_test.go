@@ -126,7 +126,7 @@ func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string
 func (k kind) elects() bool { return k.name == "latch" || k.name == "selector" }
 
 // A holder that is killed gives way to the other side once its session has expired.
-func TestHolderKilled(t *testing.T) {
+func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, so they run alone
 	s := open(t)
 	worker, err := chaos.Build(t.TempDir())
 	must(t, err)

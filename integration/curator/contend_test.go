@@ -141,13 +141,14 @@ func (s *stage) prepare(t *testing.T, k kind) {
 }
 
 func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Client, k kind, path string) {
+	t.Helper()
 	lock := k.open(t, c, path, k.arg)
 	res, err := resource.Dial(s.socket, name)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	defer res.Close()
+	defer func() { _ = res.Close() }() // all is answered
 	for i := range k.sections {
 		op := call(rec, k, name)
 		h, err := lock.take(t.Context())

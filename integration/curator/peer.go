@@ -79,7 +79,7 @@ func Start(tb testing.TB, dir, connect string, session time.Duration, event func
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the process has its own
 	p.process.Stderr = log
 	in, err := p.process.StdinPipe()
 	if err != nil {

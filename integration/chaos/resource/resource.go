@@ -90,7 +90,7 @@ func (s *Server) Close() {
 }
 
 func (s *Server) answer(c net.Conn) {
-	defer c.Close()
+	defer func() { _ = c.Close() }() // the client may have gone first
 	in, out := json.NewDecoder(c), json.NewEncoder(c)
 	for {
 		var q request

@@ -73,7 +73,7 @@ func run(c config) error {
 	if err != nil {
 		return err
 	}
-	defer res.Close()
+	defer func() { _ = res.Close() }() // at the end, which closes it anyway
 	w := &worker{
 		config: c, client: client, orders: orders, resource: res, journal: journal.NewWriter(os.Stdout, c.id),
 		rng: rand.New(rand.NewPCG(c.seed, 0)),
@@ -90,10 +90,10 @@ func run(c config) error {
 
 // leaving forgets an error that only says that the worker was told to go.
 func leaving(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 type worker struct {
