@@ -27,12 +27,13 @@ import (
 
 // A mutant is one way to break the code.
 type mutant struct {
-	name string
-	file string // below the root of the module
-	// old must occur once, and becomes new.
-	old, new string
-	tests    []test // in this order, until one fails
+	name  string
+	edits []edit
+	tests []test // in this order, until one fails
 }
+
+// An edit replaces old, which must occur once, in a file below the root.
+type edit struct{ file, old, new string }
 
 // A test is a test that must fail, as arguments of go test and what they take from the environment.
 type test struct {
@@ -82,7 +83,7 @@ func run(pattern string, baseline bool, timeout time.Duration) error {
 type runner struct {
 	root, dir string
 	timeout   time.Duration
-	written   int // broken files
+	written   int // files
 }
 
 // baseline runs every test that is to notice something on the code as it is: one that fails anyway notices nothing.
@@ -141,31 +142,38 @@ func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
 	return "", time.Since(began), errors.New("it survives")
 }
 
-// overlay writes the broken file, and what puts it in place.
+// overlay writes the broken files, and what puts them in place.
 func (r *runner) overlay(m mutant) (string, error) {
-	good, err := filepath.Abs(filepath.Join(r.root, m.file))
+	replace := map[string]string{}
+	for _, e := range m.edits {
+		good, err := filepath.Abs(filepath.Join(r.root, e.file))
+		if err != nil {
+			return "", err
+		}
+		text, err := os.ReadFile(good)
+		if err != nil {
+			return "", err
+		}
+		if n := bytes.Count(text, []byte(e.old)); n != 1 {
+			return "", fmt.Errorf("%s has what is to be replaced %d times: the mutation needs to follow the code", e.file, n)
+		}
+		replace[good] = r.next(".go")
+		if err := os.WriteFile(replace[good], bytes.Replace(text, []byte(e.old), []byte(e.new), 1), 0o644); err != nil {
+			return "", err
+		}
+	}
+	spec, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile(good)
-	if err != nil {
-		return "", err
-	}
-	if n := bytes.Count(text, []byte(m.old)); n != 1 {
-		return "", fmt.Errorf("%s has what is to be replaced %d times: the mutation needs to follow the code", m.file, n)
-	}
-	r.written++
-	base := filepath.Join(r.dir, fmt.Sprint(r.written)) // no blanks: GOFLAGS is split at them
-	broken := base + ".go"
-	if err := os.WriteFile(broken, bytes.Replace(text, []byte(m.old), []byte(m.new), 1), 0o644); err != nil {
-		return "", err
-	}
-	spec, err := json.Marshal(map[string]map[string]string{"Replace": {good: broken}})
-	if err != nil {
-		return "", err
-	}
-	overlay := base + ".json"
+	overlay := r.next(".json")
 	return overlay, os.WriteFile(overlay, spec, 0o644)
+}
+
+// next names a file; without blanks, since GOFLAGS is split at them.
+func (r *runner) next(suffix string) string {
+	r.written++
+	return filepath.Join(r.dir, fmt.Sprint(r.written)+suffix)
 }
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: test timed out|fatal error: .*|panic: .*)`)
