@@ -51,7 +51,7 @@ var mutants = []mutant{
 		name: "session: watches are lost at a reconnect",
 		edits: []edit{
 			{"conn/session.go", "	s.watches.fireAll()\n", ""},
-			{"conn/link.go", "l.parking = int64At(frame, prefixSize+16) != 0", "l.parking = false"},
+			{"conn/link.go", "l.greeted, l.parking = true, true", "l.greeted, l.parking = true, false"},
 		},
 		tests: []test{connTests, queueTests, mutexTests, chaos("cut,partition-short")},
 	},

@@ -103,20 +103,23 @@ func (c *client) leave(limit time.Duration) error {
 
 // attach moves the client to one server, and keeps it there until detach.
 func (c *client) attach(server int) error {
-	for i, p := range c.proxies {
-		if i != server {
-			p.Refuse()
-			p.Cut()
-		}
-	}
-	return poll(10*time.Second, fmt.Sprintf("%s attached to server %d", c.id, server), func() bool {
+	open := make([]int, len(c.proxies))
+	err := poll(patience, fmt.Sprintf("%s attached to server %d", c.id, server), func() bool {
+		attached := true
 		for i, p := range c.proxies {
-			if (p.Conns() > 0) != (i == server) {
-				return false
+			if i != server {
+				p.Refuse()
+				p.Cut() // again and again: a connection may have been on its way through
 			}
+			open[i] = p.Conns()
+			attached = attached && (open[i] > 0) == (i == server)
 		}
-		return true
+		return attached
 	})
+	if err != nil {
+		return fmt.Errorf("%w: connections by server: %v", err, open)
+	}
+	return nil
 }
 
 func (c *client) detach() error {

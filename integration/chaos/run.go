@@ -64,8 +64,8 @@ type round struct {
 	victims  []string
 }
 
-// Run breaks the ensemble for a while and returns what it found. The error says that the run itself failed; what the
-// library did wrong is in the report.
+// Run breaks the ensemble for a while and returns what it found. The error says that the run could not begin; what went
+// wrong later is in the report.
 func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
 	r := &run{Config: cfg, ensemble: e, history: newHistory()}
 	defer r.close()
@@ -83,7 +83,8 @@ func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
 		}
 		number++
 		if err := r.round(number, step); err != nil {
-			return nil, fmt.Errorf("round %d, %s: %w", number, step.Kind, err)
+			r.trouble = append(r.trouble, fmt.Errorf("round %d, %s: %w", number, step.Kind, err))
+			break // what has been seen so far is judged all the same
 		}
 	}
 	took := time.Since(began)
