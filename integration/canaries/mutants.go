@@ -61,7 +61,7 @@ var mutants = []mutant{
 			{"internal/znode/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
 			{"conn/session.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
 		},
-		tests: []test{queueTests, mutexTests, bubbles("./recipes/rwlock", "./recipes/election"), chaos("partition-replies,outage-long")},
+		tests: []test{connTests},
 	},
 	{
 		name:  "grant: our own node is not watched",
