@@ -242,7 +242,7 @@ func (s *session) retire() {
 		if link != nil {
 			_ = link.Close() // whatever it was doing, it is not telling the server
 		}
-		// Only there does the library answer its Close at once; elsewhere it would take a second.
+		// There the library answers its Close at once, as a rule; elsewhere it takes a second.
 		select {
 		case <-s.hosts.resting:
 		case <-joined.C:
@@ -418,7 +418,8 @@ func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) 
 }
 
 // Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
-// is what was asked for, one that still has the version is deleted again.
+// is what was asked for, one that still has the version is deleted again. Otherwise, and always with -1, a node that is
+// there may be another's, and the error matches ErrUnknownOutcome.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	_, err := versioned(ctx, c, path, version, func(s *Session) (zk.Stat, error) {
 		return zk.Stat{}, s.Delete(ctx, path, version)
@@ -433,31 +434,40 @@ var errGone = errors.New("the node is gone")
 
 // versioned does a write that the version guards against being applied twice.
 func versioned(ctx context.Context, c *Client, path string, version int32, write func(*Session) (zk.Stat, error)) (zk.Stat, error) {
+	var doubt error // of an earlier try, which may have been applied after all, or may still be
 	for {
 		s, err := c.Session(ctx)
 		if err != nil {
-			return zk.Stat{}, err
+			return zk.Stat{}, errors.Join(doubt, err)
 		}
 		stat, err := write(s)
 		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
-			if err != nil && s.Err() != nil && ctx.Err() == nil && c.State() != Closed {
+			switch {
+			case err != nil && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
 				continue // not begun in a session that is over
+			case doubt != nil && errors.Is(err, zk.ErrNoNode):
+				return stat, fmt.Errorf("%w: %w", errGone, doubt)
+			case doubt != nil && err != nil:
+				return stat, errors.Join(doubt, err)
 			}
 			return stat, err
 		}
-		// The sync makes the read newer than the write in question, which is done with once its session or its
-		// connection is.
-		if c.Sync(ctx, path) != nil {
-			return stat, err
+		doubt = err
+		// The sync makes the read newer than the write in question, as far as that has reached the leader.
+		if syncErr := c.Sync(ctx, path); syncErr != nil {
+			return stat, errors.Join(err, syncErr)
 		}
 		exists, now, readErr := c.Exists(ctx, path)
 		switch {
 		case readErr != nil:
-			return stat, err
+			return stat, errors.Join(err, readErr)
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errGone, err)
 		case version == -1 || now.Version != version:
 			return stat, err
+		}
+		if ctxErr := sleep(ctx, retryPause); ctxErr != nil {
+			return stat, errors.Join(err, ctxErr)
 		}
 	}
 }

@@ -173,12 +173,16 @@ func checkRequest(op, path string, size int) error {
 }
 
 // Create makes a node and returns its path, which for a sequential node is longer than what was asked for. Flags are
-// those of go-zookeeper; zk.FlagContainer makes a container. Without an ACL it takes the client's.
+// those of go-zookeeper, without those for a time to live; zk.FlagContainer makes a container. Without an ACL it takes
+// the client's.
 //
 // Errors: what the server said, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := checkRequest("create", path, len(data)); err != nil {
 		return "", err
+	}
+	if flags < 0 || flags > zk.FlagContainer {
+		return "", &OpError{"create", path, zk.ErrInvalidFlags}
 	}
 	if len(acl) == 0 {
 		acl = s.core.opts.acl
@@ -217,8 +221,8 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 	if !s.core.start(func() {
 		defer s.forgetCreation(abs, c)
 		c.value, c.err = s.createAll(abs, data, flags, n)
+		c.markSent() // also if it never got that far
 		close(c.done)
-		c.markSent()
 	}) {
 		s.forgetCreation(abs, c)
 		return nil, &OpError{"create", path, zkrecipes.ErrClosed}
@@ -251,6 +255,7 @@ func (s *Session) createAll(abs string, data []byte, flags int32, n int) (paths 
 }
 
 // Sent is closed once the request has been handed to the connection: whatever is asked from now on is asked after it.
+// It is closed before Done, also if the request was not sent at all.
 func (c *Creation) Sent() <-chan struct{} { return c.sent }
 
 // Done is closed once the call has come back, with an answer or without.
@@ -317,6 +322,9 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.core.noContainers.Store(true)
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil && s.Err() == nil:
 			// Made or not, making it again does no harm.
+			if err := sleep(ctx, retryPause); err != nil {
+				return &OpError{"create", path, unknownOutcome(err)}
+			}
 		default:
 			return err
 		}

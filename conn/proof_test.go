@@ -105,10 +105,12 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var p proof
 			p.connected(at(0), 8*time.Second, 2*time.Second, 0)
+			most := 0
 			for i := range 100_000 {
 				p.answered(at(float64(i)*every), at(float64(i)*every), false)
-				require.LessOrEqual(t, len(p.contacts), 64+1)
+				most = max(most, len(p.contacts))
 			}
+			require.LessOrEqual(t, most, 64+1)
 		})
 	}
 }

@@ -36,9 +36,8 @@ type session struct {
 	ctx   context.Context // ends with the session
 	stop  context.CancelFunc
 	zk    *zk.Conn
-	zkOK  chan struct{} // closed once zk is set: the library calls back before Connect returns
-
-	prologued atomic.Bool // the library has been given its sentinel watch
+	zkOK  chan struct{} // closed once zk is set: the library dials before Connect returns
+	zxid  atomic.Int64  // the newest one seen
 
 	wake chan struct{} // tells the keeper that something changed; holds one
 
@@ -239,17 +238,14 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 	s.proof.connected(sent, timeout, s.core.opts.halfTick(timeout), s.core.opts.marginOf(timeout))
 	s.mu.Unlock()
 	gone.tell()
-
 	if first {
 		s.core.start(s.keep)
 	}
-	time.AfterFunc(parkAtMost, l.unpark)
-	s.nowUp(l)
 	return true
 }
 
-// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never
-// be told.
+// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be
+// told.
 func (s *session) nowUp(l *link) {
 	s.mu.Lock()
 	if s.lost != nil || s.link != l || s.isUp() {
