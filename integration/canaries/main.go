@@ -49,7 +49,7 @@ func (t test) String() string {
 func main() {
 	pattern := flag.String("run", "", "regular expression of names")
 	baseline := flag.Bool("baseline", true, "run the tests on the unbroken code first")
-	timeout := flag.Duration("timeout", 3*time.Minute, "of one test; a test that hangs notices too")
+	timeout := flag.Duration("timeout", 100*time.Second, "of one test; a test that hangs notices too")
 	flag.Parse()
 	if err := run(*pattern, *baseline, *timeout); err != nil {
 		fmt.Fprintln(os.Stderr, "canaries:", err)
