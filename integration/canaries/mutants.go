@@ -45,7 +45,7 @@ var mutants = []mutant{
 	{
 		name:  "session: nobody is told when the proof runs out",
 		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
-		tests: []test{connTests, queueTests, isolation},
+		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},
 	},
 	{
 		name: "session: watches are lost at a reconnect",
@@ -61,7 +61,7 @@ var mutants = []mutant{
 			{"internal/znode/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
 			{"conn/session.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
 		},
-		tests: []test{connTests},
+		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests},
 	},
 	{
 		name:  "grant: our own node is not watched",
