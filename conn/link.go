@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -19,15 +20,16 @@ import (
 //
 //   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
 //   - credentials are sent here, since the library can deadlock when it sends them again;
-//   - on a re-attached session user requests wait until the watches are on their way (see park);
+//   - on a re-attached session user requests wait until the watches are on their way (see Write);
 //   - a failed write is a lost connection like any other.
 type link struct {
 	net.Conn
 	session *session
+	server  string
 	born    time.Time
 	// handshakeBy bounds everything up to the connect answer.
 	handshakeBy time.Time
-	up          bool // the connect answer was good; set before the library starts its loops
+	up          atomic.Bool // the connect answer was good
 
 	// The reading side, used by one goroutine of the library at a time.
 	in   *bufio.Reader
@@ -55,9 +57,9 @@ type request struct {
 	creation *Creation
 }
 
-func newLink(s *session, raw net.Conn, handshakeBy time.Time) *link {
+func newLink(s *session, raw net.Conn, server string, handshakeBy time.Time) *link {
 	return &link{
-		Conn: raw, session: s, born: time.Now(), handshakeBy: handshakeBy,
+		Conn: raw, session: s, server: server, born: time.Now(), handshakeBy: handshakeBy,
 		in:      bufio.NewReaderSize(raw, 16<<10),
 		turn:    make(chan struct{}, 1),
 		pending: make(map[int32]request),
@@ -78,7 +80,7 @@ func (l *link) SetReadDeadline(t time.Time) error { return l.Conn.SetReadDeadlin
 func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.clamp(t)) }
 
 func (l *link) clamp(t time.Time) time.Time {
-	if !l.up && (t.IsZero() || t.After(l.handshakeBy)) {
+	if !l.up.Load() && (t.IsZero() || t.After(l.handshakeBy)) {
 		return l.handshakeBy
 	}
 	return t
@@ -100,6 +102,10 @@ func (l *link) Write(frame []byte) (int, error) {
 		if _, err := l.Conn.Write(frame); err != nil {
 			return 0, err
 		}
+	// park: after a reconnect the library sends its watches with the newest zxid it has seen, which it reads while replies
+	// to queued requests already move it on: watches for what changed in between are then lost for good. So requests
+	// wait here until the first setWatches frame has passed; the library has built all of them by then. It always sends
+	// one, because the session keeps a sentinel watch.
 	case l.parking && op != opPing && op != opClose && op != opSetWatches:
 		l.parked = append(l.parked, append([]byte(nil), frame...))
 		l.session.creationSent(createdPath(frame, op))
@@ -112,16 +118,13 @@ func (l *link) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
-// park: after a reconnect the library sends its watches with the newest zxid it has seen, which it reads while replies
-// to queued requests already move it on: watches for what changed in between are then lost for good. So requests wait
-// here until the first setWatches frame has passed; the library has built all of them by then. It always sends one,
-// because the session keeps a sentinel watch. The timer is for a sentinel that fired just before.
-func (l *link) parkAtMost(d time.Duration) (stop func() bool) {
-	return time.AfterFunc(d, func() {
-		l.turn <- struct{}{}
-		defer func() { <-l.turn }()
-		l.release()
-	}).Stop
+// parkAtMost is for a session without its sentinel watch, because that fired a moment ago or could not be set.
+const parkAtMost = 200 * time.Millisecond
+
+func (l *link) unpark() {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	l.release()
 }
 
 // release is called with the turn held.
@@ -158,6 +161,9 @@ func (l *link) send(frame []byte, op int32) {
 func (l *link) Read(p []byte) (int, error) {
 	for len(l.head) == 0 && l.rest == 0 {
 		if err := l.nextFrame(); err != nil {
+			if !l.up.Load() {
+				l.session.core.connectFailed(fmt.Errorf("connect to %s: %w", l.server, err))
+			}
 			_ = l.Close() // the library drops the connection for err anyway; this tells the session first
 			return 0, err
 		}
@@ -181,7 +187,7 @@ func (l *link) nextFrame() error {
 		return err
 	}
 	size := int(int32At(head, 0))
-	if !l.up {
+	if !l.up.Load() {
 		return l.connectReply(head, size)
 	}
 	if size < replyHeaderSize || size > maxReply {
@@ -228,7 +234,7 @@ func (l *link) connectReply(head []byte, size int) error {
 			return err
 		}
 	}
-	l.up = true
+	l.up.Store(true)
 	if err := l.Conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
@@ -298,7 +304,7 @@ func (s *session) dial(network, address string, _ time.Duration) (net.Conn, erro
 		s.core.connectFailed(err)
 		return nil, err
 	}
-	l := newLink(s, raw, by)
+	l := newLink(s, raw, address, by)
 	if !s.attach(l) {
 		_ = raw.Close() // nothing was sent on it
 		return nil, s.ctx.Err()

@@ -205,11 +205,7 @@ type Creation struct {
 // of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. An error says
 // that nothing was sent.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int) (*Creation, error) {
-	size := len(data)
-	if n > 1 {
-		size = n * (len(path) + len(data) + 64)
-	}
-	if err := checkRequest("create", path, size); err != nil {
+	if err := CheckCreate(path, len(data), n); err != nil {
 		return nil, err
 	}
 	if err := s.awaitUp(ctx); err != nil {
@@ -228,6 +224,14 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 		return nil, &OpError{"create", path, zkrecipes.ErrClosed}
 	}
 	return c, nil
+}
+
+// CheckCreate returns the error of creating n nodes of one name in one transaction that can be told beforehand.
+func CheckCreate(path string, size, n int) error {
+	if n > 1 {
+		size = n * (len(path) + size + 64)
+	}
+	return checkRequest("create", path, size)
 }
 
 func (s *Session) createAll(abs string, data []byte, flags int32, n int) (paths []string, err error) {

@@ -29,12 +29,13 @@ type Session struct {
 
 // session is what all views of one session share.
 type session struct {
-	core *core
-	pace *pace
-	ctx  context.Context // ends with the session
-	stop context.CancelFunc
-	zk   *zk.Conn
-	zkOK chan struct{} // closed once zk is set: the library calls back before Connect returns
+	core  *core
+	pace  *pace
+	hosts *hosts
+	ctx   context.Context // ends with the session
+	stop  context.CancelFunc
+	zk    *zk.Conn
+	zkOK  chan struct{} // closed once zk is set: the library calls back before Connect returns
 
 	wake chan struct{} // tells the keeper that something changed; holds one
 
@@ -67,7 +68,7 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 	return &zkrecipes.LostError{Reason: reason, At: at, Err: err}
 }
 
-func newSession(c *core) (*session, error) {
+func newSession(c *core) *session {
 	s := &session{
 		core:      c,
 		pace:      newPace(c.opts.newBackOff, len(c.servers)),
@@ -80,18 +81,24 @@ func newSession(c *core) (*session, error) {
 	}
 	s.watches.init()
 	s.ctx, s.stop = context.WithCancel(c.ctx)
+	s.hosts = newHosts(c.servers, s.ctx.Done())
+	return s
+}
+
+// connect starts the library, which goes on until retire.
+func (s *session) connect() error {
+	c := s.core
 	object, events, err := zk.Connect(c.servers, c.opts.sessionTimeout,
 		zk.WithDialer(s.dial),
-		zk.WithHostProvider(newHosts(c.servers, s.ctx.Done())),
+		zk.WithHostProvider(s.hosts),
 		zk.WithEventCallback(s.onEvent),
 		zk.WithLogger(zkLog{c.opts.log}), zk.WithLogInfo(false))
 	if err != nil {
-		s.stop()
-		return nil, err
+		return err
 	}
 	s.zk, s.events = object, events
 	close(s.zkOK)
-	return s, nil
+	return nil
 }
 
 // zkLog passes on what the library says.
@@ -235,7 +242,7 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 	if first {
 		s.core.start(s.keep)
 	}
-	l.parkAtMost(50 * time.Millisecond)
+	time.AfterFunc(parkAtMost, l.unpark)
 	if guarded {
 		s.nowUp(l)
 		return true
@@ -277,10 +284,12 @@ func (s *session) nowUp(l *link) {
 	if s.since.IsZero() {
 		s.since = time.Now()
 	}
-	id, timeout := s.id, s.proof.timeout
+	// Within the lock, here and in linkDown: the order of the states is that of the facts.
+	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
 	s.mu.Unlock()
+	log()
 	s.watches.fireAll()
-	s.core.sessionUp(s, id, timeout)
+	s.core.sessionUp()
 }
 
 // isUp is called with mu held.
@@ -295,7 +304,7 @@ func (s *session) isUp() bool {
 
 // linkDown is called once for every link that closes.
 func (s *session) linkDown(l *link) {
-	if l.up && time.Since(l.born) > time.Second {
+	if l.up.Load() && time.Since(l.born) > time.Second {
 		s.pace.succeeded()
 	}
 	s.mu.Lock()
@@ -305,13 +314,15 @@ func (s *session) linkDown(l *link) {
 	}
 	s.up = make(chan struct{})
 	s.beating = false
-	var gone departures
-	if s.lost == nil {
-		gone = s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossSub) bool { return sub.onSuspend })
+	if s.lost != nil {
+		s.mu.Unlock()
+		return
 	}
+	gone := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossSub) bool { return sub.onSuspend })
+	log := s.core.transit(disconnected)
 	s.mu.Unlock()
 	gone.tell()
-	s.core.sessionDown(s)
+	log()
 }
 
 // answered books an answer as proof. A lapse comes before what would have prevented it: the order in which a late
@@ -430,7 +441,7 @@ func (s *session) step(now time.Time) time.Time {
 		return now
 	}
 	if drop {
-		s.core.opts.log.Info("zookeeper: no answer to a sync, trying another server", "server", link.RemoteAddr())
+		s.core.opts.log.Info("zookeeper: no answer to a sync, trying another server", "server", link.server)
 		_ = link.Close() // the library reconnects
 	}
 	if beat {

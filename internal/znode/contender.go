@@ -71,6 +71,8 @@ func checkKey(key string) error {
 	return nil
 }
 
+const guidSize = 36
+
 // newGUID returns a random UUID, version 4, as Java writes it.
 func newGUID() string {
 	var b [16]byte

@@ -162,7 +162,8 @@ func (sh *share) Release(ctx context.Context) error {
 	if sh.leave() {
 		return nil
 	}
-	if err := sh.remove().wait(ctx); err != nil {
+	// A context that descends from the hold has ended with it, which is no reason to complain.
+	if err := sh.remove().wait(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
 		return &conn.OpError{Op: "release", Path: sh.path, Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil

@@ -93,12 +93,18 @@ var errRequeue = errors.New("the contender is gone")
 //
 // Errors: *WaitError when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if err := q.check(e); err != nil {
+		return nil, err
+	}
 	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, true) })
 }
 
 // Try is Acquire for a caller that does not wait: with others ahead of it, it gets a *BusyError, and leaves nothing
 // behind.
 func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if err := q.check(e); err != nil {
+		return nil, err
+	}
 	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
 		// Most that fail can be told without a write. The sync keeps a server that lags from saying no too long.
 		if err := s.Sync(ctx, q.path); err != nil {
