@@ -222,6 +222,11 @@ const revokeRequest = "__REVOKE__"
 // grant, not before it: what it tells is news to the holder whenever it comes.
 func (g *grant) monitor(ctx context.Context, path string) {
 	for {
+		select {
+		case <-g.over: // before this goroutine came to run: a short hold costs no watch
+			return
+		default:
+		}
 		data, _, w, err := g.session.GetW(ctx, path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
