@@ -11,31 +11,33 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// handOver measures how fast a lock goes from one to the next while about n wait: n/2 hand-overs at the head of a line
-// that is n long in the middle. With one session all are in it; with two the next is always in the other.
+// handOver measures how long a lock takes to go from one to the next while about n wait, from the call of Release to the
+// next grant, at the head of a line that shrinks from 5/4 n to 3/4 n. With one session all are in it; with two the next
+// is always in the other. The rate is that of the median.
 func (f *field) handOver(n, sessions int) contestant {
 	path := fmt.Sprintf("/bench/ours/queue-of-%d-in-%d", n, sessions)
 	return contestant{fmt.Sprintf("%d waiters", n), os.Getpid(), func(ctx context.Context, _ time.Duration) (float64, error) {
-		count, took := 0, time.Duration(0)
-		for count < 250 {
-			t, err := f.drain(ctx, path, n, sessions)
+		var times []float64
+		for len(times) < 200 {
+			more, err := f.drain(ctx, path, n, sessions)
 			if err != nil {
 				return 0, err
 			}
-			count, took = count+n/2, took+t
+			times = append(times, more...)
 		}
-		return float64(count) / took.Seconds(), nil
+		return 1 / median(times), nil
 	}}
 }
 
-func (f *field) drain(ctx context.Context, path string, n, sessions int) (time.Duration, error) {
+// drain makes one line and returns the seconds that each hand-over took.
+func (f *field) drain(ctx context.Context, path string, n, sessions int) ([]float64, error) {
 	mutexes := make([]*mutex.Mutex, sessions)
 	for i := range mutexes {
 		mutexes[i] = must(mutex.New(f.ours[i], path))
 	}
 	holder, err := mutexes[0].Lock(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,21 +60,25 @@ func (f *field) drain(ctx context.Context, path string, n, sessions int) (time.D
 		})
 		if sessions > 1 || i == total-1 { // with two, so that they take turns in the line
 			if err := f.awaitChildren(path, i+2); err != nil {
-				return 0, err
+				return nil, err
 			}
 		}
 	}
 	time.Sleep(100 * time.Millisecond) // let them set their watches
-	start := time.Now()
+	var times []float64
 	for range measured {
-		if err := holder.Release(ctx); err != nil {
-			return 0, err
+		start := time.Now()
+		released := make(chan error, 1)
+		go func() { released <- holder.Release(ctx) }()
+		next := <-holds
+		times = append(times, time.Since(start).Seconds())
+		if err := <-released; err != nil {
+			return nil, err
 		}
-		holder = <-holds
+		holder = next
 	}
-	took := time.Since(start)
 	cancel()
-	return took, holder.Release(context.WithoutCancel(ctx))
+	return times, holder.Release(context.WithoutCancel(ctx))
 }
 
 // awaitChildren returns once there are n.
