@@ -37,6 +37,13 @@ func begin[T any](ctx context.Context, s *Session, op, path string, f func(*zk.C
 	if err := s.awaitUp(ctx); err != nil {
 		return nil, &OpError{op, path, err}
 	}
+	if ctx == s.ctx {
+		// A goroutine of the session's, see Go: it waits for nothing but the answer and the end of the session, with
+		// which the library's call ends too, see retire. So it needs no second one to wait for it.
+		c := &call[T]{op: op, path: path, done: returned}
+		c.value, c.err = f(s.zk)
+		return c, nil
+	}
 	c := &call[T]{op: op, path: path, done: make(chan struct{})}
 	if !s.core.start(func() {
 		c.value, c.err = f(s.zk)
@@ -46,6 +53,13 @@ func begin[T any](ctx context.Context, s *Session, op, path string, f func(*zk.C
 	}
 	return c, nil
 }
+
+// returned is the done of a call that has come back.
+var returned = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // awaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
 func (s *session) awaitUp(ctx context.Context) error {

@@ -53,6 +53,7 @@ type session struct {
 	retained int // contenders and holds; while there are any, sync goes out every T/8
 	beating  bool
 	lastBeat time.Time
+	nextStep time.Time // when the keeper looks again at the latest
 
 	creations map[string]*Creation
 	watches   watches
@@ -160,7 +161,7 @@ func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop fun
 		return nil, false
 	}
 	s.subs[sub] = struct{}{}
-	s.nudge()
+	s.nudgeBefore(s.proof.validUntil())
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -174,7 +175,7 @@ func (s *session) Retain() (release func()) {
 	s.mu.Lock()
 	s.retained++
 	if s.retained == 1 {
-		s.nudge()
+		s.nudgeBefore(s.lastBeat.Add(s.proof.timeout / 8))
 	}
 	s.mu.Unlock()
 	return sync.OnceFunc(func() {
@@ -376,6 +377,14 @@ func (s *session) nudge() {
 	}
 }
 
+// nudgeBefore wakes the keeper if it would sleep past due. Called with mu held. A step works out all that is due when it
+// runs, so one that comes no later than due will do, and short holds need none of their own.
+func (s *session) nudgeBefore(due time.Time) {
+	if due.Before(s.nextStep) {
+		s.nudge()
+	}
+}
+
 // keep is the session's clock: it ends what has run out, and keeps the proof fresh. Every step works out anew what is
 // due from what is known, so a step too many does no harm, and none needs to be cancelled.
 func (s *session) keep() {
@@ -403,9 +412,11 @@ func (s *session) step(now time.Time) time.Time {
 	}
 	beatDue, beat, drop := s.heartbeat(now)
 	link := s.link
+	due = earliest(due, beatDue)
 	if beat {
 		s.beating, s.lastBeat = true, now
 	}
+	s.nextStep = due
 	s.mu.Unlock()
 	gone.tell()
 
@@ -420,7 +431,7 @@ func (s *session) step(now time.Time) time.Time {
 	if beat {
 		s.core.start(s.beat)
 	}
-	return earliest(due, beatDue)
+	return due
 }
 
 // heartbeat works out when the next sync is due, whether it is now, and whether one has been unanswered for too long.

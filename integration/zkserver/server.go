@@ -187,6 +187,7 @@ func (s *Server) arguments() []string {
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Djava.net.preferIPv4Stack=true", // so that openedBy finds its sockets in one table
 	}
+	args = append(args, s.cfg.jvm...) // the last of two that contradict each other counts
 	for _, p := range s.cfg.properties {
 		args = append(args, "-D"+p)
 	}

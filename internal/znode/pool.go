@@ -78,6 +78,8 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 }
 
 func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
+	// Whoever passes the door in a moment need not know whether somebody has deleted its node; whoever waits inside does.
+	turn.Lazy = true
 	door, err := p.door.acquire(ctx, s, turn, true)
 	if err != nil {
 		return nil, err
@@ -92,6 +94,11 @@ func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait
 		_ = door.Release(inside) // the removal goes on, whoever waits for it
 		end(nil)
 	}()
+	e.Waiting = func() {
+		if g, ok := p.door.above(door.Context(), Lock); ok {
+			g.watch()
+		}
+	}
 	h, err := p.leases.acquire(inside, s, e, wait)
 	if err != nil && ctx.Err() == nil && door.Err() != nil {
 		return nil, errRequeue
