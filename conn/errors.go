@@ -75,23 +75,23 @@ const (
 )
 
 // classify is the one place that reads the errors of go-zookeeper. It returns the error in comparable form.
-func classify(err error) (error, outcome) { //nolint:revive // the error is the subject here, not the result
+func classify(err error) (outcome, error) {
 	const other = "unknown error: " // how go-zookeeper says a code that it has no variable for
 	if text := err.Error(); strings.HasPrefix(text, other) {
 		if code, convErr := strconv.ParseInt(text[len(other):], 10, 32); convErr == nil {
-			return Code(code), outcomeOf(Code(code))
+			return outcomeOf(Code(code)), Code(code)
 		}
 	}
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):
-		return err, expired
+		return expired, err
 	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
-		return err, unsent
+		return unsent, err
 	case isAnswer(err):
-		return err, refused
+		return refused, err
 	default:
 		// Connection loss, raw network errors, and whatever else a later library may say.
-		return err, unknown
+		return unknown, err
 	}
 }
 

@@ -33,7 +33,7 @@ func TestClassify_EveryErrorOfTheLibrary(t *testing.T) {
 	}
 	for want, errs := range table {
 		for _, err := range errs {
-			got, outcome := classify(err)
+			outcome, got := classify(err)
 			require.Equal(t, want, outcome, "%v", err)
 			require.ErrorIs(t, got, err)
 		}
@@ -48,13 +48,13 @@ func TestClassify_CodesWithoutASentinel_BecomeCodes(t *testing.T) {
 	}
 	for want, codes := range table {
 		for _, code := range codes {
-			err, outcome := classify(fmt.Errorf("unknown error: %v", zk.ErrCode(code)))
+			outcome, err := classify(fmt.Errorf("unknown error: %v", zk.ErrCode(code)))
 			require.Equal(t, want, outcome, "%d", code)
 			require.ErrorIs(t, err, Code(code))
 			require.ErrorContains(t, err, fmt.Sprint(code))
 		}
 	}
-	_, outcome := classify(errors.New("unknown error: 99999999999"))
+	outcome, _ := classify(errors.New("unknown error: 99999999999"))
 	require.Equal(t, unknown, outcome, "not a code")
 }
 

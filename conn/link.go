@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,7 +197,7 @@ func (l *link) connectReply(head []byte, size int) error {
 	if size < 20 || size > maxConnectReply {
 		return fmt.Errorf("a frame of %d bytes is not a connect answer of ZooKeeper", size)
 	}
-	frame := append(head, make([]byte, size)...)
+	frame := slices.Concat(head, make([]byte, size))
 	if _, err := io.ReadFull(l.in, frame[prefixSize:]); err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func (l *link) connectReply(head []byte, size int) error {
 		}
 	}
 	l.up.Store(true)
-	if err := l.Conn.SetDeadline(time.Time{}); err != nil {
+	if err := l.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
 	if !l.session.linkUp(l, id, []byte(password), timeout) {

@@ -46,7 +46,7 @@ func (s *Session) culprit(ops []any, responses []zk.MultiResponse, err error) er
 	for i, r := range responses {
 		if r.Error != nil && i < len(ops) {
 			op, path := describe(ops[i])
-			cause, _ := classify(r.Error)
+			_, cause := classify(r.Error)
 			return &OpError{"multi: " + op, path, cause}
 		}
 	}

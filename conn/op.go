@@ -105,7 +105,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	if c.err == nil {
 		return c.value, nil
 	}
-	err, outcome := classify(c.err)
+	outcome, err := classify(c.err)
 	switch outcome {
 	case unsent:
 		err = fmt.Errorf("%w: %w", errAgain, err)

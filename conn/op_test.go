@@ -123,7 +123,7 @@ func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
 		data, _, err := c.Get(t.Context(), "/a")
 		require.NoError(t, err)
 		require.Len(t, data, len(payload))
-		_, err = c.Set(t.Context(), "/a", append(payload, 0), -1)
+		_, err = c.Set(t.Context(), "/a", make([]byte, len(payload)+1), -1)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 	})
 }

@@ -16,8 +16,8 @@ type exchange struct {
 	by             string
 }
 
-func syncs(from, to, every, rtt float64) (list []exchange) {
-	for at := from; at <= to; at += every {
+func syncs(from, to, rtt float64) (list []exchange) {
+	for at := from; at <= to; at++ {
 		list = append(list, exchange{at, at + rtt, "leader"})
 	}
 	return list
@@ -50,22 +50,22 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		{"a create after a ping, half a tick later", 2, 0, []exchange{{1, 1.01, "follower"}, {3.02, 3.03, "leader"}}, 1},
 		{"the ping was answered within half a tick of the create", 2, 0, []exchange{{1, 1.03, "follower"}, {3.02, 3.03, "leader"}}, 0},
 		{"answered exactly half a tick before", 2, 0, []exchange{{1, 1.5, "follower"}, {3.5, 3.6, "leader"}}, 1},
-		{"sync every T/8", 2, 0, syncs(1, 10, 1, 0.01), 7},
-		{"sync every T/8, one answer missing", 2, 0, slices.Concat(syncs(1, 6, 1, 0.01), syncs(8, 10, 1, 0.01)), 6},
-		{"the newest sync is unanswered", 2, 0, syncs(1, 9, 1, 0.01), 6},
-		{"follower answers only, after syncs", 2, 0, slices.Concat(syncs(1, 10, 1, 0.01), pings(10.1, 30, 0.5)), 7},
+		{"sync every T/8", 2, 0, syncs(1, 10, 0.01), 7},
+		{"sync every T/8, one answer missing", 2, 0, slices.Concat(syncs(1, 6, 0.01), syncs(8, 10, 0.01)), 6},
+		{"the newest sync is unanswered", 2, 0, syncs(1, 9, 0.01), 6},
+		{"follower answers only, after syncs", 2, 0, slices.Concat(syncs(1, 10, 0.01), pings(10.1, 30, 0.5)), 7},
 		{"a late answer proves its sending, not its arrival", 2, 0, []exchange{{1, 1.01, "follower"}, {2, 60, "leader"}}, 0},
 		{
 			"frozen and thawed: the answer that waited proves what it would have", 2, 0,
-			slices.Concat(syncs(1, 4, 1, 0.01), []exchange{{5, 500, "leader"}}), 2,
+			slices.Concat(syncs(1, 4, 0.01), []exchange{{5, 500, "leader"}}), 2,
 		},
 		{
 			"frozen and thawed: new exchanges, half a tick later", 2, 0,
-			slices.Concat(syncs(1, 4, 1, 0.01), []exchange{{5, 500, "leader"}, {500, 500.1, "leader"}, {502.2, 502.3, "leader"}}), 500,
+			slices.Concat(syncs(1, 4, 0.01), []exchange{{5, 500, "leader"}, {500, 500.1, "leader"}, {502.2, 502.3, "leader"}}), 500,
 		},
 		{"re-attached: the connect answer proves its own sending", 2, 0, []exchange{{1, 1.01, "leader"}, {20, 20.1, "connect"}}, 20},
 		{"re-attached: what came before counts no more", 2, 0, []exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "leader"}}, 20},
-		{"tick time known", 0.25, 0, syncs(1, 10, 1, 0.01), 9},
+		{"tick time known", 0.25, 0, syncs(1, 10, 0.01), 9},
 		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}}, 1},
 	}
 	for _, tt := range tests {
@@ -89,7 +89,7 @@ func TestProof_SyncEveryEighth_LeavesNearlyHalfTheTimeout(t *testing.T) {
 	var p proof
 	p.connected(at(0), 8*time.Second, 2*time.Second, 400*time.Millisecond)
 	least := time.Hour
-	for _, e := range syncs(1, 1000, 1, 0.02) {
+	for _, e := range syncs(1, 1000, 0.02) {
 		if e.sent > 5 {
 			least = min(least, p.validUntil().Sub(at(e.answered)))
 		}
@@ -281,10 +281,10 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 			}
 		},
 	}
-	for name, make := range wrong {
+	for name, build := range wrong {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(20_000) {
-				if simulate(seed, make(), timeout, tick) != nil {
+				if simulate(seed, build(), timeout, tick) != nil {
 					return
 				}
 			}

@@ -105,11 +105,10 @@ func TestTrap_ServerThatNeverAnswers_DelaysTheNextByTheConnectBound(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				const bound = 1500 * time.Millisecond
-				tarpit := func(context.Context, string, string) (net.Conn, error) { return silent(greeting...), nil }
-				first := func(b *switchboard) conn.DialFunc { // to the tarpit the first time
-					return func(ctx context.Context, network, address string) (net.Conn, error) {
+				first := func(b *switchboard) conn.DialFunc { // to a tarpit the first time
+					return func(context.Context, string, string) (net.Conn, error) {
 						b.connect(srv.DialAs(label))
-						return tarpit(ctx, network, address)
+						return silent(greeting...), nil
 					}
 				}
 				board := newSwitchboard(nil)
@@ -127,7 +126,7 @@ func TestTrap_ServerThatNeverAnswers_DelaysTheNextByTheConnectBound(t *testing.T
 				require.Equal(t, bound, after(func() { require.NoError(t, s.Sync(t.Context(), "/")) }))
 				require.NoError(t, s.Err(), "same session")
 
-				board.connect(tarpit)
+				board.connect(func(context.Context, string, string) (net.Conn, error) { return silent(greeting...), nil })
 				srv.Cut(client)
 				<-s.Done() // local end, for want of answers
 				require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)

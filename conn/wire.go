@@ -3,6 +3,7 @@ package conn
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
 // The part of ZooKeeper's protocol that the link reads as frames pass; all integers are big-endian.
@@ -123,7 +124,7 @@ func closeFrames(id int64, password []byte) []byte {
 	end := make([]byte, prefixSize)
 	end = appendInt32(end, 1)
 	end = seal(appendInt32(end, opClose))
-	return append(connect, end...)
+	return slices.Concat(connect, end)
 }
 
 func appendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }

@@ -76,7 +76,7 @@ func (s *Server) multi(q *call) Code {
 		if code != CodeOK {
 			s.record(t, q.op, "", code)
 			if code == CodeMarshallingError {
-				return code
+				return CodeMarshallingError
 			}
 			failMulti(q.out, len(changes), len(ops), code)
 			return CodeOK
