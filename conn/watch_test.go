@@ -154,6 +154,8 @@ func TestWatch_MissingNode_LeavesNone(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.Nil(t, w)
 		require.Zero(t, watches(srv))
+		_, _, _, err = s.GetW(within(t, time.Second), "/missing")
+		require.ErrorIs(t, err, zk.ErrNoNode, "nor does the failed one stand in the way of the next")
 		exists, _, w, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
 		require.False(t, exists)
@@ -161,6 +163,9 @@ func TestWatch_MissingNode_LeavesNone(t *testing.T) {
 		_, err = srv.Create("/missing", nil, zktest.Persistent)
 		require.NoError(t, err)
 		require.True(t, fired(w))
+		_, _, w, err = s.GetW(within(t, time.Second), "/missing")
+		require.NoError(t, err)
+		require.False(t, fired(w))
 	})
 }
 

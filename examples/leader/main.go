@@ -21,6 +21,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/examples/internal/demo"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
@@ -104,7 +105,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return (&candidate{config: cfg, contest: contest, journal: &journal{out: out, id: cfg.id}}).run(ctx)
+	return (&candidate{config: cfg, contest: contest, journal: &journal{id: cfg.id, log: demo.NewJournal(out)}}).run(ctx)
 }
 
 type candidate struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/examples/internal/demo"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -117,7 +118,7 @@ func (s *story) enter(id string) error {
 	}
 	ctx, leave := context.WithCancel(s.ctx)
 	a := &actor{client: client, leave: leave, candidate: candidate{
-		contest: contest, journal: &journal{out: s.out.of(id), id: id}, resign: make(chan struct{}),
+		contest: contest, journal: &journal{id: id, log: demo.NewJournal(s.out.of(id))}, resign: make(chan struct{}),
 		elected: func(t *election.Term) {
 			s.referee.elected(id, t)
 			s.terms <- term{id, t}

@@ -115,7 +115,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, err
 		}
-		if _, granted := e.Rule(append(l.queue[:len(l.queue):len(l.queue)], Contender{Kind: e.Kind}), len(l.queue)); !granted {
+		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
 			return nil, q.busy(ctx, s, l)
 		}
 		return q.acquire(ctx, s, e, false)

@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/testkit"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -33,9 +34,9 @@ func requireLost(t testing.TB, h *zkrecipes.Hold, reason zkrecipes.LossReason) {
 
 // Curator's holder is never told: both hold.
 func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		require.NoError(t, srv.Delete(held.Path()))
 		requireLost(t, held, zkrecipes.LossNodeDeleted)
@@ -44,7 +45,7 @@ func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 }
 
 func TestHold_NodeDeleted_CheckFindsOutWithoutTheWatch(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		held := lock(t, newMutex(t, a))
 		synctest.Wait()
 		require.Equal(t, 1, srv.LoseWatch(zktest.Label("a"), held.Path()))
@@ -58,28 +59,28 @@ func TestHold_NodeDeleted_CheckFindsOutWithoutTheWatch(t *testing.T) {
 
 // Curator's holder of an expired session still says "acquired", re-enters and releases without an error.
 func TestHold_SessionExpired_IsLostBeforeTheNextHolder(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		held := lock(t, m)
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		require.True(t, srv.Expire(srv.SessionOf("a")))
 		requireLost(t, held, zkrecipes.LossExpired)
 		h := waiter.Granted(t, time.Second)
 		require.Greater(t, h.Token(), held.Token())
-		again := testkit.Start(t.Context(), m.Lock)
+		again := bubble.Start(t.Context(), m.Lock)
 		again.Waits(t)
 		require.NoError(t, h.Release(t.Context()))
 		require.NoError(t, again.Granted(t, time.Second).Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestHold_Partitioned_EndsAtItsDeadlineAndBeforeTheNextHolder(t *testing.T) {
 	for _, dir := range []zktest.Direction{zktest.Both, zktest.ToServer, zktest.FromServer} {
-		bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 			held := lock(t, newMutex(t, a))
-			waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+			waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 			time.Sleep(time.Minute)
 			waiter.Waits(t)
 			srv.Stall(zktest.Label("a"), dir)
@@ -91,17 +92,17 @@ func TestHold_Partitioned_EndsAtItsDeadlineAndBeforeTheNextHolder(t *testing.T) 
 			waiter.Waits(t)
 			srv.Heal(zktest.Label("a"))
 			// In a session that lives on, the node of a lost hold would stand in everybody's way.
-			require.NoError(t, waiter.Granted(t, 3*testkit.Timeout).Release(t.Context()))
-			time.Sleep(testkit.Timeout)
-			testkit.Clean(t, srv, path)
+			require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
+			time.Sleep(bubble.Timeout)
+			bubble.Clean(t, srv, path)
 		})
 	}
 }
 
 func TestHold_ServerRestarts_SurvivesAndTheWaiterToo(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		time.Sleep(time.Minute)
 		waiter.Waits(t)
 		srv.Down()
@@ -114,19 +115,19 @@ func TestHold_ServerRestarts_SurvivesAndTheWaiterToo(t *testing.T) {
 		waiter.Waits(t)
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestWithLossOnSuspend_DisconnectEndsTheHoldAndTheNodeGoes(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a, mutex.WithLossOnSuspend())
 		held := lock(t, m)
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		srv.Cut(zktest.Label("a"))
 		requireLost(t, held, zkrecipes.LossSuspended)
-		require.NoError(t, waiter.Granted(t, testkit.Timeout).Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, bubble.Timeout).Release(t.Context()))
 		h, err := m.Lock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
@@ -134,12 +135,12 @@ func TestWithLossOnSuspend_DisconnectEndsTheHoldAndTheNodeGoes(t *testing.T) {
 }
 
 func TestClose_EndsHoldsAndWaiters(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiters := []*testkit.Try{
-			testkit.Start(t.Context(), newMutex(t, b).Lock), testkit.Start(t.Context(), newMutex(t, b).Lock),
+		waiters := []*bubble.Attempt{
+			bubble.Start(t.Context(), newMutex(t, b).Lock), bubble.Start(t.Context(), newMutex(t, b).Lock),
 		}
-		third := testkit.Start(t.Context(), newMutex(t, testkit.Client(t, srv, "c")).Lock)
+		third := bubble.Start(t.Context(), newMutex(t, bubble.Dial(t, srv, "c")).Lock)
 		third.Waits(t)
 		require.NoError(t, b.Close())
 		for _, w := range waiters {
@@ -148,13 +149,13 @@ func TestClose_EndsHoldsAndWaiters(t *testing.T) {
 		require.NoError(t, a.Close())
 		requireLost(t, held, zkrecipes.LossClosed)
 		require.NoError(t, third.Granted(t, 0).Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 // CURATOR-45, and row "create reply lost" of Curator's behaviour runs.
 func TestLock_CreateReplyLost_IsOneNodeAndAcquired(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
@@ -165,13 +166,13 @@ func TestLock_CreateReplyLost_IsOneNodeAndAcquired(t *testing.T) {
 		require.EqualValues(t, n.Stat.Czxid, h.Token(), "the token is known although the reply is not")
 		require.NoError(t, h.Check(t.Context()))
 		require.NoError(t, h.Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 // CURATOR-264: a server that lags may not show the node that is looked for.
 func TestLock_CreateReplyLost_SyncsBeforeItSearches(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		var mu sync.Mutex
@@ -196,34 +197,34 @@ func TestLock_CreateReplyLost_SyncsBeforeItSearches(t *testing.T) {
 }
 
 func TestLock_CreateRequestLost_IsSentAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 3}, zktest.DropRequest())
 		h := lock(t, m)
 		require.Len(t, srv.Children(path), 1)
 		require.NoError(t, h.Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 // CURATOR-498, 604: what is found by its GUID counts only if this session owns it.
 func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		old := srv.SessionOf("a")
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
 		srv.Refuse(zktest.Label("a"))
-		try := testkit.Start(t.Context(), m.Lock)
+		try := bubble.Start(t.Context(), m.Lock)
 		try.Waits(t)
 		require.Len(t, srv.Children(path), 1)
-		behind := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		behind := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		behind.Waits(t)
-		time.Sleep(testkit.Timeout + 4*time.Second) // the session is over on both sides
+		time.Sleep(bubble.Timeout + 4*time.Second) // the session is over on both sides
 		srv.Accept(zktest.Label("a"))
 		h := behind.Granted(t, 0)
-		time.Sleep(testkit.Timeout)
+		time.Sleep(bubble.Timeout)
 		try.Waits(t)
 		require.NotEqual(t, old, srv.SessionOf("a"))
 		require.NoError(t, h.Release(t.Context()))
@@ -231,7 +232,7 @@ func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *t
 		n, _ := srv.Node(h.Path())
 		require.Equal(t, srv.SessionOf("a"), n.Stat.EphemeralOwner)
 		require.NoError(t, h.Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
@@ -239,10 +240,10 @@ func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *t
 // new one, and the holder releases: the waiter's old node is now the first. Curator grants on it.
 func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		a, b, c := testkit.Client(t, srv, "a"), testkit.Client(t, srv, "b"), testkit.Client(t, srv, "c")
+		srv := zktest.Run(t, zktest.InMemory())
+		a, b, c := bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"), bubble.Dial(t, srv, "c")
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		old := srv.SessionOf("b")
 		oldNode := srv.Ephemerals(old)[0]
@@ -255,7 +256,7 @@ func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 		require.True(t, srv.Exists(oldNode), "the server has not noticed yet")
 		srv.Heal(zktest.Label("b"))
 		require.NoError(t, held.Release(t.Context()))
-		third := testkit.Start(t.Context(), newMutex(t, c).Lock)
+		third := bubble.Start(t.Context(), newMutex(t, c).Lock)
 		for !waiter.Over() && !third.Over() {
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -274,7 +275,7 @@ func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
 			require.NoError(t, third.Granted(t, 0).Release(t.Context()))
 			require.NoError(t, waiter.Granted(t, time.Minute).Release(t.Context()))
 		}
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
@@ -286,26 +287,26 @@ func TestLock_CancelledInCreate_LeavesNothing(t *testing.T) {
 		gate := make(chan struct{})
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, fault(gate))
 		ctx, cancel := context.WithCancel(t.Context())
-		try := testkit.Start(ctx, m.Lock)
+		try := bubble.Start(ctx, m.Lock)
 		try.Waits(t)
 		cancel()
 		require.ErrorIs(t, try.Failed(t, 0), context.Canceled, "at once, whatever the server does")
 		close(gate)
 		time.Sleep(time.Second)
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 	}
 	t.Run("before it is applied", func(t *testing.T) {
-		bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.DelayUntil) })
+		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.DelayUntil) })
 	})
 	t.Run("after it is applied", func(t *testing.T) {
-		bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.HoldReplyUntil) })
+		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.HoldReplyUntil) })
 	})
 }
 
 // CURATOR-45: the reply is lost, and the caller gives up before the client is back.
 func TestLock_CreateReplyLostAndCancelledWhileDisconnected_LeavesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		session := srv.SessionOf("a")
@@ -317,14 +318,14 @@ func TestLock_CreateReplyLostAndCancelledWhileDisconnected_LeavesNothing(t *test
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, srv.Children(path), 1, "nothing can be done about it yet")
 		srv.Accept(zktest.Label("a"))
-		require.NoError(t, testkit.Start(t.Context(), newMutex(t, b).Lock).Granted(t, 3*time.Second).Release(t.Context()))
+		require.NoError(t, bubble.Start(t.Context(), newMutex(t, b).Lock).Granted(t, 3*time.Second).Release(t.Context()))
 		require.Equal(t, session, srv.SessionOf("a"), "in the same session")
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestLock_ContainerReapedBeforeTheContenderIsMade_MakesItAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		reaped := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5}, zktest.Before(func(zktest.Request) {
 			if srv.Exists(path) {
 				require.NoError(t, srv.Delete(path))
@@ -340,8 +341,8 @@ func TestLock_ContainerReapedBeforeTheContenderIsMade_MakesItAgain(t *testing.T)
 // Curator's testContainerCleanup, with the sweep at every instant.
 func TestLock_ContainersAreSweptAllTheTime_NobodyNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t, zktest.WithContainerCheck(10*time.Millisecond))
-		c := testkit.Client(t, srv, "a")
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithContainerCheck(10*time.Millisecond))
+		c := bubble.Dial(t, srv, "a")
 		m := newMutex(t, c)
 		var wg sync.WaitGroup
 		for range 10 {
@@ -363,7 +364,7 @@ func TestLock_ContainersAreSweptAllTheTime_NobodyNotices(t *testing.T) {
 }
 
 func TestLock_ListingFails_OriginalErrorAndNoNode(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: path, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 		_, err := newMutex(t, a).Lock(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
@@ -374,12 +375,12 @@ func TestLock_ListingFails_OriginalErrorAndNoNode(t *testing.T) {
 
 func TestLock_OwnNodeDeletedWhileWaiting_QueuesAgainAtTheTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		a, b, c := testkit.Client(t, srv, "a"), testkit.Client(t, srv, "b"), testkit.Client(t, srv, "c")
+		srv := zktest.Run(t, zktest.InMemory())
+		a, b, c := bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"), bubble.Dial(t, srv, "c")
 		held := lock(t, newMutex(t, a))
-		second := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		second := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		second.Waits(t)
-		third := testkit.Start(t.Context(), newMutex(t, c).Lock)
+		third := bubble.Start(t.Context(), newMutex(t, c).Lock)
 		third.Waits(t)
 		require.NoError(t, srv.Delete(srv.Ephemerals(srv.SessionOf("b"))[0]))
 		second.Waits(t)
@@ -389,14 +390,14 @@ func TestLock_OwnNodeDeletedWhileWaiting_QueuesAgainAtTheTail(t *testing.T) {
 		second.Waits(t)
 		require.NoError(t, h.Release(t.Context()))
 		require.NoError(t, second.Granted(t, 0).Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestLock_SessionExpiresWhileWaiting_QueuesAgainInTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		for range 3 {
 			require.True(t, srv.Expire(srv.SessionOf("b")))
@@ -406,54 +407,55 @@ func TestLock_SessionExpiresWhileWaiting_QueuesAgainInTheNext(t *testing.T) {
 		}
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestLock_PredecessorLeavesBetweenListAndWatch_IsNotWaitedFor(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		before, _ := srv.Watches()
 		held := lock(t, newMutex(t, a))
 		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: "lock-"},
 			zktest.Before(func(zktest.Request) { require.NoError(t, held.Release(t.Context())) }))
-		h := testkit.Start(t.Context(), newMutex(t, b).Lock).Granted(t, 0)
+		h := bubble.Start(t.Context(), newMutex(t, b).Lock).Granted(t, 0)
 		require.NoError(t, h.Release(t.Context()))
 		time.Sleep(time.Second)
-		total, _ := srv.Watches()
-		require.Equal(t, 2, total, "the two sentinels: none on a node that never comes back")
+		now, _ := srv.Watches()
+		require.Equal(t, before, now, "none on a node that never comes back")
 	})
 }
 
 func TestLock_EventLost_GoesOnAfterAWhile(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		require.Equal(t, 1, srv.LoseWatch(zktest.Label("b"), held.Path()))
 		require.NoError(t, held.Release(t.Context()))
 		waiter.Waits(t)
-		require.NoError(t, waiter.Granted(t, 3*testkit.Timeout).Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
 	})
 }
 
 func TestLock_EventWithoutACause_IsNoGrant(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		for range 5 {
 			require.Equal(t, 1, srv.SendEvent(zktest.Label("b"), zktest.NodeDeleted, held.Path()))
 			waiter.Waits(t)
 		}
 		require.NoError(t, held.Release(t.Context()))
-		require.NoError(t, waiter.Granted(t, 3*testkit.Timeout).Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
 	})
 }
 
 // CURATOR-486, 678: Curator forgets a lock whose release failed, while its node blocks everybody.
 func TestRelease_WhileDisconnected_GoesOnAndMayBeRepeated(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		session := srv.SessionOf("a")
 		srv.Refuse(zktest.Label("a"))
@@ -467,21 +469,21 @@ func TestRelease_WhileDisconnected_GoesOnAndMayBeRepeated(t *testing.T) {
 			require.ErrorIs(t, held.Err(), zkrecipes.ErrReleased, "it has ended all the same")
 		}
 		waiter.Waits(t)
-		again := testkit.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return held, held.Release(ctx) })
+		again := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return held, held.Release(ctx) })
 		again.Waits(t)
 		srv.Accept(zktest.Label("a"))
 		require.NoError(t, waiter.Granted(t, 3*time.Second).Release(t.Context()))
 		synctest.Wait()
 		require.NoError(t, again.Err)
 		require.Equal(t, session, srv.SessionOf("a"), "CURATOR-202: the same session goes on, without the node")
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestRelease_DeadContext_Releases(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -493,11 +495,11 @@ func TestRelease_DeadContext_Releases(t *testing.T) {
 func TestRelease_ReplyLost_IsReleased(t *testing.T) {
 	for name, fault := range map[string]zktest.Action{"reply": zktest.DropReply(), "request": zktest.DropRequest()} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 				held := lock(t, newMutex(t, a))
 				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, fault)
 				require.NoError(t, held.Release(t.Context()))
-				testkit.Clean(t, srv, path)
+				bubble.Clean(t, srv, path)
 				require.NoError(t, lock(t, newMutex(t, b)).Release(t.Context()))
 			})
 		})
@@ -506,7 +508,7 @@ func TestRelease_ReplyLost_IsReleased(t *testing.T) {
 
 // CURATOR-209, 42: clean-up that is retried without a pause, or for ever.
 func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		held := lock(t, newMutex(t, a))
 		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -516,35 +518,39 @@ func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
 		assert.Less(t, refused.Hits(), 60, "in a minute")
 		refused.Remove()
 		require.NoError(t, held.Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 // A hold given out by a nested Lock while the last one is released must not stand on a contender that goes.
 func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
-		for range 300 {
+		for i := range 300 {
 			outer := lock(t, m)
 			inside := context.WithoutCancel(outer.Context())
-			var nested *zkrecipes.Hold
 			var wg sync.WaitGroup
 			wg.Go(func() { assert.NoError(t, outer.Release(t.Context())) })
 			wg.Go(func() {
-				var err error
-				nested, err = m.Lock(inside)
-				assert.NoError(t, err)
+				for range i % 6 { // now earlier, now later
+					runtime.Gosched()
+				}
+				h, err := m.Lock(inside)
+				if !assert.NoError(t, err) {
+					return
+				}
+				time.Sleep(time.Nanosecond) // until everything has come to rest, also a removal that has begun
+				assert.True(t, srv.Exists(h.Path()))
+				assert.NoError(t, h.Release(t.Context()))
 			})
 			wg.Wait()
-			require.NoError(t, nested.Check(t.Context()))
-			require.NoError(t, nested.Release(t.Context()))
 		}
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestLockAll_TakesAllOrNone(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		at := func(c *conn.Client, path string) *mutex.Mutex {
 			m, err := mutex.New(c, path)
 			require.NoError(t, err)
@@ -576,15 +582,15 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, err, &waited)
 		require.Equal(t, "/l/y", waited.Path)
-		testkit.Clean(t, srv, "/l/x")
+		bubble.Clean(t, srv, "/l/x")
 		require.NoError(t, all.Release(t.Context()))
 		require.ErrorIs(t, all.Err(), zkrecipes.ErrReleased)
-		testkit.Clean(t, srv, "/l", "x", "y", "z")
+		bubble.Clean(t, srv, "/l", "x", "y", "z")
 	})
 }
 
 func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		x, err := mutex.New(a, "/l/x")
 		require.NoError(t, err)
 		y, err := mutex.New(a, "/l/y")
@@ -592,7 +598,7 @@ func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
 		other, err := mutex.New(b, "/l/y")
 		require.NoError(t, err)
 		held := lock(t, other)
-		all := testkit.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+		all := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			_, err := mutex.LockAll(ctx, y, x)
 			return nil, err
 		})
@@ -605,7 +611,7 @@ func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
 }
 
 func TestLockAll_InOppositeOrders_DoesNotDeadlock(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		var wg sync.WaitGroup
 		for i, c := range []*conn.Client{a, b} {
 			x, err := mutex.New(c, "/l/x")
@@ -624,12 +630,12 @@ func TestLockAll_InOppositeOrders_DoesNotDeadlock(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		testkit.Clean(t, srv, "/l", "x", "y")
+		bubble.Clean(t, srv, "/l", "x", "y")
 	})
 }
 
 func TestLockAll_OneReleaseFails_TheOthersAreReleased(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		x, err := mutex.New(a, "/l/x")
 		require.NoError(t, err)
 		y, err := mutex.New(a, "/l/y")
@@ -644,6 +650,6 @@ func TestLockAll_OneReleaseFails_TheOthersAreReleased(t *testing.T) {
 		require.True(t, errors.As(err, &lost))
 		require.Equal(t, all.Of(x).Path(), lost.Path)
 		require.ErrorIs(t, all.Err(), zkrecipes.ErrLost)
-		testkit.Clean(t, srv, "/l", "x", "y")
+		bubble.Clean(t, srv, "/l", "x", "y")
 	})
 }

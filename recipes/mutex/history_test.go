@@ -15,7 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/testkit"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -59,7 +59,7 @@ func requireSound(t testing.TB, rec *check.Recorder, set *check.Set) []check.Hol
 }
 
 func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
 		var rec check.Recorder
 		var set check.Set
@@ -75,7 +75,7 @@ func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 		wg.Wait()
 		require.Equal(t, 300*time.Second, time.Since(began), "nothing is lost between two of them")
 		require.Len(t, requireSound(t, &rec, &set), 300)
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
@@ -83,7 +83,7 @@ func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 // that an operator kills is another matter: its holder hears of it when everybody does.)
 func TestLock_UnderFaults_ExcludesInOrderAndLeavesNothing(t *testing.T) {
 	seeds := uint64(12)
-	if testing.Short() || testkit.Race {
+	if testing.Short() || bubble.Race {
 		seeds = 3
 	}
 	for seed := range seeds {
@@ -94,7 +94,7 @@ func TestLock_UnderFaults_ExcludesInOrderAndLeavesNothing(t *testing.T) {
 }
 
 func underFaults(t *testing.T, random *rand.Rand) {
-	srv := testkit.Server(t)
+	srv := zktest.Run(t, zktest.InMemory())
 	labels := []string{"a", "b", "c"}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer stop()
@@ -102,7 +102,7 @@ func underFaults(t *testing.T, random *rand.Rand) {
 	var set check.Set
 	var wg sync.WaitGroup
 	for _, label := range labels {
-		m := newMutex(t, testkit.Client(t, srv, label))
+		m := newMutex(t, bubble.Dial(t, srv, label))
 		for i := range 3 {
 			who := fmt.Sprint(label, i)
 			mine := rand.New(rand.NewPCG(random.Uint64(), 2))
@@ -155,16 +155,16 @@ func underFaults(t *testing.T, random *rand.Rand) {
 	t.Logf("%d holds, %d lost, %d updates", len(holds), lost, len(set.Updates()))
 	require.Greater(t, len(holds), 50)
 	time.Sleep(time.Minute)
-	testkit.Clean(t, srv, path)
+	bubble.Clean(t, srv, path)
 }
 
 // Every one of them queues, watches and leaves; what is left is the one watch that they share with the holder.
 func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *testing.T) {
 	total := 100_000
-	if testing.Short() || testkit.Race {
+	if testing.Short() || bubble.Race {
 		total = 5_000
 	}
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
 		m := newMutex(t, b)
 		synctest.Wait()
@@ -196,7 +196,7 @@ func TestLock_HundredThousandCancelled_LeaveOneWatchNoNodeAndNoGoroutine(t *test
 }
 
 func TestLock_ManyWaiters_AreServedInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		const waiters = 1000
 		held := lock(t, newMutex(t, a))
 		m := newMutex(t, b)
@@ -220,6 +220,6 @@ func TestLock_ManyWaiters_AreServedInOrder(t *testing.T) {
 		wg.Wait()
 		require.IsIncreasing(t, tokens)
 		require.Len(t, tokens, waiters)
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }

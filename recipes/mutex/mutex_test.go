@@ -16,7 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/testkit"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -38,11 +38,11 @@ func lock(t testing.TB, m *mutex.Mutex) *zkrecipes.Hold {
 	return h
 }
 
-// bubble runs a test in virtual time, with a server and the clients a and b on it.
-func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
+// pair runs a test in virtual time, with a server and the clients a and b on it.
+func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		test(t, srv, testkit.Client(t, srv, "a"), testkit.Client(t, srv, "b"))
+		srv := zktest.Run(t, zktest.InMemory())
+		test(t, srv, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
 	})
 }
 
@@ -51,10 +51,10 @@ const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 // Curator's golden dump of a mutex: parents are empty containers, contenders are protected ephemeral sequential nodes
 // named lock-, and revocation is the ten bytes __REVOKE__ in version 1, on whoever is at the head.
 func TestNodes_AreThoseOfCurator(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a, mutex.WithData([]byte("127.0.0.1")))
 		held := lock(t, m)
-		waiter := testkit.Start(t.Context(), newMutex(t, b, mutex.WithData(nil)).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b, mutex.WithData(nil)).Lock)
 		waiter.Waits(t)
 		require.NoError(t, m.Revoke(t.Context()))
 
@@ -84,12 +84,12 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 		h := waiter.Granted(t, 0)
 		assert.Greater(t, h.Token(), held.Token())
 		require.NoError(t, h.Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create(path, nil, zktest.Container)
 		if errors.Is(err, zktest.CodeNoNode) {
 			_, err = srv.Create("/app", nil, zktest.Container)
@@ -100,7 +100,7 @@ func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"), zktest.PersistentSequential)
 		require.NoError(t, err)
 		m := newMutex(t, a)
-		waiter := testkit.Start(t.Context(), m.Lock)
+		waiter := bubble.Start(t.Context(), m.Lock)
 		waiter.Waits(t)
 		_, err = m.TryLock(t.Context())
 		var busy *zkrecipes.BusyError
@@ -115,9 +115,9 @@ func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 // Curator has no Curator-like filter: a child named "0" blocks its mutex for ever.
 func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
+		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		c := testkit.Client(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		m := newMutex(t, c)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		for _, name := range []string{"0", "zzz", "leases"} {
@@ -132,9 +132,9 @@ func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 }
 
 func TestLock_TwoSessions_OneHoldsAndReleasePassesOn(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		first := lock(t, newMutex(t, a))
-		second := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		second := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		second.Waits(t)
 		require.NoError(t, first.Check(t.Context()))
 		require.NoError(t, first.Release(t.Context()))
@@ -145,29 +145,30 @@ func TestLock_TwoSessions_OneHoldsAndReleasePassesOn(t *testing.T) {
 		require.NoError(t, first.Release(t.Context()), "again")
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestLock_Cost_IsAsPromised(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)
 		require.NoError(t, lock(t, m).Release(t.Context())) // the parents are there now
 		synctest.Wait()
 		held := lock(t, m)
 		synctest.Wait()
 		require.Equal(t, []int64{srv.SessionOf("a")}, srv.Watchers(held.Path()), "the holder watches itself")
-		second := testkit.Start(t.Context(), other.Lock)
+		second := bubble.Start(t.Context(), other.Lock)
 		second.Waits(t)
 		// The heartbeats have begun; what follows takes no time, so none falls in between.
-		sent := testkit.Requests(srv)
-		third := testkit.Start(t.Context(), other.Lock)
+		sent := bubble.Requests(srv)
+		third := bubble.Start(t.Context(), other.Lock)
 		third.Waits(t)
 		assert.Equal(t, 4, sent.Hits(), "create, children, the node ahead, and the holder's data for the error message")
-		sent = testkit.Requests(srv)
+		sent.Remove()
+		sent = bubble.Requests(srv)
 		require.NoError(t, held.Release(t.Context()))
 		h := second.Granted(t, 0)
-		assert.Zero(t, sent.Hits(), "an older rule counts")
+		assert.Equal(t, 3, sent.Hits(), "delete; children; and the new holder's watch on itself")
 		third.Waits(t)
 		require.NoError(t, h.Release(t.Context()))
 		require.NoError(t, third.Granted(t, 0).Release(t.Context()))
@@ -175,12 +176,12 @@ func TestLock_Cost_IsAsPromised(t *testing.T) {
 }
 
 func TestRelease_WakesExactlyOneWaiter(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
 		m := newMutex(t, b)
-		var waiters []*testkit.Try
+		var waiters []*bubble.Attempt
 		for range 50 {
-			p := testkit.Start(t.Context(), m.Lock)
+			p := bubble.Start(t.Context(), m.Lock)
 			p.Waits(t)
 			waiters = append(waiters, p)
 		}
@@ -195,12 +196,12 @@ func TestRelease_WakesExactlyOneWaiter(t *testing.T) {
 		for _, p := range waiters[1:] {
 			require.NoError(t, p.Granted(t, 0).Release(t.Context()))
 		}
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		began := time.Now()
 		held := lock(t, newMutex(t, a))
 		time.Sleep(5 * time.Second)
@@ -224,7 +225,7 @@ func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
 
 // Two tries can both see a free lock; the one that comes second must see that it does.
 func TestTryLock_OvertakenBetweenLookAndCreate_LeavesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		var held *zkrecipes.Hold
@@ -238,10 +239,10 @@ func TestTryLock_OvertakenBetweenLookAndCreate_LeavesNothing(t *testing.T) {
 }
 
 func TestLock_ContextEnds_NamesThePlaceAndTheHolder(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
 		m := newMutex(t, b)
-		second := testkit.Start(t.Context(), m.Lock)
+		second := bubble.Start(t.Context(), m.Lock)
 		second.Waits(t)
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, enough)
@@ -264,14 +265,14 @@ func TestLock_ContextEnds_NamesThePlaceAndTheHolder(t *testing.T) {
 }
 
 func TestLock_DeadContext_FailsAtOnceAndSendsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
 		held := lock(t, m)
 		why := errors.New("why")
 		for name, parent := range map[string]context.Context{"plain": t.Context(), "nested": held.Context()} {
 			ctx, cancel := context.WithCancelCause(parent)
 			cancel(why)
-			sent := testkit.Requests(srv)
+			sent := bubble.Requests(srv)
 			_, err := m.Lock(ctx)
 			require.ErrorIs(t, err, why, name)
 			_, err = m.TryLock(ctx)
@@ -288,11 +289,11 @@ func TestLock_DeadContext_FailsAtOnceAndSendsNothing(t *testing.T) {
 
 // Curator grants nested locks from memory also when the lock is lost; and it leaves one watch behind, as we do.
 func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		outer := lock(t, m)
 		synctest.Wait()
-		sent := testkit.Requests(srv)
+		sent := bubble.Requests(srv)
 		middle, err := m.Lock(outer.Context())
 		require.NoError(t, err)
 		inner, err := newMutex(t, a).TryLock(middle.Context()) // another value, on the same path
@@ -301,7 +302,7 @@ func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
 		sent.Remove()
 		require.Equal(t, outer.Path(), inner.Path())
 		require.Equal(t, outer.Token(), inner.Token())
-		other := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		other := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		other.Waits(t)
 		require.NoError(t, outer.Release(t.Context()))
 		require.ErrorIs(t, outer.Err(), zkrecipes.ErrReleased)
@@ -315,7 +316,7 @@ func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
 }
 
 func TestLock_NotNested_AnotherGoroutineIsKeptOut(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
 		outer := lock(t, m)
 		inner, err := m.Lock(outer.Context())
@@ -326,12 +327,12 @@ func TestLock_NotNested_AnotherGoroutineIsKeptOut(t *testing.T) {
 		_, err = m.TryLock(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		require.NoError(t, inner.Release(t.Context()))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestLock_ContextOfAnEndedHold_IsNotNested(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		lost := lock(t, m)
 		require.NoError(t, srv.Delete(lost.Path()))
@@ -346,7 +347,7 @@ func TestLock_ContextOfAnEndedHold_IsNotNested(t *testing.T) {
 }
 
 func TestDo_HoldsForTheBodyAndReleases(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "value")
@@ -373,7 +374,7 @@ func TestDo_HoldsForTheBodyAndReleases(t *testing.T) {
 }
 
 func TestDo_CallerCancels_BodyEndsBeforeTheRelease(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		why := errors.New("why")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { cancel(why) })
@@ -390,7 +391,7 @@ func TestDo_CallerCancels_BodyEndsBeforeTheRelease(t *testing.T) {
 }
 
 func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		failed := errors.New("failed")
 		err := newMutex(t, a).Do(t.Context(), func(ctx context.Context, _ *zkrecipes.Hold) error {
 			srv.Expire(srv.SessionOf("a"))
@@ -407,12 +408,12 @@ func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
 
 // Curator forgets the listener with every release: the second round is never told.
 func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)
 		require.NoError(t, other.Revoke(t.Context()), "nobody holds")
 		for range 2 {
 			h := lock(t, m)
-			waiter := testkit.Start(t.Context(), other.Lock)
+			waiter := bubble.Start(t.Context(), other.Lock)
 			waiter.Waits(t)
 			select {
 			case <-h.Revoked():
@@ -426,15 +427,15 @@ func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
 			require.NoError(t, h.Release(t.Context()))
 			require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
 		}
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 // Curator's Revoker writes onto waiters too; ours is told as soon as it holds.
 func TestRevoke_OnAWaiter_IsToldWithTheGrant(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
-		waiter := testkit.Start(t.Context(), newMutex(t, b).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		require.NoError(t, srv.Set(srv.Ephemerals(srv.SessionOf("b"))[0], []byte("__REVOKE__")))
 		waiter.Waits(t)
@@ -446,13 +447,13 @@ func TestRevoke_OnAWaiter_IsToldWithTheGrant(t *testing.T) {
 }
 
 func TestQueue_ListsHolderFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		list, err := m.Queue(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, list)
 		held := lock(t, m)
-		waiter := testkit.Start(t.Context(), newMutex(t, b, mutex.WithData([]byte("me"))).Lock)
+		waiter := bubble.Start(t.Context(), newMutex(t, b, mutex.WithData([]byte("me"))).Lock)
 		waiter.Waits(t)
 		list, err = m.Queue(t.Context())
 		require.NoError(t, err)
@@ -467,7 +468,7 @@ func TestQueue_ListsHolderFirst(t *testing.T) {
 }
 
 func TestLocker_Locks(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		l := newMutex(t, a).Locker(t.Context())
 		l.Lock()
 		_, err := newMutex(t, b).TryLock(t.Context())
@@ -492,7 +493,7 @@ func TestLocker_Locks(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		l.Unlock()
 		require.Panics(t, l.Unlock)
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		dead := newMutex(t, a).Locker(ctx)
@@ -503,11 +504,11 @@ func TestLocker_Locks(t *testing.T) {
 }
 
 func TestLock_AndElectionWithSelectorLayout_ExcludeEachOther(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))
 		e, err := election.New(b, path, election.WithLayout(election.Selector))
 		require.NoError(t, err)
-		term := testkit.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+		term := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			term, err := e.Campaign(ctx)
 			if err != nil {
 				return nil, err
@@ -525,9 +526,9 @@ func TestLock_AndElectionWithSelectorLayout_ExcludeEachOther(t *testing.T) {
 
 func TestLock_BelowNamespaces_IsOneLockByItsPathOnTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		root := testkit.Client(t, srv, "root")
-		rooted := testkit.ClientAt(t, srv, "rooted", "/ns")
+		srv := zktest.Run(t, zktest.InMemory())
+		root := bubble.Dial(t, srv, "root")
+		rooted := bubble.DialAt(t, srv, "rooted", "/ns")
 		sub, err := root.Sub("/ns")
 		require.NoError(t, err)
 		at := func(c *conn.Client, path string) *mutex.Mutex {
@@ -552,28 +553,28 @@ func TestLock_BelowNamespaces_IsOneLockByItsPathOnTheServer(t *testing.T) {
 		require.NoError(t, err, "nested: the same client, and the same path on the server")
 		require.NoError(t, nested.Release(t.Context()))
 		require.NoError(t, h.Release(t.Context()))
-		testkit.Clean(t, srv, "/ns/x/lock")
+		bubble.Clean(t, srv, "/ns/x/lock")
 	})
 }
 
 func TestLock_ACLOfTheClient_IsOnParentsAndContenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		c := testkit.Client(t, srv, "a", conn.WithAuth("digest", "u:p"), conn.WithACL(zk.DigestACL(zk.PermAll, "u", "p")))
+		srv := zktest.Run(t, zktest.InMemory())
+		c := bubble.Dial(t, srv, "a", conn.WithAuth("digest", "u:p"), conn.WithACL(zk.DigestACL(zk.PermAll, "u", "p")))
 		h := lock(t, newMutex(t, c))
 		for _, n := range srv.Tree("/app") {
 			require.Len(t, n.ACL, 1)
 			require.Equal(t, "digest", n.ACL[0].Scheme, n.Path)
 		}
-		_, err := newMutex(t, testkit.Client(t, srv, "stranger")).Lock(t.Context())
+		_, err := newMutex(t, bubble.Dial(t, srv, "stranger")).Lock(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.NoError(t, h.Release(t.Context()))
 	})
 }
 
 func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		sent := testkit.Requests(srv)
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		sent := bubble.Requests(srv)
 		for _, c := range []struct {
 			path, says string
 		}{
@@ -617,7 +618,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 }
 
 func TestLock_SequenceAtItsEnd_IsAnErrorAndNeverAGrant(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a)
 		require.NoError(t, lock(t, m).Release(t.Context()))
 		require.NoError(t, srv.SetCversion(path, 1<<31-3))
@@ -632,7 +633,7 @@ func TestLock_SequenceAtItsEnd_IsAnErrorAndNeverAGrant(t *testing.T) {
 		}
 		_, err := newMutex(t, b).TryLock(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 		require.NoError(t, srv.Delete(path)) // the way out that the error names
 		require.NoError(t, lock(t, m).Release(t.Context()))
 	})
@@ -640,8 +641,8 @@ func TestLock_SequenceAtItsEnd_IsAnErrorAndNeverAGrant(t *testing.T) {
 
 func TestWithoutContainers_ParentsArePlain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t, zktest.WithoutContainers())
-		h := lock(t, newMutex(t, testkit.Client(t, srv, "a")))
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithoutContainers())
+		h := lock(t, newMutex(t, bubble.Dial(t, srv, "a")))
 		n, ok := srv.Node(path)
 		require.True(t, ok)
 		require.False(t, n.Container)
@@ -650,7 +651,7 @@ func TestWithoutContainers_ParentsArePlain(t *testing.T) {
 }
 
 func TestHold_Txn_GuardsWrites(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/data", []byte("old"), zktest.Persistent)
 		require.NoError(t, err)
 		h := lock(t, newMutex(t, a))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/testkit"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -34,7 +34,7 @@ func newLock(t testing.TB, c *conn.Client, opts ...rwlock.Option) *rwlock.RWLock
 // held acquires what must be free.
 func held(t testing.TB, ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *zkrecipes.Hold { //nolint:revive // t goes first
 	t.Helper()
-	return testkit.Start(ctx, acquire).Granted(t, 0)
+	return bubble.Start(ctx, acquire).Granted(t, 0)
 }
 
 func release(t testing.TB, h *zkrecipes.Hold) {
@@ -42,23 +42,23 @@ func release(t testing.TB, h *zkrecipes.Hold) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
+func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		test(t, srv, testkit.Client(t, srv, "a"), testkit.Client(t, srv, "b"))
+		srv := zktest.Run(t, zktest.InMemory())
+		test(t, srv, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
 	})
 }
 
 // Curator's golden dump: write held (data d), another writer and a reader queued, then the downgrade, whose node is
 // plainly ephemeral and has the writer's own digits.
 func TestNodes_AreThoseOfCurator(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a, rwlock.WithData([]byte("d")))
 		writer := held(t, t.Context(), mine.Lock)
 		others := newLock(t, b, rwlock.WithData(nil))
-		second := testkit.Start(t.Context(), others.Lock)
+		second := bubble.Start(t.Context(), others.Lock)
 		second.Waits(t)
-		third := testkit.Start(t.Context(), others.RLock)
+		third := bubble.Start(t.Context(), others.RLock)
 		third.Waits(t)
 		reader := held(t, writer.Context(), mine.RLock)
 
@@ -98,16 +98,16 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 		third.Waits(t)
 		release(t, h)
 		release(t, third.Granted(t, 0))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 // CURATOR-621: an older Curator lets the queued writer in when the write lock is released.
 func TestDowngrade_QueuedWriter_StaysOutUntilTheReaderHasLeft(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine, other := newLock(t, a), newLock(t, b)
 		writer := held(t, t.Context(), mine.Lock)
-		waiting := testkit.Start(t.Context(), other.Lock)
+		waiting := bubble.Start(t.Context(), other.Lock)
 		waiting.Waits(t)
 		reader := held(t, writer.Context(), mine.RLock)
 		nested := held(t, reader.Context(), mine.TryRLock)
@@ -121,19 +121,19 @@ func TestDowngrade_QueuedWriter_StaysOutUntilTheReaderHasLeft(t *testing.T) {
 		waiting.Waits(t)
 		release(t, nested)
 		release(t, waiting.Granted(t, 0))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestDowngrade_InAnyOrderOfRelease(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine, other := newLock(t, a), newLock(t, b)
 		writer := held(t, t.Context(), mine.Lock)
 		one, two := held(t, writer.Context(), mine.RLock), held(t, writer.Context(), mine.TryRLock)
 		require.NotEqual(t, one.Path(), two.Path())
 		inner := held(t, one.Context(), mine.Lock)
 		require.Equal(t, writer.Path(), inner.Path(), "write inside read inside write is write inside write")
-		waiting := testkit.Start(t.Context(), other.RLock)
+		waiting := bubble.Start(t.Context(), other.RLock)
 		for _, h := range []*zkrecipes.Hold{two, writer, one} {
 			waiting.Waits(t)
 			release(t, h)
@@ -141,7 +141,7 @@ func TestDowngrade_InAnyOrderOfRelease(t *testing.T) {
 		waiting.Waits(t)
 		release(t, inner)
 		release(t, waiting.Granted(t, 0))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
@@ -152,14 +152,14 @@ func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 		"deleted":  func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) { assert.NoError(t, srv.Delete(h.Path())) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 				mine := newLock(t, a)
 				writer := held(t, t.Context(), mine.Lock)
-				next := testkit.Start(t.Context(), newLock(t, b).Lock)
+				next := bubble.Start(t.Context(), newLock(t, b).Lock)
 				next.Waits(t)
 				gone := make(chan struct{})
 				srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Before(func(zktest.Request) { <-gone }))
-				reader := testkit.Start(context.WithoutCancel(writer.Context()), mine.RLock)
+				reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
 				reader.Waits(t)
 				go func() {
 					if name == "deleted" {
@@ -177,20 +177,20 @@ func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 				require.Len(t, srv.Children(path), 2, "it stands behind, as anybody who comes now")
 				release(t, h)
 				release(t, reader.Granted(t, 0))
-				testkit.Clean(t, srv, path)
+				bubble.Clean(t, srv, path)
 			})
 		})
 	}
 }
 
 func TestDowngrade_SessionOfTheWriterGone_IsAnOrdinaryReader(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newLock(t, a)
 		writer := held(t, t.Context(), mine.Lock)
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
-		next := testkit.Start(t.Context(), newLock(t, b).Lock)
+		next := bubble.Start(t.Context(), newLock(t, b).Lock)
 		next.Waits(t)
-		reader := testkit.Start(context.WithoutCancel(writer.Context()), mine.RLock)
+		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
 		h := next.Granted(t, time.Second)
 		time.Sleep(time.Minute)
 		reader.Waits(t)
@@ -201,27 +201,27 @@ func TestDowngrade_SessionOfTheWriterGone_IsAnOrdinaryReader(t *testing.T) {
 
 // Curator's testThatDowngradingRespectsThreads.
 func TestRLock_WithoutTheContextOfTheWriter_Waits(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
 		writer := held(t, t.Context(), l.Lock)
 		_, err := l.TryRLock(t.Context())
 		var busy *zkrecipes.BusyError
 		require.ErrorAs(t, err, &busy)
 		require.Equal(t, writer.Path(), busy.Holder.Path)
-		reader := testkit.Start(t.Context(), l.RLock)
+		reader := bubble.Start(t.Context(), l.RLock)
 		reader.Waits(t)
 		release(t, writer)
 		release(t, reader.Granted(t, 0))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 // Curator waits for ever.
 func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
 		reader := held(t, t.Context(), l.RLock)
-		sent := testkit.Requests(srv)
+		sent := bubble.Requests(srv)
 		for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){l.Lock, l.TryLock, newLock(t, a).Lock} {
 			_, err := acquire(reader.Context())
 			require.ErrorIs(t, err, zkrecipes.ErrUpgrade)
@@ -235,7 +235,7 @@ func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
 }
 
 func TestLock_Nested_SharesTheContender(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
 		for _, pair := range [][2]func(context.Context) (*zkrecipes.Hold, error){{l.Lock, l.TryLock}, {l.RLock, l.TryRLock}} {
 			outer := held(t, t.Context(), pair[0])
@@ -244,26 +244,26 @@ func TestLock_Nested_SharesTheContender(t *testing.T) {
 			release(t, outer)
 			require.NoError(t, inner.Check(t.Context()))
 			release(t, inner)
-			testkit.Clean(t, srv, path)
+			bubble.Clean(t, srv, path)
 		}
 	})
 }
 
 // Curator's testGetParticipantNodes: twenty readers hold, eight writers queue.
 func TestQueue_TwentyReadersAndEightWriters(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		readers, writers := newLock(t, a), newLock(t, b)
 		var reading []*zkrecipes.Hold
 		for range 20 {
 			reading = append(reading, held(t, t.Context(), readers.RLock))
 		}
-		var writing []*testkit.Try
+		var writing []*bubble.Attempt
 		for range 8 {
-			w := testkit.Start(t.Context(), writers.Lock)
+			w := bubble.Start(t.Context(), writers.Lock)
 			w.Waits(t)
 			writing = append(writing, w)
 		}
-		late := testkit.Start(t.Context(), readers.RLock)
+		late := bubble.Start(t.Context(), readers.RLock)
 		late.Waits(t)
 		queue, err := readers.Queue(t.Context())
 		require.NoError(t, err)
@@ -280,17 +280,17 @@ func TestQueue_TwentyReadersAndEightWriters(t *testing.T) {
 			release(t, w.Granted(t, 0))
 		}
 		release(t, late.Granted(t, 0))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestRLock_ManyBehindOneWriter_AreLetInTogether(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		writer := held(t, t.Context(), newLock(t, a).Lock)
 		l := newLock(t, b)
-		var readers []*testkit.Try
+		var readers []*bubble.Attempt
 		for range 30 {
-			r := testkit.Start(t.Context(), l.RLock)
+			r := bubble.Start(t.Context(), l.RLock)
 			r.Waits(t)
 			readers = append(readers, r)
 		}
@@ -305,9 +305,9 @@ func TestRLock_ManyBehindOneWriter_AreLetInTogether(t *testing.T) {
 
 // Curator's testLockPath.
 func TestHold_SessionOfTheWriterKilled_ReaderEntersAndTheWriterIsTold(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		writer := held(t, t.Context(), newLock(t, a).Lock)
-		reader := testkit.Start(t.Context(), newLock(t, b).RLock)
+		reader := bubble.Start(t.Context(), newLock(t, b).RLock)
 		reader.Waits(t)
 		require.True(t, srv.Exists(writer.Path()))
 		srv.Expire(srv.SessionOf("a"))
@@ -320,7 +320,7 @@ func TestHold_SessionOfTheWriterKilled_ReaderEntersAndTheWriterIsTold(t *testing
 }
 
 func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
 		writer := held(t, t.Context(), l.Lock)
 		reader := held(t, writer.Context(), l.RLock)
@@ -334,13 +334,13 @@ func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 
 // CURATOR-45, for both kinds, and for the downgrade, whose create is not sequential.
 func TestReplyLost_IsOneNode(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
 		release(t, held(t, t.Context(), l.Lock))
 		lose := func() { srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__"}, zktest.DropReply()) }
 		acquire := func(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *zkrecipes.Hold {
 			lose()
-			return testkit.Start(ctx, acquire).Granted(t, 5*time.Second)
+			return bubble.Start(ctx, acquire).Granted(t, 5*time.Second)
 		}
 		writer := acquire(t.Context(), l.Lock)
 		reader := acquire(writer.Context(), l.RLock)
@@ -348,17 +348,17 @@ func TestReplyLost_IsOneNode(t *testing.T) {
 		release(t, writer)
 		release(t, reader)
 		release(t, acquire(t.Context(), l.RLock))
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestLock_Cancelled_LeavesNothingAndLetsThoseBehindIn(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		first := held(t, t.Context(), newLock(t, a).RLock)
 		ctx, cancel := context.WithCancel(t.Context())
-		writer := testkit.Start(ctx, newLock(t, b).Lock)
+		writer := bubble.Start(ctx, newLock(t, b).Lock)
 		writer.Waits(t)
-		reader := testkit.Start(t.Context(), newLock(t, b).RLock)
+		reader := bubble.Start(t.Context(), newLock(t, b).RLock)
 		reader.Waits(t)
 		cancel()
 		var waited *zkrecipes.WaitError
@@ -367,12 +367,12 @@ func TestLock_Cancelled_LeavesNothingAndLetsThoseBehindIn(t *testing.T) {
 		require.Equal(t, "a", waited.Holder.ID)
 		release(t, reader.Granted(t, 0))
 		release(t, first)
-		testkit.Clean(t, srv, path)
+		bubble.Clean(t, srv, path)
 	})
 }
 
 func TestDoAndRDo_HoldForTheBody(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		l, other := newLock(t, a), newLock(t, b)
 		failed := errors.New("failed")
 		require.Equal(t, failed, l.Do(t.Context(), func(ctx context.Context, _ *zkrecipes.Hold) error {
@@ -392,8 +392,8 @@ func TestDoAndRDo_HoldForTheBody(t *testing.T) {
 }
 
 func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		sent := testkit.Requests(srv)
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		sent := bubble.Requests(srv)
 		for _, bad := range []string{"", "/", "relative", "/a//b", "/a/"} {
 			_, err := rwlock.New(a, bad)
 			require.ErrorContains(t, err, "rwlock: ", bad)
@@ -416,7 +416,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 // Curator's testBasic, longer: eight clients, a tenth of them writing, with cuts and restarts, and downgrades.
 func TestLock_ReadersAndWriters_AreSound(t *testing.T) {
 	seeds := uint64(5)
-	if testing.Short() || testkit.Race {
+	if testing.Short() || bubble.Race {
 		seeds = 1
 	}
 	for seed := range seeds {
@@ -427,7 +427,7 @@ func TestLock_ReadersAndWriters_AreSound(t *testing.T) {
 }
 
 func readersAndWriters(t *testing.T, random *rand.Rand) {
-	srv := testkit.Server(t)
+	srv := zktest.Run(t, zktest.InMemory())
 	var rec check.Recorder
 	var wg sync.WaitGroup
 	var reading, most int
@@ -445,7 +445,7 @@ func readersAndWriters(t *testing.T, random *rand.Rand) {
 	}
 	for i := range 8 {
 		who := fmt.Sprint("client-", i)
-		l := newLock(t, testkit.Client(t, srv, who))
+		l := newLock(t, bubble.Dial(t, srv, who))
 		mine := rand.New(rand.NewPCG(random.Uint64(), 4))
 		pause := func() time.Duration { return time.Duration(mine.IntN(4000)) * time.Millisecond }
 		wg.Go(func() {
@@ -517,11 +517,11 @@ func readersAndWriters(t *testing.T, random *rand.Rand) {
 	require.Greater(t, most, 1, "readers together")
 	t.Logf("%d holds, %d readers at once", len(holds), most)
 	time.Sleep(time.Minute)
-	testkit.Clean(t, srv, path)
+	bubble.Clean(t, srv, path)
 }
 
 func TestQueue_ForeignChildren_AreLeftOut(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
 		release(t, held(t, t.Context(), l.Lock))
 		_, err := srv.Create(path+"/0", nil, zktest.Persistent)

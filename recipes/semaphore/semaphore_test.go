@@ -19,7 +19,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/testkit"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -45,7 +45,7 @@ func of(s *semaphore.Semaphore, n int) func(context.Context) (*zkrecipes.Hold, e
 
 func acquire(t testing.TB, s *semaphore.Semaphore, n int) *zkrecipes.Hold {
 	t.Helper()
-	return testkit.Start(t.Context(), of(s, n)).Granted(t, time.Second)
+	return bubble.Start(t.Context(), of(s, n)).Granted(t, time.Second)
 }
 
 func release(t testing.TB, h *zkrecipes.Hold) {
@@ -53,27 +53,27 @@ func release(t testing.TB, h *zkrecipes.Hold) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
+func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		test(t, srv, testkit.Client(t, srv, "a"), testkit.Client(t, srv, "b"))
+		srv := zktest.Run(t, zktest.InMemory())
+		test(t, srv, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
 	})
 }
 
 func clean(t testing.TB, srv *zktest.Server) {
 	t.Helper()
-	testkit.Clean(t, srv, path, "locks", "leases")
+	bubble.Clean(t, srv, path, "locks", "leases")
 }
 
 // Curator's golden dump: limit 2, two held (data me), one waits with its lease made, one is queued behind it.
 func TestNodes_AreThoseOfCurator(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine := newSemaphore(t, a, 2, semaphore.WithData([]byte("me")))
 		first, second := acquire(t, mine, 1), acquire(t, mine, 1)
 		others := newSemaphore(t, b, 2, semaphore.WithData([]byte("127.0.0.1")))
-		third := testkit.Start(t.Context(), of(others, 1))
+		third := bubble.Start(t.Context(), of(others, 1))
 		third.Waits(t)
-		fourth := testkit.Start(t.Context(), of(others, 1))
+		fourth := bubble.Start(t.Context(), of(others, 1))
 		fourth.Waits(t)
 
 		const guid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
@@ -113,7 +113,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 
 // What Curator calls InterProcessSemaphoreMutex.
 func TestNodes_OneLease_IsCuratorsSemaphoreMutex(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 1), 1)
 		synctest.Wait()
 		require.Equal(t, []string{"leases", "locks"}, srv.Children(path))
@@ -125,7 +125,7 @@ func TestNodes_OneLease_IsCuratorsSemaphoreMutex(t *testing.T) {
 }
 
 func TestAcquire_SeveralLeases_AreOneTransactionAndOneHold(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		s := newSemaphore(t, a, 5)
 		h := acquire(t, s, 3)
 		require.Len(t, srv.Children(leases), 3)
@@ -140,7 +140,7 @@ func TestAcquire_SeveralLeases_AreOneTransactionAndOneHold(t *testing.T) {
 		require.Len(t, history[made].Changes, 3)
 
 		h = acquire(t, s, 5)
-		waiting := testkit.Start(t.Context(), of(newSemaphore(t, b, 5), 2))
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 5), 2))
 		waiting.Waits(t)
 		synctest.Wait()
 		require.NoError(t, srv.Delete(leases+"/"+srv.Children(leases)[3]), "any of them")
@@ -153,7 +153,7 @@ func TestAcquire_SeveralLeases_AreOneTransactionAndOneHold(t *testing.T) {
 }
 
 func TestRelease_OneLeaseGoneMeanwhile_RemovesTheOthers(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 3), 3)
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(r zktest.Request) {
 			assert.NoError(t, srv.Delete(r.Paths[1]))
@@ -164,7 +164,7 @@ func TestRelease_OneLeaseGoneMeanwhile_RemovesTheOthers(t *testing.T) {
 }
 
 func TestHold_Txn_IsGuardedByAllLeases(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/data", []byte("old"), zktest.Persistent)
 		require.NoError(t, err)
 		h := acquire(t, newSemaphore(t, a, 3), 3)
@@ -184,12 +184,12 @@ func TestHold_Txn_IsGuardedByAllLeases(t *testing.T) {
 }
 
 func TestAcquire_InOrder_NobodyPassesAWaiterWhoWantsMore(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		s := newSemaphore(t, a, 3)
 		first, second := acquire(t, s, 1), acquire(t, s, 1)
-		greedy := testkit.Start(t.Context(), of(newSemaphore(t, b, 3), 3))
+		greedy := bubble.Start(t.Context(), of(newSemaphore(t, b, 3), 3))
 		greedy.Waits(t)
-		small := testkit.Start(t.Context(), of(s, 1)) // there is one
+		small := bubble.Start(t.Context(), of(s, 1)) // there is one
 		small.Waits(t)
 		release(t, first)
 		greedy.Waits(t)
@@ -204,7 +204,7 @@ func TestAcquire_InOrder_NobodyPassesAWaiterWhoWantsMore(t *testing.T) {
 }
 
 func TestAcquire_Cost_IsTwoRoundTrips(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 5)
 		release(t, acquire(t, s, 1))
 		const trip = 10 * time.Millisecond
@@ -222,7 +222,7 @@ func TestAcquire_Cost_IsTwoRoundTrips(t *testing.T) {
 }
 
 func TestTryAcquire_NotEnough_SaysWhoHoldsAndLeavesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 3), 2)
 		synctest.Wait()
 		zxid := srv.Zxid()
@@ -243,7 +243,7 @@ func TestTryAcquire_NotEnough_SaysWhoHoldsAndLeavesNothing(t *testing.T) {
 
 // A try that meets others who are just taking theirs must not call that busy.
 func TestTryAcquire_AllAtOnce_GetsAllThereAre(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		var holds []*zkrecipes.Hold
@@ -271,12 +271,12 @@ func TestTryAcquire_AllAtOnce_GetsAllThereAre(t *testing.T) {
 }
 
 func TestTryAcquire_BehindOneWhoWaits_IsBusy(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		s := newSemaphore(t, a, 3)
 		h := acquire(t, s, 2)
-		waiting := testkit.Start(t.Context(), of(s, 3))
+		waiting := bubble.Start(t.Context(), of(s, 3))
 		waiting.Waits(t)
-		try := testkit.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			return newSemaphore(t, b, 3).TryAcquire(ctx, 1)
 		})
 		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
@@ -287,15 +287,15 @@ func TestTryAcquire_BehindOneWhoWaits_IsBusy(t *testing.T) {
 }
 
 func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		s := newSemaphore(t, a, 3)
 		h := acquire(t, s, 1)
 		synctest.Wait()
 		gate := make(chan struct{})
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DelayUntil(gate))
-		ahead := testkit.Start(t.Context(), of(s, 3))
+		ahead := bubble.Start(t.Context(), of(s, 3))
 		ahead.Waits(t)
-		try := testkit.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 			return newSemaphore(t, b, 3).TryAcquire(ctx, 1)
 		})
 		try.Waits(t) // as far as it can see there is enough
@@ -310,18 +310,18 @@ func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
 
 // CURATOR-462: an interrupted waiter left its lease.
 func TestAcquire_Cancelled_LeavesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 3), 2)
 		s := newSemaphore(t, b, 3)
 		ctx, cancel := context.WithCancel(t.Context())
-		inside := testkit.Start(ctx, of(s, 2))
+		inside := bubble.Start(ctx, of(s, 2))
 		inside.Waits(t)
-		outside := testkit.Start(ctx, of(s, 1))
+		outside := bubble.Start(ctx, of(s, 1))
 		outside.Waits(t)
-		behind := testkit.Start(t.Context(), of(s, 1))
+		behind := bubble.Start(t.Context(), of(s, 1))
 		behind.Waits(t)
 		cancel()
-		for _, w := range []*testkit.Try{inside, outside} {
+		for _, w := range []*bubble.Attempt{inside, outside} {
 			err := w.Failed(t, 0)
 			require.ErrorIs(t, err, context.Canceled)
 			var waited *zkrecipes.WaitError
@@ -334,7 +334,7 @@ func TestAcquire_Cancelled_LeavesNothing(t *testing.T) {
 }
 
 func TestAcquire_ContextEnds_NamesTheHolder(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 1), 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -351,12 +351,12 @@ func TestAcquire_ContextEnds_NamesTheHolder(t *testing.T) {
 func TestAcquire_ReplyOfTheLeasesLost_IsResolvedByTheGUID(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint("n=", n), func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 				s := newSemaphore(t, a, 5)
 				release(t, acquire(t, s, 1))
 				for _, fault := range []zktest.Action{zktest.DropReply(), zktest.DropRequest()} {
 					hit := srv.Intercept(zktest.Match{Path: "lease-"}, fault)
-					h := testkit.Start(t.Context(), of(s, n)).Granted(t, 5*time.Second)
+					h := bubble.Start(t.Context(), of(s, n)).Granted(t, 5*time.Second)
 					<-hit.Done()
 					require.Len(t, srv.Children(leases), n)
 					require.NoError(t, h.Check(t.Context()))
@@ -374,13 +374,13 @@ func TestAcquire_CancelledWhileTheLeasesAreMade_LeavesNothing(t *testing.T) {
 		"before": zktest.DelayUntil, "after": zktest.HoldReplyUntil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 				s := newSemaphore(t, a, 5)
 				release(t, acquire(t, s, 1))
 				gate := make(chan struct{})
 				srv.Intercept(zktest.Match{Op: zktest.OpMulti}, fault(gate))
 				ctx, cancel := context.WithCancel(t.Context())
-				try := testkit.Start(ctx, of(s, 3))
+				try := bubble.Start(ctx, of(s, 3))
 				try.Waits(t)
 				cancel()
 				require.ErrorIs(t, try.Failed(t, 0), context.Canceled)
@@ -396,11 +396,11 @@ func TestAcquire_CancelledWhileTheLeasesAreMade_LeavesNothing(t *testing.T) {
 // Curator's testAcquireAfterLostServer (CURATOR-335): the server goes between the lease and the listing.
 func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
-		var tries []*testkit.Try
+		srv := zktest.Run(t, zktest.InMemory())
+		var tries []*bubble.Attempt
 		for i := range 10 {
-			s := newSemaphore(t, testkit.Client(t, srv, fmt.Sprint(i)), 1)
-			tries = append(tries, testkit.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			s := newSemaphore(t, bubble.Dial(t, srv, fmt.Sprint(i)), 1)
+			tries = append(tries, bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
 				h, err := s.Acquire(ctx, 1)
 				if err == nil {
 					err = h.Release(ctx)
@@ -414,9 +414,9 @@ func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
 			srv.Up()
 		}
 		srv.Down()
-		time.Sleep(10 * testkit.Timeout) // until all have given their sessions up
+		time.Sleep(10 * bubble.Timeout) // until all have given their sessions up
 		srv.Up()
-		time.Sleep(5 * testkit.Timeout)
+		time.Sleep(5 * bubble.Timeout)
 		for _, try := range tries {
 			require.True(t, try.Over())
 			require.NoError(t, try.Err)
@@ -427,9 +427,9 @@ func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
 
 // Curator's testNoOrphanedNodes.
 func TestAcquire_LeaseOfTheWaiterDeleted_QueuesAgainWithOneLease(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 2), 2)
-		waiting := testkit.Start(t.Context(), of(newSemaphore(t, b, 2), 2))
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 2), 2))
 		waiting.Waits(t)
 		for _, dir := range []string{leases, locks, leases} {
 			for _, own := range srv.Ephemerals(srv.SessionOf("b")) {
@@ -449,9 +449,9 @@ func TestAcquire_LeaseOfTheWaiterDeleted_QueuesAgainWithOneLease(t *testing.T) {
 }
 
 func TestAcquire_SessionExpiresWhileWaiting_QueuesAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 1), 1)
-		waiting := testkit.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
 		waiting.Waits(t)
 		srv.Expire(srv.SessionOf("b"))
 		time.Sleep(10 * time.Second)
@@ -464,9 +464,9 @@ func TestAcquire_SessionExpiresWhileWaiting_QueuesAgain(t *testing.T) {
 }
 
 func TestClose_FreesLeases(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 1), 1)
-		waiting := testkit.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
 		waiting.Waits(t)
 		require.NoError(t, a.Close())
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
@@ -476,19 +476,19 @@ func TestClose_FreesLeases(t *testing.T) {
 }
 
 func TestWithLossOnSuspend_DisconnectEndsTheHoldAndAllItsLeasesGo(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 3, semaphore.WithLossOnSuspend()), 3)
 		srv.Cut(zktest.Label("a"))
 		<-h.Done()
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
-		time.Sleep(testkit.Timeout)
+		time.Sleep(bubble.Timeout)
 		clean(t, srv)
 	})
 }
 
 // Curator's testThreadedLeaseIncrease, and SharedCount's bytes.
 func TestLimitNode_IsFollowedLive(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		const node = "/settings/uploads"
 		with := semaphore.WithLimitNode(node)
 		s, other := newSemaphore(t, a, 1, with), newSemaphore(t, b, 7, with)
@@ -507,7 +507,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, limit, "what is there counts")
 
-		second := testkit.Start(t.Context(), of(other, 1))
+		second := bubble.Start(t.Context(), of(other, 1))
 		second.Waits(t)
 		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 2})) // as Java would
 		h := second.Granted(t, 0)
@@ -517,7 +517,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, first.Err())
 		require.NoError(t, h.Err())
-		third := testkit.Start(t.Context(), of(s, 1))
+		third := bubble.Start(t.Context(), of(s, 1))
 		third.Waits(t)
 		release(t, first)
 		third.Waits(t)
@@ -528,7 +528,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		require.NoError(t, s.SetLimit(t.Context(), 258))
 		n, _ = srv.Node(node)
 		require.Equal(t, []byte{0, 0, 1, 2}, n.Data)
-		many := testkit.Start(t.Context(), of(s, 300))
+		many := bubble.Start(t.Context(), of(s, 300))
 		many.Waits(t)
 		require.NoError(t, other.SetLimit(t.Context(), 300))
 		release(t, many.Granted(t, 0))
@@ -537,7 +537,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 }
 
 func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		_, err := srv.Create("/limit", []byte("3"), zktest.Persistent)
 		require.NoError(t, err)
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
@@ -551,7 +551,7 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 		require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 2, 9, 9})) // longer: the first four count
 		release(t, acquire(t, s, 2))
 		require.NoError(t, srv.Set("/limit", []byte{255, 255, 255, 255}))
-		nobody := testkit.Start(t.Context(), of(s, 1))
+		nobody := bubble.Start(t.Context(), of(s, 1))
 		nobody.Waits(t)
 		require.NoError(t, s.SetLimit(t.Context(), 1))
 		release(t, nobody.Granted(t, 0))
@@ -559,7 +559,7 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 }
 
 func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/x/limit"))
 		require.NoError(t, s.SetLimit(t.Context(), 4))
 		// Curator's trySet returns false, and the value is set.
@@ -575,10 +575,10 @@ func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
 
 func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testkit.Server(t)
+		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		a := testkit.Client(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
-		h := acquire(t, newSemaphore(t, testkit.Client(t, srv, "b"), 5), 4)
+		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 5), 4)
 		s := newSemaphore(t, a, 3)
 		for range 2 {
 			_, err := s.TryAcquire(t.Context(), 1)
@@ -591,7 +591,7 @@ func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
 }
 
 func TestDo_HoldsForTheBody(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 3)
 		failed := errors.New("failed")
 		require.Equal(t, failed, s.Do(t.Context(), 2, func(context.Context, *zkrecipes.Hold) error {
@@ -603,8 +603,8 @@ func TestDo_HoldsForTheBody(t *testing.T) {
 }
 
 func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		sent := testkit.Requests(srv)
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		sent := bubble.Requests(srv)
 		for _, bad := range []struct {
 			path  string
 			limit int
@@ -656,7 +656,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 // Curator's testMaxPerSession, testRelease1AtATime and testReleaseInChunks, under faults.
 func TestAcquire_RandomQuantities_NeverAboveTheLimitAndInOrder(t *testing.T) {
 	seeds := uint64(5)
-	if testing.Short() || testkit.Race {
+	if testing.Short() || bubble.Race {
 		seeds = 1
 	}
 	for seed := range seeds {
@@ -668,13 +668,13 @@ func TestAcquire_RandomQuantities_NeverAboveTheLimitAndInOrder(t *testing.T) {
 
 func randomQuantities(t *testing.T, random *rand.Rand) {
 	const limit = 7
-	srv := testkit.Server(t)
+	srv := zktest.Run(t, zktest.InMemory())
 	var rec check.Recorder
 	var wg sync.WaitGroup
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer stop()
 	for i := range 6 {
-		s := newSemaphore(t, testkit.Client(t, srv, fmt.Sprint(i)), limit)
+		s := newSemaphore(t, bubble.Dial(t, srv, fmt.Sprint(i)), limit)
 		for j := range 2 {
 			who := fmt.Sprint(i, "-", j)
 			mine := rand.New(rand.NewPCG(random.Uint64(), 6))
