@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
@@ -43,7 +44,7 @@ type history struct {
 	groups  map[string]string // of clients
 	clients map[string][]*operation
 	acts    map[string][]act
-	deleted map[string]int64 // paths, and when the operator began to delete them
+	deleted map[string]int64 // contenders, and when the operator began to delete them
 }
 
 func newHistory() *history {
@@ -101,9 +102,16 @@ func (h *history) act(client string, d deed) {
 func (h *history) deleting(path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, known := h.deleted[path]; !known {
-		h.deleted[path] = journal.Now()
+	if _, known := h.deleted[contender(path)]; !known {
+		h.deleted[contender(path)] = journal.Now()
 	}
+}
+
+// contender is the path without kind and number: what the nodes of one hold, such as several leases, have in common.
+func contender(path string) string {
+	const guid = len("_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1")
+	name := strings.LastIndexByte(path, '/') + 1
+	return path[:min(name+guid, len(path))]
 }
 
 // last returns a copy of the client's newest operation.
@@ -172,7 +180,7 @@ func (h *history) operations(group string) []*operation {
 			if i == len(ops)-1 {
 				op.killedAt = h.killedAt(client)
 			}
-			op.deletedAt = h.deleted[op.answer.Path]
+			op.deletedAt = h.deleted[contender(op.answer.Path)]
 			all = append(all, op)
 		}
 	}
