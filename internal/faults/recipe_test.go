@@ -59,6 +59,16 @@ var recipes = func() []*recipe {
 	return list
 }()
 
+// sharing are those that exclude each other only from the limit on.
+var sharing = []*recipe{
+	{name: "semaphore-1-of-3", open: openSemaphore(1, 3), parent: path + "/leases", base: "lease-", nodes: 1, weight: 1, limit: 3},
+}
+
+func init() { sharing[0].rival = sharing[0] }
+
+// exclusive reports that no two holds fit beside each other, those of readers apart.
+func (r *recipe) exclusive() bool { return 2*r.weight > r.limit }
+
 func named(name string) *recipe {
 	for _, r := range recipes {
 		if r.name == name {

@@ -46,11 +46,11 @@ type world struct {
 func each(t *testing.T, script func(w *world), opts ...zktest.Option) {
 	t.Helper()
 	for _, r := range recipes {
-		t.Run(r.name, func(t *testing.T) { play(t, r, script, opts...) })
+		t.Run(r.name, func(t *testing.T) { runScript(t, r, script, opts...) })
 	}
 }
 
-func play(t *testing.T, r *recipe, script func(w *world), opts ...zktest.Option) {
+func runScript(t *testing.T, r *recipe, script func(w *world), opts ...zktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, append([]zktest.Option{zktest.InMemory(), zktest.WithTickTime(tick)}, opts...)...)

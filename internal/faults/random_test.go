@@ -1,0 +1,73 @@
+package faults_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	seeds   = flag.String("seeds", "", `seeds of the random schedules, as "from-to" or one; default as many as make 200 virtual hours`)
+	verbose = flag.Bool("storm", false, "log every fault of the random schedules")
+	hours   = flag.Int("hours", defaultHours, "virtual hours of random schedules")
+)
+
+// TestMain lets the heap grow: the client library makes 3 MiB of buffers for each connection, and there are thousands.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
+	m.Run()
+}
+
+// TestRandom runs random schedules of faults against each recipe in turn, an hour of virtual time each.
+//
+// A failure names the seed, and how to run it again. The schedule of the faults is the same then; goroutines still
+// take turns as they like, less so with the settings that are printed.
+func TestRandom(t *testing.T) {
+	from, to := uint64(1), uint64(max(*hours, 1))
+	if *seeds != "" {
+		if n, _ := fmt.Sscanf(*seeds, "%d-%d", &from, &to); n == 1 {
+			to = from
+		}
+	}
+	all := append(recipes[:len(recipes):len(recipes)], sharing...)
+	for seed := from; seed <= to; seed++ {
+		r := all[seed%uint64(len(all))]
+		t.Run(fmt.Sprintf("%s/%d", r.name, seed), func(t *testing.T) {
+			t.Parallel()
+			runRandom(t, r, seed, time.Hour, everyFault)
+		})
+	}
+}
+
+// TestDay is a day of five clients with random cuts.
+func TestDay(t *testing.T) {
+	for _, name := range []string{"mutex", "latch"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runRandom(t, named(name), 5, dayLength, cutsOnly)
+		})
+	}
+}
+
+// runRandom plays one schedule: faults for a while, then none; and then everybody must be served.
+func runRandom(t *testing.T, r *recipe, seed uint64, length time.Duration, faults []fault) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			top, _, _ := strings.Cut(t.Name(), "/")
+			t.Logf("again: GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1,randautoseed=0 go test ./internal/faults -run '%s/%s' -seeds %d -v",
+				top, r.name, seed)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, r, rand.New(rand.NewPCG(seed, 0)), length)
+		p.storm(faults)
+		p.heal()
+		p.serveAll()
+		p.judge()
+	})
+}
