@@ -109,12 +109,18 @@ func (w *world) begin(label string, r *recipe, c *conn.Client) *attempt {
 	w.Helper()
 	h, err := r.open(c, []byte(label))
 	require.NoError(w, err)
+	return w.acquire(label, r, h.take)
+}
+
+// acquire runs take on a goroutine of its own, and books what comes of it.
+func (w *world) acquire(label string, r *recipe, take acquire) *attempt {
+	w.Helper()
 	ctx, cancel := context.WithCancelCause(w.Context())
 	a := &attempt{w: w, label: label, cancel: cancel, returned: make(chan struct{}), ended: make(chan struct{})}
 	w.tries = append(w.tries, a)
 	op := r.call(w.rec, label)
 	go func() {
-		a.hold, a.err = h.take(ctx)
+		a.hold, a.err = take(ctx)
 		a.at = w.now()
 		if a.err != nil {
 			op.Failed()
