@@ -235,6 +235,7 @@ func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
 		a := w.take("a")
 		w.until(4 * time.Second)
 		a.requireWaiting()
+		require.Len(w, w.contendersOf("a"), w.nodes, "made after the other one was found")
 		require.NoError(w, w.srv.Delete(forged))
 		b.release()
 		h := a.requireGranted(0)

@@ -43,8 +43,9 @@ type play struct {
 	taken map[string]bool      // paths of contenders that an operator took away
 }
 
-// newPlay sets the stage: a session timeout, between three and six clients, what each of them does.
-func newPlay(t *testing.T, r *recipe, random *rand.Rand, length time.Duration) *play {
+// newPlay sets the stage: a session timeout, how many clients (0: between three and six), what each of them does.
+func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length time.Duration) *play {
+	t.Helper()
 	p := &play{
 		t: t, random: random, length: length, start: time.Now(), recipe: r,
 		timeout: []time.Duration{4, 10, 20, 30}[random.IntN(4)] * time.Second,
@@ -58,8 +59,10 @@ func newPlay(t *testing.T, r *recipe, random *rand.Rand, length time.Duration) *
 		fence := check.Fence()
 		p.set.OnRead, p.set.OnAdd = fence, fence
 	}
-	n := 3 + random.IntN(4)
-	for i := range n {
+	if clients == 0 {
+		clients = 3 + random.IntN(4)
+	}
+	for i := range clients {
 		what := r
 		if i%2 == 1 {
 			what = r.rival
@@ -201,7 +204,9 @@ type actor struct {
 	label  string
 	recipe *recipe
 	random *rand.Rand
-	done   atomic.Bool
+	// holding is for the storm, which likes to hit holders; done says that it was served after the storm.
+	holding, done atomic.Bool
+
 	client *conn.Client
 	handle handle
 
@@ -332,7 +337,9 @@ func (a *actor) section() {
 		return
 	}
 	a.granted(op, h)
+	a.holding.Store(true)
 	a.use(h)
+	a.holding.Store(false)
 	lost := errors.Is(h.Err(), zkrecipes.ErrLost)
 	a.ended(op, h, lost)
 	a.giveBack(h, lost)
@@ -348,7 +355,11 @@ func (a *actor) use(h *zkrecipes.Hold) {
 	if !shares {
 		version, err = a.set.Read(token)
 	}
-	timer := time.NewTimer(a.between(time.Millisecond, a.timeout/2))
+	longest := a.timeout / 2
+	if a.random.IntN(4) == 0 {
+		longest = 4 * a.timeout // long enough for its deadline to matter
+	}
+	timer := time.NewTimer(a.between(time.Millisecond, longest))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

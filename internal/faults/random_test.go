@@ -23,12 +23,15 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestRandom runs random schedules of faults against each recipe in turn, an hour of virtual time each.
+// stormLength is short, since it is the calm after it that finds who has been forgotten.
+const stormLength = 20 * time.Minute
+
+// TestRandom runs random schedules of faults against each recipe in turn.
 //
 // A failure names the seed, and how to run it again. The schedule of the faults is the same then; goroutines still
 // take turns as they like, less so with the settings that are printed.
 func TestRandom(t *testing.T) {
-	from, to := uint64(1), uint64(max(*hours, 1))
+	from, to := uint64(1), uint64(max(*hours, 1))*uint64(time.Hour/stormLength)
 	if *seeds != "" {
 		if n, _ := fmt.Sscanf(*seeds, "%d-%d", &from, &to); n == 1 {
 			to = from
@@ -39,7 +42,7 @@ func TestRandom(t *testing.T) {
 		r := all[seed%uint64(len(all))]
 		t.Run(fmt.Sprintf("%s/%d", r.name, seed), func(t *testing.T) {
 			t.Parallel()
-			runRandom(t, r, seed, time.Hour, everyFault)
+			runRandom(t, r, seed, 0, stormLength, everyFault)
 		})
 	}
 }
@@ -49,13 +52,15 @@ func TestDay(t *testing.T) {
 	for _, name := range []string{"mutex", "latch"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runRandom(t, named(name), 5, dayLength, cutsOnly)
+			runRandom(t, named(name), 1, 5, dayLength, cutsOnly)
 		})
 	}
 }
 
-// runRandom plays one schedule: faults for a while, then none; and then everybody must be served.
-func runRandom(t *testing.T, r *recipe, seed uint64, length time.Duration, faults []fault) {
+// runRandom plays one schedule: faults for a while, then none; and then everybody must be served. 0 clients are as many
+// as the seed says.
+func runRandom(t *testing.T, r *recipe, seed uint64, clients int, length time.Duration, faults []fault) {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			top, _, _ := strings.Cut(t.Name(), "/")
@@ -64,7 +69,7 @@ func runRandom(t *testing.T, r *recipe, seed uint64, length time.Duration, fault
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlay(t, r, rand.New(rand.NewPCG(seed, 0)), length)
+		p := newPlay(t, r, rand.New(rand.NewPCG(seed, 0)), clients, length)
 		p.storm(faults)
 		p.heal()
 		p.serveAll()

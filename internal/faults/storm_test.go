@@ -28,7 +28,7 @@ type fault struct {
 
 // requests are those that rules pick from; OpAny is any but pings.
 var requests = []zktest.Op{
-	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
+	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
 	zktest.OpExists, zktest.OpConnect, zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer, zktest.OpCloseSession,
 }
 
@@ -95,7 +95,7 @@ func (s *storm) run(faults []fault) {
 			if n -= f.weight; n >= 0 {
 				continue
 			}
-			victim := s.actors[s.random.IntN(len(s.actors))]
+			victim := s.victim()
 			if *verbose {
 				s.t.Logf("%12v %s: %s", time.Since(s.start), victim.label, f.name)
 			}
@@ -108,6 +108,17 @@ func (s *storm) run(faults []fault) {
 	for _, u := range s.undo {
 		u.do()
 	}
+}
+
+// victim is anybody, and every other time somebody who holds something, if there is one.
+func (s *storm) victim() *actor {
+	victim, holder := s.actors[s.random.IntN(len(s.actors))], s.random.IntN(2) == 0
+	for _, a := range s.actors {
+		if holder && a.holding.Load() {
+			return a
+		}
+	}
+	return victim
 }
 
 // wait lets time go on, and undoes what is due.
