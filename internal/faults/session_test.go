@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -323,17 +324,17 @@ func TestF22_EnsembleDownForShort(t *testing.T) {
 // TestF22_DialRate: nobody storms a server that is away.
 func TestF22_DialRate(t *testing.T) {
 	each(t, func(w *world) {
-		dials := 0
+		var dials atomic.Int64
 		dial := w.srv.DialAs("a")
 		c := w.client("a", conn.WithDialer(counting(&dials, dial)))
 		a := w.begin("a", w.recipe, c)
 		a.requireGranted(0)
 		w.until(cut)
 		w.srv.Down()
-		before := dials
+		before := dials.Load()
 		w.until(cut + time.Minute)
-		require.LessOrEqual(w, dials-before, int(time.Minute/pause)+2)
-		require.GreaterOrEqual(w, dials-before, int(time.Minute/pause)/2)
+		require.LessOrEqual(w, dials.Load()-before, int64(time.Minute/pause)+2)
+		require.GreaterOrEqual(w, dials.Load()-before, int64(time.Minute/pause)/2)
 		w.srv.Up()
 	})
 }
