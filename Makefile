@@ -17,7 +17,7 @@ COUNT    ?= 6
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
@@ -74,7 +74,14 @@ parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 
 .PHONY: chaos
 chaos: ## faults on real ensembles for DURATION (10m), replaying SEED
-	cd integration && CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./chaos/...
+	cd integration && CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) CHAOS_REPORT=$(CURDIR)/integration/reports/chaos.txt \
+		go test $(REAL) -v -timeout=0 -run TestChaos ./chaos
+
+.PHONY: containers
+containers: ## ZooKeeper in containers: start Docker, build an image without pulling, test (needs root)
+	integration/docker/start.sh
+	integration/docker/build.sh
+	cd integration && ZOOKEEPER_IMAGE=zkrecipes/zookeeper:debian REQUIRE_REAL=1 go test $(REAL) -v ./container
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which test notices

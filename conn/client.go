@@ -89,7 +89,7 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 // returns nil. When no server can be reached it gives up telling the server after about a second, and the nodes go when
 // the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
 //
-// On a client made by [Client.Sub] it closes only that: the connection stays.
+// On a client made by [Client.Sub] it closes only that: new calls on it fail, the connection and its state stay.
 func (c *Client) Close() error {
 	if c.sub {
 		c.gone.Store(true)
@@ -100,7 +100,7 @@ func (c *Client) Close() error {
 	s := c.session
 	c.mu.Unlock()
 	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.transit(closed)
+	c.transit(closed)()
 	c.stop()
 	c.wg.Wait()
 	return nil
@@ -145,10 +145,13 @@ func withReason(err, reason error) error {
 	return fmt.Errorf("%w (%w)", err, reason)
 }
 
-// Sub returns a client on the same connection whose root is prefix.
+// Sub returns a client on the same connection whose root is prefix. The node need not exist.
 func (c *Client) Sub(prefix string) (*Client, error) {
 	if err := ValidatePath(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
+	}
+	if c.gone.Load() || c.State() == Closed {
+		return nil, fmt.Errorf("sub %s: %w", prefix, zkrecipes.ErrClosed)
 	}
 	if prefix == "/" {
 		prefix = ""
@@ -172,7 +175,7 @@ func (c *Client) Logger() *slog.Logger { return c.opts.log }
 func (s *session) live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lost == nil && s.guarded
+	return s.lost == nil && !s.since.IsZero()
 }
 
 // start runs f on a goroutine that Close waits for; false once the client is closed.
@@ -188,18 +191,16 @@ func (c *core) start(f func()) bool {
 
 // open makes the next session.
 func (c *core) open() error {
-	s, err := newSession(c)
-	if err != nil {
-		return err
-	}
+	s := newSession(c)
 	c.mu.Lock()
-	c.session = s
-	isClosed := c.closed
-	c.mu.Unlock()
-	if isClosed {
-		s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
+	if c.closed {
+		c.mu.Unlock()
+		s.stop()
+		return zkrecipes.ErrClosed
 	}
-	return nil
+	c.session = s // before it can be up: it is the one that wakes those who wait for it
+	c.mu.Unlock()
+	return s.connect()
 }
 
 // run retires each session that has ended and opens the next.
@@ -216,11 +217,10 @@ func (c *core) run() {
 		} else if lived == 0 {
 			pace.failed()
 		}
-		if pace.wait(c.ctx) != nil || c.ctx.Err() != nil {
+		if pace.wait(c.ctx) != nil {
 			return
 		}
-		if err := c.open(); err != nil { // only for options that the library refuses, and the first open had them too
-			c.opts.log.Error("zookeeper: cannot open a session", "error", err)
+		if c.open() != nil { // closed; the library refuses no options that it took the first time
 			return
 		}
 	}
@@ -236,15 +236,23 @@ func (s *session) retire() {
 		s.core.mu.Unlock()
 	}
 	s.mu.Unlock()
-	if !connected && link != nil {
-		_ = link.Close() // whatever it was doing, it is not telling the server
+	joined := time.NewTimer(5 * time.Second)
+	defer joined.Stop()
+	if !connected {
+		if link != nil {
+			_ = link.Close() // whatever it was doing, it is not telling the server
+		}
+		// There the library answers its Close at once, as a rule; elsewhere it takes a second.
+		select {
+		case <-s.hosts.resting:
+		case <-joined.C:
+			joined.Reset(5 * time.Second)
+		}
 	}
 	s.zk.Close()
 	if link != nil {
-		_ = link.Close() // as above
+		_ = link.Close() // it has told the server, or cannot
 	}
-	joined := time.NewTimer(5 * time.Second)
-	defer joined.Stop()
 	for {
 		select {
 		case _, ok := <-s.events:
@@ -258,29 +266,15 @@ func (s *session) retire() {
 	}
 }
 
-func (c *core) sessionUp(s *session, id int64, timeout time.Duration) {
+func (c *core) sessionUp() {
 	c.mu.Lock()
-	if c.session != s || c.closed {
-		c.mu.Unlock()
-		return
-	}
 	c.lastErr = nil
 	c.broadcast()
 	unburied := c.unburied
 	c.unburied = nil
 	c.mu.Unlock()
-	c.transit(established, "session", fmt.Sprintf("0x%x", id), "timeout", timeout)
 	for _, corpse := range unburied {
 		c.start(func() { c.bury(corpse) })
-	}
-}
-
-func (c *core) sessionDown(s *session) {
-	c.mu.Lock()
-	current := c.session == s
-	c.mu.Unlock()
-	if current && s.Err() == nil {
-		c.transit(disconnected)
 	}
 }
 
@@ -292,7 +286,7 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	c.broadcast()
 	c.mu.Unlock()
 	if why.Reason != zkrecipes.LossClosed {
-		c.transit(ended, "session", fmt.Sprintf("0x%x", s.ID()), "reason", why.Reason, "error", why.Err)
+		c.transit(ended, "session", fmt.Sprintf("0x%x", s.ID()), "reason", why.Reason, "error", why.Err)()
 	}
 }
 
@@ -311,16 +305,17 @@ func (c *core) broadcast() {
 	c.changed = make(chan struct{})
 }
 
-func (c *core) transit(e event, attrs ...any) {
+// transit moves the state by e, and returns what logs that, to be called when no lock is held.
+func (c *core) transit(e event, attrs ...any) (log func()) {
 	state, changed := c.states.apply(e)
-	if !changed {
-		return
+	switch {
+	case !changed:
+		return func() {}
+	case e == ended:
+		return func() { c.opts.log.Warn("zookeeper: session "+state.String(), attrs...) }
+	default:
+		return func() { c.opts.log.Info("zookeeper: "+state.String(), attrs...) }
 	}
-	if e == ended {
-		c.opts.log.Warn("zookeeper: session "+state.String(), attrs...)
-		return
-	}
-	c.opts.log.Info("zookeeper: "+state.String(), attrs...)
 }
 
 // bury closes a session that ended here for want of answers, and that a server which comes back may keep for another
@@ -336,11 +331,9 @@ func (c *core) bury(dead corpse) {
 			continue
 		}
 		err = func() error {
-			defer func() { _ = raw.Close() }() // it has served its purpose
-			deadline, _ := ctx.Deadline()
-			if err := raw.SetDeadline(deadline); err != nil {
-				return err
-			}
+			// When it has served its purpose, or the time is up.
+			stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+			defer func() { stop(); _ = raw.Close() }()
 			if _, err := raw.Write(closeFrames(dead.id, dead.password)); err != nil {
 				return err
 			}
@@ -425,7 +418,8 @@ func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) 
 }
 
 // Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
-// is what was asked for, one that still has the version is deleted again.
+// is what was asked for, one that still has the version is deleted again. Otherwise, and always with -1, a node that is
+// there may be another's, and the error matches ErrUnknownOutcome.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	_, err := versioned(ctx, c, path, version, func(s *Session) (zk.Stat, error) {
 		return zk.Stat{}, s.Delete(ctx, path, version)
@@ -440,31 +434,40 @@ var errGone = errors.New("the node is gone")
 
 // versioned does a write that the version guards against being applied twice.
 func versioned(ctx context.Context, c *Client, path string, version int32, write func(*Session) (zk.Stat, error)) (zk.Stat, error) {
+	var doubt error // of an earlier try, which may have been applied after all, or may still be
 	for {
 		s, err := c.Session(ctx)
 		if err != nil {
-			return zk.Stat{}, err
+			return zk.Stat{}, errors.Join(doubt, err)
 		}
 		stat, err := write(s)
 		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
-			if err != nil && s.Err() != nil && ctx.Err() == nil && c.State() != Closed {
+			switch {
+			case err != nil && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
 				continue // not begun in a session that is over
+			case doubt != nil && errors.Is(err, zk.ErrNoNode):
+				return stat, fmt.Errorf("%w: %w", errGone, doubt)
+			case doubt != nil && err != nil:
+				return stat, errors.Join(doubt, err)
 			}
 			return stat, err
 		}
-		// The sync makes the read newer than the write in question, which is done with once its session or its
-		// connection is.
-		if c.Sync(ctx, path) != nil {
-			return stat, err
+		doubt = err
+		// The sync makes the read newer than the write in question, as far as that has reached the leader.
+		if syncErr := c.Sync(ctx, path); syncErr != nil {
+			return stat, errors.Join(err, syncErr)
 		}
 		exists, now, readErr := c.Exists(ctx, path)
 		switch {
 		case readErr != nil:
-			return stat, err
+			return stat, errors.Join(err, readErr)
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errGone, err)
 		case version == -1 || now.Version != version:
 			return stat, err
+		}
+		if ctxErr := sleep(ctx, retryPause); ctxErr != nil {
+			return stat, errors.Join(err, ctxErr)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,34 +43,31 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 	return servers, chroot, nil
 }
 
-func withPort(host string) (string, error) {
-	if host == "" {
+func withPort(server string) (string, error) {
+	if _, err := netip.ParseAddr(server); err == nil { // colons in it do not announce a port
+		return net.JoinHostPort(server, defaultPort), nil
+	}
+	if server != "" && (!strings.Contains(server, ":") || strings.HasSuffix(server, "]")) {
+		server += ":" + defaultPort
+	}
+	name, port, err := net.SplitHostPort(server)
+	switch {
+	case server == "", err == nil && name == "":
 		return "", errors.New("empty name")
-	}
-	if strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
-		return net.JoinHostPort(host, defaultPort), checkIP(host)
-	}
-	if !strings.Contains(host, ":") || strings.HasSuffix(host, "]") {
-		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort), nil
-	}
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
+	case err != nil:
 		return "", err
+	case strings.ContainsAny(name, " \t\r\n;"):
+		return "", errors.New("a name cannot have spaces or semicolons: servers are separated by commas")
+	}
+	if strings.HasPrefix(server, "[") {
+		if _, err := netip.ParseAddr(name); err != nil {
+			return "", errors.New("brackets are for IPv6 addresses")
+		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", fmt.Errorf("port %q is not between 1 and 65535", port)
 	}
-	if name == "" {
-		return "", errors.New("empty name")
-	}
 	return net.JoinHostPort(name, port), nil
-}
-
-func checkIP(host string) error {
-	if net.ParseIP(host) == nil {
-		return errors.New("more than one colon, and not an IPv6 address")
-	}
-	return nil
 }
 
 // lookup fails if none of the servers has an address: a misspelt name is told at once, not after a timeout. Later
@@ -121,17 +119,19 @@ func ValidatePath(path string) error {
 // library's pause of a second between rounds, the dialer paces; but once the session is over it does, since that pause
 // is the only place at which a library that cannot connect notices its Close.
 type hosts struct {
-	over <-chan struct{}
+	over    <-chan struct{}
+	resting chan struct{} // closed once the library is in that pause
 
 	mu      sync.Mutex
 	servers []string
 	next    int
+	rests   bool
 }
 
 func newHosts(servers []string, over <-chan struct{}) *hosts {
 	shuffled := append([]string(nil), servers...)
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return &hosts{servers: shuffled, over: over}
+	return &hosts{servers: shuffled, over: over, resting: make(chan struct{})}
 }
 
 // Init is part of zk.HostProvider; the servers are known already.
@@ -148,6 +148,10 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	h.next = (h.next + 1) % len(h.servers)
 	select {
 	case <-h.over:
+		if !h.rests {
+			h.rests = true
+			close(h.resting)
+		}
 		return server, true
 	default:
 		return server, false

@@ -3,11 +3,13 @@ package conn
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -19,26 +21,25 @@ import (
 //
 //   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
 //   - credentials are sent here, since the library can deadlock when it sends them again;
-//   - on a re-attached session user requests wait until the watches are on their way (see park);
+//   - the newest zxid seen is kept here (see Write), since the library races with itself for it, and loses watches;
 //   - a failed write is a lost connection like any other.
 type link struct {
 	net.Conn
 	session *session
+	server  string
 	born    time.Time
 	// handshakeBy bounds everything up to the connect answer.
 	handshakeBy time.Time
-	up          bool // the connect answer was good; set before the library starts its loops
+	up          atomic.Bool // the connect answer was good
 
 	// The reading side, used by one goroutine of the library at a time.
 	in   *bufio.Reader
 	head []byte // read and looked at, not yet handed on
 	rest int    // bytes of the current frame still in `in`
 
-	// turn is held by whoever writes to Conn. It is a channel, not a mutex: writing blocks.
-	turn    chan struct{}
+	// The writing side, likewise.
 	greeted bool
-	parking bool
-	parked  [][]byte
+	resumed int64 // the newest zxid seen when the connection was made
 
 	mu          sync.Mutex
 	connectSent time.Time
@@ -55,11 +56,10 @@ type request struct {
 	creation *Creation
 }
 
-func newLink(s *session, raw net.Conn, handshakeBy time.Time) *link {
+func newLink(s *session, raw net.Conn, server string, handshakeBy time.Time) *link {
 	return &link{
-		Conn: raw, session: s, born: time.Now(), handshakeBy: handshakeBy,
+		Conn: raw, session: s, server: server, born: time.Now(), handshakeBy: handshakeBy,
 		in:      bufio.NewReaderSize(raw, 16<<10),
-		turn:    make(chan struct{}, 1),
 		pending: make(map[int32]request),
 	}
 }
@@ -78,7 +78,7 @@ func (l *link) SetReadDeadline(t time.Time) error { return l.Conn.SetReadDeadlin
 func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.clamp(t)) }
 
 func (l *link) clamp(t time.Time) time.Time {
-	if !l.up && (t.IsZero() || t.After(l.handshakeBy)) {
+	if !l.up.Load() && (t.IsZero() || t.After(l.handshakeBy)) {
 		return l.handshakeBy
 	}
 	return t
@@ -86,51 +86,29 @@ func (l *link) clamp(t time.Time) time.Time {
 
 // Write takes one frame, as the library writes them. It never fails: a connection that cannot be written to is closed,
 // and the reading side reports that as what it is, with an unknown outcome for whatever was on its way.
+//
+// The library never learns a zxid (see nextFrame); two requests tell the server the newest one seen, and get it here.
+// With the connect request it keeps us from a server that lags behind. With the watches, which the library sends again
+// on every connection, it says from where on changes count as missed: that is from the connect request of this
+// connection, whatever replies have come since.
 func (l *link) Write(frame []byte) (int, error) {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
 	op := int32At(frame, prefixSize+4)
 	switch {
 	case !l.greeted:
 		l.greeted = true
-		l.parking = int64At(frame, prefixSize+16) != 0
+		l.resumed = l.session.zxid.Load()
 		l.mu.Lock()
 		l.connectSent = time.Now()
 		l.mu.Unlock()
-		if _, err := l.Conn.Write(frame); err != nil {
+		if _, err := l.Conn.Write(withInt64(frame, prefixSize+4, l.resumed)); err != nil {
 			return 0, err
 		}
-	case l.parking && op != opPing && op != opClose && op != opSetWatches:
-		l.parked = append(l.parked, append([]byte(nil), frame...))
-		l.session.creationSent(createdPath(frame, op))
+	case op == opSetWatches:
+		l.send(withInt64(frame, prefixSize+8, l.resumed), op)
 	default:
 		l.send(frame, op)
-		if op == opSetWatches {
-			l.release()
-		}
 	}
 	return len(frame), nil
-}
-
-// park: after a reconnect the library sends its watches with the newest zxid it has seen, which it reads while replies
-// to queued requests already move it on: watches for what changed in between are then lost for good. So requests wait
-// here until the first setWatches frame has passed; the library has built all of them by then. It always sends one,
-// because the session keeps a sentinel watch. The timer is for a sentinel that fired just before.
-func (l *link) parkAtMost(d time.Duration) (stop func() bool) {
-	return time.AfterFunc(d, func() {
-		l.turn <- struct{}{}
-		defer func() { <-l.turn }()
-		l.release()
-	}).Stop
-}
-
-// release is called with the turn held.
-func (l *link) release() {
-	l.parking = false
-	for _, frame := range l.parked {
-		l.send(frame, int32At(frame, prefixSize+4))
-	}
-	l.parked = nil
 }
 
 func (l *link) send(frame []byte, op int32) {
@@ -158,6 +136,9 @@ func (l *link) send(frame []byte, op int32) {
 func (l *link) Read(p []byte) (int, error) {
 	for len(l.head) == 0 && l.rest == 0 {
 		if err := l.nextFrame(); err != nil {
+			if !l.up.Load() {
+				l.session.core.connectFailed(fmt.Errorf("connect to %s: %w", l.server, err))
+			}
 			_ = l.Close() // the library drops the connection for err anyway; this tells the session first
 			return 0, err
 		}
@@ -181,7 +162,7 @@ func (l *link) nextFrame() error {
 		return err
 	}
 	size := int(int32At(head, 0))
-	if !l.up {
+	if !l.up.Load() {
 		return l.connectReply(head, size)
 	}
 	if size < replyHeaderSize || size > maxReply {
@@ -192,15 +173,20 @@ func (l *link) nextFrame() error {
 		return err
 	}
 	xid, zxid, code := int32At(head, prefixSize), int64At(head, prefixSize+4), int32At(head, prefixSize+12)
-	if xid == xidAuth {
-		if code != 0 {
-			l.session.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
-			return ErrAuthFailed
-		}
-		_, err := l.in.Discard(size - replyHeaderSize)
-		return err
+	if zxid > 0 {
+		l.session.zxid.Store(zxid)
 	}
-	l.answered(xid, zxid, code)
+	binary.BigEndian.PutUint64(head[prefixSize+4:], 0) // the library must not know
+	op := l.answered(xid, zxid, code)
+	select {
+	case <-l.session.done:
+		if op != opClose {
+			// Nobody waits for it any more, and the library would write to results that its callers have got.
+			_, err := l.in.Discard(size - replyHeaderSize)
+			return err
+		}
+	default:
+	}
 	l.head, l.rest = head, size-replyHeaderSize
 	return nil
 }
@@ -224,22 +210,43 @@ func (l *link) connectReply(head []byte, size int) error {
 		return nil
 	}
 	for _, c := range l.session.core.opts.auth {
-		if _, err := l.Conn.Write(authFrame(c.scheme, c.credential)); err != nil {
+		if err := l.authenticate(c); err != nil {
 			return err
 		}
 	}
-	l.up = true
+	l.up.Store(true)
 	if err := l.Conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
 	if !l.session.linkUp(l, id, []byte(password), timeout) {
 		return errors.New("the session is over")
 	}
+	l.session.nowUp(l)
 	return nil
 }
 
-// answered books a reply: as proof of liveness, and for the creation that waits for its zxid.
-func (l *link) answered(xid int32, zxid int64, code int32) {
+// authenticate sends a credential and waits for the verdict. Nothing else is on its way yet: what comes is the answer.
+func (l *link) authenticate(c credential) error {
+	if _, err := l.Conn.Write(authFrame(c.scheme, c.credential)); err != nil {
+		return err
+	}
+	var answer [prefixSize + replyHeaderSize]byte
+	if _, err := io.ReadFull(l.in, answer[:]); err != nil {
+		return err
+	}
+	if int32At(answer[:], 0) != replyHeaderSize || int32At(answer[:], prefixSize) != xidAuth {
+		return errors.New("no answer to a credential")
+	}
+	if code := int32At(answer[:], prefixSize+12); code != 0 {
+		l.session.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
+		return ErrAuthFailed
+	}
+	return nil
+}
+
+// answered books a reply: as proof of liveness, and for the creation that waits for its zxid. It returns the opcode of
+// the request, 0 for an event.
+func (l *link) answered(xid int32, zxid int64, code int32) (op int32) {
 	now := time.Now()
 	l.mu.Lock()
 	var r request
@@ -256,7 +263,7 @@ func (l *link) answered(xid int32, zxid int64, code int32) {
 	}
 	l.mu.Unlock()
 	if r.sent.IsZero() {
-		return // an event, or an answer to nothing
+		return 0 // an event, or an answer to nothing
 	}
 	if r.creation != nil && code == 0 {
 		r.creation.zxid.Store(zxid)
@@ -264,11 +271,12 @@ func (l *link) answered(xid int32, zxid int64, code int32) {
 	if r.op == opSetWatches && code != 0 {
 		// The library would only log it, and go on with watches that are dead.
 		_ = l.Close() // the reconnect tries again
-		return
+		return r.op
 	}
 	if fromTree(code) {
 		l.session.answered(r.sent, now, servedByLeader(r.op))
 	}
+	return r.op
 }
 
 // oldestSync returns when the oldest unanswered sync was sent; zero if there is none.
@@ -284,6 +292,7 @@ func (l *link) oldestSync() time.Time {
 // dial is the zk.Dialer of a session: paced, bounded, and shut once the session is over. That is the gate: a library
 // that would open another session in the same object finds no way to a server.
 func (s *session) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	<-s.zkOK
 	if err := s.pace.wait(s.ctx); err != nil {
 		return nil, err
 	}
@@ -298,10 +307,10 @@ func (s *session) dial(network, address string, _ time.Duration) (net.Conn, erro
 		s.core.connectFailed(err)
 		return nil, err
 	}
-	l := newLink(s, raw, by)
+	l := newLink(s, raw, address, by)
 	if !s.attach(l) {
 		_ = raw.Close() // nothing was sent on it
-		return nil, s.ctx.Err()
+		return nil, s.Err()
 	}
 	return l, nil
 }

@@ -90,6 +90,9 @@ func (s *Session) absolute(ops []any) (absolute []any, first string, err error) 
 			if c.Flags == zk.FlagContainer {
 				return nil, "", &OpError{"multi: " + name, path, fmt.Errorf("a container cannot be created in a transaction")}
 			}
+			if c.Flags < 0 || c.Flags > zk.FlagContainer {
+				return nil, "", &OpError{"multi: " + name, path, zk.ErrInvalidFlags}
+			}
 			payload = c.Data
 			absolute = append(absolute, &c)
 		case *zk.SetDataRequest:

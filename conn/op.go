@@ -37,6 +37,13 @@ func begin[T any](ctx context.Context, s *Session, op, path string, f func(*zk.C
 	if err := s.awaitUp(ctx); err != nil {
 		return nil, &OpError{op, path, err}
 	}
+	if ctx == s.ctx {
+		// A goroutine of the session's, see Go: it waits for nothing but the answer and the end of the session, with
+		// which the library's call ends too, see retire. So it needs no second one to wait for it.
+		c := &call[T]{op: op, path: path, done: returned}
+		c.value, c.err = f(s.zk)
+		return c, nil
+	}
 	c := &call[T]{op: op, path: path, done: make(chan struct{})}
 	if !s.core.start(func() {
 		c.value, c.err = f(s.zk)
@@ -46,6 +53,13 @@ func begin[T any](ctx context.Context, s *Session, op, path string, f func(*zk.C
 	}
 	return c, nil
 }
+
+// returned is the done of a call that has come back.
+var returned = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // awaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
 func (s *session) awaitUp(ctx context.Context) error {
@@ -173,12 +187,16 @@ func checkRequest(op, path string, size int) error {
 }
 
 // Create makes a node and returns its path, which for a sequential node is longer than what was asked for. Flags are
-// those of go-zookeeper; zk.FlagContainer makes a container. Without an ACL it takes the client's.
+// those of go-zookeeper, without those for a time to live; zk.FlagContainer makes a container. Without an ACL it takes
+// the client's.
 //
 // Errors: what the server said, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := checkRequest("create", path, len(data)); err != nil {
 		return "", err
+	}
+	if flags < 0 || flags > zk.FlagContainer {
+		return "", &OpError{"create", path, zk.ErrInvalidFlags}
 	}
 	if len(acl) == 0 {
 		acl = s.core.opts.acl
@@ -205,11 +223,7 @@ type Creation struct {
 // of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. An error says
 // that nothing was sent.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int) (*Creation, error) {
-	size := len(data)
-	if n > 1 {
-		size = n * (len(path) + len(data) + 64)
-	}
-	if err := checkRequest("create", path, size); err != nil {
+	if err := CheckCreate(path, len(data), n); err != nil {
 		return nil, err
 	}
 	if err := s.awaitUp(ctx); err != nil {
@@ -221,13 +235,21 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 	if !s.core.start(func() {
 		defer s.forgetCreation(abs, c)
 		c.value, c.err = s.createAll(abs, data, flags, n)
+		c.markSent() // also if it never got that far
 		close(c.done)
-		c.markSent()
 	}) {
 		s.forgetCreation(abs, c)
 		return nil, &OpError{"create", path, zkrecipes.ErrClosed}
 	}
 	return c, nil
+}
+
+// CheckCreate returns the error of creating n nodes of one name in one transaction that can be told beforehand.
+func CheckCreate(path string, size, n int) error {
+	if n > 1 {
+		size = n * (len(path) + size + 64)
+	}
+	return checkRequest("create", path, size)
 }
 
 func (s *Session) createAll(abs string, data []byte, flags int32, n int) (paths []string, err error) {
@@ -247,6 +269,7 @@ func (s *Session) createAll(abs string, data []byte, flags int32, n int) (paths 
 }
 
 // Sent is closed once the request has been handed to the connection: whatever is asked from now on is asked after it.
+// It is closed before Done, also if the request was not sent at all.
 func (c *Creation) Sent() <-chan struct{} { return c.sent }
 
 // Done is closed once the call has come back, with an answer or without.
@@ -313,6 +336,9 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.core.noContainers.Store(true)
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil && s.Err() == nil:
 			// Made or not, making it again does no harm.
+			if err := sleep(ctx, retryPause); err != nil {
+				return &OpError{"create", path, unknownOutcome(err)}
+			}
 		default:
 			return err
 		}

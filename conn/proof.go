@@ -1,6 +1,9 @@
 package conn
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // proof is the arithmetic behind [Session.ValidUntil], without clock and without I/O.
 //
@@ -42,11 +45,17 @@ func (p *proof) answered(sent, at time.Time, byLeader bool) {
 		p.leader = sent
 		p.confirm(sent.Add(-p.lag))
 	}
-	// Contacts close together add nothing but memory: a few dozen cover the window. Leaving one out is safe, it only
-	// makes the deadline a little earlier.
-	if n := len(p.contacts); n == 0 || at.Sub(p.contacts[n-1].answered) >= p.timeout/64 {
-		p.contacts = append(p.contacts, contact{sent, at})
+	// Contacts close together add nothing but memory; leaving one out makes c at most a 64th of the timeout older. What
+	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
+	n := len(p.contacts)
+	if n > 0 && sent.Sub(p.contacts[n-1].sent) < p.timeout/64 {
+		return
 	}
+	old := 0
+	for old < n && at.Sub(p.contacts[old].sent) >= p.timeout {
+		old++
+	}
+	p.contacts = append(slices.Delete(p.contacts, 0, old), contact{sent, at})
 }
 
 // confirm raises c to the newest contact answered by limit, and forgets those: a later p confirms only later ones.
@@ -56,7 +65,7 @@ func (p *proof) confirm(limit time.Time) {
 		p.contact = latest(p.contact, p.contacts[n].sent)
 		n++
 	}
-	p.contacts = append(p.contacts[:0], p.contacts[n:]...)
+	p.contacts = slices.Delete(p.contacts, 0, n)
 }
 
 // validUntil is the time up to which the session is proven; zero before the first connect answer.

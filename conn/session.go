@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -29,12 +30,14 @@ type Session struct {
 
 // session is what all views of one session share.
 type session struct {
-	core *core
-	pace *pace
-	ctx  context.Context // ends with the session
-	stop context.CancelFunc
-	zk   *zk.Conn
-	zkOK chan struct{} // closed once zk is set: the library calls back before Connect returns
+	core  *core
+	pace  *pace
+	hosts *hosts
+	ctx   context.Context // ends with the session
+	stop  context.CancelFunc
+	zk    *zk.Conn
+	zkOK  chan struct{} // closed once zk is set: the library dials before Connect returns
+	zxid  atomic.Int64  // the newest one seen
 
 	wake chan struct{} // tells the keeper that something changed; holds one
 
@@ -44,13 +47,13 @@ type session struct {
 	proof    proof
 	link     *link         // the newest; nil before the first
 	up       chan struct{} // closed while connected
-	guarded  bool          // the sentinel watch is set
 	since    time.Time     // when it was first up
 	lost     *zkrecipes.LostError
 	subs     map[*lossSub]struct{}
 	retained int // contenders and holds; while there are any, sync goes out every T/8
 	beating  bool
 	lastBeat time.Time
+	nextStep time.Time // when the keeper looks again at the latest
 
 	creations map[string]*Creation
 	watches   watches
@@ -67,7 +70,7 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 	return &zkrecipes.LostError{Reason: reason, At: at, Err: err}
 }
 
-func newSession(c *core) (*session, error) {
+func newSession(c *core) *session {
 	s := &session{
 		core:      c,
 		pace:      newPace(c.opts.newBackOff, len(c.servers)),
@@ -80,18 +83,24 @@ func newSession(c *core) (*session, error) {
 	}
 	s.watches.init()
 	s.ctx, s.stop = context.WithCancel(c.ctx)
+	s.hosts = newHosts(c.servers, s.ctx.Done())
+	return s
+}
+
+// connect starts the library, which goes on until retire.
+func (s *session) connect() error {
+	c := s.core
 	object, events, err := zk.Connect(c.servers, c.opts.sessionTimeout,
 		zk.WithDialer(s.dial),
-		zk.WithHostProvider(newHosts(c.servers, s.ctx.Done())),
+		zk.WithHostProvider(s.hosts),
 		zk.WithEventCallback(s.onEvent),
 		zk.WithLogger(zkLog{c.opts.log}), zk.WithLogInfo(false))
 	if err != nil {
-		s.stop()
-		return nil, err
+		return err
 	}
 	s.zk, s.events = object, events
 	close(s.zkOK)
-	return s, nil
+	return nil
 }
 
 // zkLog passes on what the library says.
@@ -152,7 +161,7 @@ func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop fun
 		return nil, false
 	}
 	s.subs[sub] = struct{}{}
-	s.nudge()
+	s.nudgeBefore(s.proof.validUntil())
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -166,7 +175,7 @@ func (s *session) Retain() (release func()) {
 	s.mu.Lock()
 	s.retained++
 	if s.retained == 1 {
-		s.nudge()
+		s.nudgeBefore(s.lastBeat.Add(s.proof.timeout / 8))
 	}
 	s.mu.Unlock()
 	return sync.OnceFunc(func() {
@@ -228,44 +237,16 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 	s.id, s.password = id, password
 	gone := s.lapseIfDue(time.Now())
 	s.proof.connected(sent, timeout, s.core.opts.halfTick(timeout), s.core.opts.marginOf(timeout))
-	guarded := s.guarded
 	s.mu.Unlock()
 	gone.tell()
-
 	if first {
 		s.core.start(s.keep)
 	}
-	l.parkAtMost(50 * time.Millisecond)
-	if guarded {
-		s.nowUp(l)
-		return true
-	}
-	s.core.start(func() { s.guard(l) })
 	return true
 }
 
-// sentinel is never created. A watch on it makes the library send its watches at every reconnect, see link.Write.
-const sentinel = "/zookeeper/zkrecipes-sentinel"
-
-// guard sets the sentinel watch, and only then lets operations through.
-func (s *session) guard(l *link) {
-	<-s.zkOK
-	_, _, _, err := s.zk.ExistsW(sentinel)
-	if err != nil {
-		if _, outcome := classify(err); outcome == refused {
-			s.core.opts.log.Warn("zookeeper: cannot set the sentinel watch, going on without", "error", err)
-		} else {
-			return // the link is gone; the next one tries again
-		}
-	}
-	s.mu.Lock()
-	s.guarded = true
-	s.mu.Unlock()
-	s.nowUp(l)
-}
-
-// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never
-// be told.
+// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be
+// told.
 func (s *session) nowUp(l *link) {
 	s.mu.Lock()
 	if s.lost != nil || s.link != l || s.isUp() {
@@ -277,10 +258,12 @@ func (s *session) nowUp(l *link) {
 	if s.since.IsZero() {
 		s.since = time.Now()
 	}
-	id, timeout := s.id, s.proof.timeout
+	// Within the lock, here and in linkDown: the order of the states is that of the facts.
+	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
 	s.mu.Unlock()
+	log()
 	s.watches.fireAll()
-	s.core.sessionUp(s, id, timeout)
+	s.core.sessionUp()
 }
 
 // isUp is called with mu held.
@@ -295,7 +278,7 @@ func (s *session) isUp() bool {
 
 // linkDown is called once for every link that closes.
 func (s *session) linkDown(l *link) {
-	if l.up && time.Since(l.born) > time.Second {
+	if l.up.Load() && time.Since(l.born) > time.Second {
 		s.pace.succeeded()
 	}
 	s.mu.Lock()
@@ -305,13 +288,15 @@ func (s *session) linkDown(l *link) {
 	}
 	s.up = make(chan struct{})
 	s.beating = false
-	var gone departures
-	if s.lost == nil {
-		gone = s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossSub) bool { return sub.onSuspend })
+	if s.lost != nil {
+		s.mu.Unlock()
+		return
 	}
+	gone := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossSub) bool { return sub.onSuspend })
+	log := s.core.transit(disconnected)
 	s.mu.Unlock()
 	gone.tell()
-	s.core.sessionDown(s)
+	log()
 }
 
 // answered books an answer as proof. A lapse comes before what would have prevented it: the order in which a late
@@ -392,6 +377,14 @@ func (s *session) nudge() {
 	}
 }
 
+// nudgeBefore wakes the keeper if it would sleep past due. Called with mu held. A step works out all that is due when it
+// runs, so one that comes no later than due will do, and short holds need none of their own.
+func (s *session) nudgeBefore(due time.Time) {
+	if due.Before(s.nextStep) {
+		s.nudge()
+	}
+}
+
 // keep is the session's clock: it ends what has run out, and keeps the proof fresh. Every step works out anew what is
 // due from what is known, so a step too many does no harm, and none needs to be cancelled.
 func (s *session) keep() {
@@ -419,9 +412,11 @@ func (s *session) step(now time.Time) time.Time {
 	}
 	beatDue, beat, drop := s.heartbeat(now)
 	link := s.link
+	due = earliest(due, beatDue)
 	if beat {
 		s.beating, s.lastBeat = true, now
 	}
+	s.nextStep = due
 	s.mu.Unlock()
 	gone.tell()
 
@@ -430,13 +425,13 @@ func (s *session) step(now time.Time) time.Time {
 		return now
 	}
 	if drop {
-		s.core.opts.log.Info("zookeeper: no answer to a sync, trying another server", "server", link.RemoteAddr())
+		s.core.opts.log.Info("zookeeper: no answer to a sync, trying another server", "server", link.server)
 		_ = link.Close() // the library reconnects
 	}
 	if beat {
 		s.core.start(s.beat)
 	}
-	return earliest(due, beatDue)
+	return due
 }
 
 // heartbeat works out when the next sync is due, whether it is now, and whether one has been unanswered for too long.

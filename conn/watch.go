@@ -114,13 +114,6 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventSession, zk.EventNotWatching:
 		return // the link and the session know better
 	}
-	if e.Path == sentinel {
-		s.core.start(func() {
-			if _, _, _, err := s.zk.ExistsW(sentinel); err != nil {
-				s.core.opts.log.Debug("zookeeper: set the sentinel watch again", "error", err)
-			}
-		})
-	}
 }
 
 // watched reads with a watch. The first caller for a key sets the watch with its read; the others read once it is
@@ -143,10 +136,10 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 				return none, nil, err
 			}
 			v, err := finish(ctx, s, call)
-			if !retryRead(err) {
-				return v, &a.Watch, err
-			}
-			if sleep(ctx, retryPause) != nil {
+			switch {
+			case err == nil:
+				return v, &a.Watch, nil
+			case !retryRead(err) || sleep(ctx, retryPause) != nil:
 				return v, nil, err
 			}
 			continue

@@ -1,6 +1,9 @@
 package conn
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // The part of ZooKeeper's protocol that the link reads as frames pass; all integers are big-endian.
 //
@@ -69,6 +72,13 @@ func int64At(b []byte, at int) int64 {
 		return 0
 	}
 	return int64(binary.BigEndian.Uint64(b[at:]))
+}
+
+// withInt64 returns a copy of the frame with v in it.
+func withInt64(frame []byte, at int, v int64) []byte {
+	frame = bytes.Clone(frame)
+	binary.BigEndian.PutUint64(frame[at:], uint64(v))
+	return frame
 }
 
 func stringAt(b []byte, at int) string {

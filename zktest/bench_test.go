@@ -55,7 +55,7 @@ func attachTCP(tb testing.TB, addr string) *raw {
 	nc, err := net.Dial("tcp", addr)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = nc.Close() })
-	r := &raw{t: tb, nc: nc}
+	r := newRaw(tb, nc)
 	require.True(tb, r.connect(0, 10*time.Second, 0, nil))
 	return r
 }

@@ -140,7 +140,7 @@ func (c *conn) writeQueue() {
 	for {
 		chunks, last = c.outbox.take(chunks)
 		for _, x := range chunks {
-			if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) {
+			if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) || !c.s.thaw.pass(c.cut) {
 				return
 			}
 			if _, err := c.nc.Write(x.data); err != nil {

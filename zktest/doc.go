@@ -26,8 +26,8 @@
 //
 // # Faults
 //
-// A connection carries the label of the dial function it came through ([Server.DialAs], [Server.DialTimeoutAs]), and
-// faults select by it or by session: [Label], [Session], [Everyone].
+// A connection carries the label of the dial function it came through ([Server.DialAs], [Server.DialTimeoutAs]), or of
+// the listener ([Server.ServeAs]), and faults select by it or by session: [Label], [Session], [Everyone].
 //
 //	srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/locks/"}, zktest.DropReply()) // applied, never answered
 //	srv.Expire(srv.SessionOf("a"))                  // on the server, where it counts
@@ -50,7 +50,8 @@
 // # How faithful it is
 //
 // Replies, errors and their order, events and their place in the stream are those of ZooKeeper 3.8.0, or of 3.9 on
-// request ([WithRelease]). Some deliberate differences: a request whose body cannot be decoded gets the real error
-// and then loses its connection; there is no disk, no quota, no SASL, no TLS and no ensemble; reads come in no useful
-// order of children, but in the same one in every run.
+// request ([WithRelease]). Deliberate differences: a request whose body cannot be decoded gets the real error and then
+// loses its connection; there is no disk, no quota ([Fail] can say that one is exceeded), no SASL, no TLS and no
+// ensemble; where the real order is that of a hash table (children, ids that scheme auth stands for, the nodes of a
+// session that ends), the order is no more useful here, but the same in every run.
 package zktest

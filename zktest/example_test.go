@@ -2,7 +2,6 @@ package zktest_test
 
 import (
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -14,17 +13,17 @@ import (
 func ExampleStart() {
 	srv, err := zktest.Start()
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer srv.Close()
 	c, _, err := zk.Connect([]string{srv.Addr()}, 10*time.Second,
 		zk.WithDialer(srv.DialTimeoutAs("worker")), zk.WithLogger(quiet{}))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer c.Close()
 	if _, err := c.Create("/worker", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println(srv.Children("/"), len(srv.Sessions()))
 	srv.Refuse(zktest.Label("worker")) // or it would be back at once
@@ -35,19 +34,28 @@ func ExampleStart() {
 	// [zookeeper] 0
 }
 
-// The third create under /locks is applied, and its reply is lost.
+// A create is applied, and its reply is lost: the client cannot know.
 func ExampleServer_Intercept() {
 	srv, err := zktest.Start()
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer srv.Close()
-	rule := srv.Intercept(zktest.Match{
+	c, _, err := zk.Connect([]string{srv.Addr()}, 10*time.Second, zk.WithDialer(srv.DialTimeoutAs("worker")),
+		zk.WithLogger(quiet{}))
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	srv.Intercept(zktest.Match{
 		From: zktest.Label("worker"),
 		Op:   zktest.OpCreate,
-		Path: "^/locks/",
-		Skip: 2,
+		Path: "^/job",
 	}, zktest.DropReply())
-	fmt.Println(rule.Hits())
-	// Output: 0
+	_, err = c.Create("/job", nil, 0, zk.WorldACL(zk.PermAll))
+	fmt.Println(err)
+	fmt.Println(srv.Exists("/job"))
+	// Output:
+	// zk: connection closed
+	// true
 }

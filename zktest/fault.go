@@ -21,7 +21,7 @@ var Everyone Who
 // Label selects the client whose connections were dialed under the label, its connections to come included.
 func Label(label string) Who { return Who{label: label} }
 
-// Session selects whoever is attached to the session.
+// Session selects whoever is attached to the session, now or later.
 func Session(id int64) Who { return Who{session: id} }
 
 func (w Who) includes(label string, session int64) bool {

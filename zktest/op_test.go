@@ -225,6 +225,20 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 	})
 }
 
+// Found by comparing with a real server: a time to live under the plain code breaks a multi, but only once it is reached.
+func TestMulti_TTLFlagUnderThePlainCode_BreaksItOnlyWhereItIsReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		broken := part{OpCreate, createBody("/t", PersistentTTL)}
+		require.Equal(t, CodeMarshallingError, r.do(OpMulti, multiBody(part{OpCreate, createBody("/a", 0)}, broken)))
+		require.False(t, s.Exists("/a"))
+		f, _ := r.call(OpMulti, multiBody(part{OpDelete, versionBody("/none", -1)}, broken))
+		require.Equal(t, CodeOK, f.code)
+		require.EqualValues(t, -1, f.body.int32())
+	})
+}
+
 func TestMultiRead_AnswersEachForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"bufio"
 	"encoding/binary"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 type raw struct {
 	t       testing.TB
 	nc      net.Conn
+	in      *bufio.Reader
 	xid     int32
 	session int64
 	passwd  []byte
@@ -40,7 +42,12 @@ func dialRaw(tb testing.TB, s *Server, label string) *raw {
 	nc, err := s.DialAs(label)(tb.Context(), "tcp", s.Addr())
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = nc.Close() })
-	return &raw{t: tb, nc: nc}
+	return newRaw(tb, nc)
+}
+
+func newRaw(tb testing.TB, nc net.Conn) *raw {
+	tb.Helper()
+	return &raw{t: tb, nc: nc, in: bufio.NewReader(nc)}
 }
 
 // attachRaw opens a connection and a session on it.
@@ -84,11 +91,11 @@ func (r *raw) send(fill func(*encoder)) {
 
 func (r *raw) recv() ([]byte, error) {
 	var head [4]byte
-	if _, err := io.ReadFull(r.nc, head[:]); err != nil {
+	if _, err := io.ReadFull(r.in, head[:]); err != nil {
 		return nil, err
 	}
 	p := make([]byte, binary.BigEndian.Uint32(head[:]))
-	_, err := io.ReadFull(r.nc, p)
+	_, err := io.ReadFull(r.in, p)
 	return p, err
 }
 

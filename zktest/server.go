@@ -10,7 +10,8 @@ import (
 )
 
 // Server is a ZooKeeper server in this process: a standalone one, with one tree, its sessions and its watches in
-// memory. All methods are safe for concurrent use. After Close they change nothing, and connections are refused.
+// memory. All methods are safe for concurrent use. After Close connections are refused, and what is left can still be
+// looked at.
 type Server struct {
 	cfg  config
 	done chan struct{} // closed by Close
@@ -156,7 +157,7 @@ func (s *Server) admit(nc net.Conn, label string) bool {
 }
 
 // Close stops the server: connections end, listeners close, and every goroutine of it has returned when Close does.
-// Nothing is kept. A second Close waits as well and does nothing else.
+// A second Close waits as well and does nothing else.
 func (s *Server) Close() {
 	s.lock()
 	if !s.closed {

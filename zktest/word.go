@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// knownWords are the four-letter words of ZooKeeper; all but three of them are answered as by a server that does not
-// have them on its whitelist.
+// knownWords are the four-letter words of ZooKeeper. Those that [Server.answerWord] does not know are answered as by a
+// server that does not have them on its whitelist.
 var knownWords = map[string]bool{
 	"conf": true, "cons": true, "crst": true, "dirs": true, "dump": true, "envi": true, "gtmk": true, "hash": true,
 	"isro": true, "lsnp": true, "mntr": true, "ruok": true, "srst": true, "srvr": true, "stat": true, "stmk": true,
@@ -23,8 +23,12 @@ func (s *Server) answerWord(c *conn, word string) {
 	switch word {
 	case "ruok":
 		c.sendText("imok")
+	case "isro":
+		c.sendText("rw")
 	case "srvr":
-		c.sendText(s.summary())
+		c.sendText("Zookeeper version: " + s.version() + "\n" + s.summary())
+	case "envi": // where kazoo looks for the version
+		c.sendText("Environment:\nzookeeper.version=" + s.version() + "\n")
 	case "wchs":
 		w := s.dataWatches
 		c.sendText(fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n",
@@ -35,12 +39,16 @@ func (s *Server) answerWord(c *conn, word string) {
 	s.release(c, flush)
 }
 
-// summary is the answer to srvr, line for line as ZooKeeper writes it.
-func (s *Server) summary() string {
-	version := "3.8.0"
+func (s *Server) version() string {
+	number := "3.8.0"
 	if s.cfg.release >= Release39 {
-		version = "3.9.2"
+		number = "3.9.2"
 	}
+	return number + "-zktest, built on 01/01/2000 00:00 UTC"
+}
+
+// summary is what srvr says after the version, line for line as ZooKeeper writes it.
+func (s *Server) summary() string {
 	connections := 0
 	for c := range s.conns {
 		if !c.dead {
@@ -48,7 +56,6 @@ func (s *Server) summary() string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Zookeeper version: %s-zktest, built on 01/01/2000 00:00 UTC\n", version)
 	fmt.Fprintf(&b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\n",
 		s.received, s.received, connections)
 	fmt.Fprintf(&b, "Outstanding: 0\nZxid: %#x\nMode: standalone\nNode count: %d\n", s.zxid, len(s.tree.nodes)+1)

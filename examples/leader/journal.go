@@ -1,23 +1,15 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
-
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/examples/internal/demo"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-// journal writes one line per event in logfmt, at once.
+// journal writes what happens to one candidate, and what it observes.
 type journal struct {
-	id string
-
-	mu  sync.Mutex
-	out io.Writer
+	id  string
+	log *demo.Journal
 }
 
 // event writes what happened to this candidate.
@@ -35,27 +27,15 @@ func (j *journal) leader(now election.Leadership) {
 }
 
 func (j *journal) write(event string, token zkrecipes.Token, leader, reason string) {
-	line := fmt.Sprintf("time=%s id=%s event=%s", time.Now().Format("2006-01-02T15:04:05.000Z07:00"), quote(j.id), event)
+	var pairs []any
 	if token != 0 {
-		line += " token=" + token.String()
+		pairs = append(pairs, "token", token)
 	}
 	if leader != "" {
-		line += " leader=" + quote(leader)
+		pairs = append(pairs, "leader", leader)
 	}
 	if reason != "" {
-		line += " reason=" + quote(reason)
+		pairs = append(pairs, "reason", reason)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, err := io.WriteString(j.out, line+"\n"); err != nil {
-		return // nobody reads any more, which is no reason to give leadership up
-	}
-}
-
-// quote quotes what would not be one logfmt value.
-func quote(s string) string {
-	if s == "" || strings.ContainsAny(s, " =\"\n\t") {
-		return strconv.Quote(s)
-	}
-	return s
+	j.log.Event(j.id, event, pairs...)
 }

@@ -1,8 +1,10 @@
 // Command leader stands for election, prints one line per event, and hands over when it is interrupted.
 //
+//	go run ./examples/leader
 //	go run ./examples/leader -servers localhost:2181
 //
-// Start it in three terminals: one leads. Stop, kill or disconnect that one, and another does.
+// Without servers it starts one in the process, and plays a story with three candidates. With servers, start it in
+// three terminals: one leads. Stop, kill or disconnect that one, and another does.
 package main
 
 import (
@@ -19,6 +21,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/examples/internal/demo"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
@@ -50,7 +53,7 @@ func parse(args []string) (config, error) {
 	}
 	flags := flag.NewFlagSet("leader", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // one clear line says it better
-	flags.StringVar(&c.servers, "servers", "", "ZooKeeper to use, host:port[,host:port...][/chroot]")
+	flags.StringVar(&c.servers, "servers", "", "ZooKeeper to use, host:port[,host:port...][/chroot]; none plays a story in this process")
 	flags.StringVar(&c.path, "path", "/qconf/backup/zk_local", "znode of the election")
 	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this candidate")
 	flags.DurationVar(&c.sessionTimeout, "session-timeout", 10*time.Second, "how long a dead leader is waited for")
@@ -66,18 +69,29 @@ func parse(args []string) (config, error) {
 		return c, err
 	case flags.NArg() > 0:
 		return c, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case c.servers == "":
-		return c, errors.New("flag -servers is missing: want host:port of a ZooKeeper, such as localhost:2181")
+	case c.servers == "" && given(flags, "servers"):
+		return c, errors.New("flag -servers is empty: want host:port of a ZooKeeper, such as localhost:2181")
+	case conn.ValidatePath(c.path) != nil:
+		return c, fmt.Errorf("flag -path: %w", conn.ValidatePath(c.path))
 	case c.resignAfter < 0:
 		return c, fmt.Errorf("flag -resign-after %v: want 0 or more", c.resignAfter)
 	}
 	return c, nil
 }
 
+// given reports whether the flag was on the command line.
+func given(flags *flag.FlagSet, name string) (found bool) {
+	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
 func run(ctx context.Context, args []string, out io.Writer) error {
 	cfg, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if cfg.servers == "" {
+		return tell(ctx, cfg.path, out)
 	}
 	dialing, cancel := context.WithTimeoutCause(ctx, cfg.connectTimeout,
 		fmt.Errorf("no session within %v", cfg.connectTimeout))
@@ -91,13 +105,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return (&candidate{cfg, contest, &journal{out: out, id: cfg.id}}).run(ctx)
+	return (&candidate{config: cfg, contest: contest, journal: &journal{id: cfg.id, log: demo.NewJournal(out)}}).run(ctx)
 }
 
 type candidate struct {
 	config
 	contest *election.Election
 	journal *journal
+	resign  chan struct{}        // asks for the end of the term; nil where nobody does
+	elected func(*election.Term) // told of every term; nil where nobody wants to know
 }
 
 // run observes, and campaigns unless told to follow only, until it is interrupted.
@@ -136,6 +152,9 @@ func (c *candidate) run(ctx context.Context) error {
 // the node removed.
 func (c *candidate) lead(ctx context.Context, term *election.Term) error {
 	c.journal.event("elected", term.Token(), "")
+	if c.elected != nil {
+		c.elected(term)
+	}
 	var expire <-chan time.Time
 	if c.resignAfter > 0 {
 		timer := time.NewTimer(c.resignAfter)
@@ -145,6 +164,8 @@ func (c *candidate) lead(ctx context.Context, term *election.Term) error {
 	select {
 	case <-expire:
 		c.journal.event("resigned", term.Token(), "resign-after")
+	case <-c.resign:
+		c.journal.event("resigned", term.Token(), "asked")
 	case <-ctx.Done():
 		var lost *zkrecipes.LostError
 		if !errors.As(term.Err(), &lost) {

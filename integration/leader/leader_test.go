@@ -333,9 +333,7 @@ func TestBadUse(t *testing.T) {
 			code := p.exit()
 			require.Equal(t, 1, code)
 			require.Less(t, time.Since(from), 10*time.Second)
-			if name != "relative path" { // told only once there is a client: the server is asked first
-				require.Contains(t, p.stderr.String(), c.says)
-			}
+			require.Contains(t, p.stderr.String(), c.says)
 			require.Equal(t, 1, strings.Count(p.stderr.String(), "\n"), "one line: %q", p.stderr.String())
 			require.Empty(t, p.output())
 		})

@@ -20,16 +20,22 @@ func Block() func(n int) string {
 	return func(n int) string { return fmt.Sprintf("127.%d.%d.%d", a, b, n) }
 }
 
-// FreePort finds a port of the host that nobody listens on.
-func FreePort(host string) (int, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return 0, err
+// FreePorts finds n different ports of the host that nobody listens on.
+func FreePorts(host string, n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }() // not before all are found, lest one is found twice
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		if ports[i], err = strconv.Atoi(port); err != nil {
+			return nil, err
+		}
 	}
-	defer func() { _ = l.Close() }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(port)
+	return ports, nil
 }

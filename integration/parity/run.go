@@ -22,10 +22,7 @@ type Transcript [][]string
 
 // Play runs a script against the server at addr.
 func Play(addr string, s Script) (Transcript, error) {
-	r := &run{
-		addr: addr, started: time.Now(), sessions: map[int]session{}, numbers: map[int64]int{},
-		made: map[string]string{}, stats: map[string]stat{}, times: map[int64]int64{},
-	}
+	r := newRun(addr)
 	defer r.finish()
 	if err := r.makeRoot(); err != nil {
 		return nil, err
@@ -55,6 +52,13 @@ type run struct {
 	made     map[string]string // prefix → newest sequential node
 	stats    map[string]stat   // path → newest seen
 	times    map[int64]int64   // zxid → the time that stats show for it
+}
+
+func newRun(addr string) *run {
+	return &run{
+		addr: addr, started: time.Now(), sessions: map[int]session{}, numbers: map[int64]int{},
+		made: map[string]string{}, stats: map[string]stat{}, times: map[int64]int64{},
+	}
 }
 
 type session struct {
@@ -132,7 +136,7 @@ func (r *run) perform(ops []Op, got *[]string) error {
 	switch first.Code {
 	case stepCut:
 		r.slots[first.Slot] = nil
-		return s.Close()
+		return s.hangUp()
 	case stepOversize:
 		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1}) // the server closes: the answer is what counts
 		return r.receive(first.Slot, ops, []int32{1}, got)
@@ -207,7 +211,9 @@ func (r *run) receive(i int, ops []Op, xids []int32, got *[]string) error {
 func (r *run) connect(o Op) (string, error) {
 	if old := r.slots[o.Slot]; old != nil {
 		r.slots[o.Slot] = nil
-		_ = old.Close()
+		if err := old.hangUp(); err != nil {
+			return "", err
+		}
 	}
 	c, err := dial(r.addr)
 	if err != nil {

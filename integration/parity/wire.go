@@ -3,9 +3,11 @@ package parity
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 )
 
@@ -83,7 +85,7 @@ func (r *reader) strings() []string {
 
 // A wire is one TCP connection to a server.
 type wire struct {
-	net.Conn
+	*net.TCPConn
 	in *bufio.Reader
 }
 
@@ -92,7 +94,26 @@ func dial(addr string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire{c, bufio.NewReader(c)}, nil
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil, fmt.Errorf("no TCP connection: %T", c)
+	}
+	return &wire{tcp, bufio.NewReader(tcp)}, nil
+}
+
+// hangUp ends the connection and waits until the server has noticed. Should the session come back before that, ZooKeeper
+// (NIOServerCnxnFactory.removeCnxn) takes the new connection out of its books instead, and two of them live.
+func (w *wire) hangUp() error {
+	if err := w.CloseWrite(); err != nil {
+		return w.Close()
+	}
+	for {
+		if _, err := w.read(); errors.Is(err, os.ErrDeadlineExceeded) {
+			return errors.Join(fmt.Errorf("still open %v after the client has gone", patience), w.Close())
+		} else if err != nil {
+			return w.Close()
+		}
+	}
 }
 
 func framed(payload []byte) []byte {

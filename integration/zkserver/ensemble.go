@@ -29,7 +29,7 @@ type Ensemble struct {
 	rules []string // of iptables, in force
 }
 
-// StartEnsemble runs n servers until the end of the test.
+// StartEnsemble runs n servers until the end of the test, also where ZKRECIPES_SERVERS names others.
 func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
 	tb.Helper()
 	e, err := OpenEnsemble(n, opts...)
@@ -62,15 +62,13 @@ func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
 		if cfg.ownUsers {
 			s.uid = firstUser + i
 		}
-		s.peer = &peer{id: i + 1}
-		for _, port := range []*int{&s.peer.quorum, &s.peer.election} {
-			if *port, err = loopback.FreePort(s.host); err != nil {
-				return nil, errors.Join(err, e.Close())
-			}
-		}
+		s.peer.id = i + 1
 	}
 	if err := e.launch(cfg); err != nil {
-		return nil, errors.Join(err, e.Close())
+		for _, s := range e.Servers {
+			err = errors.Join(err, s.remove())
+		}
+		return nil, err
 	}
 	return e, nil
 }

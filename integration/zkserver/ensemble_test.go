@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
@@ -72,6 +74,44 @@ func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 	must(t, e.WaitReady())
 	t.Logf("back %v after healing", time.Since(start))
 }
+
+// What makes liveness hard to prove: the leader expires the session of a client that its follower goes on serving.
+func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
+	e := isolatable(t, 3)
+	follower, err := e.Follower()
+	must(t, err)
+	leader, err := e.Leader()
+	must(t, err)
+	victim, witness := connect(t, follower.Addr()), connect(t, leader.Addr())
+	_, err = victim.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	must(t, err)
+	must(t, e.Isolate(follower))
+	start := time.Now()
+	for there := true; there; {
+		if there, _, err = witness.Exists("/mine"); err != nil || time.Since(start) > 10*time.Second {
+			t.Fatalf("still there %v after the cut: %v", time.Since(start), err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("expired %v after the cut", time.Since(start))
+	if there, _, err := victim.Exists("/mine"); err != nil || !there {
+		t.Errorf("the follower does not serve its old state: %v, %v", there, err)
+	}
+}
+
+func connect(t *testing.T, addr string) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect([]string{addr}, time.Second, zk.WithLogger(quiet{}))
+	must(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Sync("/")
+	must(t, err)
+	return c
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
 
 func TestEnsemble_IsolatedLeaderIsReplaced(t *testing.T) {
 	e := isolatable(t, 3)

@@ -56,7 +56,7 @@ func (e *Ensemble) Rejoin() error {
 	return err
 }
 
-func (p *peer) ports() string { return fmt.Sprintf("%d,%d", p.quorum, p.election) }
+func (p peer) ports() string { return fmt.Sprintf("%d,%d", p.quorum, p.election) }
 
 func iptables(verb, rule string) error {
 	args := append([]string{"-w", verb, "OUTPUT", "-p", "tcp"}, strings.Fields(rule)...)

@@ -18,6 +18,7 @@ type config struct {
 	dir        string
 	ownUsers   bool
 	properties []string
+	jvm        []string
 }
 
 func newConfig(opts []Option) config {
@@ -63,6 +64,11 @@ func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
 // WithProperty adds a Java system property, such as zookeeper.extendedTypesEnabled.
 func WithProperty(name, value string) Option {
 	return func(c *config) { c.properties = append(c.properties, name+"="+value) }
+}
+
+// WithJVM adds options of the Java machine. The defaults are for tests: a small heap and the quick compiler.
+func WithJVM(options ...string) Option {
+	return func(c *config) { c.jvm = append(c.jvm, options...) }
 }
 
 // WithOwnUsers runs each member of an ensemble under a user id of its own, which Isolate needs; it takes root.

@@ -5,3 +5,5 @@ package zkserver
 import "syscall"
 
 func processAttr(int) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func stopped(int) bool { return true }

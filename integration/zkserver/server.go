@@ -3,7 +3,8 @@
 //
 // The server is a child process that starts in about a second. It comes from Debian's package, or from the unpacked
 // release that ZOOKEEPER_HOME names. With ZKRECIPES_SERVERS set (host:port,…) nothing is started and those servers are
-// used as they are. Without any of the three a test is skipped; with REQUIRE_REAL=1 it fails.
+// used as they are, except by tests that want settings of their own. A test that has no server is skipped; with
+// REQUIRE_REAL=1 it fails.
 package zkserver
 
 import (
@@ -27,7 +28,7 @@ import (
 const limit = 30 * time.Second
 
 // ErrExternal is returned by whatever needs a server that this package has started.
-var ErrExternal = errors.New("server is not ours: unset ZKRECIPES_SERVERS to have one started")
+var ErrExternal = errors.New("server that is not ours: unset ZKRECIPES_SERVERS to have one started")
 
 // A Server is one ZooKeeper process, with an address and data that outlive it: Restart brings both back.
 // Its methods are meant for one goroutine.
@@ -41,7 +42,7 @@ type Server struct {
 	cp   string // Java class path
 	uid  int    // of the process; 0 stays with ours
 
-	peer *peer // ports between the members of an ensemble
+	peer peer // what a member of an ensemble has; its id is 0 alone
 
 	proc     *exec.Cmd
 	ended    chan struct{} // closed when proc has been reaped
@@ -61,27 +62,30 @@ func Start(tb testing.TB, opts ...Option) *Server {
 // Open is Start for programs: the caller closes the server.
 func Open(opts ...Option) (*Server, error) {
 	if addrs := os.Getenv("ZKRECIPES_SERVERS"); addrs != "" {
+		if len(opts) > 0 {
+			return nil, fmt.Errorf("settings of a %w", ErrExternal)
+		}
 		return &Server{external: addrs}, nil
 	}
 	s, err := newServer(loopback.Block()(1), "org.apache.zookeeper.server.ZooKeeperServerMain", opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.configure(""); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err = s.configure(""); err == nil {
+		err = s.Restart()
 	}
-	if err := s.Restart(); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err != nil {
+		return nil, errors.Join(err, s.remove())
 	}
 	return s, nil
 }
 
-// require stops a test that has no server: by a skip if none is installed and none is demanded.
+// require stops a test that has no server: by a skip unless one is demanded.
 func require(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrNotInstalled) && os.Getenv("REQUIRE_REAL") != "1":
+	case (errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrExternal)) && os.Getenv("REQUIRE_REAL") != "1":
 		tb.Skip(err)
 	default:
 		tb.Fatal(err)
@@ -93,10 +97,12 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: newConfig(opts), host: host, main: main, cp: cp}
-	if s.port, err = loopback.FreePort(host); err != nil {
+	ports, err := loopback.FreePorts(host, 3)
+	if err != nil {
 		return nil, err
 	}
+	s := &Server{cfg: newConfig(opts), host: host, port: ports[0], main: main, cp: cp}
+	s.peer = peer{quorum: ports[1], election: ports[2]}
 	if s.dir, err = os.MkdirTemp(s.cfg.dir, "zookeeper-"); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -116,7 +122,7 @@ func (s *Server) configure(members string) error {
 	if err := os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(cfg), 0o640); err != nil {
 		return err
 	}
-	if s.peer != nil {
+	if s.peer.id != 0 {
 		if err := os.WriteFile(filepath.Join(data, "myid"), fmt.Append(nil, s.peer.id), 0o640); err != nil {
 			return err
 		}
@@ -181,6 +187,7 @@ func (s *Server) arguments() []string {
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Djava.net.preferIPv4Stack=true", // so that openedBy finds its sockets in one table
 	}
+	args = append(args, s.cfg.jvm...) // the last of two that contradict each other counts
 	for _, p := range s.cfg.properties {
 		args = append(args, "-D"+p)
 	}
@@ -243,7 +250,17 @@ func (s *Server) end(sig syscall.Signal) error {
 }
 
 // Pause stops the process in its tracks: connections stay open and nothing answers.
-func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+func (s *Server) Pause() error {
+	if err := s.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(limit); !stopped(s.proc.Process.Pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("zookeeper still runs %v after %v", limit, syscall.SIGSTOP)
+		}
+	}
+	return nil
+}
 
 // Resume lets a paused process go on.
 func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
@@ -304,15 +321,18 @@ func (s *Server) Close() error {
 	if s.external != "" {
 		return nil
 	}
-	return errors.Join(s.Kill(), s.log.Close(), os.RemoveAll(s.dir), os.Remove(s.Log()))
+	return errors.Join(s.remove(), os.Remove(s.Log()))
 }
+
+// remove is Close without the log, which tells what went wrong.
+func (s *Server) remove() error { return errors.Join(s.Kill(), s.log.Close(), os.RemoveAll(s.dir)) }
 
 // finish is Close at the end of a test; after a failure the log stays.
 func (s *Server) finish(tb testing.TB) {
 	tb.Helper()
 	if s.external == "" && tb.Failed() {
 		tb.Logf("zookeeper %s log: %s", s.Addr(), s.Log())
-		if err := errors.Join(s.Kill(), os.RemoveAll(s.dir)); err != nil {
+		if err := s.remove(); err != nil {
 			tb.Error(err)
 		}
 		return

@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -79,6 +80,9 @@ func TestOpen_UsesGivenServers(t *testing.T) {
 	must(t, err)
 	if s.Addr() != "192.0.2.1:2181,192.0.2.2:2181" || s.Ours() {
 		t.Errorf("got %s, ours %v", s.Addr(), s.Ours())
+	}
+	if _, err := zkserver.Open(zkserver.WithSyncLimit(3)); !errors.Is(err, zkserver.ErrExternal) {
+		t.Errorf("settings of a server of somebody else's: %v", err)
 	}
 	if err := s.Kill(); err == nil {
 		t.Error("killed a server of somebody else's")

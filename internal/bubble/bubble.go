@@ -3,17 +3,27 @@ package bubble
 
 import (
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Dial connects a client to srv in memory, under a label that faults can select it by, and closes it at the end of the
-// test. The session timeout is 10 s unless an option says otherwise.
+// Timeout is the session timeout unless an option says otherwise.
+const Timeout = 10 * time.Second
+
+// Dial connects a client to srv in memory, under a label that faults can select it by and that is its identity, and
+// closes it at the end of the test.
 func Dial(t testing.TB, srv *zktest.Server, label string, opts ...conn.Option) *conn.Client {
 	t.Helper()
-	opts = append([]conn.Option{conn.WithDialer(srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(10e9)}, opts...)
-	c, err := conn.Dial(t.Context(), srv.Addr(), opts...)
+	return DialAt(t, srv, label, "", opts...)
+}
+
+// DialAt is Dial with a chroot.
+func DialAt(t testing.TB, srv *zktest.Server, label, chroot string, opts ...conn.Option) *conn.Client {
+	t.Helper()
+	opts = append([]conn.Option{conn.WithDialer(srv.DialAs(label)), conn.WithIdentity(label), conn.WithSessionTimeout(Timeout)}, opts...)
+	c, err := conn.Dial(t.Context(), srv.Addr()+chroot, opts...)
 	if err != nil {
 		t.Fatalf("dial %s: %v", label, err)
 	}

@@ -41,17 +41,19 @@ const (
 // rules by directory; a name that ends in a slash means all below it, and the longest match counts. Imports run one
 // way: recipes, internal/znode, the root package and conn, the libraries.
 var rules = map[string]rule{
-	".":               {imports: []string{zk}},
-	"conn":            {imports: []string{".", zk, backoff}, goroutines: true},
-	"fence":           {imports: []string{"."}},
-	"internal/bubble": {imports: []string{"conn", "zktest"}, tests: true},
+	".":     {imports: []string{zk}},
+	"conn":  {imports: []string{".", zk, backoff}, goroutines: true},
+	"fence": {imports: []string{"."}},
+	"internal/bubble": {
+		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
+	},
 	"internal/faults": {},
 	"internal/lint":   {},
 	"internal/znode":  {imports: []string{".", "conn", zk, backoff}},
 	"recipes/":        {imports: []string{".", "conn", "internal/znode", zk, backoff}},
 	"zktest":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":         {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"examples/":       {imports: []string{".", "conn", "fence", "recipes/", "zktest", zk}, goroutines: true},
+	"examples/":       {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {

@@ -11,6 +11,9 @@ import (
 // Both returns a context with the values of the first, which ends with whichever of the two ends first, for its cause.
 func Both(first, second context.Context) (context.Context, context.CancelCauseFunc) {
 	both, end := context.WithCancelCause(first)
+	if second.Err() != nil {
+		end(context.Cause(second)) // at once: AfterFunc would take a moment, and something be sent meanwhile
+	}
 	stop := context.AfterFunc(second, func() { end(context.Cause(second)) })
 	return both, func(cause error) {
 		stop()

@@ -49,6 +49,13 @@ func compare(a, b Contender) int {
 
 // arrange returns the contenders among children in the order of the queue, and the children that are none.
 func arrange(children, kinds []string) (queue []Contender, foreign []string) {
+	queue, foreign = pick(children, kinds)
+	slices.SortFunc(queue, compare)
+	return queue, foreign
+}
+
+// pick returns the contenders among children, in no order, and the children that are none.
+func pick(children, kinds []string) (queue []Contender, foreign []string) {
 	queue = make([]Contender, 0, len(children))
 	for _, name := range children {
 		if c, ok := parse(name, kinds); ok {
@@ -57,8 +64,32 @@ func arrange(children, kinds []string) (queue []Contender, foreign []string) {
 			foreign = append(foreign, name)
 		}
 	}
-	slices.SortFunc(queue, compare)
 	return queue, foreign
+}
+
+// arrangeAhead brings c and those ahead of it into order at the front, with everybody behind it in no order after them,
+// and returns the place of c, -1 if it is not there. Whoever is woken by its predecessor finds few ahead or nobody, and
+// need not sort a thousand who wait behind it.
+func arrangeAhead(queue []Contender, c Contender) int {
+	ahead, at := 0, -1
+	for i := range queue {
+		switch order := compare(queue[i], c); {
+		case order < 0:
+			queue[ahead], queue[i] = queue[i], queue[ahead]
+			if at == ahead {
+				at = i
+			}
+			ahead++
+		case order == 0:
+			at = i
+		}
+	}
+	slices.SortFunc(queue[:ahead], compare)
+	if at < 0 {
+		return -1
+	}
+	queue[ahead], queue[at] = queue[at], queue[ahead]
+	return ahead
 }
 
 // checkKey refuses the sequence number of a node of ours from which order cannot be told. At its end the counter sticks
@@ -70,6 +101,8 @@ func checkKey(key string) error {
 	}
 	return nil
 }
+
+const guidSize = 36
 
 // newGUID returns a random UUID, version 4, as Java writes it.
 func newGUID() string {

@@ -25,6 +25,7 @@ type grant struct {
 	over    chan struct{} // closed when the grant has ended
 
 	revokeOnce func() // closes revoked
+	watch      func() // starts the monitors, once
 
 	mu       sync.Mutex
 	holds    map[*share]func(*zkrecipes.LostError)
@@ -40,13 +41,18 @@ type share struct {
 
 // grant makes the hold on n. It is the last gate: the session must be proven alive now, and the hold be on the
 // session's list of those to end before the caller gets to see it.
-func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release func()) (*zkrecipes.Hold, error) {
+func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release func(), lazy bool) (*zkrecipes.Hold, error) {
 	g := &grant{
 		node: n, queue: q, release: release,
 		revoked: make(chan struct{}), over: make(chan struct{}),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
+	g.watch = sync.OnceFunc(func() {
+		for _, path := range n.paths {
+			s.Go(func(ctx context.Context) { g.monitor(ctx, path) })
+		}
+	})
 	for {
 		if err := s.Prove(ctx); err != nil {
 			return nil, err
@@ -76,8 +82,8 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 		}
 		return nil, context.Cause(ctx)
 	}
-	for _, path := range n.paths {
-		s.Go(func(ctx context.Context) { g.monitor(ctx, path) })
+	if !lazy {
+		g.watch()
 	}
 	return h, nil
 }
@@ -162,7 +168,8 @@ func (sh *share) Release(ctx context.Context) error {
 	if sh.leave() {
 		return nil
 	}
-	if err := sh.remove().wait(ctx); err != nil {
+	// A context that descends from the hold has ended with it, which is no reason to complain.
+	if err := sh.remove().wait(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
 		return &conn.OpError{Op: "release", Path: sh.path, Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil
@@ -221,6 +228,11 @@ const revokeRequest = "__REVOKE__"
 // grant, not before it: what it tells is news to the holder whenever it comes.
 func (g *grant) monitor(ctx context.Context, path string) {
 	for {
+		select {
+		case <-g.over: // before this goroutine came to run: a short hold costs no watch
+			return
+		default:
+		}
 		data, _, w, err := g.session.GetW(ctx, path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):

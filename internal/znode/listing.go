@@ -9,15 +9,22 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// listing is one reading of a queue's children, in order. It may be shared, and must not be changed.
+// listing is one reading of a queue's children.
 type listing struct {
-	queue []Contender
-	done  chan struct{}
-	err   error
+	queue  []Contender // once sorted or placed in order
+	shared bool        // several have asked for it; settled before it is read
+	once   sync.Once   // guards the order of one that is shared; nobody changes it after that
+	done   chan struct{}
+	err    error
 }
 
-// place returns the place of the node's first contender in the queue, -1 if one of them is not there.
+// place returns the place of the node's first contender in the queue, -1 if one of them is not there. The queue is then
+// in order up to that place, with the others behind it.
 func (l *listing) place(n *node) int {
+	if !l.shared && len(n.others) == 0 {
+		return arrangeAhead(l.queue, n.Contender)
+	}
+	l.sort()
 	for _, c := range n.others {
 		if l.index(c) < 0 {
 			return -1
@@ -26,6 +33,16 @@ func (l *listing) place(n *node) int {
 	return l.index(n.Contender)
 }
 
+// sort brings the whole queue into order.
+func (l *listing) sort() {
+	if !l.shared {
+		slices.SortFunc(l.queue, compare)
+		return
+	}
+	l.once.Do(func() { slices.SortFunc(l.queue, compare) })
+}
+
+// index is for a queue that is sorted.
 func (l *listing) index(c Contender) int {
 	i, found := slices.BinarySearchFunc(l.queue, c, compare)
 	if !found {
@@ -63,6 +80,8 @@ func (l *lister) ask() *listing {
 	}
 	if l.next == nil {
 		l.next = &listing{done: make(chan struct{})}
+	} else {
+		l.next.shared = true
 	}
 	return l.next
 }
@@ -77,7 +96,7 @@ func (l *lister) run(ctx context.Context) {
 		children, err := l.session.Children(ctx, l.queue.path)
 		if err == nil {
 			var foreign []string
-			current.queue, foreign = arrange(children, l.queue.kinds)
+			current.queue, foreign = pick(children, l.queue.kinds)
 			l.queue.reportForeign(foreign)
 		}
 		current.err = err

@@ -37,7 +37,7 @@ type node struct {
 // Source: Curator's CreateBuilder with protection; its search lacks the sync, and trusts a follower that lags.
 func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *listing, error) {
 	guid := newGUID()
-	want := q.path + "/" + protected(guid, e.Kind) + e.Key
+	want := q.name(guid, e)
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if e.Key != "" {
 		flags = zk.FlagEphemeral
@@ -81,6 +81,16 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 			return nil, nil, err
 		}
 	}
+}
+
+// name returns the path to create, to which the server appends a number unless the entry brings one.
+func (q *Queue) name(guid string, e Entry) string {
+	return q.path + "/" + protected(guid, e.Kind) + e.Key
+}
+
+// check returns the error of an entry that no server would accept.
+func (q *Queue) check(e Entry) error {
+	return conn.CheckCreate(q.name(strings.Repeat("0", guidSize), e), len(e.Data), max(e.Count, 1))
 }
 
 func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {

@@ -37,6 +37,9 @@ func (p *Pool) List(ctx context.Context) ([]zkrecipes.Participant, error) { retu
 
 // Acquire waits for the leases of e, all or none. See [Queue.Acquire].
 func (p *Pool) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if err := p.leases.check(e); err != nil {
+		return nil, err
+	}
 	return p.leases.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
 		return p.acquire(ctx, s, Entry{Kind: Lock, Data: e.Data, Rule: First}, e, true)
 	})
@@ -45,6 +48,9 @@ func (p *Pool) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 // Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, as
 // long as it looks as if there will be enough for it.
 func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if err := p.leases.check(e); err != nil {
+		return nil, err
+	}
 	enough := func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error) {
 		rule, _, err := e.look(ctx, s)
 		if err != nil {
@@ -72,6 +78,8 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 }
 
 func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
+	// Whoever passes the door in a moment need not know whether somebody has deleted its node; whoever waits inside does.
+	turn.Lazy = true
 	door, err := p.door.acquire(ctx, s, turn, true)
 	if err != nil {
 		return nil, err
@@ -86,6 +94,11 @@ func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait
 		_ = door.Release(inside) // the removal goes on, whoever waits for it
 		end(nil)
 	}()
+	e.Waiting = func() {
+		if g, ok := p.door.above(door.Context(), Lock); ok {
+			g.watch()
+		}
+	}
 	h, err := p.leases.acquire(inside, s, e, wait)
 	if err != nil && ctx.Err() == nil && door.Err() != nil {
 		return nil, errRequeue

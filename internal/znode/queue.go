@@ -41,6 +41,10 @@ type Entry struct {
 	// Look is asked for the rule before every look at the queue, if that is not always the same, and for what tells
 	// that it may have changed; nil is Rule, for ever.
 	Look func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error)
+	// Waiting is called before every wait; nil is nothing.
+	Waiting func()
+	// Lazy leaves the node unwatched once it is granted, until somebody calls the grant's watch.
+	Lazy bool
 }
 
 // look returns the rule as it is now.
@@ -93,12 +97,18 @@ var errRequeue = errors.New("the contender is gone")
 //
 // Errors: *WaitError when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if err := q.check(e); err != nil {
+		return nil, err
+	}
 	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, true) })
 }
 
 // Try is Acquire for a caller that does not wait: with others ahead of it, it gets a *BusyError, and leaves nothing
 // behind.
 func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
+	if err := q.check(e); err != nil {
+		return nil, err
+	}
 	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
 		// Most that fail can be told without a write. The sync keeps a server that lags from saying no too long.
 		if err := s.Sync(ctx, q.path); err != nil {
@@ -109,7 +119,8 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, err
 		}
-		if _, granted := e.Rule(append(l.queue[:len(l.queue):len(l.queue)], Contender{Kind: e.Kind}), len(l.queue)); !granted {
+		l.sort()
+		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
 			return nil, q.busy(ctx, s, l)
 		}
 		return q.acquire(ctx, s, e, false)
@@ -197,13 +208,16 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		}
 		predecessor, granted := rule(l.queue, me)
 		if granted {
-			h, err = q.grant(ctx, s, n, release)
+			h, err = q.grant(ctx, s, n, release, e.Lazy)
 			return h, v.gaveUp(err)
 		}
 		if !wait {
 			return nil, q.busy(ctx, s, l)
 		}
-		v.saw(s, l, me, predecessor)
+		v.saw(l, me)
+		if e.Waiting != nil {
+			e.Waiting()
+		}
 		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
@@ -235,20 +249,40 @@ func (q *Queue) await(ctx context.Context, s *conn.Session, v *view, l *listing,
 		if moved || err != nil {
 			return err
 		}
-		timeout := s.Timeout()
-		recheck := time.NewTimer(2*timeout + rand.N(timeout))
+		timer := time.NewTimer(unnamed)
+		again, err := q.pause(ctx, s, v, w, changed, timer)
+		timer.Stop()
+		if !again {
+			return err
+		}
+	}
+}
+
+// unnamed is how long one waits before it reads who holds the lock, to be able to say so when it gives up. Most waits
+// are over by then, and one request shorter.
+const unnamed = 50 * time.Millisecond
+
+// pause is one wait for the watch; again says that an event may have been lost, and only what is watched is to be read
+// again: a thousand waiters must not each list a thousand.
+func (q *Queue) pause(ctx context.Context, s *conn.Session, v *view, w *conn.Watch, changed <-chan struct{}, timer *time.Timer) (again bool, _ error) {
+	for named := false; ; named = true {
 		select {
 		case <-w.Fired():
+			return false, nil
 		case <-changed:
-		case <-recheck.C:
-			continue // only what is watched is read again: a thousand waiters must not each list a thousand
+			return false, nil
 		case <-ctx.Done():
-			err = context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case <-s.Done():
-			err = s.Err()
+			return false, s.Err()
+		case <-timer.C:
 		}
-		recheck.Stop()
-		return err
+		if named {
+			return true, nil
+		}
+		v.name(s)
+		timeout := s.Timeout()
+		timer.Reset(2*timeout + rand.N(timeout))
 	}
 }
 
@@ -261,6 +295,7 @@ func (q *Queue) watch(ctx context.Context, s *conn.Session, v *view, l *listing,
 			return nil, true, nil
 		}
 		queue, _ := arrange(names, q.kinds)
+		l.sort()
 		return w, !slices.Equal(queue, l.queue), err
 	}
 	path := q.path + "/" + l.queue[predecessor].Name
@@ -303,24 +338,28 @@ type view struct {
 	ctx   context.Context //nolint:containedctx // lives as long as one call
 
 	position, of int
+	head         string // its path
 
 	mu     sync.Mutex
 	holder zkrecipes.Participant
 }
 
-// saw notes the caller's place. Whose data will not be read anyway is asked for beside the wait, if anybody can come to
-// want it.
-func (v *view) saw(s *conn.Session, l *listing, me, predecessor int) {
+// saw notes the caller's place.
+func (v *view) saw(l *listing, me int) {
 	v.position, v.of = me+1, len(l.queue)
-	path := v.queue.path + "/" + l.queue[0].Name
+	v.head = v.queue.path + "/" + l.queue[0].Name
+}
+
+// name asks who is at the head, beside the wait, if that is not known already and anybody can come to want it.
+func (v *view) name(s *conn.Session) {
+	path := v.head
 	v.mu.Lock()
 	known := v.holder.Path == path
 	v.mu.Unlock()
-	if predecessor == 0 || known || v.ctx.Done() == nil {
+	if known || v.ctx.Done() == nil {
 		return
 	}
-	ctx := v.ctx
-	s.Go(func(context.Context) {
+	s.Go(func(ctx context.Context) {
 		if data, stat, err := s.Get(ctx, path); err == nil {
 			v.setHolder(participant(path, data, stat))
 		}

@@ -700,7 +700,7 @@ func TestAcquire_CancelledAtRandomMoments(t *testing.T) {
 		jitter := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Delay(time.Millisecond))
 		defer jitter.Remove()
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 100 {
+		for range 10 {
 			var wg sync.WaitGroup
 			for range 100 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(300*time.Millisecond))))
@@ -728,7 +728,7 @@ func TestAcquire_TenThousandWaiters(t *testing.T) {
 		q := queue(t, srv, "a", conn.WithSessionTimeout(40*time.Second))
 		holder := requireGranted(t, acquire(t.Context(), q))
 		n := 10_000
-		if raceEnabled {
+		if bubble.Race {
 			n = 1_000 // the detector makes each ten times as dear
 		}
 		served := make(chan zkrecipes.Token, n)

@@ -2,6 +2,10 @@ package election_test
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
+	"regexp"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +20,13 @@ import (
 
 const path = "/app/leader"
 
+// inBubble runs f with a server, in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
+}
+
+// join returns the election as seen by a client of its own.
 func join(t *testing.T, srv *zktest.Server, id string, opts ...election.Option) *election.Election {
 	t.Helper()
 	e, err := election.New(bubble.Dial(t, srv, id), path, opts...)
@@ -23,41 +34,366 @@ func join(t *testing.T, srv *zktest.Server, id string, opts ...election.Option) 
 	return e
 }
 
+// campaign stands for election on another goroutine.
+func campaign(t *testing.T, e *election.Election) <-chan *election.Term {
+	t.Helper()
+	c := make(chan *election.Term, 1)
+	go func() {
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			close(c)
+			return
+		}
+		c <- term
+	}()
+	synctest.Wait()
+	return c
+}
+
+// elected waits for the term, for an hour at most.
+func elected(t *testing.T, c <-chan *election.Term) *election.Term {
+	t.Helper()
+	select {
+	case term := <-c:
+		require.NotNil(t, term, "the campaign failed")
+		require.NoError(t, term.Err())
+		return term
+	case <-time.After(time.Hour):
+		t.Fatal("not elected within an hour")
+		return nil
+	}
+}
+
+func requireNobody(t *testing.T, c <-chan *election.Term) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case term := <-c:
+		t.Fatalf("elected: %v", term)
+	default:
+	}
+}
+
 // TestPartition: the leader is cut off. Its term ends on the deadline, to the virtual millisecond, and before the
 // server lets the next one in.
 func TestPartition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t, zktest.InMemory())
-		a, b := join(t, srv, "a"), join(t, srv, "b")
-		term, err := a.Campaign(t.Context())
-		require.NoError(t, err)
-		next := make(chan *election.Term, 1)
-		go func() {
-			term, err := b.Campaign(t.Context())
-			require.NoError(t, err)
-			next <- term
-		}()
-		time.Sleep(time.Minute)
-		require.NoError(t, term.Err())
+	for name, direction := range map[string]zktest.Direction{
+		"both": zktest.Both, "requests": zktest.ToServer, "replies": zktest.FromServer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := join(t, srv, "a"), join(t, srv, "b")
+				term := elected(t, campaign(t, a))
+				next := campaign(t, b)
+				time.Sleep(time.Minute)
+				require.NoError(t, term.Err())
 
-		srv.Stall(zktest.Label("a"), zktest.Both)
-		cut := time.Now()
+				srv.Stall(zktest.Label("a"), direction)
+				cut := time.Now()
+				<-term.Done()
+				require.Zero(t, time.Since(term.ValidUntil()), "lost at the deadline")
+				require.Less(t, time.Since(cut), 10*time.Second)
+				var lost *zkrecipes.LostError
+				require.ErrorAs(t, term.Err(), &lost)
+				require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
+				require.Equal(t, error(lost), context.Cause(term.Context()))
+				requireNobody(t, next)
+
+				successor := elected(t, next)
+				require.Greater(t, successor.Token(), term.Token())
+				require.ErrorIs(t, term.Resign(t.Context()), zkrecipes.ErrLost)
+
+				srv.Heal(zktest.Label("a"))
+				again := campaign(t, a)
+				requireNobody(t, again)
+				require.NoError(t, successor.Resign(t.Context()))
+				require.Greater(t, elected(t, again).Token(), successor.Token())
+			})
+		})
+	}
+}
+
+func TestCampaign_Layouts(t *testing.T) {
+	const guid = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`
+	for layout, name := range map[election.Layout]string{election.Latch: "latch-", election.Selector: "lock-"} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			term := elected(t, campaign(t, join(t, srv, "a", election.WithLayout(layout), election.WithID("n1"))))
+			children := srv.Children(path)
+			require.Len(t, children, 1)
+			require.Regexp(t, regexp.MustCompile(`^`+guid+name+`0000000000$`), children[0])
+			node, _ := srv.Node(path + "/" + children[0])
+			require.Equal(t, "n1", string(node.Data))
+			require.Equal(t, zkrecipes.Token(node.Stat.Czxid), term.Token())
+			require.Equal(t, srv.SessionOf("a"), node.Stat.EphemeralOwner)
+		})
+	}
+}
+
+// TestCampaign_EmptyID: LeaderLatch without an id writes no data.
+func TestCampaign_EmptyID(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		term := elected(t, campaign(t, join(t, srv, "a", election.WithID(""))))
+		node, _ := srv.Node(term.Path())
+		require.Empty(t, node.Data)
+	})
+}
+
+// TestCampaign_CancelledAtRandomMoments: ten thousand of them leave no node, no watch beyond one per path, and, since
+// this is a bubble, no goroutine.
+func TestCampaign_CancelledAtRandomMoments(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		leader := elected(t, campaign(t, join(t, srv, "a")))
+		e := join(t, srv, "b")
+		slow := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Delay(time.Millisecond))
+		defer slow.Remove()
+		random := rand.New(rand.NewPCG(1, 2))
+		rounds := 200
+		if bubble.Race {
+			rounds = 20
+		}
+		for range rounds {
+			var wg sync.WaitGroup
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(150*time.Millisecond))))
+				wg.Go(func() {
+					defer cancel()
+					term, err := e.Campaign(ctx)
+					if !errors.Is(err, context.DeadlineExceeded) || term != nil {
+						t.Errorf("campaign: %v, %v", term, err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, srv.Children(path), 1)
+		require.LessOrEqual(t, len(srv.Watchers(leader.Path())), 2, "the leader's and one for all who waited")
+		total, paths := srv.Watches()
+		require.LessOrEqual(t, total, paths+2, "the sentinel and the leader's node have two watchers each")
+		require.NoError(t, leader.Err())
+	})
+}
+
+func TestRun_CampaignsAgainAfterEachTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "a")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var tokens []zkrecipes.Token
+		enough := errors.New("enough")
+		err := e.Run(ctx, func(_ context.Context, term *election.Term) error {
+			if tokens = append(tokens, term.Token()); len(tokens) == 5 {
+				cancel(enough)
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, enough)
+		require.Len(t, tokens, 5)
+		require.IsIncreasing(t, tokens)
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// TestRun_OrderOfTheEnd: the body's context ends, the body returns, the node goes, in this order.
+func TestRun_OrderOfTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		next := make(<-chan *election.Term)
+		err := join(t, srv, "a").Run(ctx, func(ctx context.Context, term *election.Term) error {
+			next = campaign(t, join(t, srv, "b"))
+			cancel()
+			<-ctx.Done()
+			require.NoError(t, term.Err(), "still the leader while the body cleans up")
+			time.Sleep(time.Second)
+			requireNobody(t, next)
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		elected(t, next)
+	})
+}
+
+func TestRun_BodyFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		broken := errors.New("broken")
+		err := join(t, srv, "a").Run(t.Context(), func(context.Context, *election.Term) error { return broken })
+		require.Equal(t, broken, err)
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+func TestRun_BodyPanics(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		require.PanicsWithValue(t, "oh", func() {
+			_ = join(t, srv, "a").Run(t.Context(), func(context.Context, *election.Term) error { panic("oh") })
+		})
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// TestRun_LostTerm: the body's context ends with the term, and its complaint about that does not end Run.
+func TestRun_LostTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "a")
+		terms := 0
+		done := errors.New("done")
+		err := e.Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+			if terms++; terms == 3 {
+				return done
+			}
+			if terms == 1 {
+				require.NoError(t, srv.Delete(term.Path()))
+			} else {
+				srv.Expire(srv.SessionOf("a"))
+			}
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), zkrecipes.ErrLost)
+			return ctx.Err()
+		})
+		require.Equal(t, done, err)
+		require.Equal(t, 3, terms)
+	})
+}
+
+func TestLeaderAndCandidates(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		watcher := join(t, srv, "w")
+		_, err := watcher.Leader(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrNoLeader)
+		list, err := watcher.Candidates(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, list)
+
+		a := elected(t, campaign(t, join(t, srv, "a")))
+		b := campaign(t, join(t, srv, "b"))
+		leader, err := watcher.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, zkrecipes.Participant{
+			Path: a.Path(), ID: "a", Token: a.Token(), Session: srv.SessionOf("a"), Since: leader.Since,
+		}, leader)
+		require.Equal(t, time.Now().Unix(), leader.Since.Unix())
+		list, err = watcher.Candidates(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.Equal(t, "a", list[0].ID)
+		require.Equal(t, "b", list[1].ID)
+
+		require.NoError(t, a.Resign(t.Context()))
+		require.NoError(t, elected(t, b).Resign(t.Context()))
+		_, err = watcher.Leader(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrNoLeader, "the parent is there, and empty")
+	})
+}
+
+// observe collects what an observer is told.
+func observe(t *testing.T, e *election.Election) func() []string {
+	t.Helper()
+	var mu sync.Mutex
+	var told []string
+	go func() {
+		for now, err := range e.Observe(t.Context()) {
+			mu.Lock()
+			switch {
+			case err != nil:
+				told = append(told, "error: "+err.Error())
+			case now.None:
+				told = append(told, "none")
+			default:
+				told = append(told, now.Leader.ID)
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() []string {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]string(nil), told...)
+	}
+}
+
+func TestObserve(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		watcher := join(t, srv, "w")
+		told := observe(t, watcher)
+		require.Equal(t, []string{"none"}, told(), "no parent yet")
+		a := elected(t, campaign(t, join(t, srv, "a")))
+		require.Equal(t, []string{"none", "a"}, told())
+		b := campaign(t, join(t, srv, "b"))
+		require.NoError(t, a.Proclaim(t.Context(), []byte("a at work")))
+		require.Equal(t, []string{"none", "a", "a at work"}, told())
+		require.NoError(t, a.Resign(t.Context()))
+		require.Equal(t, []string{"none", "a", "a at work", "none", "b"}, told())
+		srv.Expire(srv.SessionOf("w"))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"none", "a", "a at work", "none", "b"}, told(), "a new session has nothing new to tell")
+		require.NoError(t, elected(t, b).Resign(t.Context()))
+		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "none"}, told())
+		require.NoError(t, srv.DeleteAll("/app"))
+		elected(t, campaign(t, join(t, srv, "c")))
+		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "none", "c"}, told())
+	})
+}
+
+// TestObserve_HasOneWatch: those who join behind the leader wake no observer.
+func TestObserve_HasOneWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		leader := elected(t, campaign(t, join(t, srv, "a")))
+		told := observe(t, join(t, srv, "w"))
+		told()
+		reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+		b := join(t, srv, "b")
+		for range 5 {
+			campaign(t, b)
+		}
+		require.Zero(t, reads.Hits())
+		require.Len(t, srv.Watchers(leader.Path()), 3, "the leader, the one behind it, the observer")
+	})
+}
+
+func TestObserve_Closed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "w")
+		e, err := election.New(c, path)
+		require.NoError(t, err)
+		told := observe(t, e)
+		told()
+		require.NoError(t, c.Close())
+		require.Equal(t, []string{"none", "error: session: lost (closed): client closed"}, told())
+	})
+}
+
+func TestProclaim_AfterTheTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		term := elected(t, campaign(t, join(t, srv, "a")))
+		require.NoError(t, term.Resign(t.Context()))
+		require.ErrorIs(t, term.Proclaim(t.Context(), nil), zkrecipes.ErrFenced)
+	})
+}
+
+func TestLossOnSuspend(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		term := elected(t, campaign(t, join(t, srv, "a", election.WithLossOnSuspend())))
+		srv.Cut(zktest.Label("a"))
 		<-term.Done()
-		until := term.ValidUntil()
-		require.Zero(t, time.Since(until), "lost at the deadline")
-		require.Less(t, time.Since(cut), 10*time.Second)
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, term.Err(), &lost)
-		require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
-		require.Equal(t, lost, context.Cause(term.Context()))
-		select {
-		case <-next:
-			t.Fatal("two leaders")
-		default:
+		require.Equal(t, zkrecipes.LossSuspended, lost.Reason)
+	})
+}
+
+func TestNew_BadInput(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		before := len(srv.History())
+		for _, bad := range []string{"", "/", "here", "/a/", "/a//b"} {
+			_, err := election.New(c, bad)
+			require.ErrorContains(t, err, "election: path")
 		}
-		successor := <-next
-		require.Greater(t, successor.Token(), term.Token())
-		require.ErrorIs(t, term.Resign(t.Context()), zkrecipes.ErrLost)
-		t.Logf("lost %v after the cut, next elected after %v", lost.At.Sub(cut), time.Since(cut))
+		_, err := election.New(nil, path)
+		require.ErrorContains(t, err, "client is nil")
+		_, err = election.New(c, path, election.WithLayout(7))
+		require.ErrorContains(t, err, "layout 7")
+		require.Len(t, srv.History(), before)
 	})
 }

@@ -47,7 +47,7 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 		}
 		all.paths = append(all.paths, m.queue.Client().Abs(m.queue.Path()))
 		all.holds = append(all.holds, h)
-		all.ctx, _ = znode.Both(h.Context(), all.ctx) // over with the first hold that is
+		all.ctx, _ = znode.Both(h.Context(), all.ctx) //nolint:fatcontext // it ends with the first of them, and is inside all
 	}
 	return all, nil
 }

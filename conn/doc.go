@@ -1,0 +1,95 @@
+// Package conn keeps a connection to a ZooKeeper ensemble: it connects, reconnects, opens a new session when one has
+// ended, and says up to which moment a session is proven to be alive.
+//
+// [Dial] returns a [Client], which lives through many sessions. A [Session] is one of them: an operation issued on it
+// runs in it or fails, and nothing that belongs to it ever runs in the session after it. Recipes work on sessions;
+// applications mostly work on the client.
+//
+// # States
+//
+//	             first session            connection lost
+//	Connecting ----------------> Connected ---------------> Suspended
+//	                              ^  |  ^                       |  |
+//	                              |  |  +-----------------------+  |
+//	                              |  |     same session again      |
+//	                  next session|  |session over                 |session over
+//	                              |  v                             |
+//	                              Lost <---------------------------+
+//
+//	Close leads from every state to Closed, and nothing leads from there.
+//
+// Suspended says that the connection is gone while the session may live on. Lost says that the session is over, by the
+// word of the server or for want of answers for a whole timeout, and every hold on it with it; the client opens a new
+// one by itself. [Client.States] misses none of them, however slow its reader.
+//
+// # Operations
+//
+// Every operation takes a context and returns with an error that matches its cause soon after it ends, connected or not.
+// While there is no connection operations wait for one.
+//
+// Reads and Sync are repeated until they are answered. Writes are repeated only as long as they were certainly not
+// executed. One whose reply was lost, or whose context ended first, may have been executed: its error matches
+// zkrecipes.ErrUnknownOutcome, and it may still be executed shortly after. Two writes of Client look for themselves: a
+// versioned [Client.Set] is repeated if the node still has the version, and [Client.Delete] takes a node that is gone
+// for success. Operations of Session end with it; reads of Client go on in the next session.
+//
+// Bad paths and flags, and requests above the server's default limit of 1 MiB, are refused before anything is sent.
+// What the server said can be matched with errors.Is: the variables of go-zookeeper, such as zk.ErrNoNode, and [Code]
+// for codes that it has none for. [OpError] names the operation and the path.
+//
+// A [Watch] fires at the first change, and whenever a connection has been away: whoever waits reads again.
+//
+// # Namespaces, access, encryption
+//
+// A chroot in the connect string, and [Client.Sub], put a prefix before every path that goes out and take it off every
+// path that comes back. [WithAuth] sends credentials on every connection before any request; when they are refused the
+// session ends and calls fail with [ErrAuthFailed]. [WithACL] is the access list of what is created without one of its
+// own. [WithTLS] verifies the name in the connect string. SASL is not supported.
+//
+// # Proof of liveness
+//
+// [Session.ValidUntil] promises: before that moment, on the clock of this process, no server has ended the session, so
+// its ephemeral nodes are still there unless somebody has deleted them.
+//
+// The leader of the ensemble ends sessions, from what its followers report to it at least twice a tick. What a follower
+// answers proves nothing by itself: one that is cut off goes on answering for a while. What the leader has answered
+// (sync, create, delete, set, multi) proves that every contact at least half a tick older has been reported, since both
+// travel the same connection in order. So, with T the negotiated timeout: take the newest request that the leader has
+// served and answered, sent at p; take the newest request whose answer had come by p - T/4, sent at c; then
+//
+//	ValidUntil = c + T - margin
+//
+// A quarter of T is the most that half a tick can be, since a server grants no less than two ticks by default;
+// [WithTickTime] replaces it by half of the tick it is told. If the ensemble's minSessionTimeout is set below two ticks,
+// WithTickTime is needed for the promise to hold. The connect answer for a new or a resumed session proves its own
+// request, because the leader gives it. All times are taken before a request leaves, and are monotonic.
+//
+// The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
+// leader, and for a follower that reports a little late.
+//
+// The promise does not cover:
+//
+//   - a process that is frozen, or a virtual machine whose monotonic clock stands while it is suspended: the code that
+//     runs after it has looked at the clock may run late, by any time;
+//   - a leader that is cut off together with the client while the rest of the ensemble elects another, when the session
+//     timeout is below four ticks;
+//   - clocks whose rates differ by more than the margin.
+//
+// For these there is the fencing token of a hold.
+//
+// The proof is kept fresh only while somebody needs it ([Session.Retain], as every contender and hold does): then a sync
+// goes out every T/8, which leaves about 0.45 T in good health, and a connection that leaves one unanswered for T/4 is
+// dropped for another server. An idle session is not proven, and is not lost for that: [Session.Prove] asks.
+//
+// # What it logs
+//
+// To the logger of [WithLogger], by default nowhere: changes of state and dropped connections as Info, the end of a
+// session and connections that do not end as Warn, failed attempts to connect and what go-zookeeper says as Debug.
+// Credentials and session passwords are never logged.
+//
+// # What it costs
+//
+// A client has about six goroutines, and one for each operation under way; go-zookeeper allocates 3 MiB of buffers for a
+// connection. It sends a ping every T/3, a sync every T/8 while there are contenders or holds, and after a reconnect
+// its watches, in requests of up to 128 KiB. Watches are shared: a session has at most one for each path and kind.
+package conn

@@ -1,0 +1,103 @@
+package conn_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// server starts a ZooKeeper in this process, for the examples.
+func server() (srv *zktest.Server, connect string, closeServer func()) {
+	srv, err := zktest.Start(zktest.WithListener("127.0.0.1:0"))
+	if err != nil {
+		panic(err)
+	}
+	return srv, srv.Addr(), srv.Close
+}
+
+func ExampleDial() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	client, err := conn.Dial(ctx, connect, conn.WithSessionTimeout(10*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+
+	if _, err := client.Create(ctx, "/greeting", []byte("hello"), 0); err != nil {
+		fmt.Println(err)
+		return
+	}
+	data, stat, err := client.Get(ctx, "/greeting")
+	fmt.Println(string(data), stat.Version, err)
+	_, _, err = client.Get(ctx, "/missing")
+	fmt.Println(err)
+	// Output:
+	// hello 0 <nil>
+	// get /missing: zk: node does not exist
+}
+
+func ExampleClient_States() {
+	srv, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+
+	connected := 0
+	for state := range client.States(ctx) {
+		fmt.Println(state)
+		if state == conn.Connected {
+			if connected++; connected == 2 {
+				break
+			}
+			srv.Expire(srv.Sessions()[0].ID) // what an operator or a long outage does
+		}
+	}
+	// Output:
+	// connected
+	// suspended
+	// lost
+	// connected
+}
+
+func ExampleClient_Sub() {
+	srv, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+
+	if _, err := client.Create(ctx, "/app", nil, 0); err != nil {
+		fmt.Println(err)
+		return
+	}
+	app, err := client.Sub("/app")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	path, err := app.Create(ctx, "/config", nil, 0)
+	fmt.Println(path, err)
+	fmt.Println(srv.Children("/app"))
+	// Output:
+	// /config <nil>
+	// [config]
+}

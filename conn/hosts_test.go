@@ -1,0 +1,105 @@
+package conn
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseConnect_GoodStrings(t *testing.T) {
+	tests := []struct {
+		connect string
+		servers []string
+		chroot  string
+	}{
+		{"h1", []string{"h1:2181"}, ""},
+		{"h1:2182", []string{"h1:2182"}, ""},
+		{"h1:2181,h2:2182, h3 ", []string{"h1:2181", "h2:2182", "h3:2181"}, ""},
+		{"h1,h2/app", []string{"h1:2181", "h2:2181"}, "/app"},
+		{"h1/app/team", []string{"h1:2181"}, "/app/team"},
+		{"h1/", []string{"h1:2181"}, ""},
+		{"127.0.0.1:1", []string{"127.0.0.1:1"}, ""},
+		{"::1", []string{"[::1]:2181"}, ""},
+		{"[::1]", []string{"[::1]:2181"}, ""},
+		{"[::1]:2182/x", []string{"[::1]:2182"}, "/x"},
+		{"[fe80::1%eth0]:2182", []string{"[fe80::1%eth0]:2182"}, ""},
+		{"fe80::1%eth0", []string{"[fe80::1%eth0]:2181"}, ""},
+		{"h1:65535", []string{"h1:65535"}, ""},
+	}
+	for _, tt := range tests {
+		servers, chroot, err := parseConnect(tt.connect)
+		require.NoError(t, err, tt.connect)
+		require.Equal(t, tt.servers, servers, tt.connect)
+		require.Equal(t, tt.chroot, chroot, tt.connect)
+	}
+}
+
+var badConnects = []string{
+	"", " ", "/app", ",", "h1,", ",h1", "h1,,h2", "h1:", "h1:0", "h1:65536", "h1:-1", "h1:zk", ":2181", "h1:2181:2181",
+	"zk://h1:2181", "h1//", "h1//app", "h1/app/", "h1/app/../x", "h1/a\x00b", "[::1", "::1]", "[]", "[]:2181", "[h1]", "h1]",
+	"[::1]x:2181", "1:2:3:4:5:6:7:8:9", "h1 h2", "h1;h2",
+}
+
+func TestParseConnect_BadStrings_AreRefused(t *testing.T) {
+	for _, connect := range badConnects {
+		_, _, err := parseConnect(connect)
+		require.Error(t, err, "%q", connect)
+		require.ErrorContains(t, err, "connect string", "%q", connect)
+	}
+}
+
+func TestValidatePath(t *testing.T) {
+	for _, good := range []string{"/", "/a", "/a/b", "/a.b", "/...", "/.a", "/a/..b", "/ä", "/世界", "/a b", "/_c_x-lock-0000000000"} {
+		require.NoError(t, ValidatePath(good), good)
+	}
+	for _, bad := range []string{
+		"", "a", "a/b", "/a/", "//", "//a", "/a//b", "/.", "/..", "/a/.", "/a/./b", "/a/../b",
+		"/a\x00", "/a\n", "/a\x7f", "/a\u0085", "/a\ue000", "/a\ufff0", "/a\uffff", "/a\xff",
+	} {
+		require.Error(t, ValidatePath(bad), "%q", bad)
+	}
+}
+
+func FuzzParseConnect(f *testing.F) {
+	for _, connect := range append(badConnects, "h1:1,h2/app", "[::1]:2181") {
+		f.Add(connect)
+	}
+	f.Fuzz(func(t *testing.T, connect string) {
+		servers, chroot, err := parseConnect(connect)
+		if err != nil {
+			return
+		}
+		require.NotEmpty(t, servers)
+		for _, server := range servers {
+			again, _, err := parseConnect(server)
+			require.NoError(t, err, "%q", server)
+			require.Equal(t, []string{server}, again)
+		}
+		if chroot != "" {
+			require.NoError(t, ValidatePath(chroot))
+		}
+	})
+}
+
+func TestHosts_Next_VisitsAllServersAndPausesOnlyWhenOver(t *testing.T) {
+	over := make(chan struct{})
+	servers := []string{"a:1", "b:1", "c:1"}
+	h := newHosts(servers, over)
+	require.NoError(t, h.Init(nil))
+	require.Equal(t, 3, h.Len())
+	var seen []string
+	for range 6 {
+		server, pause := h.Next()
+		require.False(t, pause)
+		seen = append(seen, server)
+	}
+	require.ElementsMatch(t, servers, seen[:3])
+	require.Equal(t, seen[:3], seen[3:])
+	require.Equal(t, []string{"a:1", "b:1", "c:1"}, servers, "the caller's list stays as it is")
+	close(over)
+	for range 2 {
+		_, pause := h.Next()
+		require.True(t, pause)
+		<-h.resting
+	}
+}

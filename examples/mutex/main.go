@@ -1,0 +1,160 @@
+// Command mutex lets several workers take turns on one resource, each with a connection of its own, and prints one line
+// per event.
+//
+//	go run ./examples/mutex
+//	go run ./examples/mutex -servers localhost:2181
+//
+// The resource refuses tokens older than one that it has seen. With servers, start it in two terminals, and interrupt,
+// kill or stop one of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/examples/internal/demo"
+	"github.com/zkrecipes/zkrecipes/fence"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+type config struct {
+	ensemble demo.Ensemble
+	path     string
+	id       string
+	workers  int
+	rounds   int
+	hold     time.Duration
+}
+
+func main() { demo.Main("mutex", run) }
+
+func parse(args []string) (*config, error) {
+	c := &config{}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	flags := flag.NewFlagSet("mutex", flag.ContinueOnError)
+	c.ensemble.Flags(flags)
+	flags.StringVar(&c.path, "path", "/examples/mutex", "znode of the mutex")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process")
+	flags.IntVar(&c.workers, "workers", 3, "how many workers take turns")
+	flags.IntVar(&c.rounds, "rounds", 3, "how many turns each takes")
+	flags.DurationVar(&c.hold, "hold", 300*time.Millisecond, "how long a turn takes")
+	if err := demo.Parse(flags, args); err != nil {
+		return nil, err
+	}
+	if c.workers < 1 || c.rounds < 1 || c.hold < 0 {
+		return nil, fmt.Errorf("flags -workers %d -rounds %d -hold %v: want 1 or more, 1 or more, 0 or more", c.workers, c.rounds, c.hold)
+	}
+	return c, nil
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	c, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if err := c.ensemble.Start(); err != nil {
+		return err
+	}
+	defer c.ensemble.Close()
+	journal, shared := demo.NewJournal(out), &resource{gate: fence.New(fence.NewMemory())}
+	errs := make([]error, c.workers)
+	var wg sync.WaitGroup
+	for i := range c.workers {
+		wg.Go(func() {
+			w := worker{config: c, id: fmt.Sprintf("%s/%d", c.id, i+1), journal: journal, resource: shared}
+			errs[i] = w.run(ctx)
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil // interrupted
+	}
+	return errors.Join(errs...)
+}
+
+type worker struct {
+	*config
+	id       string
+	journal  *demo.Journal
+	resource *resource
+}
+
+func (w *worker) run(ctx context.Context) error {
+	client, err := w.ensemble.Dial(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // never fails
+	m, err := mutex.New(client, w.path)
+	if err != nil {
+		return err
+	}
+	for range w.rounds {
+		w.journal.Event(w.id, "waiting")
+		err := m.Do(ctx, w.turn)
+		switch {
+		case ctx.Err() != nil:
+			w.journal.Event(w.id, "stopped", "reason", "interrupt")
+			return nil
+		case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, fence.ErrStale):
+			w.journal.Event(w.id, "lost", "reason", err)
+		case err != nil:
+			return err
+		default:
+			w.journal.Event(w.id, "released")
+		}
+	}
+	return nil
+}
+
+// turn reads at its beginning and writes at its end, and shows its token at both.
+func (w *worker) turn(ctx context.Context, h *zkrecipes.Hold) error {
+	w.journal.Event(w.id, "locked", "token", h.Token())
+	value, err := w.resource.read(ctx, h.Token())
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(w.hold):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := w.resource.write(ctx, h.Token(), value+1); err != nil {
+		return err
+	}
+	w.journal.Event(w.id, "wrote", "token", h.Token(), "value", value+1)
+	return nil
+}
+
+// resource is a number. The check of the token and the access are one step, under its mutex.
+type resource struct {
+	mu    sync.Mutex
+	gate  *fence.Gate
+	value int
+}
+
+func (r *resource) read(ctx context.Context, t zkrecipes.Token) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.value, r.gate.Admit(ctx, "number", t)
+}
+
+func (r *resource) write(ctx context.Context, t zkrecipes.Token, value int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.gate.Admit(ctx, "number", t); err != nil {
+		return err
+	}
+	r.value = value
+	return nil
+}

@@ -1,0 +1,181 @@
+package zkrecipes_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// grant is a contender of a test's own.
+type grant struct {
+	until    atomic.Pointer[time.Time]
+	released atomic.Int32
+	err      error
+}
+
+func newGrant(d time.Duration) *grant {
+	g := &grant{}
+	g.extend(d)
+	return g
+}
+
+func (g *grant) extend(d time.Duration) {
+	until := time.Now().Add(d)
+	g.until.Store(&until)
+}
+
+func (g *grant) Path() string                { return "/app/lock/_c_x-lock-0000000000" }
+func (g *grant) Token() zkrecipes.Token      { return 7 }
+func (g *grant) ValidUntil() time.Time       { return *g.until.Load() }
+func (g *grant) Check(context.Context) error { return nil }
+func (g *grant) Revoked() <-chan struct{}    { return nil }
+func (g *grant) Txn(context.Context, ...any) ([]zk.MultiResponse, error) {
+	return []zk.MultiResponse{{}}, nil
+}
+
+func (g *grant) Release(context.Context) error {
+	g.released.Add(1)
+	return g.err
+}
+
+func TestHold_EndsOnce(t *testing.T) {
+	lost := &zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: "/x"}
+	for name, c := range map[string]struct {
+		end  func(h *zkrecipes.Hold, lose func(*zkrecipes.LostError))
+		want error
+	}{
+		"released, then lost": {func(h *zkrecipes.Hold, lose func(*zkrecipes.LostError)) {
+			require.NoError(t, h.Release(t.Context()))
+			lose(lost)
+		}, zkrecipes.ErrReleased},
+		"lost, then released": {func(h *zkrecipes.Hold, lose func(*zkrecipes.LostError)) {
+			lose(lost)
+			lose(&zkrecipes.LostError{Reason: zkrecipes.LossClosed})
+			require.Equal(t, error(lost), h.Release(t.Context()))
+		}, lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, lose := zkrecipes.NewHold(t.Context(), newGrant(time.Hour))
+			require.NoError(t, h.Err())
+			require.NoError(t, h.Context().Err())
+			require.NoError(t, h.Check(t.Context()))
+			c.end(h, lose)
+			<-h.Done()
+			require.Equal(t, c.want, h.Err())
+			require.Equal(t, c.want, context.Cause(h.Context()))
+			require.Equal(t, context.Canceled, h.Context().Err())
+			require.Equal(t, c.want, h.Check(t.Context()))
+			_, err := h.Txn(t.Context())
+			require.ErrorIs(t, err, zkrecipes.ErrFenced)
+			require.ErrorIs(t, err, c.want)
+		})
+	}
+}
+
+// TestHold_LooksAtTheClock: no timer fires here, as in a process that was frozen. Whoever asks first is told.
+func TestHold_LooksAtTheClock(t *testing.T) {
+	for name, ask := range map[string]func(h *zkrecipes.Hold) error{
+		"Err":                   func(h *zkrecipes.Hold) error { return h.Err() },
+		"Check":                 func(h *zkrecipes.Hold) error { return h.Check(t.Context()) },
+		"Release":               func(h *zkrecipes.Hold) error { return h.Release(t.Context()) },
+		"cause of its context":  func(h *zkrecipes.Hold) error { return context.Cause(h.Context()) },
+		"cause of a child":      func(h *zkrecipes.Hold) error { return context.Cause(context.WithValue(h.Context(), key{}, 1)) },
+		"error of its context":  func(h *zkrecipes.Hold) error { _ = h.Context().Err(); return context.Cause(h.Context()) },
+		"done of its context":   func(h *zkrecipes.Hold) error { <-h.Context().Done(); return context.Cause(h.Context()) },
+		"a context made of its": func(h *zkrecipes.Hold) error { return cause(context.WithCancel(h.Context())) },
+		"Done":                  func(h *zkrecipes.Hold) error { <-h.Done(); return h.Err() },
+		"Txn": func(h *zkrecipes.Hold) error {
+			_, err := h.Txn(t.Context())
+			require.ErrorIs(t, err, zkrecipes.ErrFenced)
+			return h.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGrant(time.Second)
+				h, _ := zkrecipes.NewHold(t.Context(), g)
+				until := g.ValidUntil()
+				time.Sleep(time.Second)
+				err := ask(h)
+				require.Equal(t, &zkrecipes.LostError{Reason: zkrecipes.LossDeadline, Path: g.Path(), At: until}, err)
+				g.extend(time.Hour)
+				require.ErrorIs(t, h.Err(), zkrecipes.ErrLost, "never regained")
+			})
+		})
+	}
+}
+
+type key struct{}
+
+func cause(ctx context.Context, cancel context.CancelFunc) error {
+	defer cancel()
+	return context.Cause(ctx)
+}
+
+func TestHold_DeadlineMovesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGrant(time.Second)
+		h, _ := zkrecipes.NewHold(t.Context(), g)
+		for range 10 {
+			time.Sleep(900 * time.Millisecond)
+			require.NoError(t, h.Err())
+			g.extend(time.Second)
+		}
+	})
+}
+
+// TestHold_Context: the values of the acquisition's context, and neither its end nor its deadline.
+func TestHold_Context(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Hour)
+	h, _ := zkrecipes.NewHold(ctx, newGrant(time.Hour))
+	cancel()
+	require.NoError(t, h.Context().Err())
+	require.Equal(t, "value", h.Context().Value(key{}))
+	_, has := h.Context().Deadline()
+	require.False(t, has)
+	child, stop := context.WithCancel(h.Context())
+	defer stop()
+	require.NoError(t, h.Release(t.Context()))
+	<-child.Done()
+	require.Equal(t, zkrecipes.ErrReleased, context.Cause(child))
+}
+
+func TestHold_ReleaseIsRepeatable(t *testing.T) {
+	g := newGrant(time.Hour)
+	g.err = errors.New("the removal goes on")
+	h, _ := zkrecipes.NewHold(t.Context(), g)
+	require.Equal(t, g.err, h.Release(t.Context()))
+	g.err = nil
+	require.NoError(t, h.Release(t.Context()))
+	require.EqualValues(t, 2, g.released.Load())
+}
+
+func TestErrors_Say(t *testing.T) {
+	holder := zkrecipes.Participant{
+		Path: "/l/x", ID: "db1/77", Session: 0x1f, Token: 12, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
+	for want, err := range map[string]error{
+		`/l: held by another contender: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue`: &zkrecipes.BusyError{
+			Path: "/l", Holder: holder, Queue: 3,
+		},
+		`/l: gave up at place 2: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
+			Path: "/l", Position: 2, Of: 3, Holder: holder, Err: context.Canceled,
+		},
+		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
+		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
+		`session: lost (closed): client closed`:                  &zkrecipes.LostError{Reason: zkrecipes.LossClosed, Err: zkrecipes.ErrClosed},
+	} {
+		require.EqualError(t, err, want)
+	}
+	require.ErrorIs(t, &zkrecipes.BusyError{}, zkrecipes.ErrLocked)
+	require.ErrorIs(t, &zkrecipes.LostError{}, zkrecipes.ErrLost)
+	require.ErrorIs(t, &zkrecipes.WaitError{Err: context.Canceled}, context.Canceled)
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+)
+
+const clients = 8
+
+// section is one acquisition with its release; turn counts the client's.
+type section func(turn int) error
+
+// repeat lets each section run on a goroutine of its own until the time is up, and returns their common rate.
+func repeat(slice time.Duration, sections []section) (float64, error) {
+	var all sync.WaitGroup
+	done, errs := make([]int, len(sections)), make([]error, len(sections))
+	start := time.Now()
+	for i, s := range sections {
+		all.Go(func() {
+			for turn := i; time.Since(start) < slice && errs[i] == nil; turn++ {
+				errs[i] = s(turn)
+				done[i]++
+			}
+		})
+	}
+	all.Wait()
+	total := 0
+	for _, n := range done {
+		total += n
+	}
+	return float64(total) / time.Since(start).Seconds(), errors.Join(errs...)
+}
+
+// looping is the contestant that repeats what make returns for each of n clients.
+func looping(name string, n int, sectionOf func(client int) section) contestant {
+	sections := make([]section, n)
+	for i := range sections {
+		sections[i] = sectionOf(i)
+	}
+	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64, error) { return repeat(slice, sections) }}
+}
+
+// field has everybody connected to one server, each client with a session of its own.
+type field struct {
+	ours    []*conn.Client
+	raw     []*zk.Conn
+	curator *curator
+}
+
+func prepare(ctx context.Context, addr string) (rows []row, stop func(), err error) {
+	f := &field{}
+	stop = func() {
+		for _, c := range f.ours {
+			_ = c.Close() // never fails
+		}
+		for _, c := range f.raw {
+			c.Close()
+		}
+		f.curator.stop()
+	}
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	if f.curator, err = startCurator(addr); err != nil {
+		return nil, nil, err
+	}
+	for range clients {
+		c, err := conn.Dial(ctx, addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		f.ours = append(f.ours, c)
+		raw, _, err := zk.Connect([]string{addr}, 15*time.Second, zk.WithLogInfo(false))
+		if err != nil {
+			return nil, nil, err
+		}
+		f.raw = append(f.raw, raw)
+	}
+	for _, path := range []string{"/bench", "/bench/bare"} {
+		if _, err := f.raw[0].Create(path, nil, 0, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return nil, nil, err
+		}
+	}
+	for i := range clients {
+		if _, err := f.raw[0].Create(bareParent(i), nil, 0, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return nil, nil, err
+		}
+	}
+	return f.rows(ctx), stop, nil
+}
+
+func (f *field) rows(ctx context.Context) []row {
+	rows := []row{
+		f.uncontended(ctx, 1, 0.80, 1.5),
+		f.uncontended(ctx, clients, 0.75, 1.4),
+		{"one mutex, 8 clients", clients, []contestant{
+			looping("zkrecipes", clients, func(i int) section { return f.lock(ctx, i, "/bench/ours/mutex") }),
+			f.curator.contestant("mutex", clients),
+			looping("go-zookeeper Lock", clients, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
+		}, []target{{against: "Curator", ratio: 1.3}, {against: "go-zookeeper Lock", ratio: 1.15}}},
+		{"read-write lock, 8 clients, one write in ten", clients, []contestant{
+			looping("zkrecipes", clients, func(i int) section { return f.rwlock(ctx, i) }),
+			f.curator.contestant("rwlock", clients),
+		}, []target{{against: "Curator", ratio: 1.3}}},
+		{"semaphore of 4, 8 clients", clients, []contestant{
+			looping("zkrecipes", clients, func(i int) section { return f.semaphore(ctx, i) }),
+			f.curator.contestant("semaphore", clients),
+		}, []target{{against: "Curator", ratio: 1.5}}},
+	}
+	for _, sessions := range []int{1, 2} {
+		name := map[int]string{1: "hand-over, 1,000 waiters in one session", 2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
+		rows = append(rows, row{name, sessions, []contestant{
+			f.handOver(1000, sessions), f.handOver(10, sessions),
+		}, []target{{against: "10 waiters", ratio: 1.5, atMost: true}}})
+	}
+	return rows
+}
+
+func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float64) row {
+	return row{fmt.Sprintf("uncontended Lock+Release, %d client(s)", n), n, []contestant{
+		looping("zkrecipes", n, func(i int) section { return f.lock(ctx, i, fmt.Sprintf("/bench/ours/lock-of-%d", i)) }),
+		looping("create+delete", n, f.createDelete),
+		looping("create+children+delete", n, f.createListDelete),
+		looping("create∥children+delete", n, f.createBesideListDelete),
+		f.curator.contestant("lock", n),
+		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, fmt.Sprintf("/bench/gozk/lock-of-%d", i)) }),
+	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
+}
+
+// patience is what callers bring: they would give up some day, so the library may not assume that they never do.
+const patience = time.Minute
+
+// locked runs one section of a recipe of ours.
+func locked(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	h, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return h.Release(ctx)
+}
+
+func (f *field) lock(ctx context.Context, client int, path string) section {
+	m := must(mutex.New(f.ours[client], path))
+	return func(int) error { return locked(ctx, m.Lock) }
+}
+
+func (f *field) rwlock(ctx context.Context, client int) section {
+	l := must(rwlock.New(f.ours[client], "/bench/ours/rwlock"))
+	return func(turn int) error {
+		if turn%10 == 0 {
+			return locked(ctx, l.Lock)
+		}
+		return locked(ctx, l.RLock)
+	}
+}
+
+func (f *field) semaphore(ctx context.Context, client int) section {
+	s := must(semaphore.New(f.ours[client], "/bench/ours/semaphore", 4))
+	return func(int) error {
+		return locked(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) })
+	}
+}
+
+// must is for constructors, which fail for bad arguments only.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var open = zk.WorldACL(zk.PermAll)
+
+func (f *field) goZookeeperLock(client int, path string) section {
+	l := zk.NewLock(f.raw[client], path, open)
+	return func(int) error {
+		if err := l.Lock(); err != nil {
+			return err
+		}
+		return l.Unlock()
+	}
+}
+
+func bareParent(client int) string { return fmt.Sprintf("/bench/bare/lock-of-%d", client) }
+
+// bareName is as long as a contender's, which costs as well.
+const bareName = "/_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
+
+func (f *field) create(client int) (string, error) {
+	return f.raw[client].Create(bareParent(client)+bareName, []byte("host/4711"), zk.FlagEphemeral|zk.FlagSequence, open)
+}
+
+func (f *field) createDelete(client int) section {
+	return func(int) error {
+		path, err := f.create(client)
+		if err != nil {
+			return err
+		}
+		return f.raw[client].Delete(path, -1)
+	}
+}
+
+func (f *field) createListDelete(client int) section {
+	return func(int) error {
+		path, err := f.create(client)
+		if err != nil {
+			return err
+		}
+		if _, _, err := f.raw[client].Children(bareParent(client)); err != nil {
+			return err
+		}
+		return f.raw[client].Delete(path, -1)
+	}
+}
+
+func (f *field) createBesideListDelete(client int) section {
+	return func(int) error {
+		listed := make(chan error, 1)
+		go func() {
+			_, _, err := f.raw[client].Children(bareParent(client))
+			listed <- err
+		}()
+		path, err := f.create(client)
+		if err := errors.Join(err, <-listed); err != nil {
+			return err
+		}
+		return f.raw[client].Delete(path, -1)
+	}
+}

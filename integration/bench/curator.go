@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	_ "embed"
+)
+
+//go:embed testdata/CuratorBench.java
+var curatorSource []byte
+
+// curator is a Java program with clients of Curator, which works when it is told to.
+type curator struct {
+	dir     string
+	process *exec.Cmd
+	orders  io.WriteCloser
+	answers *bufio.Scanner
+	warm    map[string]bool
+}
+
+// startCurator compiles the program against the jars of Debian's libcurator-recipes-java and starts it.
+func startCurator(addr string) (_ *curator, err error) {
+	c := &curator{warm: map[string]bool{}}
+	if c.dir, err = os.MkdirTemp("", "curator-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(c.dir) // the error that counts is err
+		}
+	}()
+	path := c.dir
+	for _, jar := range []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "slf4j-nop"} {
+		path += ":" + filepath.Join("/usr/share/java", jar+".jar")
+	}
+	source := filepath.Join(c.dir, "CuratorBench.java")
+	if err := os.WriteFile(source, curatorSource, 0o640); err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("javac (apt-get install libcurator-recipes-java default-jdk-headless): %w\n%s", err, out)
+	}
+	c.process = exec.Command("java", "-cp", path, "CuratorBench", addr)
+	c.process.Stderr = os.Stderr
+	if c.orders, err = c.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.answers = bufio.NewScanner(out)
+	return c, c.process.Start()
+}
+
+func (c *curator) contestant(work string, n int) contestant {
+	return contestant{"Curator", c.process.Process.Pid, func(_ context.Context, slice time.Duration) (float64, error) {
+		if !c.warm[work] { // the Java machine compiles what runs often
+			c.warm[work] = true
+			if _, err := c.work(work, n, 4*time.Second); err != nil {
+				return 0, err
+			}
+		}
+		return c.work(work, n, slice)
+	}}
+}
+
+func (c *curator) work(work string, n int, slice time.Duration) (float64, error) {
+	if _, err := fmt.Fprintln(c.orders, work, n, slice.Milliseconds()); err != nil {
+		return 0, err
+	}
+	if !c.answers.Scan() {
+		return 0, errors.Join(errors.New("the Java program has ended"), c.answers.Err())
+	}
+	return strconv.ParseFloat(strings.TrimSpace(c.answers.Text()), 64)
+}
+
+func (c *curator) stop() {
+	if c == nil || c.process.Process == nil {
+		return
+	}
+	_ = c.orders.Close() // ends it
+	_ = c.process.Wait() // how does not matter
+	_ = os.RemoveAll(c.dir)
+}

@@ -1,0 +1,198 @@
+// Command bench compares zkrecipes with Curator, with go-zookeeper's own Lock and with the bare operations, all on the
+// same real server with its data in memory, in turns, and prints what was reached against what is asked for. It ends
+// with an error if something was not.
+//
+// Rates are sections a second; a ratio is the median of the ratios within one round, so that whatever else the machine
+// does meanwhile hits both sides. Client and server are the processor time, in microseconds, that each takes for one
+// section; they say more than the rates when the machine has other things to do. `make bench` runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 9, "`number` of rounds")
+	slice := flag.Duration("slice", 500*time.Millisecond, "`time` that each gets in a round")
+	only := flag.String("only", "", "run the rows whose name contains `text`")
+	contestants := flag.String("contestants", "", "let only those run whose names contain one of these `words`, comma-separated")
+	profile := flag.String("cpuprofile", "", "write a profile of this process to `file`")
+	flag.Parse()
+	if err := run(context.Background(), *rounds, *slice, *only, strings.Split(*contestants, ","), *profile); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// row is one piece of work, and what is asked for.
+type row struct {
+	name    string
+	clients int
+	run     []contestant // the first is ours
+	want    []target
+}
+
+// target asks that ours be at least so many times as fast as another, or, with atMost, that it take at most so many
+// times as long.
+type target struct {
+	against string
+	ratio   float64
+	atMost  bool
+}
+
+// contestant does the work for about a slice of time and returns sections a second.
+type contestant struct {
+	name string
+	pid  int // of the process that does it
+	rate func(ctx context.Context, slice time.Duration) (float64, error)
+}
+
+var errMissed = errors.New("not everything was reached")
+
+func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string, profile string) (err error) {
+	// What is compared is a server as people run it, not the one that starts fastest.
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
+		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if profile != "" {
+		file, err := os.Create(profile)
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	rows, stop, err := prepare(ctx, server.Addr())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	missed := false
+	fmt.Printf("%-52s %-24s %8s %8s %8s %8s   %s\n", "", "", "a second", "client", "server", "ratio", "asked for")
+	for _, r := range rows {
+		if !strings.Contains(r.name, only) {
+			continue
+		}
+		r.run = slices.DeleteFunc(r.run, func(c contestant) bool {
+			return !slices.ContainsFunc(contestants, func(word string) bool { return strings.Contains(c.name, word) })
+		})
+		ok, err := r.measure(ctx, rounds, slice, server.PID())
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		missed = missed || !ok
+	}
+	if missed {
+		return errMissed
+	}
+	return nil
+}
+
+// measure lets the contestants take turns and prints their rates, and ours in proportion.
+func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, server int) (ok bool, err error) {
+	rates, costs := make([][]float64, len(r.run)), make([]cost, len(r.run))
+	for round := -1; round < rounds; round++ { // the first warms up
+		for i := range r.run {
+			i = (i + round + 1) % len(r.run) // whoever comes first has no advantage
+			before, start := cost{client: cpu(r.run[i].pid), server: cpu(server)}, time.Now()
+			rate, err := r.run[i].rate(ctx, slice)
+			if err != nil {
+				return false, fmt.Errorf("%s: %w", r.run[i].name, err)
+			}
+			if round >= 0 {
+				rates[i] = append(rates[i], rate)
+				costs[i].client += cpu(r.run[i].pid) - before.client
+				costs[i].server += cpu(server) - before.server
+				costs[i].sections += rate * time.Since(start).Seconds()
+			}
+		}
+	}
+	ok = true
+	for i, c := range r.run {
+		name := ""
+		if i == 0 {
+			name = r.name
+		}
+		fmt.Printf("%-52s %-24s %8.0f %8.0f %8.0f", name, c.name, median(rates[i]), costs[i].each(costs[i].client), costs[i].each(costs[i].server))
+		if i > 0 {
+			ratios := make([]float64, rounds)
+			for round := range ratios {
+				ratios[round] = rates[0][round] / rates[i][round]
+			}
+			ok = r.judge(c.name, ratios) && ok
+		}
+		fmt.Println()
+	}
+	return ok, nil
+}
+
+func (r *row) judge(against string, ratios []float64) (ok bool) {
+	at := slices.IndexFunc(r.want, func(t target) bool { return t.against == against })
+	if at >= 0 && r.want[at].atMost {
+		for i := range ratios {
+			ratios[i] = 1 / ratios[i]
+		}
+	}
+	ratio := median(ratios)
+	fmt.Printf(" %8.2f", ratio)
+	if at < 0 {
+		return true
+	}
+	t := r.want[at]
+	sign, verdict := "≥", "ok"
+	if ok = ratio >= t.ratio; t.atMost {
+		sign, ok = "≤", ratio <= t.ratio
+	}
+	if !ok {
+		verdict = "MISSED"
+	}
+	fmt.Printf("   %s %.2f  %s", sign, t.ratio, verdict)
+	return ok
+}
+
+// cost is processor time, of all threads in user and in kernel mode.
+type cost struct {
+	client, server time.Duration
+	sections       float64
+}
+
+// each is a part of the cost for one section, in microseconds.
+func (c cost) each(part time.Duration) float64 { return float64(part.Microseconds()) / c.sections }
+
+// cpu is the processor time that a process has taken so far; 0 where there is no /proc.
+func cpu(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])   // digits, says the manual
+	system, _ := strconv.Atoi(fields[12]) // as above
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

@@ -1,0 +1,97 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.retry.RetryOneTime;
+
+/**
+ * Does one piece of work for every line on its input, "work clients milliseconds", and prints how many sections it got
+ * through in a second. Every client has a session and a thread of its own.
+ */
+public class CuratorBench {
+    static final int CLIENTS = 8;
+
+    interface Section {
+        void run(int turn) throws Exception;
+    }
+
+    static Section section(String work, CuratorFramework client, int number) {
+        switch (work) {
+            case "lock":
+            case "mutex": {
+                String path = work.equals("lock") ? "/bench/curator/lock-of-" + number : "/bench/curator/mutex";
+                InterProcessMutex mutex = new InterProcessMutex(client, path);
+                return turn -> {
+                    mutex.acquire();
+                    mutex.release();
+                };
+            }
+            case "rwlock": {
+                InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, "/bench/curator/rwlock");
+                return turn -> {
+                    InterProcessMutex side = turn % 10 == 0 ? lock.writeLock() : lock.readLock();
+                    side.acquire();
+                    side.release();
+                };
+            }
+            case "semaphore": {
+                InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, "/bench/curator/semaphore", 4);
+                return turn -> {
+                    Lease lease = semaphore.acquire();
+                    lease.close();
+                };
+            }
+            default:
+                throw new IllegalArgumentException(work);
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        List<CuratorFramework> clients = new ArrayList<>();
+        for (int i = 0; i < CLIENTS; i++) {
+            CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 15_000, 15_000, new RetryOneTime(100));
+            client.start();
+            client.blockUntilConnected();
+            clients.add(client);
+        }
+        ExecutorService threads = Executors.newFixedThreadPool(CLIENTS);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String[] words = line.split(" ");
+            long start = System.nanoTime();
+            long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[2]));
+            List<Future<Integer>> counts = new ArrayList<>();
+            for (int i = 0; i < Integer.parseInt(words[1]); i++) {
+                int number = i;
+                Section section = section(words[0], clients.get(i), i);
+                counts.add(threads.submit(() -> {
+                    int done = 0;
+                    for (int turn = number; System.nanoTime() < end; turn++) {
+                        section.run(turn);
+                        done++;
+                    }
+                    return done;
+                }));
+            }
+            int total = 0;
+            for (Future<Integer> count : counts) {
+                total += count.get();
+            }
+            System.out.println(total / ((System.nanoTime() - start) / 1e9));
+        }
+        threads.shutdown();
+        for (CuratorFramework client : clients) {
+            client.close();
+        }
+    }
+}

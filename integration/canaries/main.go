@@ -1,0 +1,203 @@
+// Command canaries breaks the code on purpose, one mutation at a time, and shows which test notices and how soon. A
+// mutation that no test notices is a hole in the tests, and makes the command fail.
+//
+//	go run ./canaries                 all of them, from integration/
+//	go run ./canaries -run 'proof'    those whose name matches
+//
+// Nothing is changed on disk: the broken file is put in the place of the good one with go build -overlay, also in the
+// programs that the tests build.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// A mutant is one way to break the code.
+type mutant struct {
+	name  string
+	edits []edit
+	tests []test // in this order, until one fails
+}
+
+// An edit replaces old, which must occur once, in a file below the root.
+type edit struct{ file, old, new string }
+
+// A test is a test that must fail, as arguments of go test and what they take from the environment.
+type test struct {
+	dir  string // below the root
+	args []string
+	env  []string
+}
+
+func (t test) String() string {
+	return strings.Join(slices.Concat(t.env, t.args), " ")
+}
+
+func main() {
+	pattern := flag.String("run", "", "regular expression of names")
+	baseline := flag.Bool("baseline", true, "run the tests on the unbroken code first")
+	timeout := flag.Duration("timeout", 100*time.Second, "of one test; a test that hangs notices too")
+	flag.Parse()
+	if err := run(*pattern, *baseline, *timeout); err != nil {
+		fmt.Fprintln(os.Stderr, "canaries:", err)
+		os.Exit(1)
+	}
+}
+
+func run(pattern string, baseline bool, timeout time.Duration) error {
+	chosen, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "canaries-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory
+	r := &runner{root: "..", dir: dir, timeout: timeout}
+	if _, err := os.Stat(filepath.Join(r.root, "conn")); err != nil {
+		return fmt.Errorf("run it in integration/: %w", err)
+	}
+	todo := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !chosen.MatchString(m.name) })
+	if baseline {
+		if err := r.baseline(todo); err != nil {
+			return err
+		}
+	}
+	return r.all(todo)
+}
+
+type runner struct {
+	root, dir string
+	timeout   time.Duration
+	written   int // files
+}
+
+// baseline runs every test that is to notice something on the code as it is: one that fails anyway notices nothing.
+func (r *runner) baseline(todo []mutant) error {
+	done := map[string]bool{}
+	for _, m := range todo {
+		for _, t := range m.tests {
+			if done[t.String()] {
+				continue
+			}
+			done[t.String()] = true
+			if failed, out, err := r.fails(t, ""); failed != "" || err != nil {
+				return fmt.Errorf("%v fails on the unbroken code: %s\n%s", t, failed, out)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *runner) all(todo []mutant) error {
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	row := func(cells string) { _, _ = fmt.Fprintln(table, cells) } // into memory
+	row("mutation\tnoticed by\tafter")
+	var errs []error
+	for _, m := range todo {
+		by, after, err := r.one(m)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", m.name, err))
+			by = "NOBODY: " + err.Error()
+		}
+		after = after.Round(100 * time.Millisecond)
+		fmt.Fprintf(os.Stderr, "%s: %s after %v\n", m.name, by, after)
+		row(fmt.Sprintf("%s\t%s\t%v", m.name, by, after))
+	}
+	return errors.Join(append(errs, table.Flush())...)
+}
+
+// one breaks the code in one way and returns which test has noticed, and after how long.
+func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
+	overlay, err := r.overlay(m)
+	if err != nil {
+		return "", 0, err
+	}
+	build := exec.Command("go", "build", "-overlay", overlay, "./...")
+	build.Dir = r.root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", 0, fmt.Errorf("the mutation does not compile: %w\n%s", err, out)
+	}
+	began := time.Now()
+	for _, t := range m.tests {
+		failed, _, err := r.fails(t, overlay)
+		if failed != "" || err != nil {
+			return failed, time.Since(began), err
+		}
+	}
+	return "", time.Since(began), errors.New("it survives")
+}
+
+// overlay writes the broken files, and what puts them in place.
+func (r *runner) overlay(m mutant) (string, error) {
+	replace := map[string]string{}
+	for _, e := range m.edits {
+		good, err := filepath.Abs(filepath.Join(r.root, e.file))
+		if err != nil {
+			return "", err
+		}
+		text, err := os.ReadFile(good)
+		if err != nil {
+			return "", err
+		}
+		if n := bytes.Count(text, []byte(e.old)); n != 1 {
+			return "", fmt.Errorf("%s has what is to be replaced %d times: the mutation needs to follow the code", e.file, n)
+		}
+		replace[good] = r.next(".go")
+		if err := os.WriteFile(replace[good], bytes.Replace(text, []byte(e.old), []byte(e.new), 1), 0o644); err != nil {
+			return "", err
+		}
+	}
+	spec, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := r.next(".json")
+	return overlay, os.WriteFile(overlay, spec, 0o644)
+}
+
+// next names a file; without blanks, since GOFLAGS is split at them.
+func (r *runner) next(suffix string) string {
+	r.written++
+	return filepath.Join(r.dir, fmt.Sprint(r.written)+suffix)
+}
+
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: test timed out|fatal error: .*|panic: .*)`)
+
+// fails runs a test and returns what failed, "" if nothing did. The error says that there was no verdict.
+func (r *runner) fails(t test, overlay string) (what, out string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout+time.Minute)
+	defer cancel()
+	args := append([]string{"test", "-count=1", "-failfast", "-timeout=" + r.timeout.String()}, t.args...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(r.root, t.dir)
+	cmd.Env = append(os.Environ(), t.env...)
+	if overlay != "" {
+		// In the environment, so that programs which a test builds are broken too.
+		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	}
+	text, err := cmd.CombinedOutput()
+	out = string(text)
+	if err == nil {
+		return "", out, nil
+	}
+	found := failure.FindStringSubmatch(out)
+	if found == nil {
+		return "", out, fmt.Errorf("%v: %w\n%s", t, err, out)
+	}
+	return strings.TrimSpace(found[1] + found[2]), out, nil
+}

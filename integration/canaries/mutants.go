@@ -1,0 +1,150 @@
+package main
+
+// The packages whose tests run in virtual time. What measures size is left out: it takes long and notices nothing else.
+func bubbles(packages ...string) test {
+	return test{args: append([]string{"-short", "-skip=TenThousand|HundredThousand|ManyWaiters"}, packages...)}
+}
+
+// chaos is a run on a real ensemble with some kinds of faults.
+func chaos(kinds string) test {
+	return test{
+		dir: "integration", args: []string{"-run=TestChaos", "./chaos"},
+		env: []string{"CHAOS_SEED=1", "CHAOS_DURATION=40s", "CHAOS_KINDS=" + kinds},
+	}
+}
+
+var (
+	connTests  = bubbles("./conn")
+	queueTests = bubbles("./internal/znode")
+	mutexTests = bubbles("./recipes/mutex")
+	isolation  = chaos("isolate-follower")
+)
+
+// mutants are the ways to break the code, each a mistake that somebody has made, here or elsewhere.
+var mutants = []mutant{
+	{
+		name:  "proof: an answer of any server counts as one of the leader's",
+		edits: []edit{{"conn/proof.go", "if byLeader && sent.After(p.leader) {", "if sent.After(p.leader) {"}},
+		tests: []test{connTests, isolation},
+	},
+	{
+		name:  "proof: the newest sync proves itself, without the lag of the report",
+		edits: []edit{{"conn/proof.go", "p.confirm(sent.Add(-p.lag))", "p.confirm(at)"}},
+		tests: []test{connTests, isolation},
+	},
+	{
+		name:  "proof: a deadline from the last answer of any kind",
+		edits: []edit{{"conn/proof.go", "return p.contact.Add(p.timeout - p.margin)", "return p.heard.Add(p.timeout)"}},
+		tests: []test{connTests, isolation},
+	},
+	{
+		name:  "hold: the clock is not looked at",
+		edits: []edit{{"hold.go", "if until := h.grant.ValidUntil(); !time.Now().Before(until) {", "if until := h.grant.ValidUntil(); false && !time.Now().Before(until) {"}},
+		tests: []test{bubbles(".")},
+	},
+	{
+		name:  "session: nobody is told when the proof runs out",
+		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
+		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},
+	},
+	{
+		name: "session: watches are lost at a reconnect",
+		edits: []edit{
+			{"conn/session.go", "	s.watches.fireAll()\n", ""},
+			{"conn/link.go", "l.send(withInt64(frame, prefixSize+8, l.resumed), op)", "l.send(withInt64(frame, prefixSize+8, l.session.zxid.Load()), op)"},
+		},
+		tests: []test{connTests, chaos("cut,partition-short")},
+	},
+	{
+		name: "grant: without a proof that the session lives, in both places that ask",
+		edits: []edit{
+			{"internal/znode/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
+			{"conn/session.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
+		},
+		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests},
+	},
+	{
+		name:  "grant: our own node is not watched",
+		edits: []edit{{"internal/znode/grant.go", "s.Go(func(ctx context.Context) { g.monitor(ctx, path) })", "_ = path"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "grant: a lost hold leaves its node",
+		edits: []edit{{"internal/znode/grant.go", "		end(&lost)\n	}\n	g.remove()\n", "		end(&lost)\n	}\n"}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "queue: whoever is not in the list is first",
+		edits: []edit{{"internal/znode/queue.go", "me := l.place(n)\n", "me := max(l.place(n), 0)\n"}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "queue: granted on the event, without reading the list",
+		edits: []edit{{"internal/znode/queue.go", "			return nil, v.gaveUp(err)\n		}\n		l = nil\n", "			return nil, v.gaveUp(err)\n		}\n		h, err = q.grant(ctx, s, n, release)\n		return h, v.gaveUp(err)\n"}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "queue: a call that ends without a grant leaves its contender",
+		edits: []edit{{"internal/znode/queue.go", "		removed := n.remove()\n		release()\n		_ = removed.wait(ctx)", "		release()"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "queue: no second look when an event is lost",
+		edits: []edit{{"internal/znode/queue.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + 0*rand.N(timeout))"}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "node: a create is repeated without looking for what the first has made",
+		edits: []edit{{"internal/znode/node.go", "n, findErr := q.find(ctx, s, guid)", "n, findErr := (*node)(nil), error(nil)"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "node: found by its GUID, whoever owns it",
+		edits: []edit{{"internal/znode/node.go", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "node: the search does not wait for what is on its way",
+		edits: []edit{{"internal/znode/node.go", "	if err := s.Sync(ctx, q.path); err != nil {\n		return nil, err\n	}\n	children", "	children"}}, tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "node: one attempt to delete, and done",
+		edits: []edit{{"internal/znode/node.go", "for f() != nil && ctx.Err() == nil {", "if f() != nil && ctx.Err() == nil {"}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "node: the sequence number is the token",
+		edits: []edit{{"internal/znode/node.go", "session: s, token: zkrecipes.Token(zxid),", "session: s, token: func() (t zkrecipes.Token) {\nfor _, digit := range contenders[0].Key {\nt = t*10 + zkrecipes.Token(digit-'0')\n}\nreturn t + 0*zkrecipes.Token(zxid)\n}(),"}},
+		tests: []test{queueTests, mutexTests, chaos("reap")},
+	},
+	{
+		name:  "contender: names are compared whole",
+		edits: []edit{{"internal/znode/contender.go", "if c := strings.Compare(a.Key, b.Key); c != 0 {", "if c := strings.Compare(a.Name, b.Name); c != 0 {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "contender: the end of the sequence is no error",
+		edits: []edit{{"internal/znode/contender.go", "if !digits || key >= \"2147483647\" {", "if !digits {"}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "rule: readers do not wait for writers",
+		edits: []edit{{"internal/znode/rule.go", "if queue[i].Kind == Write {", "if queue[i].Kind == Write && false {"}},
+		tests: []test{queueTests, bubbles("./recipes/rwlock")},
+	},
+	{
+		name:  "semaphore: one more than the limit",
+		edits: []edit{{"internal/znode/rule.go", "return Anyone, len(queue) <= limit", "return Anyone, len(queue) <= limit+1"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "semaphore: the door does not stay shut until the leases are there",
+		edits: []edit{{"internal/znode/pool.go", "	inside, end := Both(ctx, door.Context())\n", "	inside, end := Both(ctx, door.Context())\n	_ = door.Release(ctx)\n"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "election: a panic of the leader does not resign",
+		edits: []edit{{"internal/znode/body.go", "if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {"}},
+		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
+	},
+}

@@ -1,0 +1,102 @@
+package chaos_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/chaos"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+)
+
+const (
+	session = 3 * time.Second
+	tick    = 500 * time.Millisecond
+)
+
+// The long form is `make chaos DURATION=30m SEED=1`; CHAOS_KINDS narrows it to some kinds of faults.
+func TestChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	cfg := configure(t)
+	opts := []zkserver.Option{zkserver.WithTickTime(tick), zkserver.WithContainerCheck(500 * time.Millisecond)}
+	if isolates(t) {
+		opts = append(opts, zkserver.WithOwnUsers())
+	}
+	e := zkserver.StartEnsemble(t, 3, opts...)
+	if !e.Servers[0].Ours() {
+		t.Skip("servers that are not ours are not for breaking")
+	}
+	t.Logf("seed %d: make chaos DURATION=%v SEED=%d", cfg.Seed, cfg.Duration, cfg.Seed)
+	report, err := chaos.Run(cfg, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%v", report)
+	if file := os.Getenv("CHAOS_REPORT"); file != "" {
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = os.WriteFile(file, []byte(report.String()), 0o644)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, v := range report.Violations {
+		t.Error(v)
+	}
+}
+
+func configure(t *testing.T) chaos.Config {
+	t.Helper()
+	dir := t.TempDir()
+	worker, err := chaos.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := chaos.Config{
+		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Tick: tick, Worker: worker, Dir: dir, Log: t.Logf,
+		Kinds: chaos.Kinds(isolates(t)),
+		Groups: []chaos.Group{
+			{Recipe: "election", Clients: 3, Limit: 1},
+			{Recipe: "mutex", Clients: 3, Limit: 1},
+			{Recipe: "try", Clients: 2, Limit: 1},
+			{Recipe: "rwlock", Clients: 3},
+			{Recipe: "semaphore", Clients: 3, Limit: 2},
+		},
+	}
+	if text := os.Getenv("CHAOS_SEED"); text != "" {
+		if cfg.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := os.Getenv("CHAOS_DURATION"); text != "" {
+		if cfg.Duration, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if only := os.Getenv("CHAOS_KINDS"); only != "" {
+		cfg.Kinds = nil
+		for kind := range strings.SplitSeq(only, ",") {
+			cfg.Kinds = append(cfg.Kinds, chaos.Kind(kind))
+		}
+	}
+	return cfg
+}
+
+// isolates tells whether servers can be cut from each other here.
+func isolates(t *testing.T) bool {
+	t.Helper()
+	_, err := exec.LookPath("iptables")
+	can := err == nil && os.Geteuid() == 0
+	if !can && os.Getenv("REQUIRE_REAL") == "1" {
+		t.Fatal("isolation takes root and iptables: apt-get install iptables")
+	}
+	return can
+}

@@ -1,0 +1,181 @@
+package chaos
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// deed is something done to a client by the run.
+type deed string
+
+const (
+	killed  deed = "killed"
+	paused  deed = "paused"
+	resumed deed = "resumed"
+)
+
+type act struct {
+	deed deed
+	at   int64
+}
+
+// operation is one acquisition, with all that its client told of it.
+type operation struct {
+	client    string
+	number    int64
+	called    journal.Line
+	answer    journal.Line // Granted, Failed or Unknown; without a kind while there is none
+	released  *journal.Line
+	lost      *journal.Line
+	killedAt  int64 // 0: its client was not killed during it
+	nextCall  int64 // of the same client; 0: none
+	deletedAt int64 // by an operator; 0: not
+}
+
+// history is what all clients tell, as they tell it.
+type history struct {
+	mu      sync.Mutex
+	groups  map[string]string // of clients
+	clients map[string][]*operation
+	acts    map[string][]act
+	deleted map[string]int64 // paths, and when the operator began to delete them
+}
+
+func newHistory() *history {
+	return &history{
+		groups: map[string]string{}, clients: map[string][]*operation{}, acts: map[string][]act{}, deleted: map[string]int64{},
+	}
+}
+
+// read takes in a client's journal until it ends.
+func (h *history) read(group, client string, in io.Reader) {
+	h.mu.Lock()
+	h.groups[client] = group
+	h.mu.Unlock()
+	for lines := json.NewDecoder(in); ; {
+		var l journal.Line
+		if lines.Decode(&l) != nil {
+			return // the end; a line that a kill has torn is none
+		}
+		h.mu.Lock()
+		h.add(client, l)
+		h.mu.Unlock()
+	}
+}
+
+func (h *history) add(client string, l journal.Line) {
+	ops := h.clients[client]
+	if l.Kind == check.Called {
+		if n := len(ops); n > 0 {
+			ops[n-1].nextCall = l.At
+		}
+		h.clients[client] = append(ops, &operation{client: client, number: l.Op, called: l})
+		return
+	}
+	op := ops[len(ops)-1]
+	switch l.Kind {
+	case check.Granted, check.Failed, journal.Unknown:
+		op.answer = l
+	case check.Released:
+		op.released = &l
+	case check.Lost:
+		if op.lost == nil {
+			op.lost = &l
+		}
+	case check.Called: // above
+	}
+}
+
+func (h *history) act(client string, d deed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acts[client] = append(h.acts[client], act{d, journal.Now()})
+}
+
+// deleting notes that the operator is about to delete a node.
+func (h *history) deleting(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, known := h.deleted[path]; !known {
+		h.deleted[path] = journal.Now()
+	}
+}
+
+// last returns a copy of the client's newest operation.
+func (h *history) last(client string) (operation, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ops := h.clients[client]
+	if len(ops) == 0 {
+		return operation{}, false
+	}
+	return *ops[len(ops)-1], true
+}
+
+// grantedSince tells whether the client was granted something that it asked for, or got, at or after the stamp.
+func (h *history) grantedSince(client string, stamp int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, op := range slices.Backward(h.clients[client]) {
+		if op.answer.Kind == check.Granted && op.answer.At >= stamp {
+			return true
+		}
+		if op.called.At < stamp {
+			return false
+		}
+	}
+	return false
+}
+
+// pausedBetween tells whether the client stood still at some time in between.
+func (h *history) pausedBetween(client string, from, to int64) bool {
+	since := int64(0)
+	for _, a := range h.acts[client] {
+		switch a.deed {
+		case paused:
+			since = a.at
+		case resumed:
+			if since < to && a.at > from {
+				return true
+			}
+			since = 0
+		case killed:
+		}
+	}
+	return since != 0 && since < to
+}
+
+func (h *history) killedAt(client string) int64 {
+	for _, a := range h.acts[client] {
+		if a.deed == killed {
+			return a.at
+		}
+	}
+	return 0
+}
+
+// operations returns all operations of a group, finished off: what a kill has left open ends with it.
+func (h *history) operations(group string) []*operation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*operation
+	for client, ops := range h.clients {
+		if h.groups[client] != group {
+			continue
+		}
+		for i, op := range ops {
+			if i == len(ops)-1 {
+				op.killedAt = h.killedAt(client)
+			}
+			op.deletedAt = h.deleted[op.answer.Path]
+			all = append(all, op)
+		}
+	}
+	slices.SortFunc(all, func(a, b *operation) int { return int(a.called.At - b.called.At) })
+	return all
+}

@@ -1,0 +1,114 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is what came of a run.
+type Report struct {
+	Seed       uint64
+	Took       time.Duration
+	Session    time.Duration
+	Tick       time.Duration
+	Operations map[string]Operations // by recipe
+	Faults     map[Kind]int
+	Losses     map[string]int
+	Sets       map[string]SetResult
+	HandOver   map[string]Durations
+	Margins    map[Kind]Margins
+	Violations []string
+}
+
+// Operations counts what a group did.
+type Operations struct{ Calls, Holds, Busy, Lost int }
+
+// SetResult is what became of the updates of one kind of set.
+type SetResult struct{ Updates, Lost, Refused int }
+
+// Durations are measurements, sorted.
+type Durations []time.Duration
+
+// Margins are the times from the end of lost holds to the next grant: for processes that ran when they were told, and
+// for such as stood still, from the deadline that they see first when they go on.
+type Margins struct{ Told, Frozen Durations }
+
+func (rep *Report) sort() {
+	for _, d := range rep.HandOver {
+		slices.Sort(d)
+	}
+	for _, m := range rep.Margins {
+		slices.Sort(m.Told)
+		slices.Sort(m.Frozen)
+	}
+}
+
+// Quantile returns the value below which the share q lies; 0 without measurements.
+func (d Durations) Quantile(q float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	return d[min(int(q*float64(len(d))), len(d)-1)]
+}
+
+// String shows the report as tables.
+func (rep *Report) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(cells ...any) {
+		for i, c := range cells {
+			if d, ok := c.(time.Duration); ok {
+				cells[i] = d.Round(100 * time.Microsecond)
+			}
+		}
+		_, _ = fmt.Fprintln(w, join(cells)) // into memory
+	}
+	row("seed", rep.Seed, "took", rep.Took.Round(time.Second), "session timeout", rep.Session, "tick", rep.Tick)
+	row()
+	row("recipe", "calls", "holds", "busy", "lost")
+	for _, name := range slices.Sorted(maps.Keys(rep.Operations)) {
+		o := rep.Operations[name]
+		row(name, o.Calls, o.Holds, o.Busy, o.Lost)
+	}
+	row()
+	row("hold ended by", "times")
+	for _, how := range slices.Sorted(maps.Keys(rep.Losses)) {
+		row(how, rep.Losses[how])
+	}
+	row()
+	row("set", "updates", "lost", "refused by fence")
+	for _, name := range slices.Sorted(maps.Keys(rep.Sets)) {
+		s := rep.Sets[name]
+		row(name, s.Updates, s.Lost, s.Refused)
+	}
+	row()
+	row("next grant", "n", "median", "worst")
+	for _, what := range slices.Sorted(maps.Keys(rep.HandOver)) {
+		d := rep.HandOver[what]
+		row(what, len(d), d.Quantile(0.5), d.Quantile(1))
+	}
+	row()
+	row("from loss to next grant", "rounds", "n", "least", "median", "most", "frozen: n", "least", "median", "most")
+	for _, kind := range slices.Sorted(maps.Keys(rep.Faults)) {
+		t, f := rep.Margins[kind].Told, rep.Margins[kind].Frozen
+		row(kind, rep.Faults[kind], len(t), t.Quantile(0), t.Quantile(0.5), t.Quantile(1),
+			len(f), f.Quantile(0), f.Quantile(0.5), f.Quantile(1))
+	}
+	_ = w.Flush() // into memory
+	for _, v := range rep.Violations {
+		b.WriteString("VIOLATED " + v + "\n")
+	}
+	return b.String()
+}
+
+func join(cells []any) string {
+	texts := make([]string, len(cells))
+	for i, c := range cells {
+		texts[i] = fmt.Sprint(c)
+	}
+	return strings.Join(texts, "\t")
+}

@@ -1,0 +1,162 @@
+// Package resource is what the locks protect in these tests: sets behind a socket, which client processes read and
+// write under their lock. The server sees all accesses in one order, its own, whatever the clients believe.
+package resource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// Fenced marks the names of sets that refuse tokens below the highest they have seen.
+const Fenced = "fenced"
+
+type request struct {
+	Set     string `json:"set"`
+	Client  string `json:"client"`
+	Token   int64  `json:"token"`
+	Element string `json:"element,omitempty"` // none: a read
+	Base    int    `json:"base,omitempty"`
+}
+
+type reply struct {
+	Version int    `json:"version"`
+	Stale   bool   `json:"stale,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+// Server keeps the sets.
+type Server struct {
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	sets  map[string]*check.Set
+	conns map[net.Conn]bool
+}
+
+// Serve starts a server on a Unix socket at path.
+func Serve(path string) (*Server, error) {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{listener: l, sets: map[string]*check.Set{}, conns: map[net.Conn]bool{}}
+	s.running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // Close
+			}
+			s.mu.Lock()
+			s.conns[c] = true
+			s.mu.Unlock()
+			s.running.Go(func() { s.answer(c) })
+		}
+	})
+	return s, nil
+}
+
+// Set returns the set of that name; it is fenced if the name says so.
+func (s *Server) Set(name string) *check.Set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := s.sets[name]
+	if set == nil {
+		set = &check.Set{}
+		if strings.HasSuffix(name, Fenced) {
+			set.OnRead = check.Fence()
+			set.OnAdd = set.OnRead
+		}
+		s.sets[name] = set
+	}
+	return set
+}
+
+// Close ends the server and all connections.
+func (s *Server) Close() {
+	_ = s.listener.Close()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+func (s *Server) answer(c net.Conn) {
+	defer func() { _ = c.Close() }() // the client may have gone first
+	in, out := json.NewDecoder(c), json.NewEncoder(c)
+	for {
+		var q request
+		if in.Decode(&q) != nil || out.Encode(s.execute(q)) != nil {
+			return // the client is gone
+		}
+	}
+}
+
+func (s *Server) execute(q request) (a reply) {
+	var err error
+	if q.Element == "" {
+		a.Version, err = s.Set(q.Set).Read(q.Token)
+	} else {
+		err = s.Set(q.Set).Add(q.Client, q.Token, q.Base, q.Element)
+	}
+	if a.Stale = errors.Is(err, check.ErrStale); !a.Stale && err != nil {
+		a.Error = err.Error()
+	}
+	return a
+}
+
+// Client is one process's connection; it is meant for one goroutine.
+type Client struct {
+	name string
+	conn net.Conn
+	in   *json.Decoder
+	out  *json.Encoder
+}
+
+// Dial connects to the server at path.
+func Dial(path, name string) (*Client, error) {
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{name, c, json.NewDecoder(c), json.NewEncoder(c)}, nil
+}
+
+// Read returns the version of the set, or check.ErrStale.
+func (c *Client) Read(set string, token int64) (version int, err error) {
+	return c.ask(request{Set: set, Client: c.name, Token: token})
+}
+
+// Add writes the content of version base plus element.
+func (c *Client) Add(set string, token int64, base int, element string) error {
+	_, err := c.ask(request{Set: set, Client: c.name, Token: token, Base: base, Element: element})
+	return err
+}
+
+// Close ends the connection.
+func (c *Client) Close() error { return c.conn.Close() }
+
+func (c *Client) ask(q request) (int, error) {
+	if err := c.out.Encode(q); err != nil {
+		return 0, fmt.Errorf("resource %s: %w", q.Set, err)
+	}
+	var a reply
+	if err := c.in.Decode(&a); err != nil {
+		return 0, fmt.Errorf("resource %s: %w", q.Set, err)
+	}
+	switch {
+	case a.Stale:
+		return 0, check.ErrStale
+	case a.Error != "":
+		return 0, fmt.Errorf("resource %s: %s", q.Set, a.Error)
+	}
+	return a.Version, nil
+}

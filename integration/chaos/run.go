@@ -1,0 +1,295 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// Root is where all locks of a run are.
+const Root = "/chaos"
+
+// patience bounds what has to happen but is not what is tested.
+const patience = 30 * time.Second
+
+// Group is a number of clients with one recipe on one path.
+type Group struct {
+	Recipe  string
+	Clients int
+	Limit   int
+}
+
+// Config is what a run is made from.
+type Config struct {
+	Seed     uint64
+	Duration time.Duration
+	Session  time.Duration // timeout of the clients'
+	Tick     time.Duration // of the servers, to report
+	Kinds    []Kind
+	Groups   []Group
+	Worker   string // the program
+	Dir      string // for the socket
+	Log      func(format string, args ...any)
+}
+
+// run is a run on its way.
+type run struct {
+	Config
+	ensemble *zkserver.Ensemble
+	operator *conn.Client
+	resource *resource.Server
+	clients  []*client
+	history  *history
+	rounds   []round
+	trouble  []error
+}
+
+// round is a fault that has been.
+type round struct {
+	Step
+	Number   int
+	Injected int64
+	Healed   int64
+	Served   int64 // when everybody had been served after it
+	victims  []string
+}
+
+// Run breaks the ensemble for a while and returns what it found. The error says that the run could not begin; what went
+// wrong later is in the report.
+func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
+	r := &run{Config: cfg, ensemble: e, history: newHistory()}
+	defer r.close()
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := r.served("before the first fault", journal.Now(), patience); err != nil {
+		return nil, err
+	}
+	number := 0
+	for step := range Schedule(cfg.Seed, cfg.Kinds, cfg.Session) {
+		if time.Since(began) > cfg.Duration {
+			break
+		}
+		number++
+		if err := r.round(number, step); err != nil {
+			r.trouble = append(r.trouble, fmt.Errorf("round %d, %s: %w", number, step.Kind, err))
+			break // what has been seen so far is judged all the same
+		}
+	}
+	took := time.Since(began)
+	r.leave()
+	return r.judge(took), nil
+}
+
+func (r *run) open() (err error) {
+	if r.resource, err = resource.Serve(filepath.Join(r.Dir, "resource")); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if r.operator, err = conn.Dial(ctx, r.ensemble.Addr(), conn.WithSessionTimeout(10*time.Second)); err != nil {
+		return err
+	}
+	for _, g := range r.Groups {
+		for place := range g.Clients {
+			c := &client{group: g, place: place, history: r.history, command: r.command}
+			r.clients = append(r.clients, c)
+			if err := c.openProxies(r.ensemble); err != nil {
+				return err
+			}
+			if err := c.start(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) command(id string, c *client) *exec.Cmd {
+	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe,
+		"-path", Root+"/"+c.group.Recipe, "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
+		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed+uint64(c.place)))
+}
+
+func (r *run) close() {
+	for _, c := range r.clients {
+		c.close()
+	}
+	if r.operator != nil {
+		_ = r.operator.Close() // never fails
+	}
+	if r.resource != nil {
+		r.resource.Close()
+	}
+}
+
+// round is one fault, from the moment when its victims hold to that when everybody has been served after it.
+func (r *run) round(number int, step Step) error {
+	victims := r.victims(step)
+	rd := round{Step: step, Number: number}
+	for _, v := range victims {
+		rd.victims = append(rd.victims, v.id)
+	}
+	f, err := r.fault(step, victims)
+	if err != nil {
+		return err
+	}
+	if err := r.hold(victims, f.prepare); err != nil {
+		return err
+	}
+	rd.Injected = journal.Now()
+	if err := do(f.inject); err != nil {
+		return err
+	}
+	if err := r.last(step.Lasts, f.during); err != nil {
+		return err
+	}
+	if err := do(f.heal); err != nil {
+		return err
+	}
+	if err := r.ensemble.WaitReady(); err != nil {
+		return err
+	}
+	rd.Healed = journal.Now()
+	if err := each(victims, func(c *client) error { return c.order("work") }); err != nil {
+		return err
+	}
+	if err := r.served(fmt.Sprintf("after round %d (%s)", number, step.Kind), rd.Healed, 3*r.Session); err != nil {
+		r.trouble = append(r.trouble, err)
+		if err := r.served("at last", rd.Healed, patience); err != nil {
+			return err
+		}
+	}
+	rd.Served = journal.Now()
+	r.rounds = append(r.rounds, rd)
+	r.Log("%s round %d: %-20s on %v: everybody served %v after healing", time.Now().Format("15:04:05"), number,
+		step.Kind, rd.victims, time.Duration(rd.Served-rd.Healed).Round(time.Millisecond))
+	return r.last(r.Session/4, nil) // some work in peace
+}
+
+func do(f func() error) error {
+	if f == nil {
+		return nil
+	}
+	return f()
+}
+
+// last lets a fault last.
+func (r *run) last(d time.Duration, during func() error) error {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(20*time.Millisecond, time.Until(end))) {
+		if err := do(during); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// victims are one client of each group, if the fault takes any.
+func (r *run) victims(s Step) []*client {
+	if !needsVictims[s.Kind] {
+		return nil
+	}
+	var victims []*client
+	first := 0
+	for _, g := range r.Groups {
+		victims = append(victims, r.clients[first+s.Victim%g.Clients])
+		first += g.Clients
+	}
+	return victims
+}
+
+// hold makes the victims hold what they ask for, and waits until all of them do.
+func (r *run) hold(victims []*client, prepare func() error) error {
+	if len(victims) == 0 {
+		return nil
+	}
+	if err := do(prepare); err != nil {
+		return err
+	}
+	if err := each(victims, func(c *client) error { return c.order("hold") }); err != nil {
+		return err
+	}
+	err := poll(patience, "victims hold", func() bool {
+		for _, v := range victims {
+			op, ok := r.history.last(v.id)
+			if !ok || !op.answer.Stuck || op.lost != nil || op.released != nil {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return r.last(r.Session/2, nil) // long enough for the deadlines to rest on the heartbeat alone
+}
+
+// served waits until every client has been granted something since the stamp.
+func (r *run) served(when string, since int64, limit time.Duration) error {
+	var waiting []string
+	err := poll(limit, when, func() bool {
+		waiting = waiting[:0]
+		for _, c := range r.clients {
+			if !r.history.grantedSince(c.id, since) {
+				waiting = append(waiting, c.id)
+			}
+		}
+		return len(waiting) == 0
+	})
+	if err != nil {
+		return fmt.Errorf("liveness: %w: not served: %v", err, waiting)
+	}
+	return nil
+}
+
+// leave sends everybody home, and checks that nothing of them stays.
+func (r *run) leave() {
+	for _, c := range r.clients {
+		_ = c.orders.Close()
+	}
+	for _, c := range r.clients {
+		if err := c.leave(patience); err != nil {
+			r.trouble = append(r.trouble, err)
+		}
+	}
+	var left error
+	err := poll(3*r.Session, "nothing left", func() bool {
+		paths, err := r.tree(Root)
+		if err == nil {
+			err = check.Leftovers(Root, paths, r.parents()...)
+		}
+		left = err
+		return err == nil
+	})
+	if err != nil {
+		r.trouble = append(r.trouble, errors.Join(err, left))
+	}
+}
+
+// parents are the names of nodes that are no contenders: containers, which go when the server pleases.
+func (r *run) parents() []string {
+	names := []string{"locks", "leases"}
+	for _, g := range r.Groups {
+		names = append(names, g.Recipe)
+	}
+	return names
+}
+
+// Build compiles the worker into dir and returns its path.
+func Build(dir string) (string, error) {
+	program := filepath.Join(dir, "worker")
+	build := exec.Command("go", "build", "-o", program, "github.com/zkrecipes/zkrecipes/integration/cmd/worker")
+	build.Stderr = os.Stderr
+	return program, build.Run()
+}

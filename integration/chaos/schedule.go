@@ -1,0 +1,91 @@
+// Package chaos breaks a real ensemble while client processes take locks on it, and judges what they saw.
+//
+// A run is a row of rounds. In each, one fault is injected, lasts and is healed; then every client must be served
+// within three session timeouts. Which faults, on whom and for how long is drawn from a seed, so that a run can be
+// repeated; how processes and packets interleave cannot.
+package chaos
+
+import (
+	"iter"
+	"math/rand/v2"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// The kinds. Victims are one client of each group, made to hold its lock when the fault comes.
+const (
+	KillLeader      Kind = "kill-leader"          // kill -9 and a restart
+	KillFollower    Kind = "kill-follower"        //
+	PauseLeader     Kind = "pause-leader"         // SIGSTOP and SIGCONT
+	PauseFollower   Kind = "pause-follower"       //
+	RollingRestart  Kind = "rolling-restart"      // of all servers, one after the other
+	OutageShort     Kind = "outage-short"         // all servers killed and restarted at once
+	OutageLong      Kind = "outage-long"          // the same, down for more than a session timeout
+	IsolateFollower Kind = "isolate-follower"     // from its peers, the victims stay attached to it
+	IsolateLeader   Kind = "isolate-leader"       // the same with the leader
+	PauseClient     Kind = "pause-client"         // SIGSTOP and SIGCONT of the victims
+	KillClient      Kind = "kill-client"          // kill -9 of the victims; others come in their place
+	Partition       Kind = "partition"            // of the victims, both ways
+	RequestsLost    Kind = "partition-requests"   // what the victims send does not arrive
+	RepliesLost     Kind = "partition-replies"    // what is sent to the victims does not arrive
+	Blink           Kind = "partition-short"      // both ways, for less than a session timeout
+	Cut             Kind = "cut"                  // all connections, again and again
+	LoseAnswers     Kind = "lose-answers"         // to creates and deletes that are executed
+	DeleteHolders   Kind = "operator-deletes"     // the nodes of the victims
+	DeleteAll       Kind = "operator-deletes-all" // everything below the locks, again and again
+	Reap            Kind = "reap"                 // everybody rests until the server has removed the empty containers
+)
+
+// Kinds are all of them; those that cut servers from each other take root.
+func Kinds(root bool) []Kind {
+	kinds := []Kind{
+		KillLeader, KillFollower, PauseLeader, PauseFollower, RollingRestart, OutageShort, OutageLong, PauseClient,
+		KillClient, Partition, RequestsLost, RepliesLost, Blink, Cut, LoseAnswers, DeleteHolders, DeleteAll, Reap,
+	}
+	if root {
+		kinds = append(kinds, IsolateFollower, IsolateLeader)
+	}
+	return kinds
+}
+
+// lasts is how long a kind of fault lasts, at least and at most, in session timeouts; none means as long as it takes.
+var lasts = map[Kind][2]float64{
+	KillLeader: {0.3, 1.2}, KillFollower: {0.3, 1.2}, PauseLeader: {0.5, 1.5}, PauseFollower: {0.5, 1.5},
+	OutageLong: {1.2, 1.6}, IsolateFollower: {1.7, 2.2}, IsolateLeader: {1.7, 2.2}, PauseClient: {1.4, 2},
+	KillClient: {1.4, 1.6}, Partition: {1.4, 2}, RequestsLost: {1.4, 2}, RepliesLost: {1.4, 2}, Blink: {0.1, 0.3},
+	Cut: {0.3, 0.6}, LoseAnswers: {0.3, 0.6}, DeleteHolders: {0.3, 0.4}, DeleteAll: {0.3, 0.4},
+}
+
+// needsVictims tells the kinds that hit clients in the middle of a section.
+var needsVictims = map[Kind]bool{
+	OutageShort: true, OutageLong: true, IsolateFollower: true, IsolateLeader: true, PauseClient: true, KillClient: true,
+	Partition: true, RequestsLost: true, RepliesLost: true, Blink: true, DeleteHolders: true,
+}
+
+// Step is one fault of a schedule.
+type Step struct {
+	Kind   Kind
+	Server int // which of the servers that the kind fits
+	Victim int // which client of each group
+	Lasts  time.Duration
+}
+
+// Schedule is the endless row of faults that a seed stands for: in each cycle every kind once, in an order of its own.
+func Schedule(seed uint64, kinds []Kind, session time.Duration) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		for {
+			for _, i := range rng.Perm(len(kinds)) {
+				s := Step{Kind: kinds[i], Server: rng.IntN(1 << 16), Victim: rng.IntN(1 << 16)}
+				between := lasts[s.Kind]
+				share := between[0] + rng.Float64()*(between[1]-between[0])
+				s.Lasts = time.Duration(share * float64(session)).Round(time.Millisecond)
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}

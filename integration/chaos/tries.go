@@ -1,0 +1,143 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// attempt is what a try, or the end of what it got, looks like from outside.
+type attempt struct {
+	client string
+	kind   attemptKind
+}
+
+type attemptKind int
+
+const (
+	got attemptKind = iota
+	busy
+	gone // released or lost
+)
+
+// mutexModel is one lock that nobody waits for: a try gets it when it is free, and is turned away when it is held.
+var mutexModel = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, input, _ any) (bool, any) {
+		holder, _ := state.(string)
+		a, _ := input.(attempt)
+		switch {
+		case a.kind == got && holder == "":
+			return true, a.client
+		case a.kind == busy && holder != "":
+			return true, holder
+		case a.kind == gone && holder == a.client:
+			return true, ""
+		default:
+			return false, holder
+		}
+	},
+	DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
+}
+
+// never is when a release returns of which nobody knows whether it has.
+const never = int64(1)<<62 - 1
+
+// tries checks the try operations of a group with porcupine, in chunks that begin and end with the lock free.
+//
+// A try that is turned away while another is under way proves nothing, since contenders of tries stand in each other's
+// way too; such are left out. Of a hold that was lost the lock gets free at some time up to the end of its round.
+func tries(ops []*operation, spans []span, rounds []round) error {
+	var history []porcupine.Operation
+	clients := map[string]int{}
+	add := func(client string, kind attemptKind, call, ret int64) {
+		if _, known := clients[client]; !known {
+			clients[client] = len(clients)
+		}
+		history = append(history, porcupine.Operation{ClientId: clients[client], Input: attempt{client, kind}, Call: call, Return: ret})
+	}
+	for _, s := range spans {
+		name := fmt.Sprintf("%s#%d", s.Client, s.Op)
+		add(name, got, s.Called, s.From)
+		free := s.bound
+		if s.end != endReleased || s.Lost || free == 0 {
+			free = endOfRound(rounds, s.To)
+		}
+		add(name, gone, s.To, max(free, s.To))
+	}
+	for _, op := range ops {
+		if op.answer.Kind == check.Failed && !contended(ops, op, rounds) {
+			add(fmt.Sprintf("%s#%d", op.client, op.number), busy, op.called.At, op.answer.At)
+		}
+	}
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	for i, chunk := range chunks(history, 200) {
+		switch result := porcupine.CheckOperationsTimeout(mutexModel, chunk, time.Minute); result {
+		case porcupine.Ok:
+		default:
+			return fmt.Errorf("porcupine: chunk %d of %d operations: %s", i, len(chunk), result)
+		}
+	}
+	return nil
+}
+
+// endOfRound is when everything of a fault at the stamp is over.
+func endOfRound(rounds []round, at int64) int64 {
+	for _, rd := range rounds {
+		if at <= rd.Served {
+			return rd.Served
+		}
+	}
+	return never
+}
+
+// contended tells whether another client's try was under way at the same time.
+func contended(ops []*operation, op *operation, rounds []round) bool {
+	for _, other := range ops {
+		if other.client == op.client || other.called.At > op.answer.At {
+			continue
+		}
+		until := other.answer.At
+		if other.answer.Kind == "" || other.answer.Kind == journal.Unknown {
+			until = endOfRound(rounds, max(other.called.At, other.killedAt, other.answer.At))
+		}
+		if until >= op.called.At {
+			return true
+		}
+	}
+	return false
+}
+
+// chunks cuts a history, sorted by call, where nothing is under way; few operations stay together.
+func chunks(history []porcupine.Operation, least int) [][]porcupine.Operation {
+	var cut [][]porcupine.Operation
+	first, until := 0, int64(0)
+	for i, op := range history {
+		if i-first >= least && op.Call > until && free(history[first:i]) {
+			cut = append(cut, history[first:i])
+			first = i
+		}
+		until = max(until, op.Return)
+	}
+	return append(cut, history[first:])
+}
+
+// free tells whether everything that was got is gone again.
+func free(chunk []porcupine.Operation) bool {
+	held := 0
+	for _, op := range chunk {
+		switch a, _ := op.Input.(attempt); a.kind {
+		case got:
+			held++
+		case gone:
+			held--
+		case busy:
+		}
+	}
+	return held == 0
+}

@@ -1,0 +1,167 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// writer is what a writer weighs: more than all readers there can be.
+const writer = 1 << 20
+
+// judge looks at everything once it is over.
+func (r *run) judge(took time.Duration) *Report {
+	rep := &Report{
+		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Faults: map[Kind]int{}, Operations: map[string]Operations{},
+		Losses: map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
+		HandOver: map[string]Durations{},
+	}
+	for _, err := range r.trouble {
+		rep.violated("%v", err)
+	}
+	for _, rd := range r.rounds {
+		rep.Faults[rd.Kind]++
+	}
+	for _, g := range r.Groups {
+		spans := r.history.spans(g.Recipe)
+		limit := weigh(spans, g)
+		r.count(rep, g, spans)
+		r.exclusion(rep, g, spans, limit)
+		r.margins(rep, spans, limit)
+		if g.Recipe == "election" || g.Recipe == "mutex" {
+			handOvers(rep, spans)
+		}
+		if g.Recipe == "try" {
+			if err := tries(r.history.operations(g.Recipe), spans, r.rounds); err != nil {
+				rep.violated("%s: %v", g.Recipe, err)
+			}
+		}
+		for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
+			rep.set(g.Recipe, set, r.resource.Set(g.Recipe+"/"+set))
+		}
+	}
+	rep.sort()
+	return rep
+}
+
+// weigh gives writers their weight, and returns the limit of the group.
+func weigh(spans []span, g Group) int {
+	if g.Recipe != "rwlock" {
+		return g.Limit
+	}
+	for i := range spans {
+		if !spans[i].Read {
+			spans[i].Weight = writer
+		}
+	}
+	return writer
+}
+
+func (r *run) count(rep *Report, g Group, spans []span) {
+	o := Operations{Holds: len(spans)}
+	for _, op := range r.history.operations(g.Recipe) {
+		o.Calls++
+		if op.answer.Kind == check.Failed {
+			o.Busy++
+		}
+	}
+	for _, s := range spans {
+		if s.end == endReleased && s.reason == "" {
+			continue
+		}
+		o.Lost++
+		how := s.end
+		if s.reason != "" {
+			how += " (" + s.reason + ")"
+		}
+		rep.Losses[how]++
+	}
+	rep.Operations[g.Recipe] = o
+}
+
+func (r *run) exclusion(rep *Report, g Group, spans []span, limit int) {
+	if err := check.Exclusion(holds(spans), limit); err != nil {
+		rep.violated("%s: %v", g.Recipe, err)
+	}
+	if err := check.Order(holds(spans), limit); err != nil {
+		rep.violated("%s: %v", g.Recipe, err)
+	}
+}
+
+// margins measures, for each hold that was lost, how long after its end the next was granted: contract C2 says never
+// before, for a process that runs. What was lost by kill or by an operator's hand ends for other reasons; there only the
+// time from the fault to the next grant is of interest.
+func (r *run) margins(rep *Report, spans []span, limit int) {
+	for _, s := range spans {
+		rd, found := r.during(s)
+		if !found || s.end == endReleased {
+			continue
+		}
+		next, found := successor(spans, s, limit)
+		if !found {
+			continue
+		}
+		margin := time.Duration(next.From - s.To)
+		m := rep.Margins[rd.Kind]
+		switch s.end {
+		case endLost:
+			m.Told = append(m.Told, margin)
+			if margin < 0 {
+				rep.violated("%s: C2: %v was told of its loss %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold, rd.Number, rd.Kind)
+			}
+		case endFrozen:
+			m.Frozen = append(m.Frozen, margin)
+			if margin < 0 {
+				rep.violated("%s: C2: %v ended %v after %v was granted (round %d, %s)", s.group, s.Hold, -margin, next.Hold, rd.Number, rd.Kind)
+			}
+		}
+		rep.Margins[rd.Kind] = m
+		if slices.Contains(rd.victims, s.Client) {
+			after := "after " + string(rd.Kind)
+			rep.HandOver[after] = append(rep.HandOver[after], time.Duration(next.From-rd.Injected))
+		}
+	}
+}
+
+// during finds the round in which a hold ended.
+func (r *run) during(s span) (round, bool) {
+	for _, rd := range r.rounds {
+		if s.To >= rd.Injected && s.To <= rd.Served {
+			return rd, true
+		}
+	}
+	return round{}, false
+}
+
+// handOvers measures how long after a release the next in the queue knew that it was its turn.
+func handOvers(rep *Report, spans []span) {
+	for i := range len(spans) - 1 {
+		s, next := spans[i], spans[i+1]
+		if s.end == endReleased && !s.Lost && next.Called < s.To {
+			rep.HandOver["after release"] = append(rep.HandOver["after release"], time.Duration(next.From-s.To))
+		}
+	}
+}
+
+func (rep *Report) violated(format string, args ...any) {
+	rep.Violations = append(rep.Violations, fmt.Sprintf(format, args...))
+}
+
+func (rep *Report) set(group, name string, set *check.Set) {
+	updates := set.Updates()
+	if len(updates) == 0 {
+		return
+	}
+	lost := check.LostUpdates(updates)
+	res := rep.Sets[name]
+	res.Updates += len(updates)
+	res.Lost += len(lost)
+	res.Refused += set.Refused()
+	rep.Sets[name] = res
+	if name == resource.Fenced && len(lost) > 0 {
+		rep.violated("%s: %d updates lost behind a fence, such as: %v", group, len(lost), lost[0])
+	}
+}

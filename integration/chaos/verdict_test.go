@@ -1,0 +1,209 @@
+package chaos
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+func TestSchedule_SameSeedSameSteps(t *testing.T) {
+	kinds := Kinds(true)
+	take := func(seed uint64, n int) (steps []Step) {
+		for s := range Schedule(seed, kinds, 3*time.Second) {
+			if steps = append(steps, s); len(steps) == n {
+				break
+			}
+		}
+		return steps
+	}
+	first := take(7, 2*len(kinds))
+	if again := take(7, 2*len(kinds)); !slices.Equal(first, again) {
+		t.Errorf("seed 7 gave %v, then %v", first, again)
+	}
+	if other := take(8, 2*len(kinds)); slices.Equal(first, other) {
+		t.Error("another seed gave the same steps")
+	}
+	seen := map[Kind]bool{}
+	for _, s := range first[:len(kinds)] {
+		seen[s.Kind] = true
+	}
+	if len(seen) != len(kinds) {
+		t.Errorf("a cycle has %d kinds of %d", len(seen), len(kinds))
+	}
+}
+
+// story is a history told by hand.
+type story struct{ *history }
+
+func (s story) op(client string, called int64) *operation {
+	s.groups[client] = "mutex"
+	n := int64(len(s.clients[client]) + 1)
+	s.tell(client, journal.Line{Event: check.Event{Kind: check.Called, Op: n, At: called, Weight: 1}})
+	ops := s.clients[client]
+	return ops[len(ops)-1]
+}
+
+func (s story) tell(client string, l journal.Line) { s.add(client, l) }
+
+func (s story) granted(client string, called, at, token int64) {
+	s.op(client, called)
+	s.tell(client, journal.Line{Event: check.Event{Kind: check.Granted, At: at, Token: token}, Path: client})
+}
+
+func (s story) released(client string, at int64) {
+	s.tell(client, journal.Line{Event: check.Event{Kind: check.Released, At: at}})
+}
+
+func (s story) lostA(at, until int64) {
+	s.tell("a", journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
+}
+
+// judgeStory gives a story to the judge; all of it is in one round, whose victim is a.
+func judgeStory(t *testing.T, tell func(s story)) *Report {
+	t.Helper()
+	s := story{newHistory()}
+	tell(s)
+	sets, err := resource.Serve(t.TempDir() + "/resource")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sets.Close()
+	r := &run{
+		Config:  Config{Groups: []Group{{Recipe: "mutex", Limit: 1}}},
+		history: s.history, resource: sets,
+		rounds: []round{{Step: Step{Kind: Partition}, Injected: 1, Served: 1000, victims: []string{"a"}}},
+	}
+	return r.judge(time.Second)
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		violated string // "" for a history without fault
+		tell     func(s story)
+	}{
+		{"one after the other", "", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.released("a", 5)
+			s.granted("b", 2, 6, 11)
+			s.released("b", 8)
+		}},
+		{"two at once", "exclusion", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.granted("b", 2, 4, 11)
+			s.released("a", 5)
+			s.released("b", 8)
+		}},
+		{"the later token first", "order", func(s story) {
+			s.granted("b", 1, 2, 11)
+			s.released("b", 3)
+			s.granted("a", 1, 4, 10)
+			s.released("a", 5)
+		}},
+		{"told before the next grant", "", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.lostA(50, 49)
+			s.granted("b", 3, 60, 11)
+			s.released("b", 70)
+		}},
+		{"told after the next grant", "C2", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.granted("b", 3, 60, 11)
+			s.lostA(65, 49)
+			s.released("b", 70)
+		}},
+		{"told late since it stood still", "", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.acts["a"] = []act{{paused, 20}, {resumed, 100}}
+			s.granted("b", 3, 60, 11)
+			s.released("b", 70)
+			s.lostA(101, 49)
+		}},
+		{"stood still, and the deadline was too late", "C2", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.acts["a"] = []act{{paused, 20}, {resumed, 100}}
+			s.granted("b", 3, 60, 11)
+			s.released("b", 70)
+			s.lostA(101, 65)
+		}},
+		{"killed while it held", "", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.acts["a"] = []act{{killed, 20}}
+			s.granted("b", 3, 60, 11)
+			s.released("b", 70)
+		}},
+		{"deleted by the operator, and told later", "", func(s story) {
+			s.granted("a", 1, 2, 10)
+			s.deleted["a"] = 30
+			s.granted("b", 3, 31, 11)
+			s.lostA(32, 32)
+			s.released("b", 70)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rep := judgeStory(t, c.tell)
+			switch {
+			case c.violated == "" && len(rep.Violations) > 0:
+				t.Errorf("condemned: %v", rep.Violations)
+			case c.violated != "" && !strings.Contains(strings.Join(rep.Violations, "\n"), c.violated):
+				t.Errorf("acquitted of %q: %v", c.violated, rep.Violations)
+			}
+			if rep.String() == "" {
+				t.Error("nothing to show")
+			}
+		})
+	}
+}
+
+func TestTries(t *testing.T) {
+	free := func(s story) {
+		s.granted("a", 1, 2, 10)
+		s.released("a", 5)
+		s.op("a", 6).answer = journal.Line{Event: check.Event{Kind: check.Failed, At: 9}}
+	}
+	if err := triesOf(t, free); err == nil {
+		t.Error("turned away from a free lock, and nobody minds")
+	}
+	held := func(s story) {
+		s.granted("a", 1, 2, 10)
+		s.op("b", 3).answer = journal.Line{Event: check.Event{Kind: check.Failed, At: 4}}
+		s.released("a", 5)
+		s.op("a", 30)
+	}
+	if err := triesOf(t, held); err != nil {
+		t.Error(err)
+	}
+	twice := func(s story) {
+		s.granted("a", 1, 2, 10)
+		s.granted("b", 3, 4, 11)
+		s.released("a", 5)
+		s.released("b", 6)
+	}
+	if err := triesOf(t, twice); err == nil {
+		t.Error("granted twice, and nobody minds")
+	}
+}
+
+func triesOf(t *testing.T, tell func(s story)) error {
+	t.Helper()
+	s := story{newHistory()}
+	tell(s)
+	return tries(s.operations("mutex"), s.spans("mutex"), nil)
+}
+
+// A line that a kill has torn ends the journal, and what came before it counts.
+func TestHistory_TornJournal(t *testing.T) {
+	h := newHistory()
+	h.read("mutex", "a", io.MultiReader(strings.NewReader(
+		`{"kind":"called","client":"a","op":1,"at":5,"weight":1}`+"\n"+`{"kind":"granted","client":"a","op":1,"at":6,"token":9}`+"\n"+`{"kind":"rele`)))
+	spans := h.spans("mutex")
+	if len(spans) != 1 || spans[0].From != 6 || spans[0].Token != 9 || spans[0].To != check.StillHeld {
+		t.Errorf("read %+v", spans)
+	}
+}

@@ -1,0 +1,199 @@
+// Command worker is one client process of the chaos tests: it acquires, works on what the lock protects, releases, and
+// begins again, and writes one JSON line on its output for everything that happens to it.
+//
+// It takes orders on its input, one word a line: "work" is what it does by itself; "hold" makes the next acquisition
+// last until another order comes, also when it is lost meanwhile; "rest" makes it ask for nothing. The end of its input
+// ends it in an orderly way.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+type config struct {
+	id, servers, recipe, path, socket string
+	session, section                  time.Duration
+	limit                             int
+	writes                            float64
+	seed                              uint64
+	verbose                           bool
+}
+
+func main() {
+	var c config
+	flag.StringVar(&c.id, "id", "worker", "name of this client")
+	flag.StringVar(&c.servers, "servers", "", "ZooKeeper to use")
+	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock or semaphore")
+	flag.StringVar(&c.path, "path", "/chaos", "path of the lock")
+	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
+	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
+	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
+	flag.IntVar(&c.limit, "limit", 2, "of the semaphore")
+	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
+	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
+	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
+	flag.Parse()
+	if err := run(c); err != nil {
+		fmt.Fprintf(os.Stderr, "worker %s: %v\n", c.id, err)
+		os.Exit(1)
+	}
+}
+
+func run(c config) error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	orders := listen(os.Stdin, stop)
+	opts := []conn.Option{conn.WithSessionTimeout(c.session), conn.WithIdentity(c.id)}
+	if c.verbose {
+		opts = append(opts, conn.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+	}
+	client, err := conn.Dial(ctx, c.servers, opts...)
+	if err != nil {
+		return leaving(ctx, err)
+	}
+	defer func() { _ = client.Close() }() // never fails
+	recipe, err := newRecipe(client, c)
+	if err != nil {
+		return err
+	}
+	res, err := resource.Dial(c.socket, c.id)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Close() }() // at the end, which closes it anyway
+	w := &worker{
+		config: c, client: client, orders: orders, resource: res, journal: journal.NewWriter(os.Stdout, c.id),
+		rng: rand.New(rand.NewPCG(c.seed, 0)),
+	}
+	for ctx.Err() == nil {
+		orders.rested(ctx)
+		if err := w.section(ctx, recipe(w.rng)); err != nil {
+			return leaving(ctx, err)
+		}
+		pause(ctx, rand.N(c.section))
+	}
+	return nil
+}
+
+// leaving forgets an error that only says that the worker was told to go.
+func leaving(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+type worker struct {
+	config
+	client   *conn.Client
+	orders   *orders
+	resource *resource.Client
+	journal  *journal.Writer
+	rng      *rand.Rand
+}
+
+// section is one acquisition, whatever comes of it.
+func (w *worker) section(ctx context.Context, a ask) error {
+	op := w.journal.Call(a.weight, a.read)
+	h, err := a.acquire(ctx)
+	switch {
+	case err == nil:
+	case errors.Is(err, zkrecipes.ErrLocked):
+		op.Tell(journal.Line{Event: check.Event{Kind: check.Failed}, Reason: "busy"})
+		return nil
+	default:
+		op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Reason: err.Error()})
+		pause(ctx, w.length())
+		return nil
+	}
+	stuck := w.orders.is(hold)
+	op.Tell(journal.Line{
+		Event: check.Event{Kind: check.Granted, Token: int64(h.Token())},
+		Until: journal.At(h.ValidUntil()), Stuck: stuck, Path: h.Path(),
+	})
+	if err := w.use(ctx, op, h, a, stuck); err != nil {
+		return err
+	}
+	op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})
+	if err := h.Release(ctx); errors.Is(err, zkrecipes.ErrLost) {
+		tellLoss(op, err)
+	}
+	return nil
+}
+
+func (w *worker) length() time.Duration {
+	return time.Duration(w.rng.Int64N(int64(w.config.section)) + 1)
+}
+
+// use is the section itself: read the sets, work for a while, write them. Three programs in one, on a set each: one
+// whose resource has a fence; one without, that looks at its hold before it writes; and one that does neither.
+func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a ask, stuck bool) error {
+	sets := map[string]int{}
+	if a.exclusive {
+		for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
+			version, err := w.resource.Read(w.recipe+"/"+set, int64(h.Token()))
+			if err == nil {
+				sets[set] = version
+			} else if !errors.Is(err, check.ErrStale) {
+				return err
+			}
+		}
+	}
+	over := w.orders.released(ctx, stuck, w.length())
+	if stuck {
+		go w.chat(h)
+	}
+	select {
+	case <-over:
+	case <-h.Done():
+		tellLoss(op, h.Err())
+		<-over
+	}
+	for set, version := range sets {
+		if set == "attentive" && h.Err() != nil {
+			continue
+		}
+		element := fmt.Sprintf("%s@%d", w.id, h.Token())
+		if err := w.resource.Add(w.recipe+"/"+set, int64(h.Token()), version, element); err != nil && !errors.Is(err, check.ErrStale) {
+			return err
+		}
+	}
+	return nil
+}
+
+// chat reads all the time while the hold lasts: a server that answers must not be taken for one that can prolong a session.
+func (w *worker) chat(h *zkrecipes.Hold) {
+	for h.Err() == nil {
+		_, _, _ = w.client.Exists(h.Context(), h.Path()) // what it says does not matter
+		pause(h.Context(), 20*time.Millisecond)
+	}
+}
+
+func tellLoss(op *journal.Op, err error) {
+	l := journal.Line{Event: check.Event{Kind: check.Lost}}
+	var lost *zkrecipes.LostError
+	if errors.As(err, &lost) {
+		l.Reason, l.Until = lost.Reason.String(), journal.At(lost.At)
+	}
+	op.Tell(l)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,169 @@
+// Package container runs ZooKeeper in containers, through testcontainers: for whom that is at hand and a Java is not.
+//
+// The image is "zookeeper", or what ZOOKEEPER_IMAGE names; docker/build.sh makes one without pulling. Images differ in
+// how they are told things by the environment, so these are told by files: /conf/zoo.cfg and /data/myid.
+package container
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/network"
+)
+
+const port = "2181/tcp"
+
+// A Server is one ZooKeeper in a container.
+type Server struct {
+	testcontainers.Container
+	addr string
+}
+
+// Addr is the host:port that clients connect to. It may change when the container is started again.
+func (s *Server) Addr() string { return s.addr }
+
+// Start runs a standalone server until the end of the test. It may not serve yet; conn.Dial waits for that.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	return start(tb, "", 0)
+}
+
+// StartEnsemble runs n servers that replicate each other until the end of the test, and returns them with the connect
+// string that names them all.
+func StartEnsemble(tb testing.TB, n int) ([]*Server, string) {
+	tb.Helper()
+	available(tb)
+	nw, err := network.New(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = nw.Remove(context.WithoutCancel(tb.Context())) }) // after the containers are gone
+	members := &strings.Builder{}
+	for id := range n {
+		fmt.Fprintf(members, "server.%d=zk%d:2888:3888\n", id+1, id+1)
+	}
+	servers, addrs := make([]*Server, n), make([]string, n)
+	for i := range n {
+		servers[i] = start(tb, members.String(), i+1, network.WithNetwork([]string{fmt.Sprint("zk", i+1)}, nw))
+		addrs[i] = servers[i].Addr()
+	}
+	return servers, strings.Join(addrs, ",")
+}
+
+func start(tb testing.TB, members string, id int, opts ...testcontainers.ContainerCustomizer) *Server {
+	tb.Helper()
+	available(tb)
+	files := []testcontainers.ContainerFile{{
+		Reader: strings.NewReader(config + members), ContainerFilePath: "/conf/zoo.cfg", FileMode: 0o644,
+	}}
+	if id != 0 {
+		files = append(files, testcontainers.ContainerFile{
+			Reader: strings.NewReader(fmt.Sprint(id)), ContainerFilePath: "/data/myid", FileMode: 0o644,
+		})
+	}
+	opts = append(opts, testcontainers.WithExposedPorts(port), testcontainers.WithFiles(files...))
+	c, err := testcontainers.Run(tb.Context(), Image(), opts...)
+	testcontainers.CleanupContainer(tb, c, testcontainers.StopTimeout(0))
+	if err != nil {
+		tb.Fatalf("%s: %v", Image(), err)
+	}
+	s := &Server{Container: c}
+	if s.addr, err = c.PortEndpoint(tb.Context(), port, ""); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// FourLetter sends one of ZooKeeper's four-letter words and returns the answer, "" if there is none.
+func (s *Server) FourLetter(ctx context.Context, word string) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = c.Close() }() // nothing is written any more
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(deadline) // a closed connection shows below
+	}
+	if _, err := io.WriteString(c, word); err != nil {
+		return ""
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		return ""
+	}
+	return string(answer)
+}
+
+const config = `dataDir=/data
+clientPort=2181
+tickTime=500
+initLimit=20
+syncLimit=5
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+`
+
+// Image is the image that servers run.
+func Image() string {
+	if image := os.Getenv("ZOOKEEPER_IMAGE"); image != "" {
+		return image
+	}
+	return "zookeeper"
+}
+
+// available skips the test without a Docker that runs; with REQUIRE_REAL=1 it fails.
+func available(tb testing.TB) {
+	tb.Helper()
+	prepare()
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	defer cancel()
+	err := healthy(ctx)
+	switch {
+	case err == nil:
+	case os.Getenv("REQUIRE_REAL") == "1":
+		tb.Fatalf("no Docker: %v: see integration/docker/start.sh", err)
+	default:
+		tb.Skipf("no Docker: %v: see integration/docker/start.sh", err)
+	}
+}
+
+// prepare sets what testcontainers reads from the environment, unless that is done.
+var prepare = sync.OnceFunc(func() {
+	set := func(name, value string) {
+		if os.Getenv(name) == "" {
+			_ = os.Setenv(name, value) // never fails with a proper name
+		}
+	}
+	// The reaper would be one image more to pull, and only cleans up after tests that are killed.
+	set("TESTCONTAINERS_RYUK_DISABLED", "true")
+	// In a sandbox that looks like a container, ports are taken to be on the host around it; not so if the daemon runs here.
+	if _, err := os.Stat("/var/run/docker.pid"); err == nil {
+		set("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
+	}
+})
+
+// healthy asks the Docker engine whether it is there; without one, testcontainers panics.
+func healthy(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	provider, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = provider.Close() }() // it was only asked
+	return provider.Health(ctx)
+}

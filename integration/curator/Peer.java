@@ -1,0 +1,310 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.util.Collection;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.recipes.shared.SharedCount;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+/**
+ * Curator on a line protocol: a request is "tag word arguments", its answer "tag ok result" or "tag error text", in
+ * whatever order they are ready. "- revoked name" tells that a lock was asked back, "+ {json}" is an event of a loop.
+ *
+ *   take name kind path arg            waits until name holds
+ *   give name                          releases
+ *   who kind path arg                  the participants as Curator lists them
+ *   revoke node                        asks for the node to be given back
+ *   count path n                       sets a SharedCount
+ *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
+ */
+public final class Peer {
+    interface Lock {
+        void take() throws Exception;
+
+        void give() throws Exception;
+
+        default Collection<String> who() throws Exception {
+            throw new UnsupportedOperationException();
+        }
+    }
+
+    static CuratorFramework client;
+    static final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+    static final Map<String, Lock> locks = new ConcurrentHashMap<>();
+
+    public static void main(String[] args) throws Exception {
+        client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 5000, new ExponentialBackoffRetry(50, 5));
+        client.start();
+        client.blockUntilConnected();
+        say("ready");
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = in.readLine()) != null; ) {
+            String[] request = line.split(" ");
+            // Curator's locks belong to the thread that took them, so each name has one.
+            String thread = request[1].matches("take|give|loop") ? request[2] : "";
+            threads.computeIfAbsent(thread, x -> Executors.newSingleThreadExecutor()).execute(() -> answer(request));
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    static synchronized void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    static void answer(String[] q) {
+        try {
+            say(q[0] + " ok " + execute(q));
+        } catch (Throwable e) {
+            say(q[0] + " error " + e);
+        }
+    }
+
+    static String execute(String[] q) throws Exception {
+        switch (q[1]) {
+            case "take":
+                Lock lock = lock(q[2], q[3], q[4], q[5]);
+                lock.take();
+                locks.put(q[2], lock);
+                return "";
+            case "give":
+                locks.remove(q[2]).give();
+                return "";
+            case "who":
+                return String.join(" ", lock("", q[2], q[3], q[4]).who());
+            case "revoke":
+                Revoker.attemptRevoke(client, q[2]);
+                return "";
+            case "count":
+                try (SharedCount count = new SharedCount(client, q[2], 1)) {
+                    count.start();
+                    count.setCount(Integer.parseInt(q[3]));
+                }
+                return "";
+            case "loop":
+                new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
+                return "";
+            default:
+                throw new IllegalArgumentException(q[1]);
+        }
+    }
+
+    static Lock lock(String name, String kind, String path, String arg) throws Exception {
+        switch (kind) {
+            case "mutex":
+            case "revocable":
+                return mutex(new InterProcessMutex(client, path), name, kind.equals("revocable"));
+            case "read":
+                return mutex(new InterProcessReadWriteLock(client, path).readLock(), name, false);
+            case "write":
+                return mutex(new InterProcessReadWriteLock(client, path).writeLock(), name, false);
+            case "semaphore-mutex":
+                return semaphoreMutex(new InterProcessSemaphoreMutex(client, path));
+            case "semaphore":
+                return new Semaphore(path, arg);
+            case "latch":
+                return new Latch(path, name);
+            case "selector":
+                return new Selector(path, name);
+            default:
+                throw new IllegalArgumentException(kind);
+        }
+    }
+
+    static Lock mutex(InterProcessMutex mutex, String name, boolean revocable) {
+        return new Lock() {
+            public void take() throws Exception {
+                if (revocable) {
+                    mutex.makeRevocable(forLock -> say("- revoked " + name));
+                }
+                mutex.acquire();
+            }
+
+            public void give() throws Exception {
+                mutex.release();
+            }
+
+            public Collection<String> who() throws Exception {
+                return mutex.getParticipantNodes();
+            }
+        };
+    }
+
+    static Lock semaphoreMutex(InterProcessSemaphoreMutex mutex) {
+        return new Lock() {
+            public void take() throws Exception {
+                mutex.acquire();
+            }
+
+            public void give() throws Exception {
+                mutex.release();
+            }
+        };
+    }
+
+    /** A semaphore whose limit is in a SharedCount. */
+    static final class Semaphore implements Lock {
+        final SharedCount limit;
+        final InterProcessSemaphoreV2 semaphore;
+        Lease lease;
+
+        Semaphore(String path, String countPath) throws Exception {
+            limit = new SharedCount(client, countPath, 1);
+            limit.start();
+            semaphore = new InterProcessSemaphoreV2(client, path, limit);
+        }
+
+        public void take() throws Exception {
+            lease = semaphore.acquire();
+        }
+
+        public void give() throws Exception {
+            semaphore.returnLease(lease);
+        }
+
+        public Collection<String> who() throws Exception {
+            return semaphore.getParticipantNodes();
+        }
+    }
+
+    static final class Latch implements Lock {
+        final String path, name;
+        LeaderLatch latch;
+
+        Latch(String path, String name) {
+            this.path = path;
+            this.name = name;
+        }
+
+        public void take() throws Exception {
+            latch = new LeaderLatch(client, path, name);
+            latch.start();
+            latch.await();
+        }
+
+        public void give() throws Exception {
+            latch.close();
+        }
+
+        public Collection<String> who() throws Exception {
+            return new LeaderLatch(client, path).getParticipants().stream()
+                    .map(p -> p.getId() + (p.isLeader() ? "*" : "")).collect(Collectors.toList());
+        }
+    }
+
+    static final class Selector extends LeaderSelectorListenerAdapter implements Lock {
+        final LeaderSelector selector;
+        CountDownLatch elected, resigned, done;
+
+        Selector(String path, String name) {
+            selector = new LeaderSelector(client, path, this);
+            selector.setId(name);
+        }
+
+        public void takeLeadership(CuratorFramework client) throws Exception {
+            CountDownLatch end = resigned;
+            elected.countDown();
+            end.await();
+        }
+
+        public void take() throws Exception {
+            elected = new CountDownLatch(1);
+            resigned = new CountDownLatch(1);
+            try {
+                selector.start();
+            } catch (IllegalStateException started) {
+                while (!selector.requeue()) { // the term before is still being put away
+                    Thread.onSpinWait();
+                }
+            }
+            elected.await();
+        }
+
+        public void give() {
+            resigned.countDown();
+        }
+
+        public Collection<String> who() throws Exception {
+            return selector.getParticipants().stream()
+                    .map(p -> p.getId() + (p.isLeader() ? "*" : "")).collect(Collectors.toList());
+        }
+    }
+
+    /** Sections, told as the Go clients tell theirs. System.nanoTime is CLOCK_MONOTONIC, the clock that all share. */
+    static final class Loop {
+        static final Pattern VERSION = Pattern.compile("\"version\":(\\d+)");
+        final String name, path;
+        final boolean reader, exclusive;
+        final Lock lock;
+        final SocketChannel resource;
+
+        Loop(String name, String kind, String path, String arg, String socket) throws Exception {
+            this.name = name;
+            this.path = path;
+            lock = lock(name, kind, path, arg);
+            reader = kind.equals("read");
+            exclusive = !reader && !kind.equals("semaphore");
+            resource = SocketChannel.open(StandardProtocolFamily.UNIX);
+            resource.connect(UnixDomainSocketAddress.of(socket));
+        }
+
+        void run(int sections) throws Exception {
+            for (int op = 1; op <= sections; op++) {
+                tell("called", op);
+                lock.take();
+                tell("granted", op);
+                String set = "{\"set\":\"" + path + "\",\"client\":\"" + name + "\",\"token\":0";
+                String version = ask(set + "}");
+                if (exclusive) {
+                    ask(set + ",\"base\":" + version + ",\"element\":\"" + name + "-" + op + "\"}");
+                }
+                tell("released", op);
+                lock.give();
+            }
+            resource.close();
+        }
+
+        void tell(String kind, int op) {
+            say("+ {\"kind\":\"" + kind + "\",\"client\":\"" + name + "\",\"op\":" + op + ",\"weight\":1,\"read\":" + reader
+                    + ",\"at\":" + System.nanoTime() + "}");
+        }
+
+        String ask(String request) throws Exception {
+            resource.write(ByteBuffer.wrap((request + "\n").getBytes(StandardCharsets.UTF_8)));
+            StringBuilder reply = new StringBuilder();
+            for (ByteBuffer b = ByteBuffer.allocate(1024); reply.indexOf("\n") < 0; b.clear()) {
+                if (resource.read(b) < 0) {
+                    throw new IllegalStateException("resource is gone");
+                }
+                reply.append(StandardCharsets.UTF_8.decode(b.flip()));
+            }
+            Matcher version = VERSION.matcher(reply);
+            if (!version.find() || reply.indexOf("error") >= 0) {
+                throw new IllegalStateException(reply.toString());
+            }
+            return version.group(1);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+package parity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// What takes time cannot be compared step by step. It must fall into the same window on both servers.
+const (
+	tick  = 500 * time.Millisecond
+	check = 300 * time.Millisecond // of containers
+	slack = 700 * time.Millisecond // for a machine that has other things to do
+)
+
+// A timed server can be restarted.
+type timed struct {
+	name  string
+	start func(t *testing.T) (addr string, restart func() error)
+}
+
+var timedServers = []timed{
+	{"zktest", func(t *testing.T) (string, func() error) {
+		t.Helper()
+		s := zktest.Run(t, zktest.WithTickTime(tick), zktest.WithContainerCheck(check), zktest.WithExtendedTypes())
+		return s.Addr(), func() error {
+			s.Restart()
+			return nil
+		}
+	}},
+	{"zookeeper", func(t *testing.T) (string, func() error) {
+		t.Helper()
+		s := zkserver.Start(t, zkserver.WithTickTime(tick), zkserver.WithContainerCheck(check),
+			zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true"))
+		return s.Addr(), s.Restart
+	}},
+}
+
+func TestTimed_SessionExpiresWithinATick(t *testing.T) {
+	t.Parallel()
+	for _, server := range timedServers {
+		t.Run(server.name, func(t *testing.T) {
+			t.Parallel()
+			addr, _ := server.start(t)
+			s := sit(t, addr)
+			s.connect(1, 2*time.Second)
+			last := time.Now()
+			s.do(Op{Slot: 1, Code: opCreate, Path: "/e", Flags: 1})
+			s.do(Op{Code: opExists, Path: "/e", Watch: true})
+			s.deleted("/e")
+			within(t, time.Since(last), 2*time.Second, 2*time.Second+tick)
+			if _, err := s.slots[1].read(); err == nil {
+				t.Error("the connection of an expired session goes on")
+			}
+		})
+	}
+}
+
+func TestTimed_EmptyContainersAndOldNodesGo(t *testing.T) {
+	t.Parallel()
+	for _, server := range timedServers {
+		t.Run(server.name, func(t *testing.T) {
+			t.Parallel()
+			addr, _ := server.start(t)
+			s := sit(t, addr)
+			for _, box := range []string{"/used", "/unused"} {
+				s.do(Op{Code: opContainer, Path: box, Flags: 4})
+			}
+			s.do(Op{Code: opCreate, Path: "/used/child"})
+			s.do(Op{Code: opExists, Path: "/used", Watch: true})
+			s.do(Op{Code: opDelete, Path: "/used/child"})
+			emptied := time.Now()
+			s.deleted("/used")
+			within(t, time.Since(emptied), 0, check)
+
+			const ttl = 800 * time.Millisecond
+			made := time.Now()
+			s.do(Op{Code: opCreateTTL, Path: "/ttl", Flags: 5, TTL: ttl.Milliseconds()})
+			s.do(Op{Code: opExists, Path: "/ttl", Watch: true})
+			s.deleted("/ttl")
+			within(t, time.Since(made), ttl, ttl+check)
+			s.do(Op{Code: opExists, Path: "/unused"}) // never had a child: it stays
+		})
+	}
+}
+
+// A restart gives every session a full timeout again, those without a connection too.
+func TestTimed_RestartRearmsSessions(t *testing.T) {
+	t.Parallel()
+	for _, server := range timedServers {
+		t.Run(server.name, func(t *testing.T) {
+			t.Parallel()
+			addr, restart := server.start(t)
+			s := sit(t, addr)
+			s.connect(1, 2*time.Second)
+			s.do(Op{Slot: 1, Code: opCreate, Path: "/e", Flags: 1})
+			if err := s.slots[1].hangUp(); err != nil {
+				t.Fatal(err)
+			}
+			s.slots[1] = nil
+			time.Sleep(time.Second) // half of what it has
+			before := time.Now()
+			if err := restart(); err != nil {
+				t.Fatal(err)
+			}
+			after := time.Now()
+			s.connect(2, 10*time.Second)
+			s.do(Op{Slot: 2, Code: opExists, Path: "/e", Watch: true})
+			s.slots[0], s.slots[2] = s.slots[2], nil
+			s.deleted("/e")
+			if d := time.Since(before); d <= 2*time.Second {
+				t.Errorf("expired %v after the restart began", d)
+			}
+			if d := time.Since(after); d > 2*time.Second+tick+slack {
+				t.Errorf("expired %v after the restart", d)
+			}
+		})
+	}
+}
+
+// A sitting is a run whose steps are made one by one. Slot 0 watches.
+type sitting struct {
+	*run
+
+	t *testing.T
+}
+
+func sit(t *testing.T, addr string) *sitting {
+	t.Helper()
+	s := &sitting{newRun(addr), t}
+	t.Cleanup(s.finish)
+	if err := s.makeRoot(); err != nil {
+		t.Fatal(err)
+	}
+	s.connect(0, 10*time.Second)
+	return s
+}
+
+func (s *sitting) connect(slot int, timeout time.Duration) {
+	s.t.Helper()
+	line, err := s.run.connect(Op{Slot: slot, Code: stepConnect, Session: slot, Timeout: int32(timeout.Milliseconds())})
+	if err != nil || s.slots[slot] == nil || !strings.Contains(line, fmt.Sprintf("timeout=%d ", timeout.Milliseconds())) {
+		s.t.Fatalf("%s, %v", line, err)
+	}
+}
+
+func (s *sitting) do(o Op) {
+	s.t.Helper()
+	var got []string
+	if err := s.perform([]Op{o}, &got); err != nil {
+		s.t.Fatal(err)
+	}
+	if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, " err=0") }) {
+		s.t.Fatalf("%v: %q", o, got)
+	}
+}
+
+// deleted waits until slot 0 hears that the node is gone.
+func (s *sitting) deleted(path string) {
+	s.t.Helper()
+	frame, err := s.slots[0].read()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	in := reader{rest: frame}
+	in.int()
+	if line := s.showEvent(&in); !strings.Contains(line, fmt.Sprintf("type=2 state=3 path=%q", path)) {
+		s.t.Fatalf("got %s, want the end of %s", line, path)
+	}
+}
+
+func within(t *testing.T, d, least, most time.Duration) {
+	t.Helper()
+	t.Logf("after %v", d.Round(time.Millisecond))
+	if d < least || d > most+slack {
+		t.Errorf("took %v, not %v to %v", d, least, most)
+	}
+}

@@ -1,0 +1,112 @@
+package mutex_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/fence"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+func ExampleMutex_Do() {
+	ctx := context.Background()
+	client, done := connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")
+	defer done()
+	m, err := mutex.New(client, "/app/report")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = m.Do(ctx, func(ctx context.Context, _ *zkrecipes.Hold) error {
+		fmt.Println("writing the report") // and stopping when ctx ends
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// writing the report
+	// <nil>
+}
+
+// A holder takes its token along, and the resource refuses those that are older than what it has seen.
+func ExampleMutex_Lock() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	m, err := mutex.New(client, "/app/disk")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	gate := fence.New(fence.NewMemory()) // where the disk is
+	var stale zkrecipes.Token
+	for range 2 {
+		h, err := m.Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("admitted:", gate.Admit(ctx, "disk", h.Token()) == nil)
+		if stale == 0 {
+			stale = h.Token()
+		}
+		if err := h.Release(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("stale refused:", errors.Is(gate.Admit(ctx, "disk", stale), fence.ErrStale))
+	// Output:
+	// admitted: true
+	// admitted: true
+	// stale refused: true
+}
+
+func ExampleMutex_TryLock() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	m, err := mutex.New(client, "/app/report")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h, err := m.TryLock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = m.TryLock(ctx)
+	var busy *zkrecipes.BusyError
+	if errors.As(err, &busy) {
+		fmt.Println("held by", busy.Holder.ID)
+	}
+	fmt.Println(h.Release(ctx))
+	// Output:
+	// held by worker-1
+	// <nil>
+}
+
+func ExampleLockAll() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	account := func(name string) *mutex.Mutex {
+		m, err := mutex.New(client, "/bank/"+name)
+		if err != nil {
+			panic(err)
+		}
+		return m
+	}
+	from, to := account("zoe"), account("adam")
+	both, err := mutex.LockAll(ctx, from, to)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("both held:", both.Err() == nil)
+	fmt.Println(both.Release(ctx))
+	// Output:
+	// both held: true
+	// <nil>
+}

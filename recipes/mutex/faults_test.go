@@ -1,0 +1,655 @@
+package mutex_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func requireLost(t testing.TB, h *zkrecipes.Hold, reason zkrecipes.LossReason) {
+	t.Helper()
+	<-h.Done()
+	var lost *zkrecipes.LostError
+	require.ErrorAs(t, h.Err(), &lost)
+	require.Equal(t, reason, lost.Reason)
+	require.Equal(t, h.Path(), lost.Path)
+	require.Equal(t, h.Err(), context.Cause(h.Context()))
+	require.Equal(t, h.Err(), h.Release(t.Context()))
+	require.Equal(t, h.Err(), h.Check(t.Context()))
+}
+
+// Curator's holder is never told: both hold.
+func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		require.NoError(t, srv.Delete(held.Path()))
+		requireLost(t, held, zkrecipes.LossNodeDeleted)
+		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+	})
+}
+
+func TestHold_NodeDeleted_CheckFindsOutWithoutTheWatch(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		synctest.Wait()
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("a"), held.Path()))
+		require.NoError(t, srv.Delete(held.Path()))
+		synctest.Wait()
+		require.NoError(t, held.Err())
+		require.ErrorIs(t, held.Check(t.Context()), zkrecipes.ErrLost)
+		require.ErrorIs(t, held.Err(), zkrecipes.ErrLost)
+	})
+}
+
+// Curator's holder of an expired session still says "acquired", re-enters and releases without an error.
+func TestHold_SessionExpired_IsLostBeforeTheNextHolder(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		held := lock(t, m)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		require.True(t, srv.Expire(srv.SessionOf("a")))
+		requireLost(t, held, zkrecipes.LossExpired)
+		h := waiter.Granted(t, time.Second)
+		require.Greater(t, h.Token(), held.Token())
+		again := bubble.Start(t.Context(), m.Lock)
+		again.Waits(t)
+		require.NoError(t, h.Release(t.Context()))
+		require.NoError(t, again.Granted(t, time.Second).Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestHold_Partitioned_EndsAtItsDeadlineAndBeforeTheNextHolder(t *testing.T) {
+	for _, dir := range []zktest.Direction{zktest.Both, zktest.ToServer, zktest.FromServer} {
+		pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+			held := lock(t, newMutex(t, a))
+			waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+			time.Sleep(time.Minute)
+			waiter.Waits(t)
+			srv.Stall(zktest.Label("a"), dir)
+			synctest.Wait()
+			deadline := held.ValidUntil()
+			<-held.Done()
+			require.Equal(t, deadline, time.Now(), "to the nanosecond")
+			requireLost(t, held, zkrecipes.LossDeadline)
+			waiter.Waits(t)
+			srv.Heal(zktest.Label("a"))
+			// In a session that lives on, the node of a lost hold would stand in everybody's way.
+			require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
+			time.Sleep(bubble.Timeout)
+			bubble.Clean(t, srv, path)
+		})
+	}
+}
+
+func TestHold_ServerRestarts_SurvivesAndTheWaiterToo(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		time.Sleep(time.Minute)
+		waiter.Waits(t)
+		srv.Down()
+		time.Sleep(time.Second)
+		require.Equal(t, conn.Suspended, a.State())
+		require.NoError(t, held.Err())
+		srv.Up()
+		time.Sleep(time.Minute)
+		require.NoError(t, held.Check(t.Context()))
+		waiter.Waits(t)
+		require.NoError(t, held.Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestWithLossOnSuspend_DisconnectEndsTheHoldAndTheNodeGoes(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a, mutex.WithLossOnSuspend())
+		held := lock(t, m)
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		srv.Cut(zktest.Label("a"))
+		requireLost(t, held, zkrecipes.LossSuspended)
+		require.NoError(t, waiter.Granted(t, bubble.Timeout).Release(t.Context()))
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+func TestClose_EndsHoldsAndWaiters(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiters := []*bubble.Attempt{
+			bubble.Start(t.Context(), newMutex(t, b).Lock), bubble.Start(t.Context(), newMutex(t, b).Lock),
+		}
+		third := bubble.Start(t.Context(), newMutex(t, bubble.Dial(t, srv, "c")).Lock)
+		third.Waits(t)
+		require.NoError(t, b.Close())
+		for _, w := range waiters {
+			require.ErrorIs(t, w.Failed(t, 0), zkrecipes.ErrClosed)
+		}
+		require.NoError(t, a.Close())
+		requireLost(t, held, zkrecipes.LossClosed)
+		require.NoError(t, third.Granted(t, 0).Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// CURATOR-45, and row "create reply lost" of Curator's behaviour runs.
+func TestLock_CreateReplyLost_IsOneNodeAndAcquired(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
+		h := lock(t, m)
+		require.Len(t, srv.Children(path), 1)
+		n, ok := srv.Node(h.Path())
+		require.True(t, ok)
+		require.EqualValues(t, n.Stat.Czxid, h.Token(), "the token is known although the reply is not")
+		require.NoError(t, h.Check(t.Context()))
+		require.NoError(t, h.Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// CURATOR-264: a server that lags may not show the node that is looked for.
+func TestLock_CreateReplyLost_SyncsBeforeItSearches(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		var mu sync.Mutex
+		var ops []zktest.Op
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
+		srv.Intercept(zktest.Match{Path: "^" + path + "$", Times: -1}, zktest.Before(func(r zktest.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			ops = append(ops, r.Op)
+		}))
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		mu.Lock()
+		defer mu.Unlock()
+		require.GreaterOrEqual(t, len(ops), 2)
+		search := len(ops) - 1
+		for search > 0 && ops[search] != zktest.OpSync {
+			search--
+		}
+		require.Equal(t, zktest.OpSync, ops[search])
+		require.Equal(t, zktest.OpGetChildren2, ops[search+1], "%v", ops)
+	})
+}
+
+func TestLock_CreateRequestLost_IsSentAgain(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 3}, zktest.DropRequest())
+		h := lock(t, m)
+		require.Len(t, srv.Children(path), 1)
+		require.NoError(t, h.Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// CURATOR-498, 604: what is found by its GUID counts only if this session owns it.
+func TestLock_CreateReplyLostAndSessionExpired_NodeOfTheOldSessionIsNoGrant(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		old := srv.SessionOf("a")
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
+		srv.Refuse(zktest.Label("a"))
+		try := bubble.Start(t.Context(), m.Lock)
+		try.Waits(t)
+		require.Len(t, srv.Children(path), 1)
+		behind := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		behind.Waits(t)
+		time.Sleep(bubble.Timeout + 4*time.Second) // the session is over on both sides
+		srv.Accept(zktest.Label("a"))
+		h := behind.Granted(t, 0)
+		time.Sleep(bubble.Timeout)
+		try.Waits(t)
+		require.NotEqual(t, old, srv.SessionOf("a"))
+		require.NoError(t, h.Release(t.Context()))
+		h = try.Granted(t, 0)
+		n, _ := srv.Node(h.Path())
+		require.Equal(t, srv.SessionOf("a"), n.Stat.EphemeralOwner)
+		require.NoError(t, h.Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// CURATOR-604: the client is cut off until it gives its session up while the server still keeps it, comes back with a
+// new one, and the holder releases: the waiter's old node is now the first. Curator grants on it.
+func TestLock_OldSessionStillOnTheServer_IsNeverGrantedOnItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		a, b, c := bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"), bubble.Dial(t, srv, "c")
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		old := srv.SessionOf("b")
+		oldNode := srv.Ephemerals(old)[0]
+		srv.Stall(zktest.Label("b"), zktest.FromServer) // the server hears b, and keeps the session
+		for range b.States(t.Context()) {
+			if b.State() == conn.Lost {
+				break
+			}
+		}
+		require.True(t, srv.Exists(oldNode), "the server has not noticed yet")
+		srv.Heal(zktest.Label("b"))
+		require.NoError(t, held.Release(t.Context()))
+		third := bubble.Start(t.Context(), newMutex(t, c).Lock)
+		for !waiter.Over() && !third.Over() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if waiter.Over() {
+			second := waiter.Granted(t, 0)
+			require.NotEqual(t, oldNode, second.Path())
+			n, ok := srv.Node(second.Path())
+			require.True(t, ok)
+			require.Equal(t, srv.SessionOf("b"), n.Stat.EphemeralOwner)
+			require.NotEqual(t, old, n.Stat.EphemeralOwner)
+			third.Waits(t)
+			require.NoError(t, second.Release(t.Context()))
+			require.NoError(t, third.Granted(t, time.Minute).Release(t.Context()))
+		} else {
+			waiter.Waits(t)
+			require.NoError(t, third.Granted(t, 0).Release(t.Context()))
+			require.NoError(t, waiter.Granted(t, time.Minute).Release(t.Context()))
+		}
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// CURATOR-79: an interrupted create left its node for ever.
+func TestLock_CancelledInCreate_LeavesNothing(t *testing.T) {
+	answer := func(t *testing.T, srv *zktest.Server, a *conn.Client, fault func(<-chan struct{}) zktest.Action) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		gate := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, fault(gate))
+		ctx, cancel := context.WithCancel(t.Context())
+		try := bubble.Start(ctx, m.Lock)
+		try.Waits(t)
+		cancel()
+		require.ErrorIs(t, try.Failed(t, 0), context.Canceled, "at once, whatever the server does")
+		close(gate)
+		time.Sleep(time.Second)
+		bubble.Clean(t, srv, path)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+	}
+	t.Run("before it is applied", func(t *testing.T) {
+		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.DelayUntil) })
+	})
+	t.Run("after it is applied", func(t *testing.T) {
+		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) { answer(t, srv, a, zktest.HoldReplyUntil) })
+	})
+}
+
+// CURATOR-45: the reply is lost, and the caller gives up before the client is back.
+func TestLock_CreateReplyLostAndCancelledWhileDisconnected_LeavesNothing(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		session := srv.SessionOf("a")
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.DropReply())
+		srv.Refuse(zktest.Label("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := m.Lock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, srv.Children(path), 1, "nothing can be done about it yet")
+		srv.Accept(zktest.Label("a"))
+		require.NoError(t, bubble.Start(t.Context(), newMutex(t, b).Lock).Granted(t, 3*time.Second).Release(t.Context()))
+		require.Equal(t, session, srv.SessionOf("a"), "in the same session")
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLock_ContainerReapedBeforeTheContenderIsMade_MakesItAgain(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		reaped := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5}, zktest.Before(func(zktest.Request) {
+			if srv.Exists(path) {
+				require.NoError(t, srv.Delete(path))
+				require.NoError(t, srv.Delete("/app"))
+			}
+		}))
+		h := lock(t, newMutex(t, a))
+		require.Equal(t, 5, reaped.Hits())
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+// Curator's testContainerCleanup, with the sweep at every instant.
+func TestLock_ContainersAreSweptAllTheTime_NobodyNotices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithContainerCheck(10*time.Millisecond))
+		c := bubble.Dial(t, srv, "a")
+		m := newMutex(t, c)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				for range 20 {
+					err := m.Do(t.Context(), func(context.Context, *zkrecipes.Hold) error {
+						time.Sleep(time.Millisecond)
+						return nil
+					})
+					assert.NoError(t, err)
+					time.Sleep(15 * time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+func TestLock_ListingFails_OriginalErrorAndNoNode(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: path, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		_, err := newMutex(t, a).Lock(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "children "+path)
+		require.Empty(t, srv.Children(path), "gone when Lock has returned")
+	})
+}
+
+func TestLock_OwnNodeDeletedWhileWaiting_QueuesAgainAtTheTail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		a, b, c := bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"), bubble.Dial(t, srv, "c")
+		held := lock(t, newMutex(t, a))
+		second := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		second.Waits(t)
+		third := bubble.Start(t.Context(), newMutex(t, c).Lock)
+		third.Waits(t)
+		require.NoError(t, srv.Delete(srv.Ephemerals(srv.SessionOf("b"))[0]))
+		second.Waits(t)
+		third.Waits(t)
+		require.NoError(t, held.Release(t.Context()))
+		h := third.Granted(t, 0)
+		second.Waits(t)
+		require.NoError(t, h.Release(t.Context()))
+		require.NoError(t, second.Granted(t, 0).Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLock_SessionExpiresWhileWaiting_QueuesAgainInTheNext(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		for range 3 {
+			require.True(t, srv.Expire(srv.SessionOf("b")))
+			time.Sleep(10 * time.Second)
+			waiter.Waits(t)
+			require.Len(t, srv.Children(path), 2)
+		}
+		require.NoError(t, held.Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLock_PredecessorLeavesBetweenListAndWatch_IsNotWaitedFor(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		before, _ := srv.Watches()
+		held := lock(t, newMutex(t, a))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: "lock-"},
+			zktest.Before(func(zktest.Request) { require.NoError(t, held.Release(t.Context())) }))
+		h := bubble.Start(t.Context(), newMutex(t, b).Lock).Granted(t, 0)
+		require.NoError(t, h.Release(t.Context()))
+		time.Sleep(time.Second)
+		now, _ := srv.Watches()
+		require.Equal(t, before, now, "none on a node that never comes back")
+	})
+}
+
+func TestLock_EventLost_GoesOnAfterAWhile(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("b"), held.Path()))
+		require.NoError(t, held.Release(t.Context()))
+		waiter.Waits(t)
+		require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
+	})
+}
+
+func TestLock_EventWithoutACause_IsNoGrant(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		for range 5 {
+			require.Equal(t, 1, srv.SendEvent(zktest.Label("b"), zktest.NodeDeleted, held.Path()))
+			waiter.Waits(t)
+		}
+		require.NoError(t, held.Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
+	})
+}
+
+// CURATOR-486, 678: Curator forgets a lock whose release failed, while its node blocks everybody.
+func TestRelease_WhileDisconnected_GoesOnAndMayBeRepeated(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		session := srv.SessionOf("a")
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for range 2 {
+			err := held.Release(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "release "+held.Path())
+			require.ErrorIs(t, held.Err(), zkrecipes.ErrReleased, "it has ended all the same")
+		}
+		waiter.Waits(t)
+		again := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return held, held.Release(ctx) })
+		again.Waits(t)
+		srv.Accept(zktest.Label("a"))
+		require.NoError(t, waiter.Granted(t, 3*time.Second).Release(t.Context()))
+		synctest.Wait()
+		require.NoError(t, again.Err)
+		require.Equal(t, session, srv.SessionOf("a"), "CURATOR-202: the same session goes on, without the node")
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestRelease_DeadContext_Releases(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, held.Release(ctx), context.Canceled)
+		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+	})
+}
+
+func TestRelease_ReplyLost_IsReleased(t *testing.T) {
+	for name, fault := range map[string]zktest.Action{"reply": zktest.DropReply(), "request": zktest.DropRequest()} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+				held := lock(t, newMutex(t, a))
+				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, fault)
+				require.NoError(t, held.Release(t.Context()))
+				bubble.Clean(t, srv, path)
+				require.NoError(t, lock(t, newMutex(t, b)).Release(t.Context()))
+			})
+		})
+	}
+}
+
+// CURATOR-209, 42: clean-up that is retried without a pause, or for ever.
+func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.Error(t, held.Release(ctx))
+		assert.Greater(t, refused.Hits(), 10)
+		assert.Less(t, refused.Hits(), 60, "in a minute")
+		refused.Remove()
+		require.NoError(t, held.Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// A hold given out by a nested Lock while the last one is released must not stand on a contender that goes.
+func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		for i := range 300 {
+			outer := lock(t, m)
+			inside := context.WithoutCancel(outer.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() { assert.NoError(t, outer.Release(t.Context())) })
+			wg.Go(func() {
+				for range i % 6 { // now earlier, now later
+					runtime.Gosched()
+				}
+				h, err := m.Lock(inside)
+				if !assert.NoError(t, err) {
+					return
+				}
+				time.Sleep(time.Nanosecond) // until everything has come to rest, also a removal that has begun
+				assert.True(t, srv.Exists(h.Path()))
+				assert.NoError(t, h.Release(t.Context()))
+			})
+			wg.Wait()
+		}
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLockAll_TakesAllOrNone(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		at := func(c *conn.Client, path string) *mutex.Mutex {
+			m, err := mutex.New(c, path)
+			require.NoError(t, err)
+			return m
+		}
+		x, y, z := at(a, "/l/x"), at(a, "/l/y"), at(a, "/l/z")
+		all, err := mutex.LockAll(t.Context(), z, x, y, at(a, "/l/x"))
+		require.NoError(t, err)
+		require.NoError(t, all.Err())
+		require.Less(t, all.Of(x).Token(), all.Of(y).Token(), "in the order of the paths")
+		require.Less(t, all.Of(y).Token(), all.Of(z).Token())
+		require.Nil(t, all.Of(at(a, "/l/other")))
+		require.False(t, all.ValidUntil().Before(time.Now()))
+		for _, m := range []*mutex.Mutex{x, y, z} {
+			nested, err := m.TryLock(all.Context())
+			require.NoError(t, err)
+			require.NoError(t, nested.Release(t.Context()))
+		}
+		// One that waits for y has x, and lets go of it when it gives up.
+		require.NoError(t, all.Of(x).Release(t.Context()))
+		require.ErrorIs(t, all.Err(), zkrecipes.ErrReleased)
+		<-all.Done()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		_, err = mutex.LockAll(ctx, at(b, "/l/z"), at(b, "/l/y"), at(b, "/l/x"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Minute, time.Since(began), "one deadline for all")
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, err, &waited)
+		require.Equal(t, "/l/y", waited.Path)
+		bubble.Clean(t, srv, "/l/x")
+		require.NoError(t, all.Release(t.Context()))
+		require.ErrorIs(t, all.Err(), zkrecipes.ErrReleased)
+		bubble.Clean(t, srv, "/l", "x", "y", "z")
+	})
+}
+
+func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		x, err := mutex.New(a, "/l/x")
+		require.NoError(t, err)
+		y, err := mutex.New(a, "/l/y")
+		require.NoError(t, err)
+		other, err := mutex.New(b, "/l/y")
+		require.NoError(t, err)
+		held := lock(t, other)
+		all := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			_, err := mutex.LockAll(ctx, y, x)
+			return nil, err
+		})
+		all.Waits(t)
+		require.NoError(t, srv.Delete("/l/x/"+srv.Children("/l/x")[0]))
+		require.ErrorIs(t, all.Failed(t, 0), zkrecipes.ErrLost)
+		require.Len(t, srv.Children("/l/y"), 1)
+		require.NoError(t, held.Release(t.Context()))
+	})
+}
+
+func TestLockAll_InOppositeOrders_DoesNotDeadlock(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		var wg sync.WaitGroup
+		for i, c := range []*conn.Client{a, b} {
+			x, err := mutex.New(c, "/l/x")
+			require.NoError(t, err)
+			y, err := mutex.New(c, "/l/y")
+			require.NoError(t, err)
+			pair := []*mutex.Mutex{x, y}
+			wg.Go(func() {
+				for range 50 {
+					all, err := mutex.LockAll(t.Context(), pair[i], pair[1-i])
+					if assert.NoError(t, err) {
+						time.Sleep(time.Millisecond)
+						assert.NoError(t, all.Release(t.Context()))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		bubble.Clean(t, srv, "/l", "x", "y")
+	})
+}
+
+func TestLockAll_OneReleaseFails_TheOthersAreReleased(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		x, err := mutex.New(a, "/l/x")
+		require.NoError(t, err)
+		y, err := mutex.New(a, "/l/y")
+		require.NoError(t, err)
+		all, err := mutex.LockAll(t.Context(), x, y)
+		require.NoError(t, err)
+		require.NoError(t, srv.Delete(all.Of(x).Path()))
+		<-all.Done()
+		require.ErrorIs(t, context.Cause(all.Context()), zkrecipes.ErrLost)
+		err = all.Release(t.Context())
+		var lost *zkrecipes.LostError
+		require.True(t, errors.As(err, &lost))
+		require.Equal(t, all.Of(x).Path(), lost.Path)
+		require.ErrorIs(t, all.Err(), zkrecipes.ErrLost)
+		bubble.Clean(t, srv, "/l", "x", "y")
+	})
+}

@@ -1,0 +1,675 @@
+package mutex_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const path = "/app/lock"
+
+func newMutex(t testing.TB, c *conn.Client, opts ...mutex.Option) *mutex.Mutex {
+	t.Helper()
+	m, err := mutex.New(c, path, opts...)
+	require.NoError(t, err)
+	return m
+}
+
+func lock(t testing.TB, m *mutex.Mutex) *zkrecipes.Hold {
+	t.Helper()
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+// pair runs a test in virtual time, with a server and the clients a and b on it.
+func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		test(t, srv, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
+	})
+}
+
+const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
+
+// Curator's golden dump of a mutex: parents are empty containers, contenders are protected ephemeral sequential nodes
+// named lock-, and revocation is the ten bytes __REVOKE__ in version 1, on whoever is at the head.
+func TestNodes_AreThoseOfCurator(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a, mutex.WithData([]byte("127.0.0.1")))
+		held := lock(t, m)
+		waiter := bubble.Start(t.Context(), newMutex(t, b, mutex.WithData(nil)).Lock)
+		waiter.Waits(t)
+		require.NoError(t, m.Revoke(t.Context()))
+
+		tree := srv.Tree("/app")
+		require.Len(t, tree, 4)
+		for i, parent := range []string{"/app", "/app/lock"} {
+			assert.Equal(t, parent, tree[i].Path)
+			assert.True(t, tree[i].Container)
+			assert.Empty(t, tree[i].Data)
+			assert.Zero(t, tree[i].Stat.Version)
+		}
+		first, second := tree[2], tree[3]
+		if strings.HasSuffix(second.Path, "0") {
+			first, second = second, first
+		}
+		assert.Regexp(t, `^/app/lock/`+uuid+`lock-0000000000$`, first.Path)
+		assert.Equal(t, held.Path(), first.Path)
+		assert.Equal(t, "__REVOKE__", string(first.Data))
+		assert.EqualValues(t, 1, first.Stat.Version)
+		assert.EqualValues(t, held.Token(), first.Stat.Czxid)
+		assert.Equal(t, srv.SessionOf("a"), first.Stat.EphemeralOwner)
+		assert.Regexp(t, `^/app/lock/`+uuid+`lock-0000000001$`, second.Path)
+		assert.Empty(t, second.Data)
+		assert.Equal(t, srv.SessionOf("b"), second.Stat.EphemeralOwner)
+
+		require.NoError(t, held.Release(t.Context()))
+		h := waiter.Granted(t, 0)
+		assert.Greater(t, h.Token(), held.Token())
+		require.NoError(t, h.Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create(path, nil, zktest.Container)
+		if errors.Is(err, zktest.CodeNoNode) {
+			_, err = srv.Create("/app", nil, zktest.Container)
+			require.NoError(t, err)
+			_, err = srv.Create(path, nil, zktest.Container)
+		}
+		require.NoError(t, err)
+		peer, err := srv.Create(path+"/_c_b824d726-7871-4a09-a819-59f45f914220-lock-", []byte("10.1.2.3"), zktest.PersistentSequential)
+		require.NoError(t, err)
+		m := newMutex(t, a)
+		waiter := bubble.Start(t.Context(), m.Lock)
+		waiter.Waits(t)
+		_, err = m.TryLock(t.Context())
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		assert.Equal(t, "10.1.2.3", busy.Holder.ID)
+		assert.Equal(t, 2, busy.Queue)
+		require.NoError(t, srv.Delete(peer))
+		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+	})
+}
+
+// Curator has no Curator-like filter: a child named "0" blocks its mutex for ever.
+func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var log bytes.Buffer
+		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		m := newMutex(t, c)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		for _, name := range []string{"0", "zzz", "leases"} {
+			_, err := srv.Create(path+"/"+name, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		for range 3 {
+			require.NoError(t, lock(t, m).Release(t.Context()))
+		}
+		assert.Equal(t, 1, strings.Count(log.String(), "no contenders"), log.String())
+	})
+}
+
+func TestLock_TwoSessions_OneHoldsAndReleasePassesOn(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		first := lock(t, newMutex(t, a))
+		second := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		second.Waits(t)
+		require.NoError(t, first.Check(t.Context()))
+		require.NoError(t, first.Release(t.Context()))
+		h := second.Granted(t, 0)
+		require.ErrorIs(t, first.Err(), zkrecipes.ErrReleased)
+		require.ErrorIs(t, context.Cause(first.Context()), zkrecipes.ErrReleased)
+		require.ErrorIs(t, first.Check(t.Context()), zkrecipes.ErrReleased)
+		require.NoError(t, first.Release(t.Context()), "again")
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLock_Cost_IsAsPromised(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m, other := newMutex(t, a), newMutex(t, b)
+		require.NoError(t, lock(t, m).Release(t.Context())) // the parents are there now
+		synctest.Wait()
+		held := lock(t, m)
+		synctest.Wait()
+		require.Equal(t, []int64{srv.SessionOf("a")}, srv.Watchers(held.Path()), "the holder watches itself")
+		second := bubble.Start(t.Context(), other.Lock)
+		second.Waits(t)
+		// The heartbeats have begun; what follows takes no time, so none falls in between.
+		sent := bubble.Requests(srv)
+		third := bubble.Start(t.Context(), other.Lock)
+		third.Waits(t)
+		assert.Equal(t, 3, sent.Hits(), "create, children, the node ahead")
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		assert.Equal(t, 4, sent.Hits(), "the holder's data for the error message")
+		sent.Remove()
+		sent = bubble.Requests(srv)
+		require.NoError(t, held.Release(t.Context()))
+		h := second.Granted(t, 0)
+		assert.Equal(t, 3, sent.Hits(), "delete; children; and the new holder's watch on itself")
+		third.Waits(t)
+		require.NoError(t, h.Release(t.Context()))
+		require.NoError(t, third.Granted(t, 0).Release(t.Context()))
+	})
+}
+
+func TestRelease_WakesExactlyOneWaiter(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		m := newMutex(t, b)
+		var waiters []*bubble.Attempt
+		for range 50 {
+			p := bubble.Start(t.Context(), m.Lock)
+			p.Waits(t)
+			waiters = append(waiters, p)
+		}
+		lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+		require.NoError(t, held.Release(t.Context()))
+		h := waiters[0].Granted(t, 0)
+		require.Equal(t, 1, lists.Hits())
+		for _, p := range waiters[1:] {
+			p.Waits(t)
+		}
+		require.NoError(t, h.Release(t.Context()))
+		for _, p := range waiters[1:] {
+			require.NoError(t, p.Granted(t, 0).Release(t.Context()))
+		}
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		began := time.Now()
+		held := lock(t, newMutex(t, a))
+		time.Sleep(5 * time.Second)
+		zxid := srv.Zxid()
+		_, err := newMutex(t, b).TryLock(t.Context())
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		assert.Equal(t, zkrecipes.Participant{
+			Path: held.Path(), ID: "a", Token: held.Token(), Session: srv.SessionOf("a"), Since: busy.Holder.Since,
+		}, busy.Holder)
+		assert.WithinDuration(t, began, busy.Holder.Since, time.Second)
+		assert.Equal(t, 1, busy.Queue)
+		assert.Equal(t, zxid, srv.Zxid(), "nothing was written")
+		require.NoError(t, held.Release(t.Context()))
+		h, err := newMutex(t, b).TryLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+// Two tries can both see a free lock; the one that comes second must see that it does.
+func TestTryLock_OvertakenBetweenLookAndCreate_LeavesNothing(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		var held *zkrecipes.Hold
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate, Path: "lock-"},
+			zktest.Before(func(zktest.Request) { held = lock(t, m) }))
+		_, err := newMutex(t, b).TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.Len(t, srv.Children(path), 1, "gone when TryLock has returned")
+		require.NoError(t, held.Release(t.Context()))
+	})
+}
+
+func TestLock_ContextEnds_NamesThePlaceAndTheHolder(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		m := newMutex(t, b)
+		second := bubble.Start(t.Context(), m.Lock)
+		second.Waits(t)
+		enough := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, enough)
+		defer cancel()
+		began := time.Now()
+		_, err := m.Lock(ctx)
+		assert.Equal(t, 30*time.Second, time.Since(began))
+		require.ErrorIs(t, err, enough)
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, err, &waited)
+		assert.Equal(t, 3, waited.Position)
+		assert.Equal(t, 3, waited.Of)
+		assert.Equal(t, "a", waited.Holder.ID)
+		assert.Equal(t, held.Token(), waited.Holder.Token)
+		synctest.Wait()
+		require.Len(t, srv.Children(path), 2)
+		require.NoError(t, held.Release(t.Context()))
+		require.NoError(t, second.Granted(t, 0).Release(t.Context()))
+	})
+}
+
+func TestLock_DeadContext_FailsAtOnceAndSendsNothing(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		held := lock(t, m)
+		why := errors.New("why")
+		for name, parent := range map[string]context.Context{"plain": t.Context(), "nested": held.Context()} {
+			ctx, cancel := context.WithCancelCause(parent)
+			cancel(why)
+			sent := bubble.Requests(srv)
+			_, err := m.Lock(ctx)
+			require.ErrorIs(t, err, why, name)
+			_, err = m.TryLock(ctx)
+			require.ErrorIs(t, err, why, name)
+			require.ErrorIs(t, m.Do(ctx, nil), why, name)
+			_, err = mutex.LockAll(ctx, m)
+			require.ErrorIs(t, err, why, name)
+			require.Zero(t, sent.Hits(), name)
+			sent.Remove()
+		}
+		require.NoError(t, held.Release(t.Context()))
+	})
+}
+
+// Curator grants nested locks from memory also when the lock is lost; and it leaves one watch behind, as we do.
+func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		outer := lock(t, m)
+		synctest.Wait()
+		sent := bubble.Requests(srv)
+		middle, err := m.Lock(outer.Context())
+		require.NoError(t, err)
+		inner, err := newMutex(t, a).TryLock(middle.Context()) // another value, on the same path
+		require.NoError(t, err)
+		require.Zero(t, sent.Hits())
+		sent.Remove()
+		require.Equal(t, outer.Path(), inner.Path())
+		require.Equal(t, outer.Token(), inner.Token())
+		other := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		other.Waits(t)
+		require.NoError(t, outer.Release(t.Context()))
+		require.ErrorIs(t, outer.Err(), zkrecipes.ErrReleased)
+		other.Waits(t)
+		require.NoError(t, inner.Release(t.Context()))
+		other.Waits(t)
+		require.NoError(t, middle.Err())
+		require.NoError(t, middle.Release(t.Context()))
+		require.NoError(t, other.Granted(t, 0).Release(t.Context()))
+	})
+}
+
+func TestLock_NotNested_AnotherGoroutineIsKeptOut(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		outer := lock(t, m)
+		inner, err := m.Lock(outer.Context())
+		require.NoError(t, err)
+		_, err = m.TryLock(t.Context()) // the same Mutex, the same process, no hold in the context
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.NoError(t, outer.Release(t.Context()))
+		_, err = m.TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.NoError(t, inner.Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLock_ContextOfAnEndedHold_IsNotNested(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		lost := lock(t, m)
+		require.NoError(t, srv.Delete(lost.Path()))
+		synctest.Wait()
+		_, err := m.Lock(lost.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLost)
+		other := lock(t, newMutex(t, b))
+		_, err = m.TryLock(context.WithoutCancel(lost.Context()))
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.NoError(t, other.Release(t.Context()))
+	})
+}
+
+func TestDo_HoldsForTheBodyAndReleases(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m, other := newMutex(t, a), newMutex(t, b)
+		type key struct{}
+		ctx := context.WithValue(t.Context(), key{}, "value")
+		failed := errors.New("failed")
+		err := m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+			_, err := other.TryLock(ctx)
+			require.ErrorIs(t, err, zkrecipes.ErrLocked)
+			require.Equal(t, "value", ctx.Value(key{}))
+			require.NoError(t, m.Do(ctx, func(_ context.Context, inner *zkrecipes.Hold) error {
+				require.Equal(t, h.Token(), inner.Token())
+				return nil
+			}), "nested")
+			require.NoError(t, h.Err())
+			return failed
+		})
+		require.Equal(t, failed, err)
+		require.Empty(t, srv.Children(path))
+		require.PanicsWithValue(t, "boom", func() {
+			_ = m.Do(ctx, func(context.Context, *zkrecipes.Hold) error { panic("boom") })
+		})
+		require.Empty(t, srv.Children(path))
+		require.NoError(t, m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error { return h.Release(ctx) }))
+	})
+}
+
+func TestDo_CallerCancels_BodyEndsBeforeTheRelease(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(why) })
+		err := newMutex(t, a).Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+			<-ctx.Done()
+			require.NoError(t, h.Err(), "the hold lives until the body has returned")
+			time.Sleep(time.Second)
+			require.Len(t, srv.Children(path), 1)
+			return context.Cause(ctx)
+		})
+		require.Equal(t, why, err)
+		require.Empty(t, srv.Children(path), "removed although the context had ended")
+	})
+}
+
+func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		failed := errors.New("failed")
+		err := newMutex(t, a).Do(t.Context(), func(ctx context.Context, _ *zkrecipes.Hold) error {
+			srv.Expire(srv.SessionOf("a"))
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), zkrecipes.ErrLost)
+			return failed
+		})
+		require.ErrorIs(t, err, failed)
+		var lost *zkrecipes.LostError
+		require.ErrorAs(t, err, &lost)
+		require.Equal(t, zkrecipes.LossExpired, lost.Reason)
+	})
+}
+
+// Curator forgets the listener with every release: the second round is never told.
+func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m, other := newMutex(t, a), newMutex(t, b)
+		require.NoError(t, other.Revoke(t.Context()), "nobody holds")
+		for range 2 {
+			h := lock(t, m)
+			waiter := bubble.Start(t.Context(), other.Lock)
+			waiter.Waits(t)
+			select {
+			case <-h.Revoked():
+				t.Fatal("revoked by nobody")
+			default:
+			}
+			require.NoError(t, other.Revoke(t.Context()))
+			require.NoError(t, other.Revoke(t.Context()), "twice")
+			<-h.Revoked()
+			require.NoError(t, h.Err(), "a request, no more")
+			require.NoError(t, h.Release(t.Context()))
+			require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+		}
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// Curator's Revoker writes onto waiters too; ours is told as soon as it holds.
+func TestRevoke_OnAWaiter_IsToldWithTheGrant(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
+		waiter.Waits(t)
+		require.NoError(t, srv.Set(srv.Ephemerals(srv.SessionOf("b"))[0], []byte("__REVOKE__")))
+		waiter.Waits(t)
+		require.NoError(t, held.Release(t.Context()))
+		h := waiter.Granted(t, 0)
+		<-h.Revoked()
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+func TestQueue_ListsHolderFirst(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		list, err := m.Queue(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, list)
+		held := lock(t, m)
+		waiter := bubble.Start(t.Context(), newMutex(t, b, mutex.WithData([]byte("me"))).Lock)
+		waiter.Waits(t)
+		list, err = m.Queue(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		assert.Equal(t, held.Path(), list[0].Path)
+		assert.Equal(t, "a", list[0].ID)
+		assert.Equal(t, "me", list[1].ID)
+		assert.Equal(t, srv.SessionOf("b"), list[1].Session)
+		require.NoError(t, held.Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+	})
+}
+
+func TestLocker_Locks(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		l := newMutex(t, a).Locker(t.Context())
+		l.Lock()
+		_, err := newMutex(t, b).TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		entered := make(chan struct{})
+		go func() {
+			l.Lock()
+			close(entered)
+		}()
+		synctest.Wait()
+		select {
+		case <-entered:
+			t.Fatal("two inside")
+		default:
+		}
+		// A loss must not let Unlock of the one who lost it end the hold of the other.
+		require.NoError(t, srv.Delete(srv.Ephemerals(srv.SessionOf("a"))[0]))
+		synctest.Wait()
+		l.Unlock()
+		<-entered
+		_, err = newMutex(t, b).TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		l.Unlock()
+		require.Panics(t, l.Unlock)
+		bubble.Clean(t, srv, path)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		dead := newMutex(t, a).Locker(ctx)
+		cancel()
+		require.Panics(t, dead.Lock)
+		require.Panics(t, dead.Lock, "again: a failed Lock holds nothing")
+	})
+}
+
+func TestLock_AndElectionWithSelectorLayout_ExcludeEachOther(t *testing.T) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+		held := lock(t, newMutex(t, a))
+		e, err := election.New(b, path, election.WithLayout(election.Selector))
+		require.NoError(t, err)
+		term := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			term, err := e.Campaign(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return term.Hold, nil
+		})
+		term.Waits(t)
+		require.NoError(t, held.Release(t.Context()))
+		h := term.Granted(t, 0)
+		_, err = newMutex(t, a).TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+func TestLock_BelowNamespaces_IsOneLockByItsPathOnTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		root := bubble.Dial(t, srv, "root")
+		rooted := bubble.DialAt(t, srv, "rooted", "/ns")
+		sub, err := root.Sub("/ns")
+		require.NoError(t, err)
+		at := func(c *conn.Client, path string) *mutex.Mutex {
+			m, err := mutex.New(c, path)
+			require.NoError(t, err)
+			return m
+		}
+		h, err := at(rooted, "/x/lock").Lock(t.Context())
+		require.NoError(t, err)
+		assert.Regexp(t, `^/x/lock/`+uuid+`lock-0000000000$`, h.Path())
+		assert.True(t, srv.Exists("/ns"+h.Path()))
+		ns, _ := srv.Node("/ns")
+		assert.True(t, ns.Container)
+		_, err = at(root, "/ns/x/lock").TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		_, err = at(sub, "/x/lock").TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.NoError(t, h.Release(t.Context()))
+		h, err = at(sub, "/x/lock").Lock(t.Context())
+		require.NoError(t, err)
+		nested, err := at(root, "/ns/x/lock").TryLock(h.Context())
+		require.NoError(t, err, "nested: the same client, and the same path on the server")
+		require.NoError(t, nested.Release(t.Context()))
+		require.NoError(t, h.Release(t.Context()))
+		bubble.Clean(t, srv, "/ns/x/lock")
+	})
+}
+
+func TestLock_ACLOfTheClient_IsOnParentsAndContenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c := bubble.Dial(t, srv, "a", conn.WithAuth("digest", "u:p"), conn.WithACL(zk.DigestACL(zk.PermAll, "u", "p")))
+		h := lock(t, newMutex(t, c))
+		for _, n := range srv.Tree("/app") {
+			require.Len(t, n.ACL, 1)
+			require.Equal(t, "digest", n.ACL[0].Scheme, n.Path)
+		}
+		_, err := newMutex(t, bubble.Dial(t, srv, "stranger")).Lock(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		sent := bubble.Requests(srv)
+		for _, c := range []struct {
+			path, says string
+		}{
+			{"app/lock", "app/lock"},
+			{"", "path"},
+			{"/", "root"},
+			{"/app/lock/", "/app/lock/"},
+			{"/app//lock", "/app//lock"},
+			{"/app/../lock", "/app/../lock"},
+			{"/app/lo\x00ck", "lo"},
+		} {
+			_, err := mutex.New(a, c.path)
+			require.ErrorContains(t, err, c.says, "path %q", c.path)
+			require.ErrorContains(t, err, "mutex: ")
+		}
+		_, err := mutex.New(nil, path)
+		require.ErrorContains(t, err, "client is nil")
+		_, err = mutex.LockAll(t.Context())
+		require.Error(t, err)
+		_, err = mutex.LockAll(t.Context(), newMutex(t, a), nil)
+		require.Error(t, err)
+		_, err = newMutex(t, a, mutex.WithData(make([]byte, 1<<20))).Lock(t.Context())
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.Zero(t, sent.Hits())
+
+		m := newMutex(t, b)
+		require.NoError(t, b.Close())
+		closing := sent.Hits()
+		for name, call := range map[string]func() error{
+			"Lock":    func() error { _, err := m.Lock(t.Context()); return err },
+			"TryLock": func() error { _, err := m.TryLock(t.Context()); return err },
+			"Do":      func() error { return m.Do(t.Context(), nil) },
+			"Queue":   func() error { _, err := m.Queue(t.Context()); return err },
+			"Revoke":  func() error { return m.Revoke(t.Context()) },
+			"LockAll": func() error { _, err := mutex.LockAll(t.Context(), m); return err },
+		} {
+			require.ErrorIs(t, call(), zkrecipes.ErrClosed, name)
+		}
+		require.Equal(t, closing, sent.Hits())
+	})
+}
+
+func TestLock_SequenceAtItsEnd_IsAnErrorAndNeverAGrant(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		require.NoError(t, srv.SetCversion(path, 1<<31-3))
+		for _, suffix := range []string{"2147483645", "2147483646"} {
+			h := lock(t, m)
+			require.True(t, strings.HasSuffix(h.Path(), suffix), h.Path())
+			require.NoError(t, h.Release(t.Context()))
+		}
+		for range 3 {
+			_, err := m.Lock(t.Context())
+			require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
+		}
+		_, err := newMutex(t, b).TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
+		bubble.Clean(t, srv, path)
+		require.NoError(t, srv.Delete(path)) // the way out that the error names
+		require.NoError(t, lock(t, m).Release(t.Context()))
+	})
+}
+
+func TestWithoutContainers_ParentsArePlain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithoutContainers())
+		h := lock(t, newMutex(t, bubble.Dial(t, srv, "a")))
+		n, ok := srv.Node(path)
+		require.True(t, ok)
+		require.False(t, n.Container)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+func TestHold_Txn_GuardsWrites(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create("/data", []byte("old"), zktest.Persistent)
+		require.NoError(t, err)
+		h := lock(t, newMutex(t, a))
+		write := func(text string) error {
+			_, err := h.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte(text), Version: -1})
+			return err
+		}
+		require.NoError(t, write("new"))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(h.Path())) // in the last moment
+		}))
+		require.ErrorIs(t, write("stale"), zkrecipes.ErrFenced)
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+		require.ErrorIs(t, write("later"), zkrecipes.ErrFenced)
+		n, _ := srv.Node("/data")
+		require.Equal(t, "new", string(n.Data))
+	})
+}

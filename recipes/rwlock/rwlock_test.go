@@ -1,0 +1,536 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+const path = "/app/config"
+
+func newLock(t testing.TB, c *conn.Client, opts ...rwlock.Option) *rwlock.RWLock {
+	t.Helper()
+	l, err := rwlock.New(c, path, opts...)
+	require.NoError(t, err)
+	return l
+}
+
+// held acquires what must be free.
+func held(t testing.TB, ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *zkrecipes.Hold { //nolint:revive // t goes first
+	t.Helper()
+	return bubble.Start(ctx, acquire).Granted(t, 0)
+}
+
+func release(t testing.TB, h *zkrecipes.Hold) {
+	t.Helper()
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		test(t, srv, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
+	})
+}
+
+// Curator's golden dump: write held (data d), another writer and a reader queued, then the downgrade, whose node is
+// plainly ephemeral and has the writer's own digits.
+func TestNodes_AreThoseOfCurator(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine := newLock(t, a, rwlock.WithData([]byte("d")))
+		writer := held(t, t.Context(), mine.Lock)
+		others := newLock(t, b, rwlock.WithData(nil))
+		second := bubble.Start(t.Context(), others.Lock)
+		second.Waits(t)
+		third := bubble.Start(t.Context(), others.RLock)
+		third.Waits(t)
+		reader := held(t, writer.Context(), mine.RLock)
+
+		const prefix = `^/app/config/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
+		assert.Regexp(t, prefix+`__WRIT__0000000000$`, writer.Path())
+		assert.Regexp(t, prefix+`__READ__0000000000$`, reader.Path())
+		assert.Greater(t, reader.Token(), writer.Token())
+		queue, err := mine.Queue(t.Context())
+		require.NoError(t, err)
+		require.Len(t, queue, 4)
+		for i, want := range []struct {
+			suffix, data string
+			write, holds bool
+		}{
+			{"__WRIT__0000000000", "d", true, true},
+			{"__READ__0000000000", "d", false, true},
+			{"__WRIT__0000000001", "", true, false},
+			{"__READ__0000000002", "", false, false},
+		} {
+			assert.Regexp(t, prefix+want.suffix+"$", queue[i].Path)
+			assert.Equal(t, want.data, queue[i].ID)
+			assert.Equal(t, want.write, queue[i].Write)
+			assert.Equal(t, want.holds, queue[i].Holds)
+			n, ok := srv.Node(queue[i].Path)
+			require.True(t, ok)
+			assert.Equal(t, queue[i].Session, n.Stat.EphemeralOwner)
+		}
+		parent, _ := srv.Node(path)
+		assert.True(t, parent.Container)
+		assert.Empty(t, parent.Data)
+
+		release(t, writer)
+		second.Waits(t)
+		third.Waits(t)
+		release(t, reader)
+		h := second.Granted(t, 0)
+		third.Waits(t)
+		release(t, h)
+		release(t, third.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// CURATOR-621: an older Curator lets the queued writer in when the write lock is released.
+func TestDowngrade_QueuedWriter_StaysOutUntilTheReaderHasLeft(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine, other := newLock(t, a), newLock(t, b)
+		writer := held(t, t.Context(), mine.Lock)
+		waiting := bubble.Start(t.Context(), other.Lock)
+		waiting.Waits(t)
+		reader := held(t, writer.Context(), mine.RLock)
+		nested := held(t, reader.Context(), mine.TryRLock)
+		require.Equal(t, reader.Path(), nested.Path())
+		release(t, writer)
+		waiting.Waits(t)
+		require.NoError(t, reader.Check(t.Context()))
+		_, err := mine.Lock(reader.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrUpgrade, "it is a reader now")
+		release(t, reader)
+		waiting.Waits(t)
+		release(t, nested)
+		release(t, waiting.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestDowngrade_InAnyOrderOfRelease(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine, other := newLock(t, a), newLock(t, b)
+		writer := held(t, t.Context(), mine.Lock)
+		one, two := held(t, writer.Context(), mine.RLock), held(t, writer.Context(), mine.TryRLock)
+		require.NotEqual(t, one.Path(), two.Path())
+		inner := held(t, one.Context(), mine.Lock)
+		require.Equal(t, writer.Path(), inner.Path(), "write inside read inside write is write inside write")
+		waiting := bubble.Start(t.Context(), other.RLock)
+		for _, h := range []*zkrecipes.Hold{two, writer, one} {
+			waiting.Waits(t)
+			release(t, h)
+		}
+		waiting.Waits(t)
+		release(t, inner)
+		release(t, waiting.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// The write hold ends between the look at it and the reader's node: a writer may have been let in, so the reader must not.
+func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *zktest.Server, *zkrecipes.Hold){
+		"released": func(t *testing.T, _ *zktest.Server, h *zkrecipes.Hold) { assert.NoError(t, h.Release(t.Context())) },
+		"deleted":  func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) { assert.NoError(t, srv.Delete(h.Path())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+				mine := newLock(t, a)
+				writer := held(t, t.Context(), mine.Lock)
+				next := bubble.Start(t.Context(), newLock(t, b).Lock)
+				next.Waits(t)
+				gone := make(chan struct{})
+				srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Before(func(zktest.Request) { <-gone }))
+				reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
+				reader.Waits(t)
+				go func() {
+					if name == "deleted" {
+						srv.LoseWatch(zktest.Label("a"), writer.Path()) // the holder is not told
+					}
+					end(t, srv, writer)
+				}()
+				if name == "released" {
+					// The delete waits behind the create that is held back; the operator's does not.
+					assert.NoError(t, srv.Delete(writer.Path()))
+				}
+				h := next.Granted(t, 0)
+				close(gone)
+				reader.Waits(t)
+				require.Len(t, srv.Children(path), 2, "it stands behind, as anybody who comes now")
+				release(t, h)
+				release(t, reader.Granted(t, 0))
+				bubble.Clean(t, srv, path)
+			})
+		})
+	}
+}
+
+func TestDowngrade_SessionOfTheWriterGone_IsAnOrdinaryReader(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine := newLock(t, a)
+		writer := held(t, t.Context(), mine.Lock)
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+		next := bubble.Start(t.Context(), newLock(t, b).Lock)
+		next.Waits(t)
+		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
+		h := next.Granted(t, time.Second)
+		time.Sleep(time.Minute)
+		reader.Waits(t)
+		release(t, h)
+		release(t, reader.Granted(t, 0))
+	})
+}
+
+// Curator's testThatDowngradingRespectsThreads.
+func TestRLock_WithoutTheContextOfTheWriter_Waits(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		writer := held(t, t.Context(), l.Lock)
+		_, err := l.TryRLock(t.Context())
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, writer.Path(), busy.Holder.Path)
+		reader := bubble.Start(t.Context(), l.RLock)
+		reader.Waits(t)
+		release(t, writer)
+		release(t, reader.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// Curator waits for ever.
+func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		reader := held(t, t.Context(), l.RLock)
+		sent := bubble.Requests(srv)
+		for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){l.Lock, l.TryLock, newLock(t, a).Lock} {
+			_, err := acquire(reader.Context())
+			require.ErrorIs(t, err, zkrecipes.ErrUpgrade)
+			require.ErrorContains(t, err, path)
+		}
+		require.ErrorIs(t, l.Do(reader.Context(), nil), zkrecipes.ErrUpgrade)
+		require.Zero(t, sent.Hits())
+		release(t, reader)
+		release(t, held(t, context.WithoutCancel(reader.Context()), l.Lock))
+	})
+}
+
+func TestLock_Nested_SharesTheContender(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		for _, pair := range [][2]func(context.Context) (*zkrecipes.Hold, error){{l.Lock, l.TryLock}, {l.RLock, l.TryRLock}} {
+			outer := held(t, t.Context(), pair[0])
+			inner := held(t, outer.Context(), pair[1])
+			require.Equal(t, outer.Path(), inner.Path())
+			release(t, outer)
+			require.NoError(t, inner.Check(t.Context()))
+			release(t, inner)
+			bubble.Clean(t, srv, path)
+		}
+	})
+}
+
+// Curator's testGetParticipantNodes: twenty readers hold, eight writers queue.
+func TestQueue_TwentyReadersAndEightWriters(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		readers, writers := newLock(t, a), newLock(t, b)
+		var reading []*zkrecipes.Hold
+		for range 20 {
+			reading = append(reading, held(t, t.Context(), readers.RLock))
+		}
+		var writing []*bubble.Attempt
+		for range 8 {
+			w := bubble.Start(t.Context(), writers.Lock)
+			w.Waits(t)
+			writing = append(writing, w)
+		}
+		late := bubble.Start(t.Context(), readers.RLock)
+		late.Waits(t)
+		queue, err := readers.Queue(t.Context())
+		require.NoError(t, err)
+		require.Len(t, queue, 29)
+		for i, c := range queue {
+			require.Equal(t, i >= 20 && i < 28, c.Write, i)
+			require.Equal(t, i < 20, c.Holds, i)
+		}
+		for _, h := range reading {
+			release(t, h)
+		}
+		for _, w := range writing {
+			late.Waits(t)
+			release(t, w.Granted(t, 0))
+		}
+		release(t, late.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestRLock_ManyBehindOneWriter_AreLetInTogether(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		writer := held(t, t.Context(), newLock(t, a).Lock)
+		l := newLock(t, b)
+		var readers []*bubble.Attempt
+		for range 30 {
+			r := bubble.Start(t.Context(), l.RLock)
+			r.Waits(t)
+			readers = append(readers, r)
+		}
+		require.Len(t, srv.Watchers(writer.Path()), 2)
+		release(t, writer)
+		for _, r := range readers {
+			h := r.Granted(t, 0)
+			defer func() { release(t, h) }()
+		}
+	})
+}
+
+// Curator's testLockPath.
+func TestHold_SessionOfTheWriterKilled_ReaderEntersAndTheWriterIsTold(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		writer := held(t, t.Context(), newLock(t, a).Lock)
+		reader := bubble.Start(t.Context(), newLock(t, b).RLock)
+		reader.Waits(t)
+		require.True(t, srv.Exists(writer.Path()))
+		srv.Expire(srv.SessionOf("a"))
+		require.False(t, srv.Exists(writer.Path()))
+		<-writer.Done()
+		require.ErrorIs(t, writer.Err(), zkrecipes.ErrLost)
+		require.ErrorIs(t, writer.Release(t.Context()), zkrecipes.ErrLost)
+		release(t, reader.Granted(t, time.Second))
+	})
+}
+
+func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		writer := held(t, t.Context(), l.Lock)
+		reader := held(t, writer.Context(), l.RLock)
+		require.NoError(t, srv.Delete(writer.Path()))
+		synctest.Wait()
+		require.ErrorIs(t, writer.Err(), zkrecipes.ErrLost)
+		require.NoError(t, reader.Err(), "it has a node of its own")
+		release(t, reader)
+	})
+}
+
+// CURATOR-45, for both kinds, and for the downgrade, whose create is not sequential.
+func TestReplyLost_IsOneNode(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		release(t, held(t, t.Context(), l.Lock))
+		lose := func() { srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__"}, zktest.DropReply()) }
+		acquire := func(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) *zkrecipes.Hold {
+			lose()
+			return bubble.Start(ctx, acquire).Granted(t, 5*time.Second)
+		}
+		writer := acquire(t.Context(), l.Lock)
+		reader := acquire(writer.Context(), l.RLock)
+		require.Len(t, srv.Children(path), 2)
+		release(t, writer)
+		release(t, reader)
+		release(t, acquire(t.Context(), l.RLock))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLock_Cancelled_LeavesNothingAndLetsThoseBehindIn(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		first := held(t, t.Context(), newLock(t, a).RLock)
+		ctx, cancel := context.WithCancel(t.Context())
+		writer := bubble.Start(ctx, newLock(t, b).Lock)
+		writer.Waits(t)
+		reader := bubble.Start(t.Context(), newLock(t, b).RLock)
+		reader.Waits(t)
+		cancel()
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, writer.Failed(t, 0), &waited)
+		require.Equal(t, 2, waited.Position)
+		require.Equal(t, "a", waited.Holder.ID)
+		release(t, reader.Granted(t, 0))
+		release(t, first)
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestDoAndRDo_HoldForTheBody(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		l, other := newLock(t, a), newLock(t, b)
+		failed := errors.New("failed")
+		require.Equal(t, failed, l.Do(t.Context(), func(ctx context.Context, _ *zkrecipes.Hold) error {
+			_, err := other.TryRLock(ctx)
+			require.ErrorIs(t, err, zkrecipes.ErrLocked)
+			require.NoError(t, l.RDo(ctx, func(context.Context, *zkrecipes.Hold) error { return nil }))
+			return failed
+		}))
+		require.NoError(t, l.RDo(t.Context(), func(ctx context.Context, _ *zkrecipes.Hold) error {
+			h, err := other.TryRLock(ctx)
+			require.NoError(t, err)
+			return h.Release(ctx)
+		}))
+		require.Panics(t, func() { _ = l.Do(t.Context(), func(context.Context, *zkrecipes.Hold) error { panic("boom") }) })
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		sent := bubble.Requests(srv)
+		for _, bad := range []string{"", "/", "relative", "/a//b", "/a/"} {
+			_, err := rwlock.New(a, bad)
+			require.ErrorContains(t, err, "rwlock: ", bad)
+		}
+		_, err := rwlock.New(nil, path)
+		require.ErrorContains(t, err, "client is nil")
+		l := newLock(t, a)
+		require.NoError(t, a.Close())
+		before := sent.Hits()
+		for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){l.Lock, l.TryLock, l.RLock, l.TryRLock} {
+			_, err := acquire(t.Context())
+			require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		}
+		_, err = l.Queue(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		require.Equal(t, before, sent.Hits())
+	})
+}
+
+// Curator's testBasic, longer: eight clients, a tenth of them writing, with cuts and restarts, and downgrades.
+func TestLock_ReadersAndWriters_AreSound(t *testing.T) {
+	seeds := uint64(5)
+	if testing.Short() || bubble.Race {
+		seeds = 1
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { readersAndWriters(t, rand.New(rand.NewPCG(seed, 3))) })
+		})
+	}
+}
+
+func readersAndWriters(t *testing.T, random *rand.Rand) {
+	srv := zktest.Run(t, zktest.InMemory())
+	var rec check.Recorder
+	var wg sync.WaitGroup
+	var reading, most int
+	var mu sync.Mutex
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer stop()
+	hold := func(op *check.Op, h *zkrecipes.Hold, d time.Duration) {
+		select {
+		case <-time.After(d):
+			op.Released()
+			_ = h.Release(ctx)
+		case <-h.Done():
+			op.Lost()
+		}
+	}
+	for i := range 8 {
+		who := fmt.Sprint("client-", i)
+		l := newLock(t, bubble.Dial(t, srv, who))
+		mine := rand.New(rand.NewPCG(random.Uint64(), 4))
+		pause := func() time.Duration { return time.Duration(mine.IntN(4000)) * time.Millisecond }
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				write := mine.IntN(10) == 0
+				op := rec.CallRead(who)
+				acquire := l.RLock
+				if write {
+					// The call of a reader that never was: every op needs an end.
+					op.Failed()
+					op, acquire = rec.Call(who, 1), l.Lock
+				}
+				h, err := acquire(ctx)
+				if err != nil {
+					op.Failed()
+					continue
+				}
+				op.Granted(int64(h.Token()))
+				if write && mine.IntN(2) == 0 {
+					inner := rec.CallRead(who)
+					r, err := l.RLock(h.Context())
+					if err != nil {
+						inner.Failed()
+					} else {
+						inner.Granted(int64(r.Token()))
+						hold(op, h, pause())
+						hold(inner, r, pause())
+						continue
+					}
+				}
+				if !write {
+					mu.Lock()
+					reading++
+					most = max(most, reading)
+					mu.Unlock()
+				}
+				hold(op, h, pause())
+				if !write {
+					mu.Lock()
+					reading--
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(time.Duration(random.IntN(30_000)) * time.Millisecond)
+			switch who := zktest.Label(fmt.Sprint("client-", random.IntN(8))); random.IntN(4) {
+			case 0:
+				srv.Cut(who)
+			case 1:
+				srv.Restart()
+			case 2:
+				srv.Stall(who, zktest.Both)
+				time.Sleep(time.Duration(random.IntN(20_000)) * time.Millisecond)
+				srv.Heal(who)
+			case 3:
+				srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply())
+			}
+		}
+	})
+	wg.Wait()
+	holds, err := rec.Holds()
+	require.NoError(t, err)
+	weighted, limit := check.ReadWrite(holds)
+	require.NoError(t, check.Exclusion(weighted, limit))
+	require.NoError(t, check.Order(weighted, limit))
+	require.Greater(t, most, 1, "readers together")
+	t.Logf("%d holds, %d readers at once", len(holds), most)
+	time.Sleep(time.Minute)
+	bubble.Clean(t, srv, path)
+}
+
+func TestQueue_ForeignChildren_AreLeftOut(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		release(t, held(t, t.Context(), l.Lock))
+		_, err := srv.Create(path+"/0", nil, zktest.Persistent)
+		require.NoError(t, err)
+		h := held(t, t.Context(), l.Lock)
+		queue, err := l.Queue(t.Context())
+		require.NoError(t, err)
+		require.Len(t, queue, 1)
+		require.True(t, strings.HasSuffix(queue[0].Path, "0000000002"), "every child counts for the number")
+		release(t, h)
+	})
+}

@@ -1,0 +1,731 @@
+package semaphore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+const (
+	path   = "/app/uploads"
+	leases = path + "/leases"
+	locks  = path + "/locks"
+)
+
+func newSemaphore(t testing.TB, c *conn.Client, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
+	t.Helper()
+	s, err := semaphore.New(c, path, limit, opts...)
+	require.NoError(t, err)
+	return s
+}
+
+// of returns an acquisition of n leases.
+func of(s *semaphore.Semaphore, n int) func(context.Context) (*zkrecipes.Hold, error) {
+	return func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }
+}
+
+func acquire(t testing.TB, s *semaphore.Semaphore, n int) *zkrecipes.Hold {
+	t.Helper()
+	return bubble.Start(t.Context(), of(s, n)).Granted(t, time.Second)
+}
+
+func release(t testing.TB, h *zkrecipes.Hold) {
+	t.Helper()
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		test(t, srv, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
+	})
+}
+
+func clean(t testing.TB, srv *zktest.Server) {
+	t.Helper()
+	bubble.Clean(t, srv, path, "locks", "leases")
+}
+
+// Curator's golden dump: limit 2, two held (data me), one waits with its lease made, one is queued behind it.
+func TestNodes_AreThoseOfCurator(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine := newSemaphore(t, a, 2, semaphore.WithData([]byte("me")))
+		first, second := acquire(t, mine, 1), acquire(t, mine, 1)
+		others := newSemaphore(t, b, 2, semaphore.WithData([]byte("127.0.0.1")))
+		third := bubble.Start(t.Context(), of(others, 1))
+		third.Waits(t)
+		fourth := bubble.Start(t.Context(), of(others, 1))
+		fourth.Waits(t)
+
+		const guid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
+		var got []string
+		for _, n := range srv.Tree(path) {
+			if n.Container {
+				assert.Empty(t, n.Data)
+				continue
+			}
+			got = append(got, n.Path[len(n.Path)-10:]+"="+string(n.Data))
+			if strings.HasPrefix(n.Path, leases) {
+				assert.Regexp(t, `^`+leases+`/`+guid+`lease-\d{10}$`, n.Path)
+			} else {
+				assert.Regexp(t, `^`+locks+`/`+guid+`lock-\d{10}$`, n.Path)
+			}
+			assert.NotZero(t, n.Stat.EphemeralOwner)
+		}
+		assert.ElementsMatch(t, []string{
+			"0000000000=me", "0000000001=me", "0000000002=127.0.0.1", // leases
+			"0000000002=127.0.0.1", "0000000003=127.0.0.1", // locks: one number for every acquisition before
+		}, got)
+		holders, err := mine.Holders(t.Context())
+		require.NoError(t, err)
+		require.Len(t, holders, 3, "with the one who waits inside, as in Curator")
+		assert.Equal(t, first.Token(), holders[0].Token)
+		assert.Equal(t, "127.0.0.1", holders[2].ID)
+
+		release(t, second)
+		h := third.Granted(t, 0)
+		fourth.Waits(t)
+		release(t, first)
+		release(t, fourth.Granted(t, 0))
+		release(t, h)
+		clean(t, srv)
+	})
+}
+
+// What Curator calls InterProcessSemaphoreMutex.
+func TestNodes_OneLease_IsCuratorsSemaphoreMutex(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 1), 1)
+		synctest.Wait()
+		require.Equal(t, []string{"leases", "locks"}, srv.Children(path))
+		require.Empty(t, srv.Children(locks))
+		require.Regexp(t, `lease-0000000000$`, h.Path())
+		release(t, h)
+		clean(t, srv)
+	})
+}
+
+func TestAcquire_SeveralLeases_AreOneTransactionAndOneHold(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		s := newSemaphore(t, a, 5)
+		h := acquire(t, s, 3)
+		require.Len(t, srv.Children(leases), 3)
+		for _, n := range srv.Tree(leases)[1:] {
+			require.EqualValues(t, h.Token(), n.Stat.Czxid)
+		}
+		synctest.Wait()
+		made := len(srv.History())
+		release(t, h)
+		history := srv.History()
+		require.Len(t, history, made+1, "removed in one transaction")
+		require.Len(t, history[made].Changes, 3)
+
+		h = acquire(t, s, 5)
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 5), 2))
+		waiting.Waits(t)
+		synctest.Wait()
+		require.NoError(t, srv.Delete(leases+"/"+srv.Children(leases)[3]), "any of them")
+		<-h.Done()
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+		require.ErrorIs(t, h.Release(t.Context()), zkrecipes.ErrLost)
+		release(t, waiting.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+func TestRelease_OneLeaseGoneMeanwhile_RemovesTheOthers(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 3), 3)
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(r zktest.Request) {
+			assert.NoError(t, srv.Delete(r.Paths[1]))
+		}))
+		release(t, h)
+		clean(t, srv)
+	})
+}
+
+func TestHold_Txn_IsGuardedByAllLeases(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create("/data", []byte("old"), zktest.Persistent)
+		require.NoError(t, err)
+		h := acquire(t, newSemaphore(t, a, 3), 3)
+		require.NoError(t, h.Check(t.Context()))
+		responses, err := h.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("new"), Version: 0})
+		require.NoError(t, err)
+		require.Len(t, responses, 1)
+		require.EqualValues(t, 1, responses[0].Stat.Version)
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/data$"}, zktest.Before(func(r zktest.Request) {
+			assert.NoError(t, srv.Delete(r.Paths[2]))
+		}))
+		_, err = h.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("stale"), Version: -1})
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+		n, _ := srv.Node("/data")
+		require.Equal(t, "new", string(n.Data))
+	})
+}
+
+func TestAcquire_InOrder_NobodyPassesAWaiterWhoWantsMore(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		s := newSemaphore(t, a, 3)
+		first, second := acquire(t, s, 1), acquire(t, s, 1)
+		greedy := bubble.Start(t.Context(), of(newSemaphore(t, b, 3), 3))
+		greedy.Waits(t)
+		small := bubble.Start(t.Context(), of(s, 1)) // there is one
+		small.Waits(t)
+		release(t, first)
+		greedy.Waits(t)
+		small.Waits(t)
+		release(t, second)
+		h := greedy.Granted(t, 0)
+		small.Waits(t)
+		release(t, h)
+		release(t, small.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+func TestAcquire_Cost_IsTwoRoundTrips(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 5)
+		release(t, acquire(t, s, 1))
+		const trip = 10 * time.Millisecond
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Times: -1}, zktest.HoldReply(trip))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Times: -1}, zktest.HoldReply(trip))
+		for _, n := range []int{1, 3} {
+			began := time.Now()
+			h, err := s.Acquire(t.Context(), n)
+			require.NoError(t, err)
+			require.Equal(t, 2*trip, time.Since(began))
+			release(t, h)
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+func TestTryAcquire_NotEnough_SaysWhoHoldsAndLeavesNothing(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 3), 2)
+		synctest.Wait()
+		zxid := srv.Zxid()
+		s := newSemaphore(t, b, 3)
+		_, err := s.TryAcquire(t.Context(), 2)
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, 2, busy.Queue)
+		require.Equal(t, h.Token(), busy.Holder.Token)
+		require.Equal(t, zxid, srv.Zxid(), "nothing was written")
+		one, err := s.TryAcquire(t.Context(), 1)
+		require.NoError(t, err)
+		release(t, one)
+		release(t, h)
+		clean(t, srv)
+	})
+}
+
+// A try that meets others who are just taking theirs must not call that busy.
+func TestTryAcquire_AllAtOnce_GetsAllThereAre(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var holds []*zkrecipes.Hold
+		for i := range 40 {
+			s := newSemaphore(t, []*conn.Client{a, b}[i%2], 25)
+			wg.Go(func() {
+				h, err := s.TryAcquire(t.Context(), 1)
+				if err != nil {
+					assert.ErrorIs(t, err, zkrecipes.ErrLocked)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				holds = append(holds, h)
+			})
+		}
+		wg.Wait()
+		require.Len(t, holds, 25)
+		require.Len(t, srv.Children(leases), 25, "those who failed have left nothing when they return")
+		for _, h := range holds {
+			release(t, h)
+		}
+		clean(t, srv)
+	})
+}
+
+func TestTryAcquire_BehindOneWhoWaits_IsBusy(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		s := newSemaphore(t, a, 3)
+		h := acquire(t, s, 2)
+		waiting := bubble.Start(t.Context(), of(s, 3))
+		waiting.Waits(t)
+		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			return newSemaphore(t, b, 3).TryAcquire(ctx, 1)
+		})
+		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
+		release(t, h)
+		release(t, waiting.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		s := newSemaphore(t, a, 3)
+		h := acquire(t, s, 1)
+		synctest.Wait()
+		gate := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DelayUntil(gate))
+		ahead := bubble.Start(t.Context(), of(s, 3))
+		ahead.Waits(t)
+		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			return newSemaphore(t, b, 3).TryAcquire(ctx, 1)
+		})
+		try.Waits(t) // as far as it can see there is enough
+		close(gate)
+		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
+		require.Len(t, srv.Children(locks), 1)
+		release(t, h)
+		release(t, ahead.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+// CURATOR-462: an interrupted waiter left its lease.
+func TestAcquire_Cancelled_LeavesNothing(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 3), 2)
+		s := newSemaphore(t, b, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		inside := bubble.Start(ctx, of(s, 2))
+		inside.Waits(t)
+		outside := bubble.Start(ctx, of(s, 1))
+		outside.Waits(t)
+		behind := bubble.Start(t.Context(), of(s, 1))
+		behind.Waits(t)
+		cancel()
+		for _, w := range []*bubble.Attempt{inside, outside} {
+			err := w.Failed(t, 0)
+			require.ErrorIs(t, err, context.Canceled)
+			var waited *zkrecipes.WaitError
+			require.ErrorAs(t, err, &waited)
+		}
+		release(t, behind.Granted(t, 0))
+		release(t, h)
+		clean(t, srv)
+	})
+}
+
+func TestAcquire_ContextEnds_NamesTheHolder(t *testing.T) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 1), 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := newSemaphore(t, b, 1).Acquire(ctx, 1)
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, err, &waited)
+		require.Equal(t, h.Token(), waited.Holder.Token)
+		require.Equal(t, 2, waited.Position)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// CURATOR-335, 315: a lost reply left a lease behind, or one too many.
+func TestAcquire_ReplyOfTheLeasesLost_IsResolvedByTheGUID(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint("n=", n), func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				s := newSemaphore(t, a, 5)
+				release(t, acquire(t, s, 1))
+				for _, fault := range []zktest.Action{zktest.DropReply(), zktest.DropRequest()} {
+					hit := srv.Intercept(zktest.Match{Path: "lease-"}, fault)
+					h := bubble.Start(t.Context(), of(s, n)).Granted(t, 5*time.Second)
+					<-hit.Done()
+					require.Len(t, srv.Children(leases), n)
+					require.NoError(t, h.Check(t.Context()))
+					require.NotZero(t, h.Token())
+					release(t, h)
+					clean(t, srv)
+				}
+			})
+		})
+	}
+}
+
+func TestAcquire_CancelledWhileTheLeasesAreMade_LeavesNothing(t *testing.T) {
+	for name, fault := range map[string]func(<-chan struct{}) zktest.Action{
+		"before": zktest.DelayUntil, "after": zktest.HoldReplyUntil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				s := newSemaphore(t, a, 5)
+				release(t, acquire(t, s, 1))
+				gate := make(chan struct{})
+				srv.Intercept(zktest.Match{Op: zktest.OpMulti}, fault(gate))
+				ctx, cancel := context.WithCancel(t.Context())
+				try := bubble.Start(ctx, of(s, 3))
+				try.Waits(t)
+				cancel()
+				require.ErrorIs(t, try.Failed(t, 0), context.Canceled)
+				close(gate)
+				time.Sleep(time.Second)
+				clean(t, srv)
+				release(t, acquire(t, s, 5))
+			})
+		})
+	}
+}
+
+// Curator's testAcquireAfterLostServer (CURATOR-335): the server goes between the lease and the listing.
+func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var tries []*bubble.Attempt
+		for i := range 10 {
+			s := newSemaphore(t, bubble.Dial(t, srv, fmt.Sprint(i)), 1)
+			tries = append(tries, bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+				h, err := s.Acquire(ctx, 1)
+				if err == nil {
+					err = h.Release(ctx)
+				}
+				return h, err
+			}))
+			if i == 0 {
+				<-srv.Intercept(zktest.Match{Path: "lease-"}, zktest.DropReply()).Done()
+				srv.Down()
+			}
+			srv.Up()
+		}
+		srv.Down()
+		time.Sleep(10 * bubble.Timeout) // until all have given their sessions up
+		srv.Up()
+		time.Sleep(5 * bubble.Timeout)
+		for _, try := range tries {
+			require.True(t, try.Over())
+			require.NoError(t, try.Err)
+		}
+		clean(t, srv)
+	})
+}
+
+// Curator's testNoOrphanedNodes.
+func TestAcquire_LeaseOfTheWaiterDeleted_QueuesAgainWithOneLease(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 2), 2)
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 2), 2))
+		waiting.Waits(t)
+		for _, dir := range []string{leases, locks, leases} {
+			for _, own := range srv.Ephemerals(srv.SessionOf("b")) {
+				if strings.HasPrefix(own, dir) {
+					require.NoError(t, srv.Delete(own))
+					break
+				}
+			}
+			waiting.Waits(t)
+			require.Len(t, srv.Children(leases), 4)
+			require.Len(t, srv.Children(locks), 1)
+		}
+		release(t, h)
+		release(t, waiting.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+func TestAcquire_SessionExpiresWhileWaiting_QueuesAgain(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 1), 1)
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
+		waiting.Waits(t)
+		srv.Expire(srv.SessionOf("b"))
+		time.Sleep(10 * time.Second)
+		waiting.Waits(t)
+		require.Len(t, srv.Children(leases), 2)
+		release(t, h)
+		release(t, waiting.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+func TestClose_FreesLeases(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 1), 1)
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 1), 1))
+		waiting.Waits(t)
+		require.NoError(t, a.Close())
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+		release(t, waiting.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+func TestWithLossOnSuspend_DisconnectEndsTheHoldAndAllItsLeasesGo(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		h := acquire(t, newSemaphore(t, a, 3, semaphore.WithLossOnSuspend()), 3)
+		srv.Cut(zktest.Label("a"))
+		<-h.Done()
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+		time.Sleep(bubble.Timeout)
+		clean(t, srv)
+	})
+}
+
+// Curator's testThreadedLeaseIncrease, and SharedCount's bytes.
+func TestLimitNode_IsFollowedLive(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		const node = "/settings/uploads"
+		with := semaphore.WithLimitNode(node)
+		s, other := newSemaphore(t, a, 1, with), newSemaphore(t, b, 7, with)
+		limit, err := other.Limit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 7, limit, "not made yet")
+		require.False(t, srv.Exists(node))
+
+		first := acquire(t, s, 1)
+		n, ok := srv.Node(node)
+		require.True(t, ok)
+		require.Equal(t, []byte{0, 0, 0, 1}, n.Data)
+		require.False(t, n.Container)
+		require.Zero(t, n.Stat.EphemeralOwner)
+		limit, err = other.Limit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, limit, "what is there counts")
+
+		second := bubble.Start(t.Context(), of(other, 1))
+		second.Waits(t)
+		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 2})) // as Java would
+		h := second.Granted(t, 0)
+
+		// Lowering revokes nobody, and lets nobody in until enough have left.
+		require.NoError(t, s.SetLimit(t.Context(), 1))
+		synctest.Wait()
+		require.NoError(t, first.Err())
+		require.NoError(t, h.Err())
+		third := bubble.Start(t.Context(), of(s, 1))
+		third.Waits(t)
+		release(t, first)
+		third.Waits(t)
+		release(t, h)
+		release(t, third.Granted(t, 0))
+
+		// More than the limit is waited for, since it may be raised.
+		require.NoError(t, s.SetLimit(t.Context(), 258))
+		n, _ = srv.Node(node)
+		require.Equal(t, []byte{0, 0, 1, 2}, n.Data)
+		many := bubble.Start(t.Context(), of(s, 300))
+		many.Waits(t)
+		require.NoError(t, other.SetLimit(t.Context(), 300))
+		release(t, many.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create("/limit", []byte("3"), zktest.Persistent)
+		require.NoError(t, err)
+		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
+		_, err = s.Limit(t.Context())
+		require.ErrorContains(t, err, "/limit holds 1 bytes")
+		_, err = s.Acquire(t.Context(), 1)
+		require.ErrorContains(t, err, "/limit holds 1 bytes")
+		_, err = s.TryAcquire(t.Context(), 1)
+		require.ErrorContains(t, err, "/limit holds 1 bytes")
+		clean(t, srv)
+		require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 2, 9, 9})) // longer: the first four count
+		release(t, acquire(t, s, 2))
+		require.NoError(t, srv.Set("/limit", []byte{255, 255, 255, 255}))
+		nobody := bubble.Start(t.Context(), of(s, 1))
+		nobody.Waits(t)
+		require.NoError(t, s.SetLimit(t.Context(), 1))
+		release(t, nobody.Granted(t, 0))
+	})
+}
+
+func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/x/limit"))
+		require.NoError(t, s.SetLimit(t.Context(), 4))
+		// Curator's trySet returns false, and the value is set.
+		srv.Intercept(zktest.Match{Op: zktest.OpSetData}, zktest.DropReply())
+		require.NoError(t, s.SetLimit(t.Context(), 5))
+		limit, err := s.Limit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 5, limit)
+		n, _ := srv.Node("/x/limit")
+		require.EqualValues(t, 2, n.Stat.Version)
+	})
+}
+
+func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var log bytes.Buffer
+		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 5), 4)
+		s := newSemaphore(t, a, 3)
+		for range 2 {
+			_, err := s.TryAcquire(t.Context(), 1)
+			require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "larger"), log.String())
+		require.Contains(t, log.String(), "limit=3 leases=4")
+		release(t, h)
+	})
+}
+
+func TestDo_HoldsForTheBody(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 3)
+		failed := errors.New("failed")
+		require.Equal(t, failed, s.Do(t.Context(), 2, func(context.Context, *zkrecipes.Hold) error {
+			require.Len(t, srv.Children(leases), 2)
+			return failed
+		}))
+		require.Empty(t, srv.Children(leases))
+	})
+}
+
+func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		sent := bubble.Requests(srv)
+		for _, bad := range []struct {
+			path  string
+			limit int
+			says  string
+			opt   semaphore.Option
+		}{
+			{path, 0, "limit 0", nil},
+			{path, -1, "limit -1", nil},
+			{"uploads", 1, "uploads", nil},
+			{"/", 1, "root", nil},
+			{path, 1, "limit node", semaphore.WithLimitNode("relative")},
+			{path, 1, "limit node", semaphore.WithLimitNode("/")},
+		} {
+			var opts []semaphore.Option
+			if bad.opt != nil {
+				opts = append(opts, bad.opt)
+			}
+			_, err := semaphore.New(a, bad.path, bad.limit, opts...)
+			require.ErrorContains(t, err, bad.says)
+			require.ErrorContains(t, err, "semaphore: ")
+		}
+		_, err := semaphore.New(nil, path, 1)
+		require.ErrorContains(t, err, "client is nil")
+		s := newSemaphore(t, a, 3)
+		for _, n := range []int{0, -1, 4} {
+			for name, call := range map[string]func(context.Context, int) (*zkrecipes.Hold, error){"Acquire": s.Acquire, "TryAcquire": s.TryAcquire} {
+				_, err := call(t.Context(), n)
+				require.ErrorContains(t, err, fmt.Sprintf("acquire %s: n is %d", path, n), name)
+			}
+			require.Error(t, s.Do(t.Context(), n, nil))
+		}
+		require.ErrorContains(t, s.SetLimit(t.Context(), 0), "limit 0")
+		require.ErrorContains(t, s.SetLimit(t.Context(), 5), "WithLimitNode")
+		_, err = newSemaphore(t, a, 100_000).Acquire(t.Context(), 100_000)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.Zero(t, sent.Hits())
+		require.NoError(t, a.Close())
+		before := sent.Hits()
+		_, err = s.Acquire(t.Context(), 1)
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		_, err = s.TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		_, err = s.Holders(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		require.Equal(t, before, sent.Hits())
+	})
+}
+
+// Curator's testMaxPerSession, testRelease1AtATime and testReleaseInChunks, under faults.
+func TestAcquire_RandomQuantities_NeverAboveTheLimitAndInOrder(t *testing.T) {
+	seeds := uint64(5)
+	if testing.Short() || bubble.Race {
+		seeds = 1
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { randomQuantities(t, rand.New(rand.NewPCG(seed, 5))) })
+		})
+	}
+}
+
+func randomQuantities(t *testing.T, random *rand.Rand) {
+	const limit = 7
+	srv := zktest.Run(t, zktest.InMemory())
+	var rec check.Recorder
+	var wg sync.WaitGroup
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer stop()
+	for i := range 6 {
+		s := newSemaphore(t, bubble.Dial(t, srv, fmt.Sprint(i)), limit)
+		for j := range 2 {
+			who := fmt.Sprint(i, "-", j)
+			mine := rand.New(rand.NewPCG(random.Uint64(), 6))
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					n := mine.IntN(limit) + 1
+					op := rec.Call(who, n)
+					waiting, cancel := context.WithTimeout(ctx, time.Duration(mine.IntN(60_000))*time.Millisecond)
+					h, err := s.Acquire(waiting, n)
+					cancel()
+					if err != nil {
+						op.Failed()
+						continue
+					}
+					op.Granted(int64(h.Token()))
+					select {
+					case <-time.After(time.Duration(mine.IntN(15_000)) * time.Millisecond):
+						op.Released()
+						_ = h.Release(ctx)
+					case <-h.Done():
+						op.Lost()
+					}
+				}
+			})
+		}
+	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(time.Duration(random.IntN(30_000)) * time.Millisecond)
+			switch who := zktest.Label(fmt.Sprint(random.IntN(6))); random.IntN(4) {
+			case 0:
+				srv.Cut(who)
+			case 1:
+				srv.Restart()
+			case 2:
+				srv.Stall(who, zktest.Both)
+				time.Sleep(time.Duration(random.IntN(20_000)) * time.Millisecond)
+				srv.Heal(who)
+			case 3:
+				srv.Intercept(zktest.Match{Path: "lease-"}, zktest.DropReply())
+			}
+		}
+	})
+	wg.Wait()
+	holds, err := rec.Holds()
+	require.NoError(t, err)
+	require.NoError(t, check.Exclusion(holds, limit))
+	require.NoError(t, check.Order(holds, limit))
+	require.Error(t, check.Exclusion(holds, limit-1), "it was used up at times")
+	require.Greater(t, len(holds), 50)
+	t.Logf("%d holds", len(holds))
+	time.Sleep(time.Minute)
+	clean(t, srv)
+}
