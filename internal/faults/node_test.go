@@ -108,6 +108,23 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 	})
 }
 
+// TestF29_NodeDeletedBeforeTheList: a list without the own node, even an empty one, makes nobody the first.
+func TestF29_NodeDeletedBeforeTheList(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		rule := w.srv.Intercept(w.lists("a"), zktest.Before(func(zktest.Request) {
+			for _, name := range w.srv.Children(w.parent) {
+				require.NoError(w, w.srv.Delete(w.parent+"/"+name))
+			}
+		}))
+		a := w.take("a")
+		a.requireGranted(0)
+		require.Equal(w, 1, rule.Hits())
+		a.requireHeld()
+		w.requireContenders(1)
+	})
+}
+
 // TestF30_PredecessorGoneBeforeItIsWatched: whoever is about to wait for it looks again at once.
 func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 	each(t, func(w *world) {

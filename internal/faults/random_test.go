@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	seeds   = flag.String("seeds", "", `seeds of the random schedules, as "from-to" or one; default as many as make 200 virtual hours`)
+	seeds   = flag.String("seeds", "", `seeds of the random schedules, as "from-to" or one; default as many as -hours asks for`)
 	verbose = flag.Bool("storm", false, "log every fault of the random schedules")
-	hours   = flag.Int("hours", defaultHours, "virtual hours of random schedules")
+	hours   = flag.Int("hours", defaultHours, "virtual hours of random schedules, besides the two days of TestDay")
 )
 
 // TestMain lets the heap grow: the client library makes 3 MiB of buffers for each connection, and there are thousands.

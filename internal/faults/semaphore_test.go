@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,5 +118,28 @@ func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 		w.until(time.Minute)
 		a.release()
 		b.requireGrantedAt(time.Minute)
+	})
+}
+
+// TestF53_DoorDeletedWhileWaitingInside: whoever loses the door takes its leases back, so that the next one is not kept
+// waiting by leases that nobody was granted.
+func TestF53_DoorDeletedWhileWaitingInside(t *testing.T) {
+	runScript(t, leases, func(w *world) {
+		a := w.acquiring(w.semaphore("a", 3), 2)
+		a.requireGranted(0)
+		b := w.acquiring(w.semaphore("b", 3), 2)
+		c := w.acquiring(w.semaphore("c", 3), 1)
+		c.requireWaiting()
+		w.until(time.Second)
+		for _, p := range w.srv.Ephemerals(w.srv.SessionOf("b")) {
+			if strings.HasPrefix(p, path+"/locks/") {
+				require.NoError(w, w.srv.Delete(p))
+			}
+		}
+		c.requireGrantedAt(time.Second)
+		b.requireWaiting()
+		w.until(2 * time.Second)
+		a.release()
+		b.requireGrantedAt(2 * time.Second)
 	})
 }
