@@ -33,10 +33,10 @@ func TestF33F35_CreateRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(w *world) {
 				w.take("a").release()
-				m := w.creates("a")
+				m := w.creates()
 				m.Times = -1
 				rule := w.srv.Intercept(m, zktest.Fail(refusal.code))
-				err := w.take("a").requireFailed(0)
+				err := w.take("a").requireFailed()
 				require.ErrorIs(w, err, refusal.is)
 				require.ErrorContains(w, err, w.parent)
 				require.Equal(w, 1, rule.Hits())
@@ -52,8 +52,8 @@ func TestF33F35_CreateRefused(t *testing.T) {
 func TestF33_ListRefused(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
-		w.srv.Intercept(w.lists("a"), zktest.Fail(noAuth))
-		err := w.take("a").requireFailed(0)
+		w.srv.Intercept(w.lists(), zktest.Fail(noAuth))
+		err := w.take("a").requireFailed()
 		require.ErrorIs(w, err, zk.ErrNoAuth)
 		require.ErrorContains(w, err, w.parent)
 		w.requireContenders(0)
@@ -66,9 +66,9 @@ func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 		b := w.rivals("b")
 		a := w.take("a")
 		w.until(time.Second)
-		w.srv.Intercept(w.lists("a"), zktest.Fail(noAuth))
+		w.srv.Intercept(w.lists(), zktest.Fail(noAuth))
 		b.release()
-		require.ErrorIs(w, a.requireFailed(0), zk.ErrNoAuth)
+		require.ErrorIs(w, a.requireFailed(), zk.ErrNoAuth)
 		w.requireContenders(0)
 	})
 }
@@ -79,7 +79,7 @@ func TestF33_DeleteRefused(t *testing.T) {
 		a := w.take("a")
 		b := w.rivals("b")
 		w.until(time.Second)
-		m := w.deletes("a")
+		m := w.deletes()
 		m.Times = -1
 		rule := w.srv.Intercept(m, zktest.Fail(noAuth))
 		ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
@@ -115,7 +115,7 @@ func TestF40_TransientAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(w *world) {
 				w.take("a").release()
-				for _, m := range []zktest.Match{w.creates("a"), w.lists("a"), w.deletes("a")} {
+				for _, m := range []zktest.Match{w.creates(), w.lists(), w.deletes()} {
 					m.Times = 3
 					w.srv.Intercept(m, zktest.Fail(code))
 				}
@@ -134,8 +134,8 @@ func TestF40_TransientAnswers(t *testing.T) {
 func TestF40_MarshallingError(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
-		w.srv.Intercept(w.creates("a"), zktest.Fail(marshalling))
-		require.ErrorIs(w, w.take("a").requireFailed(0), conn.Code(marshalling))
+		w.srv.Intercept(w.creates(), zktest.Fail(marshalling))
+		require.ErrorIs(w, w.take("a").requireFailed(), conn.Code(marshalling))
 		w.requireContenders(0)
 	})
 }

@@ -18,7 +18,7 @@ func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 	each(t, func(w *world) {
 		first := w.take("a")
 		first.release()
-		m := w.creates("a")
+		m := w.creates()
 		m.Times = 5
 		rule := w.srv.Intercept(m, zktest.Before(func(zktest.Request) {
 			_ = w.srv.Delete(w.parent) // it may be gone
@@ -112,7 +112,7 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 func TestF29_NodeDeletedBeforeTheList(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
-		rule := w.srv.Intercept(w.lists("a"), zktest.Before(func(zktest.Request) {
+		rule := w.srv.Intercept(w.lists(), zktest.Before(func(zktest.Request) {
 			for _, name := range w.srv.Children(w.parent) {
 				require.NoError(w, w.srv.Delete(w.parent+"/"+name))
 			}
@@ -220,8 +220,8 @@ func TestF38_SequenceExhausted(t *testing.T) {
 		a.requireGranted(0)
 		a.release()
 		for range 3 {
-			require.ErrorIs(w, w.take("a").requireFailed(0), zkrecipes.ErrSequenceExhausted)
-			require.ErrorIs(w, w.rivals("b").requireFailed(0), zkrecipes.ErrSequenceExhausted)
+			require.ErrorIs(w, w.take("a").requireFailed(), zkrecipes.ErrSequenceExhausted)
+			require.ErrorIs(w, w.rivals("b").requireFailed(), zkrecipes.ErrSequenceExhausted)
 			w.requireContenders(0)
 		}
 		// The cure that the error names.
@@ -237,7 +237,7 @@ func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
 		b.requireGranted(0)
 		w.until(2 * time.Second)
 		var forged string
-		m := w.creates("a")
+		m := w.creates()
 		where := m.Where
 		m.Where = func(q zktest.Request) bool {
 			if !where(q) {

@@ -48,7 +48,7 @@ func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length tim
 	t.Helper()
 	p := &play{
 		t: t, random: random, length: length, start: time.Now(), recipe: r,
-		timeout: []time.Duration{4, 10, 20, 30}[random.IntN(4)] * time.Second,
+		timeout: []time.Duration{4 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second}[random.IntN(4)],
 		calm:    make(chan struct{}), holds: map[string]*check.Op{}, taken: map[string]bool{},
 		srv: zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200),
 			zktest.WithContainerCheck(time.Duration(1+random.IntN(60))*time.Second)),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,13 +32,14 @@ const stormLength = 20 * time.Minute
 // A failure names the seed, and how to run it again. The schedule of the faults is the same then; goroutines still
 // take turns as they like, less so with the settings that are printed.
 func TestRandom(t *testing.T) {
+	t.Parallel()
 	from, to := uint64(1), uint64(max(*hours, 1))*uint64(time.Hour/stormLength)
 	if *seeds != "" {
 		if n, _ := fmt.Sscanf(*seeds, "%d-%d", &from, &to); n == 1 {
 			to = from
 		}
 	}
-	all := append(recipes[:len(recipes):len(recipes)], sharing...)
+	all := slices.Concat(recipes, sharing)
 	for seed := from; seed <= to; seed++ {
 		r := all[seed%uint64(len(all))]
 		t.Run(fmt.Sprintf("%s/%d", r.name, seed), func(t *testing.T) {
@@ -49,6 +51,7 @@ func TestRandom(t *testing.T) {
 
 // TestDay is a day of five clients with random cuts.
 func TestDay(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"mutex", "latch"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

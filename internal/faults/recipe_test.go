@@ -139,23 +139,23 @@ func (r *recipe) call(rec *check.Recorder, client string) *check.Op {
 	return rec.Call(client, r.weight)
 }
 
-// creates matches the request of a client that makes its contender.
-func (r *recipe) creates(label string) zktest.Match {
-	return zktest.Match{From: zktest.Label(label), Path: "^" + r.parent + "/_c_.*-" + r.base + "$", Where: func(q zktest.Request) bool {
+// creates matches the request of client a that makes its contender.
+func (r *recipe) creates() zktest.Match {
+	return zktest.Match{From: zktest.Label("a"), Path: "^" + r.parent + "/_c_.*-" + r.base + "$", Where: func(q zktest.Request) bool {
 		return q.Op == zktest.OpCreate || q.Op == zktest.OpMulti
 	}}
 }
 
-// deletes matches the request of a client that removes its contender.
-func (r *recipe) deletes(label string) zktest.Match {
-	return zktest.Match{From: zktest.Label(label), Path: r.contender(), Where: func(q zktest.Request) bool {
+// deletes matches the request of client a that removes its contender.
+func (r *recipe) deletes() zktest.Match {
+	return zktest.Match{From: zktest.Label("a"), Path: r.contender(), Where: func(q zktest.Request) bool {
 		return q.Op == zktest.OpDelete || q.Op == zktest.OpMulti
 	}}
 }
 
-// lists matches the requests of a client that list the contenders.
-func (r *recipe) lists(label string) zktest.Match {
-	return zktest.Match{From: zktest.Label(label), Op: zktest.OpGetChildren2, Path: "^" + r.parent + "$"}
+// lists matches the requests of client a that list the contenders.
+func (r *recipe) lists() zktest.Match {
+	return zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "^" + r.parent + "$"}
 }
 
 // contender is a regular expression for the paths of contenders.

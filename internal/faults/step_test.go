@@ -44,7 +44,7 @@ var blows = func() []blow {
 			do    func(w *world, a *attempt)
 		}{
 			{"cancelled", true, func(_ *world, a *attempt) { a.cancel(errEnough) }},
-			{"closed", true, func(w *world, a *attempt) { go w.client(a.label).Close() }},
+			{"closed", true, func(w *world, a *attempt) { go func() { _ = w.client(a.label).Close() }() }},
 			{"expired", false, func(w *world, a *attempt) { w.srv.Expire(w.srv.SessionOf(a.label)) }},
 			{"restarted", false, func(w *world, _ *attempt) { w.srv.Restart() }},
 			{"reaped", false, func(w *world, _ *attempt) { w.srv.Reap() }},
@@ -70,6 +70,7 @@ var errEnough = errors.New("enough")
 // next one is served; nothing is left. Of F1, F2, F6, F7, F9 to F12, F25 to F29, F40, F44 and F45 these are all the
 // moments.
 func TestEveryStep(t *testing.T) {
+	t.Parallel()
 	for _, b := range blows {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()

@@ -165,11 +165,10 @@ func (a *attempt) requireGranted(within time.Duration) *zkrecipes.Hold {
 }
 
 // requireGrantedAt waits for the grant, which must come at a time of the script.
-func (a *attempt) requireGrantedAt(at time.Duration) *zkrecipes.Hold {
+func (a *attempt) requireGrantedAt(at time.Duration) {
 	a.w.Helper()
-	h := a.requireGranted(max(0, at-a.w.now()))
+	a.requireGranted(max(0, at-a.w.now()))
 	require.Equal(a.w, at, a.at, "%s: granted at another time", a.label)
-	return h
 }
 
 func (a *attempt) await(within time.Duration) {
@@ -192,10 +191,10 @@ func (a *attempt) await(within time.Duration) {
 	}
 }
 
-// requireFailed waits for the error, which must come within a time from now.
-func (a *attempt) requireFailed(within time.Duration) error {
+// requireFailed returns the error of an attempt that has failed by now.
+func (a *attempt) requireFailed() error {
 	a.w.Helper()
-	a.await(within)
+	a.await(0)
 	require.Error(a.w, a.err, "%s: granted at %v", a.label, a.at)
 	return a.err
 }
