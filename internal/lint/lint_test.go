@@ -47,12 +47,13 @@ var rules = map[string]rule{
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
-	"internal/lint":  {},
-	"internal/znode": {imports: []string{".", "conn", zk, backoff}},
-	"recipes/":       {imports: []string{".", "conn", "internal/znode", zk, backoff}},
-	"zktest":         {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"zktest/":        {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"examples/":      {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
+	"internal/faults": {},
+	"internal/lint":   {},
+	"internal/znode":  {imports: []string{".", "conn", zk, backoff}},
+	"recipes/":        {imports: []string{".", "conn", "internal/znode", zk, backoff}},
+	"zktest":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"zktest/":         {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"examples/":       {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {

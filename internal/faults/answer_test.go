@@ -1,0 +1,141 @@
+package faults_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const (
+	noAuth         zktest.Code = -102
+	quotaExceeded  zktest.Code = -125
+	throttled      zktest.Code = -127
+	requestTimeout zktest.Code = -122
+	marshalling    zktest.Code = -5
+)
+
+// TestF33F35_CreateRefused: for good. It is asked for once, the error names the path, and nothing is left.
+func TestF33F35_CreateRefused(t *testing.T) {
+	for name, refusal := range map[string]struct {
+		code zktest.Code
+		is   error
+	}{
+		"not allowed": {noAuth, zk.ErrNoAuth},
+		"quota":       {quotaExceeded, conn.CodeQuotaExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(w *world) {
+				w.take("a").release()
+				m := w.creates()
+				m.Times = -1
+				rule := w.srv.Intercept(m, zktest.Fail(refusal.code))
+				err := w.take("a").requireFailed()
+				require.ErrorIs(w, err, refusal.is)
+				require.ErrorContains(w, err, w.parent)
+				require.Equal(w, 1, rule.Hits())
+				w.requireContenders(0)
+				rule.Remove()
+				w.take("a").requireGranted(0)
+			})
+		})
+	}
+}
+
+// TestF33_ListRefused: the contender is made, the list may not be read; the contender goes.
+func TestF33_ListRefused(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		w.srv.Intercept(w.lists(), zktest.Fail(noAuth))
+		err := w.take("a").requireFailed()
+		require.ErrorIs(w, err, zk.ErrNoAuth)
+		require.ErrorContains(w, err, w.parent)
+		w.requireContenders(0)
+	})
+}
+
+// TestF33_ListRefusedWhileWaiting: the access list changes under a waiter.
+func TestF33_ListRefusedWhileWaiting(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		w.until(time.Second)
+		w.srv.Intercept(w.lists(), zktest.Fail(noAuth))
+		b.release()
+		require.ErrorIs(w, a.requireFailed(), zk.ErrNoAuth)
+		w.requireContenders(0)
+	})
+}
+
+// TestF33_DeleteRefused: the hold is over, the removal goes on until it is allowed again.
+func TestF33_DeleteRefused(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(time.Second)
+		m := w.deletes()
+		m.Times = -1
+		rule := w.srv.Intercept(m, zktest.Fail(noAuth))
+		ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+		defer cancel()
+		require.ErrorIs(w, a.hold.Release(ctx), context.DeadlineExceeded)
+		require.Equal(w, 31*time.Second, w.now())
+		b.requireWaiting()
+		require.LessOrEqual(w, rule.Hits(), 60, "with back-off")
+		rule.Remove()
+		require.NoError(w, a.hold.Release(w.Context()))
+		b.requireGranted(0)
+	})
+}
+
+// TestF36_PayloadTooLarge: refused before anything is sent.
+func TestF36_PayloadTooLarge(t *testing.T) {
+	each(t, func(w *world) {
+		h, err := w.open(w.client("a"), bytes.Repeat([]byte{'x'}, 2<<20))
+		require.NoError(w, err)
+		if w.parent == path {
+			w.srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Forbid())
+		}
+		_, err = h.take(w.Context())
+		require.ErrorIs(w, err, conn.ErrTooLarge)
+		require.Zero(w, w.now())
+		w.requireContenders(0)
+	})
+}
+
+// TestF40_TransientAnswers: what may have been executed is looked for, what was not is asked again.
+func TestF40_TransientAnswers(t *testing.T) {
+	for name, code := range map[string]zktest.Code{"throttled": throttled, "timed out": requestTimeout} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(w *world) {
+				w.take("a").release()
+				for _, m := range []zktest.Match{w.creates(), w.lists(), w.deletes()} {
+					m.Times = 3
+					w.srv.Intercept(m, zktest.Fail(code))
+				}
+				a := w.take("a")
+				a.requireGranted(blink)
+				w.requireContenders(1)
+				require.NoError(w, a.hold.Release(w.Context()))
+				require.LessOrEqual(w, w.now(), time.Second)
+				w.requireContenders(0)
+			})
+		})
+	}
+}
+
+// TestF40_MarshallingError: the server could not read the request: an error, and nothing is left.
+func TestF40_MarshallingError(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		w.srv.Intercept(w.creates(), zktest.Fail(marshalling))
+		require.ErrorIs(w, w.take("a").requireFailed(), conn.Code(marshalling))
+		w.requireContenders(0)
+	})
+}

@@ -1,0 +1,184 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// stay is a body of a leader that stays until its term ends; it reports when it began and when it ended.
+type stay struct {
+	w            *world
+	began, ended chan time.Duration
+}
+
+func newStay(w *world) stay {
+	return stay{w, make(chan time.Duration, 10), make(chan time.Duration, 10)}
+}
+
+func (s stay) lead(ctx context.Context, _ *election.Term) error {
+	s.began <- s.w.now()
+	<-ctx.Done()
+	s.ended <- s.w.now()
+	return context.Cause(ctx)
+}
+
+func (w *world) election(label string, opts ...election.Option) *election.Election {
+	layout := election.Latch
+	if w.name == "selector" {
+		layout = election.Selector
+	}
+	e, err := election.New(w.client(label), path, append(opts, election.WithLayout(layout))...)
+	require.NoError(w, err)
+	return e
+}
+
+// elections runs a script for both layouts.
+func elections(t *testing.T, script func(w *world)) {
+	for _, name := range []string{"latch", "selector"} {
+		t.Run(name, func(t *testing.T) { runScript(t, named(name), script) })
+	}
+}
+
+// TestF54_LeaderCutOffDuringItsTerm: its body ends before another one begins, it campaigns again when it is back, and
+// leads again after the other. Both have the same id. Observers converge.
+func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
+	elections(t, func(w *world) {
+		ctx, stop := context.WithCancelCause(w.Context())
+		a, b := newStay(w), newStay(w)
+		errs := make(chan error, 2)
+		run := func(label string, s stay) {
+			e := w.election(label, election.WithID("same"))
+			go func() { errs <- e.Run(ctx, s.lead) }()
+			synctest.Wait()
+		}
+		run("a", a)
+		require.Equal(w, time.Duration(0), <-a.began)
+		run("b", b)
+		seen := make(chan zkrecipes.Token, 100)
+		observing, end := context.WithCancel(w.Context())
+		defer end()
+		observer := w.election("o")
+		go func() {
+			for l, err := range observer.Observe(observing) {
+				if err == nil && !l.None {
+					seen <- l.Leader.Token
+				}
+			}
+		}()
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.Both)
+		require.Equal(w, lost, <-a.ended)
+		require.Equal(w, expired, <-b.began)
+		w.until(time.Minute)
+		w.srv.Heal(zktest.Label("a"))
+		w.until(time.Minute + timeout)
+		require.Empty(w, a.began)
+		list, err := observer.Candidates(w.Context())
+		require.NoError(w, err)
+		require.Len(w, list, 2)
+		w.srv.Expire(w.srv.SessionOf("b"))
+		require.Equal(w, time.Minute+timeout, <-b.ended)
+		require.Equal(w, time.Minute+timeout, <-a.began)
+		synctest.Wait()
+		leader, err := observer.Leader(w.Context())
+		require.NoError(w, err)
+		var last zkrecipes.Token
+		terms := 0
+		for len(seen) > 0 {
+			token := <-seen
+			require.Greater(w, token, last)
+			last = token
+			terms++
+		}
+		require.Equal(w, leader.Token, last)
+		require.Equal(w, 3, terms)
+		stop(errEnough)
+		require.ErrorIs(w, <-errs, errEnough)
+		require.ErrorIs(w, <-errs, errEnough)
+	})
+}
+
+// TestF43_LeaderPanics: the leadership is released, and the panic goes on.
+func TestF43_LeaderPanics(t *testing.T) {
+	elections(t, func(w *world) {
+		b := (*attempt)(nil)
+		require.PanicsWithValue(w, "out of order", func() {
+			_ = w.election("a").Run(w.Context(), func(context.Context, *election.Term) error {
+				b = w.take("b")
+				b.requireWaiting()
+				panic("out of order")
+			})
+		})
+		b.requireGrantedAt(0)
+	})
+}
+
+// TestF43_LeaderBlocks: a body that does not look at its context holds up nobody but its own Run: the leadership is
+// over, others lead, the client works.
+func TestF43_LeaderBlocks(t *testing.T) {
+	elections(t, func(w *world) {
+		wake := make(chan struct{})
+		done := make(chan error, 1)
+		e := w.election("a")
+		go func() {
+			done <- e.Run(w.Context(), func(context.Context, *election.Term) error {
+				<-wake
+				return errEnough
+			})
+		}()
+		synctest.Wait()
+		b := w.take("b")
+		w.until(cut)
+		w.srv.Expire(w.srv.SessionOf("a"))
+		b.requireGrantedAt(cut)
+		w.until(time.Minute)
+		leader, err := e.Leader(w.Context())
+		require.NoError(w, err)
+		require.Equal(w, "b", leader.ID)
+		require.Empty(w, done)
+		close(wake)
+		require.ErrorIs(w, <-done, errEnough)
+	})
+}
+
+// TestF54_ObserverCutOff: it converges when it is back, in the same session or in the next.
+func TestF54_ObserverCutOff(t *testing.T) {
+	elections(t, func(w *world) {
+		o := w.election("o")
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		var last election.Leadership
+		go func() {
+			for l, err := range o.Observe(ctx) {
+				if err == nil {
+					last = l
+				}
+			}
+		}()
+		for _, away := range []time.Duration{timeout / 2, 3 * timeout} {
+			a := w.take("a")
+			w.until(w.now() + 2*time.Second)
+			require.Equal(w, a.hold.Token(), last.Leader.Token)
+			w.isolate("o")
+			a.release()
+			b := w.take("b")
+			w.until(w.now() + away)
+			require.Equal(w, a.hold.Token(), last.Leader.Token)
+			w.srv.Accept(zktest.Label("o"))
+			w.until(w.now() + pause + blink)
+			require.Equal(w, b.hold.Token(), last.Leader.Token)
+			b.release()
+			require.True(w, last.None)
+		}
+		require.False(w, errors.Is(ctx.Err(), context.Canceled))
+	})
+}

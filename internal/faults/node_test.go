@@ -1,0 +1,317 @@
+package faults_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestF25_ParentReapedBeforeTheCreate: it is made again, as often as it takes, and the numbers begin again.
+func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
+	each(t, func(w *world) {
+		first := w.take("a")
+		first.release()
+		m := w.creates()
+		m.Times = 5
+		rule := w.srv.Intercept(m, zktest.Before(func(zktest.Request) {
+			_ = w.srv.Delete(w.parent) // it may be gone
+		}))
+		h := w.take("a").requireGranted(0)
+		require.Equal(w, 5, rule.Hits())
+		require.Greater(w, h.Token(), first.hold.Token())
+		require.True(w, strings.HasSuffix(h.Path(), "0000000000"), h.Path())
+	})
+}
+
+// TestF26_ParentReapedWhileATokenIsOut: tokens grow although the numbers begin again.
+func TestF26_ParentReapedWhileATokenIsOut(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		w.until(cut)
+		w.isolate("a")
+		w.until(expired)
+		w.requireContenders(0)
+		require.NotEmpty(w, w.srv.Reap())
+		w.srv.Reap() // what was not empty before
+		require.False(w, w.srv.Exists(w.parent))
+		b := w.rivals("b")
+		b.requireGranted(0)
+		require.Greater(w, b.hold.Token(), a.hold.Token())
+		require.True(w, strings.HasSuffix(b.hold.Path(), "0000000000"), b.hold.Path())
+	})
+}
+
+// TestF27_EverythingDeletedWhileWaiting: the holder is told, and the waiters queue again.
+func TestF27_EverythingDeletedWhileWaiting(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		c := w.take("c")
+		w.until(time.Second)
+		require.NoError(w, w.srv.DeleteAll("/app"))
+		a.requireLostAt(time.Second, zkrecipes.LossNodeDeleted)
+		first, second := b, c // in whatever order they are back
+		select {
+		case <-b.returned:
+		case <-c.returned:
+			first, second = c, b
+		case <-time.After(time.Nanosecond):
+		}
+		first.requireGranted(0)
+		second.requireWaiting()
+		w.until(2 * time.Second)
+		first.release()
+		second.requireGrantedAt(2 * time.Second)
+	})
+}
+
+// TestF28_HoldersNodeDeleted: by an operator. The holder is told in the instant in which the next one is let in.
+func TestF28_HoldersNodeDeleted(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(time.Second)
+		require.NoError(w, w.srv.Delete(a.hold.Path()))
+		a.requireLostAt(time.Second, zkrecipes.LossNodeDeleted)
+		b.requireGrantedAt(time.Second)
+		require.ErrorIs(w, a.hold.Check(w.Context()), zkrecipes.ErrLost)
+		w.requireContenders(1) // what else stood for the hold went with it
+	})
+}
+
+// TestF29_WaitersNodeDeleted: it queues again.
+func TestF29_WaitersNodeDeleted(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		c := w.rivals("c")
+		w.until(time.Second)
+		for _, p := range w.srv.Ephemerals(w.srv.SessionOf("a")) {
+			require.NoError(w, w.srv.Delete(p))
+		}
+		a.requireWaiting()
+		w.until(2 * time.Second)
+		b.release()
+		// Whether a finds out before it looks, with c ahead of it, or when it is its turn: one after the other.
+		c.requireGranted(0)
+		a.requireWaiting()
+		w.until(3 * time.Second)
+		c.release()
+		a.requireGrantedAt(3 * time.Second)
+	})
+}
+
+// TestF29_NodeDeletedBeforeTheList: a list without the own node, even an empty one, makes nobody the first.
+func TestF29_NodeDeletedBeforeTheList(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		rule := w.srv.Intercept(w.lists(), zktest.Before(func(zktest.Request) {
+			for _, name := range w.srv.Children(w.parent) {
+				require.NoError(w, w.srv.Delete(w.parent+"/"+name))
+			}
+		}))
+		a := w.take("a")
+		a.requireGranted(0)
+		require.Equal(w, 1, rule.Hits())
+		a.requireHeld()
+		w.requireContenders(1)
+	})
+}
+
+// TestF30_PredecessorGoneBeforeItIsWatched: whoever is about to wait for it looks again at once.
+func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		b.requireGranted(0)
+		watch := zktest.Match{From: zktest.Label("a"), Where: func(q zktest.Request) bool {
+			return q.Op == zktest.OpGetData && strings.HasPrefix(q.Path, w.parent+"/") ||
+				q.Op == zktest.OpGetChildren2 && q.Path == w.parent
+		}}
+		if w.parent == path {
+			watch.Op = zktest.OpGetData
+		} else {
+			watch.Skip = 1 // a semaphore lists, and then lists with a watch
+		}
+		rule := w.srv.Intercept(watch, zktest.Before(func(zktest.Request) { require.NoError(w, w.srv.Delete(b.hold.Path())) }))
+		w.take("a").requireGrantedAt(0)
+		require.Equal(w, 1, rule.Hits())
+		b.requireLostAt(0, zkrecipes.LossNodeDeleted)
+	})
+}
+
+// TestF31_ChainOfPredecessorsGone: each of those who are left reads the list twice at most.
+func TestF31_ChainOfPredecessorsGone(t *testing.T) {
+	each(t, func(w *world) {
+		const n = 10
+		b := w.rivals("b")
+		var chain, rest []*attempt
+		for range n {
+			chain = append(chain, w.rivals("b"))
+		}
+		for range n {
+			rest = append(rest, w.take("a"))
+		}
+		w.until(cut)
+		m := zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Times: -1}
+		reads := w.srv.Intercept(m, zktest.Proceed())
+		w.srv.Expire(w.srv.SessionOf("b"))
+		b.requireLostAt(cut, zkrecipes.LossExpired)
+		rest[0].requireGrantedAt(cut)
+		require.LessOrEqual(w, reads.Hits(), 2*n)
+		for _, c := range chain {
+			c.requireWaiting()
+		}
+	})
+}
+
+// TestF32_ForeignChildren: they are nobody, whatever they are called.
+func TestF32_ForeignChildren(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		for _, name := range []string{"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000), "_c_" + strings.Repeat("0", 36)} {
+			_, err := w.srv.Create(w.parent+"/"+name, nil, zktest.Persistent)
+			require.NoError(w, err)
+		}
+		_, err := w.srv.Create(w.parent+"/zzz/"+w.base+"0000000000", nil, zktest.Persistent)
+		require.NoError(w, err)
+		a := w.take("a")
+		a.requireGranted(0)
+		b := w.rivals("b")
+		b.requireWaiting()
+		a.release()
+		b.requireGranted(0)
+		b.release()
+		require.NoError(w, w.srv.DeleteAll(w.parent))
+	})
+}
+
+// TestF37_LongList: a list of children longer than what a server accepts as a request, 1 MiB.
+func TestF37_LongList(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		for i := range 300 {
+			_, err := w.srv.Create(fmt.Sprintf("%s/%s%d", w.parent, strings.Repeat("x", 4000), i), nil, zktest.Persistent)
+			require.NoError(w, err)
+		}
+		a := w.take("a")
+		a.requireGranted(0)
+		b := w.rivals("b")
+		b.requireWaiting()
+		a.release()
+		b.requireGranted(0)
+		b.release()
+		require.NoError(w, w.srv.DeleteAll(w.parent))
+	})
+}
+
+// TestF38_SequenceExhausted: the last number that orders is used, and none after it.
+func TestF38_SequenceExhausted(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		require.NoError(w, w.srv.SetCversion(w.parent, 2147483647-int32(w.nodes)))
+		a := w.take("a")
+		a.requireGranted(0)
+		a.release()
+		for range 3 {
+			require.ErrorIs(w, w.take("a").requireFailed(), zkrecipes.ErrSequenceExhausted)
+			require.ErrorIs(w, w.rivals("b").requireFailed(), zkrecipes.ErrSequenceExhausted)
+			w.requireContenders(0)
+		}
+		// The cure that the error names.
+		require.NoError(w, w.srv.DeleteAll(w.parent))
+		w.take("a").requireGranted(0)
+	})
+}
+
+// TestF47_ForeignNodeWithOurGUID: found by its GUID after a lost request, it is told from ours by its owner.
+func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		b.requireGranted(0)
+		w.until(2 * time.Second)
+		var forged string
+		m := w.creates()
+		where := m.Where
+		m.Where = func(q zktest.Request) bool {
+			if !where(q) {
+				return false
+			}
+			forged = filepath.Join(w.parent, filepath.Base(append(q.Paths, q.Path)[0])+"0000000000")
+			_, err := w.srv.Create(forged, nil, zktest.Persistent)
+			require.NoError(w, err)
+			return true
+		}
+		w.srv.Intercept(m, zktest.DropRequest())
+		a := w.take("a")
+		w.until(4 * time.Second)
+		a.requireWaiting()
+		require.Len(w, w.contendersOf("a"), w.nodes, "made after the other one was found")
+		require.NoError(w, w.srv.Delete(forged))
+		b.release()
+		h := a.requireGranted(0)
+		require.NotEqual(w, forged, h.Path())
+		require.NoError(w, h.Check(w.Context()))
+	})
+}
+
+// TestF55_SpuriousEvents: nothing is granted on an event, and none is missed after it.
+func TestF55_SpuriousEvents(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		for i := range 10 {
+			w.until(time.Duration(i+1) * 100 * time.Millisecond)
+			for _, p := range append(w.contenders(), w.parent, path+"/locks") {
+				for _, e := range []zktest.Event{zktest.NodeDeleted, zktest.NodeDataChanged, zktest.NodeChildrenChanged} {
+					w.srv.SendEvent(zktest.Everyone, e, p)
+				}
+			}
+			a.requireWaiting()
+			b.requireHeld()
+		}
+		w.until(2 * time.Second)
+		b.release()
+		a.requireGrantedAt(2 * time.Second)
+	})
+}
+
+// TestF56_NoEvents: what is waited for is looked at again, between two and three timeouts later.
+func TestF56_NoEvents(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		w.until(time.Second)
+		lost := w.srv.LoseWatch(zktest.Label("a"), b.hold.Path()) + w.srv.LoseWatch(zktest.Label("a"), w.parent)
+		require.Positive(w, lost)
+		b.release()
+		a.requireWaiting()
+		a.requireGranted(3 * timeout)
+		require.GreaterOrEqual(w, a.at, 2*timeout)
+	})
+}
+
+// TestF56_NoEvents_Holder: a holder whose node is deleted, and who is not told, finds out as well.
+func TestF56_NoEvents_Holder(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		w.until(time.Second)
+		for _, p := range w.contenders() {
+			require.Equal(w, 1, w.srv.LoseWatch(zktest.Label("a"), p))
+		}
+		for _, p := range w.contenders() {
+			require.NoError(w, w.srv.Delete(p))
+		}
+		a.requireHeld()
+		<-a.ended
+		require.LessOrEqual(w, a.over, 3*timeout)
+		require.GreaterOrEqual(w, a.over, 2*timeout)
+		require.ErrorIs(w, a.hold.Err(), zkrecipes.ErrLost)
+	})
+}

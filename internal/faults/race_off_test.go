@@ -1,0 +1,11 @@
+//go:build !race
+
+package faults_test
+
+import "time"
+
+// How much is run by default.
+const (
+	defaultHours = 160
+	dayLength    = 24 * time.Hour
+)

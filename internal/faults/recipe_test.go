@@ -1,0 +1,162 @@
+package faults_test
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// path is where every recipe is put.
+const path = "/app/queue"
+
+// acquire takes one hold.
+type acquire func(ctx context.Context) (*zkrecipes.Hold, error)
+
+// handle is a recipe opened on a client, reduced to what all have in common.
+type handle struct {
+	take acquire
+	try  acquire // nil if the recipe has none
+}
+
+// recipe is one recipe with the numbers that a script needs. Two holds of it exclude each other, except two of readers.
+type recipe struct {
+	name   string
+	open   func(c *conn.Client, data []byte) (handle, error)
+	rival  *recipe // what excludes it: itself, or the other side of a read-write lock
+	parent string  // of the contenders that are granted
+	base   string  // what their names have before the number
+	nodes  int     // contenders that stand for one hold
+	weight int
+	limit  int
+	read   bool
+}
+
+// recipes are all there are. Semaphores come as one lease of one, and as two of three, made in one transaction.
+var recipes = func() []*recipe {
+	write := &recipe{name: "write", open: openWrite, parent: path, base: "__WRIT__"}
+	list := []*recipe{
+		{name: "mutex", open: openMutex, parent: path, base: "lock-"},
+		write,
+		{name: "read", open: openRead, parent: path, base: "__READ__", rival: write, read: true},
+		{name: "semaphore-1-of-1", open: openSemaphore(1, 1), parent: path + "/leases", base: "lease-"},
+		{name: "semaphore-2-of-3", open: openSemaphore(2, 3), parent: path + "/leases", base: "lease-", nodes: 2, weight: 2, limit: 3},
+		{name: "latch", open: openElection(election.Latch), parent: path, base: "latch-"},
+		{name: "selector", open: openElection(election.Selector), parent: path, base: "lock-"},
+	}
+	for _, r := range list {
+		r.nodes, r.weight, r.limit = max(r.nodes, 1), max(r.weight, 1), max(r.limit, 1)
+		if r.rival == nil {
+			r.rival = r
+		}
+	}
+	return list
+}()
+
+// sharing are those that exclude each other only from the limit on.
+var sharing = []*recipe{
+	{name: "semaphore-1-of-3", open: openSemaphore(1, 3), parent: path + "/leases", base: "lease-", nodes: 1, weight: 1, limit: 3},
+}
+
+func init() { sharing[0].rival = sharing[0] }
+
+// exclusive reports that no two holds fit beside each other, those of readers apart.
+func (r *recipe) exclusive() bool { return 2*r.weight > r.limit }
+
+func named(name string) *recipe {
+	for _, r := range recipes {
+		if r.name == name {
+			return r
+		}
+	}
+	panic("no recipe " + name)
+}
+
+func openMutex(c *conn.Client, data []byte) (handle, error) {
+	m, err := mutex.New(c, path, mutex.WithData(data))
+	if err != nil {
+		return handle{}, err
+	}
+	return handle{m.Lock, m.TryLock}, nil
+}
+
+func openWrite(c *conn.Client, data []byte) (handle, error) {
+	l, err := rwlock.New(c, path, rwlock.WithData(data))
+	if err != nil {
+		return handle{}, err
+	}
+	return handle{l.Lock, l.TryLock}, nil
+}
+
+func openRead(c *conn.Client, data []byte) (handle, error) {
+	l, err := rwlock.New(c, path, rwlock.WithData(data))
+	if err != nil {
+		return handle{}, err
+	}
+	return handle{l.RLock, l.TryRLock}, nil
+}
+
+func openSemaphore(n, limit int) func(*conn.Client, []byte) (handle, error) {
+	return func(c *conn.Client, data []byte) (handle, error) {
+		s, err := semaphore.New(c, path, limit, semaphore.WithData(data))
+		if err != nil {
+			return handle{}, err
+		}
+		return handle{
+			func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) },
+			func(ctx context.Context) (*zkrecipes.Hold, error) { return s.TryAcquire(ctx, n) },
+		}, nil
+	}
+}
+
+func openElection(layout election.Layout) func(*conn.Client, []byte) (handle, error) {
+	return func(c *conn.Client, data []byte) (handle, error) {
+		e, err := election.New(c, path, election.WithID(string(data)), election.WithLayout(layout))
+		if err != nil {
+			return handle{}, err
+		}
+		return handle{take: func(ctx context.Context) (*zkrecipes.Hold, error) {
+			t, err := e.Campaign(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return t.Hold, nil
+		}}, nil
+	}
+}
+
+// call records that client is about to ask.
+func (r *recipe) call(rec *check.Recorder, client string) *check.Op {
+	if r.read {
+		return rec.CallRead(client)
+	}
+	return rec.Call(client, r.weight)
+}
+
+// creates matches the request of client a that makes its contender.
+func (r *recipe) creates() zktest.Match {
+	return zktest.Match{From: zktest.Label("a"), Path: "^" + r.parent + "/_c_.*-" + r.base + "$", Where: func(q zktest.Request) bool {
+		return q.Op == zktest.OpCreate || q.Op == zktest.OpMulti
+	}}
+}
+
+// deletes matches the request of client a that removes its contender.
+func (r *recipe) deletes() zktest.Match {
+	return zktest.Match{From: zktest.Label("a"), Path: r.contender(), Where: func(q zktest.Request) bool {
+		return q.Op == zktest.OpDelete || q.Op == zktest.OpMulti
+	}}
+}
+
+// lists matches the requests of client a that list the contenders.
+func (r *recipe) lists() zktest.Match {
+	return zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "^" + r.parent + "$"}
+}
+
+// contender is a regular expression for the paths of contenders.
+func (r *recipe) contender() string { return "^" + r.parent + "/.*" + r.base + "[0-9]{10}$" }

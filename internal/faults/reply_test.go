@@ -1,0 +1,204 @@
+package faults_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// lose names the two ways to lose a request.
+var lose = map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()}
+
+// TestF1F2_CreateLost: the connection goes with the create, before or after it is applied. There is one node, and the
+// token is its czxid.
+func TestF1F2_CreateLost(t *testing.T) {
+	for name, action := range lose {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(w *world) {
+				w.take("a").release()
+				w.until(2 * time.Second) // a connection that lasted: the next attempt to connect does not wait
+				rule := w.srv.Intercept(w.creates(), action)
+				a := w.take("a")
+				h := a.requireGranted(blink)
+				require.Equal(w, 1, rule.Hits())
+				w.requireContenders(1)
+				node, ok := w.srv.Node(h.Path())
+				require.True(w, ok)
+				require.Equal(w, int64(h.Token()), node.Stat.Czxid)
+				require.NoError(w, h.Check(w.Context()))
+			})
+		})
+	}
+}
+
+// TestF1F2_CreateLost_AgainAndAgain: however often it happens.
+func TestF1F2_CreateLost_AgainAndAgain(t *testing.T) {
+	for name, action := range lose {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(w *world) {
+				w.take("a").release()
+				m := w.creates()
+				m.Times = 5
+				w.srv.Intercept(m, action)
+				w.take("a").requireGranted(5 * (pause + blink))
+				w.requireContenders(1)
+			})
+		})
+	}
+}
+
+// TestF4_ReplyLost_CallerGone: the call ends with its context, and the node goes as soon as the client is back, by its
+// session's own hand.
+func TestF4_ReplyLost_CallerGone(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		w.until(time.Second)
+		w.srv.Intercept(w.creates(), zktest.After(func(zktest.Request) { w.isolate("a") }))
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(2 * time.Second)
+		a.cancel(context.Canceled)
+		require.ErrorIs(w, a.requireFailed(), context.Canceled)
+		w.until(4 * time.Second)
+		b.requireWaiting()
+		require.Len(w, w.contendersOf("a"), w.nodes)
+		session := w.srv.SessionOf("a")
+		w.srv.Accept(zktest.Label("a"))
+		// The janitor waits for the connection, and before that for a last pause.
+		b.requireGranted(pause + blink)
+		require.Equal(w, session, w.srv.SessionOf("a"))
+		require.Empty(w, w.contendersOf("a"))
+	})
+}
+
+// TestF4_ReplyLost_ClientGoneForGood: others wait as long as the session lives, and no longer.
+func TestF4_ReplyLost_ClientGoneForGood(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		w.until(cut)
+		w.srv.Intercept(w.creates(), zktest.After(func(zktest.Request) { w.isolate("a") }))
+		a := w.take("a")
+		b := w.rivals("b")
+		a.cancel(context.Canceled)
+		_ = a.requireFailed()
+		b.requireWaiting()
+		b.requireGrantedAt(expired)
+	})
+}
+
+// TestF6F7_DeleteLost: a release whose delete is lost, applied or not, costs a reconnect. The next acquisition of the
+// same handle goes on as if nothing had happened.
+func TestF6F7_DeleteLost(t *testing.T) {
+	for name, action := range lose {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(w *world) {
+				a := w.take("a")
+				b := w.rivals("b")
+				w.until(2 * time.Second)
+				w.srv.Intercept(w.deletes(), action)
+				require.NoError(w, a.hold.Release(w.Context()))
+				require.LessOrEqual(w, w.now(), 2*time.Second+blink)
+				require.ErrorIs(w, a.hold.Err(), zkrecipes.ErrReleased)
+				require.Equal(w, 2*time.Second, a.over, "ended before its node was touched")
+				b.requireGranted(0)
+				b.release()
+				w.take("a").requireGranted(0)
+			})
+		})
+	}
+}
+
+// TestF8_ReleaseWhileCutOffForGood: it returns when the session is over, which is as good, or with its context.
+func TestF8_ReleaseWhileCutOffForGood(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.Both)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(w, a.hold.Release(ctx), context.DeadlineExceeded)
+		require.Equal(w, cut+time.Second, w.now())
+		require.NoError(w, a.hold.Release(w.Context()))
+		require.Equal(w, silent, w.now())
+		require.ErrorIs(w, a.hold.Err(), zkrecipes.ErrReleased)
+		b.requireWaiting()
+		b.requireGrantedAt(expired)
+	})
+}
+
+// TestF44_ReleaseWithDeadContext: releases all the same.
+func TestF44_ReleaseWithDeadContext(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(time.Second)
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		w.srv.Intercept(w.deletes(), zktest.Delay(time.Second))
+		require.ErrorIs(w, a.hold.Release(ctx), context.Canceled)
+		require.ErrorIs(w, a.hold.Err(), zkrecipes.ErrReleased)
+		b.requireWaiting()
+		b.requireGrantedAt(2 * time.Second)
+		require.NoError(w, a.hold.Release(w.Context()), "again, to wait for it")
+	})
+}
+
+// TestF45_Closed: whoever waits on the client's side hears it at once, and its nodes are gone when Close returns.
+func TestF45_Closed(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		c := w.begin("b", w.rival, w.client("b"))
+		d := w.take("d")
+		w.until(time.Second)
+		require.NoError(w, w.client("b").Close())
+		require.Equal(w, time.Second, w.now())
+		require.ErrorIs(w, b.requireFailed(), zkrecipes.ErrClosed)
+		require.ErrorIs(w, c.requireFailed(), zkrecipes.ErrClosed)
+		require.Empty(w, w.contendersOf("b"))
+		require.NoError(w, w.client("a").Close())
+		a.requireLostAt(time.Second, zkrecipes.LossClosed)
+		d.requireGranted(0)
+		require.ErrorIs(w, w.begin("a", w.recipe, w.client("a")).requireFailed(), zkrecipes.ErrClosed)
+	})
+}
+
+// TestF45_ClosedWhileReleasing: the release is over with the client.
+func TestF45_ClosedWhileReleasing(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(time.Second)
+		w.srv.Intercept(w.deletes(), zktest.Ignore())
+		done := make(chan error, 1)
+		go func() { done <- a.hold.Release(w.Context()) }()
+		w.until(1500 * time.Millisecond)
+		require.NoError(w, w.client("a").Close())
+		require.NoError(w, <-done)
+		require.Equal(w, 1500*time.Millisecond, w.now())
+		b.requireGranted(0)
+	})
+}
+
+// TestF48_ReleasedTwice: by whomever, at once, and the second time does nothing.
+func TestF48_ReleasedTwice(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		deletes := w.srv.Intercept(func() zktest.Match { m := w.deletes(); m.Times = -1; return m }(), zktest.Proceed())
+		errs := make(chan error, 10)
+		for range 10 {
+			go func() { errs <- a.hold.Release(w.Context()) }()
+		}
+		for range 10 {
+			require.NoError(w, <-errs)
+		}
+		require.Equal(w, 1, deletes.Hits())
+		require.ErrorIs(w, a.hold.Err(), zkrecipes.ErrReleased)
+	})
+}

@@ -1,0 +1,412 @@
+package faults_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// When a client that took its hold at 0 is cut off right after 20 s, everything is determined: the last sync that was
+// answered went out at 20 s (they go out every eighth of the timeout), what it confirms had been answered a quarter of
+// the timeout earlier, and the margin is a twentieth.
+const (
+	cut  = 20*time.Second + time.Millisecond
+	lost = 20*time.Second - timeout/4 + timeout - timeout/20 // 27 s
+	// silent is when such a client gives its session up: nothing answered for a whole timeout.
+	silent = 20*time.Second + timeout // 30 s
+	// expired is when the server does.
+	expired = 20*time.Second + timeout + tick // 32 s
+)
+
+// TestF3_ReplyLost_SessionExpires: the search finds nothing, or the node of a dead session, and takes neither.
+func TestF3_ReplyLost_SessionExpires(t *testing.T) {
+	each(t, func(w *world) {
+		first := w.take("a")
+		first.release() // made the parents
+		w.until(time.Second)
+		m := w.creates()
+		w.srv.Intercept(m, zktest.After(func(zktest.Request) { w.isolate("a") }))
+		a := w.take("a")
+		w.until(2 * time.Second)
+		w.requireContenders(1)
+		orphans, old := w.contenders(), w.srv.SessionOf("a")
+		w.srv.Expire(old)
+		w.srv.Accept(zktest.Label("a"))
+		a.requireGranted(pause + blink)
+		for _, orphan := range orphans {
+			require.False(w, w.srv.Exists(orphan))
+		}
+		require.NotEqual(w, old, w.srv.SessionOf("a"))
+		require.Len(w, w.contendersOf("a"), w.nodes)
+		w.requireContenders(1)
+	})
+}
+
+// TestF9_WaiterExpires: it queues again at once, and at the tail.
+func TestF9_WaiterExpires(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		c := w.take("c")
+		w.until(cut)
+		w.srv.Expire(w.srv.SessionOf("b"))
+		b.requireWaiting()
+		w.until(22 * time.Second)
+		if w.read {
+			c.requireGranted(0) // the only writer left the place between the readers, and now is behind both
+		}
+		a.release()
+		c.requireGranted(0)
+		b.requireWaiting()
+		w.until(23 * time.Second)
+		c.release()
+		b.requireGrantedAt(23 * time.Second)
+	})
+}
+
+// TestF10_HolderExpires: by order of the server, and the holder knows in the same instant.
+func TestF10_HolderExpires(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		w.srv.Expire(w.srv.SessionOf("a"))
+		a.requireLostAt(cut, zkrecipes.LossExpired)
+		b.requireGrantedAt(cut)
+	})
+}
+
+// TestF10_HolderCutOff: the holder knows five seconds before anybody else is let in.
+func TestF10_HolderCutOff(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.Both)
+		a.requireLostAt(lost, zkrecipes.LossDeadline)
+		b.requireWaiting()
+		b.requireGrantedAt(expired)
+		require.Greater(w, b.hold.Token(), a.hold.Token())
+		w.srv.Heal(zktest.Label("a"))
+		c := w.take("a")
+		b.release()
+		c.requireGranted(timeout) // comes back with a new session
+	})
+}
+
+// TestF11_ExpiresBetweenCreateAndList: a list without the own node makes nobody the first. The answer to the create is
+// there, the session is not.
+func TestF11_ExpiresBetweenCreateAndList(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		w.until(time.Second)
+		old := w.srv.SessionOf("a")
+		w.srv.Intercept(w.lists(), zktest.Before(func(zktest.Request) { w.srv.Expire(old) }))
+		a := w.take("a")
+		h := a.requireGranted(pause)
+		node, ok := w.srv.Node(h.Path())
+		require.True(w, ok)
+		require.Equal(w, w.srv.SessionOf("a"), node.Stat.EphemeralOwner)
+		require.NotEqual(w, old, node.Stat.EphemeralOwner)
+	})
+}
+
+// TestF12_ExpiresOnItsWayToTheGrant: the predecessor has gone and the list says first, but it comes when the session
+// has been over for long.
+func TestF12_ExpiresOnItsWayToTheGrant(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		c := w.rivals("c")
+		w.until(cut)
+		w.srv.Intercept(w.lists(), zktest.After(func(zktest.Request) { w.srv.Stall(zktest.Label("a"), zktest.Both) }))
+		b.release()
+		c.requireGranted(timeout + tick)
+		a.requireWaiting()
+		w.srv.Heal(zktest.Label("a"))
+		w.until(time.Minute)
+		a.requireWaiting()
+		c.release()
+		a.requireGrantedAt(time.Minute)
+	})
+}
+
+// TestF12_ExpiresWithTheGrant: by order of the server, while the list that says first is on its way. If that is read
+// before the end of the connection, the hold ends in the instant in which it began.
+func TestF12_ExpiresWithTheGrant(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		c := w.rivals("c")
+		w.until(2 * time.Second)
+		old := w.srv.SessionOf("a")
+		w.srv.Intercept(w.lists(), zktest.After(func(zktest.Request) { w.srv.Expire(old) }))
+		b.release()
+		c.requireGranted(0)
+		select {
+		case <-a.returned:
+			a.requireLostAt(2*time.Second, zkrecipes.LossExpired)
+		default:
+			w.until(3 * time.Second)
+			c.release()
+			a.requireGrantedAt(3 * time.Second)
+			require.NotEqual(w, old, w.srv.SessionOf("a"))
+		}
+	})
+}
+
+// TestF13_EnsembleDownForLong: when it is back it gives every session a full timeout, those of the dead included. They
+// are closed by who had them, so that nobody waits behind nodes of the past, and nobody takes them for its own.
+func TestF13_EnsembleDownForLong(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		old := w.srv.SessionOf("a")
+		w.srv.Down()
+		a.requireLostAt(lost, zkrecipes.LossDeadline)
+		again := w.take("a")
+		w.until(50 * time.Second)
+		again.requireWaiting()
+		b.requireWaiting()
+		w.srv.Up()
+		first, second := again, b // whoever is back sooner
+		select {
+		case <-first.returned:
+		case <-second.returned:
+			first, second = second, first
+		case <-time.After(timeout):
+		}
+		first.requireGranted(0)
+		require.LessOrEqual(w, first.at, 50*time.Second+pause+blink)
+		require.NotEqual(w, old, w.srv.SessionOf("a"))
+		second.requireWaiting()
+		first.release()
+		second.requireGranted(blink)
+	})
+}
+
+// TestF14_StaleHolderWrites: a holder that does not look at its hold, as one that was frozen cannot, does no harm.
+func TestF14_StaleHolderWrites(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.Both)
+		b.requireGrantedAt(expired)
+		_, err := a.hold.Txn(w.Context())
+		require.ErrorIs(w, err, zkrecipes.ErrFenced)
+		require.ErrorIs(w, a.hold.Check(w.Context()), zkrecipes.ErrLost)
+		require.Less(w, a.hold.Token(), b.hold.Token(), "what a fence at the resource goes by")
+		require.Equal(w, expired, w.now())
+	})
+}
+
+// TestF15_WaiterCutOffForLong: it loses its place with its session, leaves no ghost, and is served when it is back.
+func TestF15_WaiterCutOffForLong(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.Both)
+		w.until(expired)
+		w.requireContenders(1)
+		w.until(time.Minute)
+		a.requireWaiting()
+		w.srv.Heal(zktest.Label("a"))
+		w.until(time.Minute + timeout)
+		a.requireWaiting()
+		b.release()
+		a.requireGrantedAt(time.Minute + timeout)
+	})
+}
+
+// TestF16_HolderCutOffForShort: nothing happens.
+func TestF16_HolderCutOffForShort(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		before := w.contenders()
+		for at := cut; at < 2*time.Minute; at += 10 * time.Second {
+			w.until(at)
+			w.isolate("a")
+			w.until(at + 5*time.Second)
+			a.requireHeld()
+			w.srv.Accept(zktest.Label("a"))
+		}
+		w.until(2*time.Minute + time.Second)
+		b.requireWaiting()
+		require.NoError(w, a.hold.Check(w.Context()))
+		require.Equal(w, before, w.contenders())
+		w.until(3 * time.Minute)
+		a.release()
+		b.requireGrantedAt(3 * time.Minute)
+	})
+}
+
+// TestF17_WaiterCutOffForShort: what happened meanwhile is not missed.
+func TestF17_WaiterCutOffForShort(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		w.until(cut)
+		w.isolate("a")
+		w.until(22 * time.Second)
+		session := w.srv.SessionOf("a")
+		b.release()
+		w.until(25 * time.Second)
+		a.requireWaiting()
+		w.srv.Accept(zktest.Label("a"))
+		a.requireGranted(pause + blink)
+		require.Equal(w, session, w.srv.SessionOf("a"))
+		w.requireContenders(1)
+	})
+}
+
+// TestF18_NothingReachesTheServer: events still arrive, which prove nothing.
+func TestF18_NothingReachesTheServer(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.ToServer)
+		for at := 21 * time.Second; at < lost; at += time.Second {
+			w.until(at)
+			w.srv.SendEvent(zktest.Label("a"), zktest.NodeDataChanged, path)
+		}
+		a.requireLostAt(lost, zkrecipes.LossDeadline)
+		b.requireGrantedAt(expired)
+	})
+}
+
+// TestF19_NothingComesBack: the server hears one more sync, and the pings that the library sends every third of the
+// timeout, until the client drops the connection, a quarter of the timeout after that sync.
+func TestF19_NothingComesBack(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.FromServer)
+		a.requireLostAt(lost, zkrecipes.LossDeadline)
+		b.requireWaiting()
+		heard := 7 * timeout / 3 // the last ping before 23.75 s
+		b.requireGrantedAt((heard + timeout).Truncate(tick) + tick)
+	})
+}
+
+// TestF22_EnsembleDownForShort: as a cut of everybody. While it is away it is asked about once a pause.
+func TestF22_EnsembleDownForShort(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		session := w.srv.SessionOf("a")
+		w.until(cut)
+		w.srv.Down()
+		w.until(cut + timeout/2)
+		a.requireHeld()
+		w.srv.Up()
+		w.until(cut + timeout/2 + pause + blink)
+		a.requireHeld()
+		b.requireWaiting()
+		require.Equal(w, session, w.srv.SessionOf("a"))
+		require.NoError(w, a.hold.Check(w.Context()))
+		a.release()
+		b.requireGranted(0)
+	})
+}
+
+// TestF22_DialRate: nobody storms a server that is away.
+func TestF22_DialRate(t *testing.T) {
+	each(t, func(w *world) {
+		var dials atomic.Int64
+		dial := w.srv.DialAs("a")
+		c := w.client("a", conn.WithDialer(counting(&dials, dial)))
+		a := w.begin("a", w.recipe, c)
+		a.requireGranted(0)
+		w.until(cut)
+		w.srv.Down()
+		before := dials.Load()
+		w.until(cut + time.Minute)
+		require.LessOrEqual(w, dials.Load()-before, int64(time.Minute/pause)+2)
+		require.GreaterOrEqual(w, dials.Load()-before, int64(time.Minute/pause)/2)
+		w.srv.Up()
+	})
+}
+
+// TestF23_ServerLagsBehind: one that has seen less than the client is refused by its own rule; no grant comes of it.
+func TestF23_ServerLagsBehind(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		w.until(cut)
+		zxid := w.srv.Zxid()
+		w.srv.SetZxid(zxid - 1)
+		w.srv.CutAll()
+		w.until(cut + timeout/4)
+		a.requireWaiting()
+		b.requireHeld()
+		w.srv.SetZxid(zxid)
+		w.until(cut + timeout/2)
+		b.requireHeld()
+		b.release()
+		a.requireGrantedAt(cut + timeout/2)
+	})
+}
+
+// TestF39_ServerRefuses: suspended, and no grant.
+func TestF39_ServerRefuses(t *testing.T) {
+	each(t, func(w *world) {
+		b := w.rivals("b")
+		a := w.take("a")
+		w.until(cut)
+		w.isolate("a")
+		b.release()
+		require.Equal(w, conn.Suspended, w.client("a").State())
+		w.until(silent)
+		a.requireWaiting()
+		require.Equal(w, conn.Lost, w.client("a").State())
+		w.until(time.Minute)
+		a.requireWaiting()
+		w.srv.Accept(zktest.Label("a"))
+		a.requireGranted(pause + blink)
+		require.Equal(w, conn.Connected, w.client("a").State())
+	})
+}
+
+// TestF50_SlowServer: every answer takes longer than the library waits between pings, and than a sync may take. The
+// connection flaps; nobody holds what another one holds, and all are served once the server is itself again.
+func TestF50_SlowServer(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		b := w.rivals("b")
+		w.until(cut)
+		var rules []*zktest.Rule
+		for _, op := range []zktest.Op{zktest.OpAny, zktest.OpPing} {
+			rules = append(rules, w.srv.Intercept(zktest.Match{Op: op, Times: -1}, zktest.HoldReply(4*time.Second)))
+		}
+		w.until(time.Minute)
+		for _, r := range rules {
+			r.Remove()
+		}
+		_ = a.hold.Release(w.Context()) // may have been lost
+		b.requireGranted(2 * timeout)
+	})
+}
+
+// TestF51_TimeoutFarBelowTheOneAskedFor: deadlines go by what the server grants.
+func TestF51_TimeoutFarBelowTheOneAskedFor(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.begin("a", w.recipe, w.client("a", conn.WithSessionTimeout(time.Hour)))
+		b := w.rivals("b")
+		w.until(cut)
+		w.srv.Stall(zktest.Label("a"), zktest.Both)
+		a.requireLostAt(lost, zkrecipes.LossDeadline)
+		b.requireGrantedAt(expired)
+	}, zktest.WithSessionTimeouts(timeout, timeout))
+}

@@ -1,0 +1,147 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// blow is something that happens at one request of a client.
+type blow struct {
+	name   string
+	action func(w *world, a *attempt) zktest.Action
+	// costs is how long it may keep the attempt from its hold.
+	costs time.Duration
+	// fatal says that it is the caller's own doing, so that the attempt may fail for it.
+	fatal bool
+}
+
+// blows come before a request is served, or after it and before its answer.
+var blows = func() []blow {
+	// A connection that lasted is followed by another at once, one that did not after a pause.
+	const reconnect = 2*pause + blink
+	list := []blow{
+		{"request lost", func(*world, *attempt) zktest.Action { return zktest.DropRequest() }, reconnect, false},
+		{"reply lost", func(*world, *attempt) zktest.Action { return zktest.DropReply() }, reconnect, false},
+		{"late", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 5) }, timeout / 5, false},
+		// Later than a sync may take, so that the connection is dropped.
+		{"later", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 2) }, timeout/4 + timeout/8 + reconnect, false},
+		{"throttled", func(*world, *attempt) zktest.Action { return zktest.Fail(throttled) }, blink, false},
+	}
+	for _, at := range []struct {
+		name string
+		when func(func(zktest.Request)) zktest.Action
+	}{{"before ", zktest.Before}, {"after ", zktest.After}} {
+		for _, e := range []struct {
+			name  string
+			fatal bool
+			do    func(w *world, a *attempt)
+		}{
+			{"cancelled", true, func(_ *world, a *attempt) { a.cancel(errEnough) }},
+			{"closed", true, func(w *world, a *attempt) { go func() { _ = w.client(a.label).Close() }() }},
+			{"expired", false, func(w *world, a *attempt) { w.srv.Expire(w.srv.SessionOf(a.label)) }},
+			{"restarted", false, func(w *world, _ *attempt) { w.srv.Restart() }},
+			{"reaped", false, func(w *world, _ *attempt) { w.srv.Reap() }},
+			{"own nodes deleted", false, func(w *world, a *attempt) {
+				for _, p := range w.srv.Ephemerals(w.srv.SessionOf(a.label)) {
+					_ = w.srv.Delete(p) // unless the other one of two has been
+				}
+			}},
+			{"all deleted", false, func(w *world, _ *attempt) { _ = w.srv.DeleteAll("/app") }},
+		} {
+			list = append(list, blow{at.name + e.name, func(w *world, a *attempt) zktest.Action {
+				return at.when(func(zktest.Request) { e.do(w, a) })
+			}, reconnect, e.fatal})
+		}
+	}
+	return list
+}()
+
+var errEnough = errors.New("enough")
+
+// TestEveryStep delivers each blow at each request that one acquisition and its release make, once behind a holder and
+// once alone, one blow to a run. However it is hit, the attempt comes to a hold, or fails for what the caller did; the
+// next one is served; nothing is left. Of F1, F2, F6, F7, F9 to F12, F25 to F29, F40, F44 and F45 these are all the
+// moments.
+func TestEveryStep(t *testing.T) {
+	t.Parallel()
+	for _, b := range blows {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			for _, r := range recipes {
+				t.Run(r.name, func(t *testing.T) {
+					for _, behind := range []bool{false, true} {
+						for step := 0; ; step++ {
+							var hit bool
+							runScript(t, r, func(w *world) { hit = w.strike(b, behind, step) })
+							if !hit || t.Failed() {
+								t.Logf("%d steps, behind another: %v", step, behind)
+								break
+							}
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// strike is one run: the blow comes at the request with the number of the step. It reports whether there was one.
+func (w *world) strike(b blow, behind bool, step int) (hit bool) {
+	w.rivals("b").release() // made the parents, unless
+	if step%2 == 1 {
+		require.NotEmpty(w, w.srv.Reap()) // they have to be made again
+		w.srv.Reap()
+	}
+	w.client("a")
+	var first *attempt
+	if behind {
+		first = w.rivals("b")
+		first.requireGranted(0)
+	}
+	w.until(2 * time.Second)
+	var a *attempt
+	m := zktest.Match{From: zktest.Label("a"), Skip: step, Where: func(q zktest.Request) bool {
+		return q.Op != zktest.OpSync || q.Path != "/" // the heartbeat comes at times of its own
+	}}
+	// The attempt has to be there before the blow is, and the blow before its first request.
+	armed := make(chan struct{})
+	w.srv.Intercept(zktest.Match{From: zktest.Label("a")}, zktest.DelayUntil(armed))
+	a = w.take("a")
+	rule := w.srv.Intercept(m, b.action(w, a))
+	close(armed)
+	if behind {
+		w.until(4 * time.Second)
+		_ = first.hold.Release(w.Context()) // may have been lost by the blow
+	}
+	w.finish(a, b)
+	// Whoever comes after it is served: at the latest when a session that could not be closed has expired.
+	c := w.rivals("c")
+	c.requireGranted(timeout + tick)
+	c.release()
+	hit = rule.Hits() > 0
+	rule.Remove()
+	return hit
+}
+
+// finish takes the attempt to its end, whatever that is, and checks that it is one of those allowed.
+func (w *world) finish(a *attempt, b blow) {
+	a.await(b.costs)
+	if a.err != nil {
+		require.True(w, b.fatal, "failed by itself: %v", a.err)
+		require.True(w, errors.Is(a.err, errEnough) || errors.Is(a.err, zkrecipes.ErrClosed), a.err)
+		return
+	}
+	time.Sleep(time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), 2*timeout)
+	defer cancel()
+	if err := a.hold.Release(ctx); err != nil {
+		require.ErrorIs(w, err, zkrecipes.ErrLost)
+	}
+}

@@ -1,0 +1,254 @@
+package faults_test
+
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// storm injects faults, one after the other, and undoes those that last.
+type storm struct {
+	*play
+	end  time.Time
+	undo []undo
+}
+
+// undo is what ends a fault that lasts.
+type undo struct {
+	at time.Time
+	do func()
+}
+
+// fault is one kind of fault: it does something to a victim, and says what, and what undoes it, if it lasts.
+type fault struct {
+	name   string
+	weight int
+	inject func(s *storm, victim *actor) (undo func())
+}
+
+// requests are those that rules pick from; OpAny is any but pings.
+var requests = []zktest.Op{
+	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
+	zktest.OpExists, zktest.OpConnect, zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer, zktest.OpCloseSession,
+}
+
+func (s *storm) match(victim *actor) zktest.Match {
+	return zktest.Match{
+		From: zktest.Label(victim.label), Op: requests[s.random.IntN(len(requests))], Times: 1 + s.random.IntN(2),
+		Skip: s.random.IntN(3),
+	}
+}
+
+// rule puts a rule in force, and takes it away after a while if nothing has met it.
+func (s *storm) rule(victim *actor, a zktest.Action) func() {
+	return s.srv.Intercept(s.match(victim), a).Remove
+}
+
+func (s *storm) cut(victim *actor) { s.srv.Cut(zktest.Label(victim.label)) }
+
+func (s *storm) short() time.Duration {
+	return time.Duration(s.random.Int64N(int64(s.timeout / 2)))
+}
+
+var cutsOnly = []fault{
+	{"cut", 2, func(s *storm, v *actor) func() { s.cut(v); return nil }},
+	{"cut off", 2, (*storm).cutOff},
+	{"black hole", 1, (*storm).blackHole},
+}
+
+var everyFault = append([]fault{
+	{"cut all", 1, func(s *storm, _ *actor) func() { s.srv.CutAll(); return nil }},
+	{"drop request", 3, func(s *storm, v *actor) func() { return s.rule(v, zktest.DropRequest()) }},
+	{"drop reply", 4, func(s *storm, v *actor) func() { return s.rule(v, zktest.DropReply()) }},
+	{"ignore sync", 1, (*storm).ignoreSync},
+	{"delay", 2, func(s *storm, v *actor) func() { return s.rule(v, zktest.Delay(s.short())) }},
+	{"hold reply", 2, func(s *storm, v *actor) func() { return s.rule(v, zktest.HoldReply(s.short())) }},
+	{"throttle", 1, func(s *storm, v *actor) func() { return s.rule(v, zktest.Fail(throttled)) }},
+	{"slow", 1, (*storm).slow},
+	{"stall to server", 1, func(s *storm, v *actor) func() { return s.stall(v, zktest.ToServer) }},
+	{"stall from server", 1, func(s *storm, v *actor) func() { return s.stall(v, zktest.FromServer) }},
+	{"expire", 1, (*storm).expire},
+	{"restart", 1, func(s *storm, _ *actor) func() { s.srv.Restart(); return nil }},
+	{"down", 1, func(s *storm, _ *actor) func() { s.srv.Down(); return s.srv.Up }},
+	{"freeze", 1, func(s *storm, _ *actor) func() { s.srv.Freeze(); return s.srv.Thaw }},
+	{"reap", 2, func(s *storm, _ *actor) func() { s.srv.Reap(); return nil }},
+	{"reap on create", 2, (*storm).reapOnCreate},
+	{"operator deletes", 1, (*storm).deleteOne},
+	{"operator deletes all", 1, (*storm).deleteAll},
+	{"cancel", 3, func(_ *storm, v *actor) func() { v.cancelNow(); return nil }},
+	{"cancel on request", 3, (*storm).cancelOnRequest},
+	{"close", 1, (*storm).close},
+	{"lose watches", 1, (*storm).loseWatches},
+	{"spurious events", 1, (*storm).spurious},
+}, cutsOnly...)
+
+// run injects until the storm is over.
+func (s *storm) run(faults []fault) {
+	total := 0
+	for _, f := range faults {
+		total += f.weight
+	}
+	for time.Now().Before(s.end) {
+		s.wait(min(time.Duration(s.random.Int64N(int64(2*s.timeout))), time.Until(s.end)))
+		n := s.random.IntN(total)
+		for _, f := range faults {
+			if n -= f.weight; n >= 0 {
+				continue
+			}
+			victim := s.victim()
+			if *verbose {
+				s.t.Logf("%12v %s: %s", time.Since(s.start), victim.label, f.name)
+			}
+			if do := f.inject(s, victim); do != nil {
+				s.undo = append(s.undo, undo{time.Now().Add(time.Duration(s.random.Int64N(int64(3 * s.timeout)))), do})
+			}
+			break
+		}
+	}
+	for _, u := range s.undo {
+		u.do()
+	}
+}
+
+// victim is anybody, and every other time somebody who holds something, if there is one.
+func (s *storm) victim() *actor {
+	victim, holder := s.actors[s.random.IntN(len(s.actors))], s.random.IntN(2) == 0
+	for _, a := range s.actors {
+		if holder && a.holding.Load() {
+			return a
+		}
+	}
+	return victim
+}
+
+// wait lets time go on, and undoes what is due.
+func (s *storm) wait(d time.Duration) {
+	until := time.Now().Add(d)
+	for {
+		next, at := -1, until
+		for i, u := range s.undo {
+			if u.at.Before(at) {
+				next, at = i, u.at
+			}
+		}
+		time.Sleep(time.Until(at))
+		if next < 0 {
+			return
+		}
+		s.undo[next].do()
+		s.undo = append(s.undo[:next], s.undo[next+1:]...)
+	}
+}
+
+func (s *storm) cutOff(v *actor) func() {
+	s.srv.Refuse(zktest.Label(v.label))
+	s.cut(v)
+	return func() { s.srv.Accept(zktest.Label(v.label)) }
+}
+
+func (s *storm) blackHole(v *actor) func() { return s.stall(v, zktest.Both) }
+
+func (s *storm) stall(v *actor, d zktest.Direction) func() {
+	s.srv.Stall(zktest.Label(v.label), d)
+	return func() { s.srv.Heal(zktest.Label(v.label)) }
+}
+
+// slow makes every answer late for a while, those to pings included.
+func (s *storm) slow(v *actor) func() {
+	late := zktest.HoldReply(s.short())
+	rules := []*zktest.Rule{
+		s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Times: -1}, late),
+		s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpPing, Times: -1}, late),
+	}
+	return func() {
+		for _, r := range rules {
+			r.Remove()
+		}
+	}
+}
+
+// expire ends the session by order of the server.
+func (s *storm) expire(v *actor) func() {
+	id := s.srv.SessionOf(v.label)
+	s.take(s.srv.Ephemerals(id)...)
+	s.srv.Expire(id)
+	return nil
+}
+
+// ignoreSync leaves syncs without an answer, of the heartbeat above all. With other requests it cannot happen: servers
+// answer in order, so one that answers the next sync has answered them.
+func (s *storm) ignoreSync(v *actor) func() {
+	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpSync, Path: "^/$", Times: 5}, zktest.Ignore()).Remove
+}
+
+func (s *storm) reapOnCreate(v *actor) func() {
+	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+		s.srv.Reap()
+	})).Remove
+}
+
+func (s *storm) deleteOne(v *actor) func() {
+	list := s.srv.Ephemerals(s.srv.SessionOf(v.label))
+	if len(list) == 0 {
+		return nil
+	}
+	s.take(list...) // of leases made together, one stands for all
+	_ = s.srv.Delete(list[s.random.IntN(len(list))])
+	return nil
+}
+
+func (s *storm) deleteAll(*actor) func() {
+	for _, n := range s.srv.Tree(path) {
+		s.take(n.Path)
+	}
+	_ = s.srv.DeleteAll("/app") // may not be there, or be filled again
+	return nil
+}
+
+func (a *actor) cancelNow() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel != nil {
+		a.cancel()
+	}
+}
+
+func (s *storm) cancelOnRequest(v *actor) func() {
+	do := func(zktest.Request) { v.cancelNow() }
+	a := zktest.Before(do)
+	if s.random.IntN(2) == 0 {
+		a = zktest.After(do)
+	}
+	return s.rule(v, a)
+}
+
+// close closes the client under whatever it is doing; the actor opens another one.
+func (s *storm) close(v *actor) func() {
+	v.mu.Lock()
+	v.reopen = true
+	c := v.client
+	v.mu.Unlock()
+	s.wg.Go(func() { _ = c.Close() }) // never fails
+	return nil
+}
+
+// loseWatches is what no server does. Each costs whoever waits up to three timeouts, one after the other in the worst
+// case: so none in the last part of the storm.
+func (s *storm) loseWatches(v *actor) func() {
+	if time.Until(s.end) < s.length/3 {
+		return nil
+	}
+	for _, n := range s.srv.Tree(path) {
+		s.srv.LoseWatch(zktest.Label(v.label), n.Path)
+	}
+	return nil
+}
+
+func (s *storm) spurious(v *actor) func() {
+	for _, n := range s.srv.Tree(path) {
+		for _, e := range []zktest.Event{zktest.NodeDeleted, zktest.NodeChildrenChanged, zktest.NodeDataChanged} {
+			s.srv.SendEvent(zktest.Label(v.label), e, n.Path)
+		}
+	}
+	return nil
+}
