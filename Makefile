@@ -62,11 +62,12 @@ fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)
 	done
 
 .PHONY: bench
-bench: ## benchmarks, COUNT (6) times, and the comparison in integration/ (needs a real ZooKeeper)
+bench: ## benchmarks, COUNT (6) times, and the comparison in integration/bench (needs a real ZooKeeper, and Curator)
 	mkdir -p bin
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./... | tee bin/bench.txt
 	$(TOOL) benchstat bin/bench.txt
 	cd integration && go test $(REAL) -run '^$$' -bench . -timeout=0 ./...
+	cd integration && go run ./bench
 
 .PHONY: parity
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED

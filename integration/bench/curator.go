@@ -39,10 +39,11 @@ func startCurator(addr string) (_ *curator, err error) {
 			_ = os.RemoveAll(c.dir) // the error that counts is err
 		}
 	}()
-	path := c.dir
+	jars := []string{c.dir}
 	for _, jar := range []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "slf4j-nop"} {
-		path += ":" + filepath.Join("/usr/share/java", jar+".jar")
+		jars = append(jars, filepath.Join("/usr/share/java", jar+".jar"))
 	}
+	path := strings.Join(jars, ":")
 	source := filepath.Join(c.dir, "CuratorBench.java")
 	if err := os.WriteFile(source, curatorSource, 0o640); err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ type target struct {
 // contestant does the work for about a slice of time and returns sections a second.
 type contestant struct {
 	name string
-	pid  int // of the process that does it
+	pid  int // of the process that does it, if its processor time is to be shown
 	rate func(ctx context.Context, slice time.Duration) (float64, error)
 }
 
@@ -129,7 +129,12 @@ func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, serv
 		if i == 0 {
 			name = r.name
 		}
-		fmt.Printf("%-52s %-24s %8.0f %8.0f %8.0f", name, c.name, median(rates[i]), costs[i].each(costs[i].client), costs[i].each(costs[i].server))
+		fmt.Printf("%-52s %-24s %8.0f", name, c.name, median(rates[i]))
+		if c.pid == 0 {
+			fmt.Printf(" %8s %8s", "", "")
+		} else {
+			fmt.Printf(" %8.0f %8.0f", costs[i].each(costs[i].client), costs[i].each(costs[i].server))
+		}
 		if i > 0 {
 			ratios := make([]float64, rounds)
 			for round := range ratios {

@@ -139,12 +139,126 @@ func TestAcquire_IsFairAndWakesOne(t *testing.T) {
 			if i+1 < n {
 				requireWaiting(t, waiting[i+1])
 			}
+			looks := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
 			lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
 			release(t, h)
 			synctest.Wait()
-			require.Equal(t, min(1, n-1-i), lists.Hits(), "a release makes one waiter look")
+			require.Equal(t, 2*min(1, n-1-i), looks.Hits(), "a release makes one waiter look, at its predecessor and itself")
+			require.Zero(t, lists.Hits(), "in one session nobody lists")
+			looks.Remove()
 			lists.Remove()
 		}
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_BetweenSessionsOneWaiterLists(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := queue(t, srv, "a"), queue(t, srv, "b")
+		var waiting []<-chan result
+		for i := range 10 {
+			waiting = append(waiting, acquire(t.Context(), []*znode.Queue{a, b}[i%2]))
+			synctest.Wait()
+		}
+		for i, w := range waiting {
+			lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+			release(t, requireGranted(t, w))
+			synctest.Wait()
+			require.Equal(t, min(1, len(waiting)-1-i), lists.Hits())
+			lists.Remove()
+		}
+		requireEmpty(t, srv)
+	})
+}
+
+// TestAcquire_SucceedsInOneSession: a waiter that knows that nobody was ahead of its predecessor still wants to see that
+// the predecessor has gone and that it is in the queue itself.
+func TestAcquire_SucceedsInOneSession(t *testing.T) {
+	own := func(srv *zktest.Server, holder *zkrecipes.Hold) string {
+		for _, name := range srv.Children(path) {
+			if path+"/"+name != holder.Path() {
+				return path + "/" + name
+			}
+		}
+		return ""
+	}
+	for name, disturb := range map[string]func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold){
+		"own node deleted": func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
+			mine := own(srv, holder)
+			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: mine}, zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete(mine))
+			}))
+		},
+		"parent deleted": func(t *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
+			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: own(srv, holder)}, zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.DeleteAll(path))
+			}))
+		},
+		"connection lost between": func(_ *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
+			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: holder.Path()}, zktest.DropReply())
+		},
+		"session expired": func(_ *testing.T, srv *zktest.Server, holder *zkrecipes.Hold) {
+			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: own(srv, holder)}, zktest.Before(func(zktest.Request) {
+				srv.Expire(srv.SessionOf("a"))
+			}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				q := queue(t, srv, "a")
+				holder := requireGranted(t, acquire(t.Context(), q))
+				waiting := acquire(t.Context(), q)
+				requireWaiting(t, waiting)
+				disturb(t, srv, holder)
+				_ = holder.Release(t.Context()) // in one case the session ends first
+				h := requireGranted(t, waiting)
+				require.True(t, srv.Exists(h.Path()))
+				release(t, h)
+				requireEmpty(t, srv)
+			})
+		})
+	}
+}
+
+// TestAcquire_SpuriousEventInOneSession: an event that is not true grants nothing.
+func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		holder := requireGranted(t, acquire(t.Context(), q))
+		waiting := acquire(t.Context(), q)
+		for range 5 {
+			requireWaiting(t, waiting)
+			srv.SendEvent(zktest.Label("a"), zktest.NodeDeleted, holder.Path())
+			requireWaiting(t, waiting)
+			srv.Cut(zktest.Label("a"))
+			time.Sleep(time.Second)
+		}
+		requireWaiting(t, waiting)
+		release(t, holder)
+		release(t, requireGranted(t, waiting))
+	})
+}
+
+// TestAcquire_ReaderAtItsWritersPlace: in one session, a writer must not succeed a writer whose reader is still there.
+func TestAcquire_ReaderAtItsWritersPlace(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q, err := znode.New(bubble.Dial(t, srv, "a"), path, false, znode.Read, znode.Write)
+		require.NoError(t, err)
+		write := znode.Entry{Kind: znode.Write, Rule: znode.First}
+		writer, err := q.Acquire(t.Context(), write)
+		require.NoError(t, err)
+		next := make(chan result, 1)
+		go func() {
+			h, err := q.Acquire(t.Context(), write)
+			next <- result{h, err}
+		}()
+		requireWaiting(t, next)
+		reader, err := q.Beside(writer.Context(), znode.Write, znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead})
+		require.NoError(t, err)
+		release(t, writer)
+		requireWaiting(t, next)
+		release(t, reader)
+		release(t, requireGranted(t, next))
 		requireEmpty(t, srv)
 	})
 }

@@ -38,7 +38,11 @@
 //
 // One node per caller, holder or waiter, and one watch: the holder's on itself, a waiter's on the node just ahead;
 // callers in one process that wait for the same node share one. An uncontended Lock takes one round trip, joining the
-// line another one, being woken one, a release one.
+// line another one, being woken one, a release one: three requests for a section that ends at once, four with the watch
+// of a longer hold. A release wakes one client.
+//
+// Between sessions who is woken reads the list of the line, which grows with it; within one session two reads do that do
+// not. One who waits takes 3.5 KiB of heap and no goroutine beside the caller's own: ten thousand on one lock are tested.
 //
 // The nodes are those of Curator's InterProcessMutex, and both exclude each other, as does an election with
 // election.Selector on the same path.

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+// counter counts the frames that pass on the connections it has dialed.
+type counter struct {
+	mu       sync.Mutex
+	requests map[int32]int // by opcode
+	events   int
+}
+
+const (
+	create = 1
+	remove = 2
+	ping   = 11
+	sync9  = 9
+)
+
+func (c *counter) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	return &counted{Conn: raw, counter: c}, err
+}
+
+// take returns what has been counted since the last time, without what keeps the session alive.
+func (c *counter) take() (requests, writes, events int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for op, n := range c.requests {
+		if op != ping && op != sync9 {
+			requests += n
+		}
+	}
+	writes, events = c.requests[create]+c.requests[remove], c.events
+	c.requests, c.events = map[int32]int{}, 0
+	return requests, writes, events
+}
+
+// counted is a connection under a counter. The client writes one frame at a time.
+type counted struct {
+	net.Conn
+	counter *counter
+	in      []byte
+	greeted bool
+}
+
+func (c *counted) Write(frame []byte) (int, error) {
+	if len(frame) >= 12 {
+		c.counter.mu.Lock()
+		c.counter.requests[int32(binary.BigEndian.Uint32(frame[8:]))]++
+		c.counter.mu.Unlock()
+	}
+	return c.Conn.Write(frame)
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.in = append(c.in, p[:n]...)
+	for len(c.in) >= 8 {
+		size := 4 + int(binary.BigEndian.Uint32(c.in))
+		if len(c.in) < size {
+			break
+		}
+		if xid := int32(binary.BigEndian.Uint32(c.in[4:])); c.greeted && xid == -1 { // an event
+			c.counter.mu.Lock()
+			c.counter.events++
+			c.counter.mu.Unlock()
+		}
+		c.greeted = true
+		c.in = c.in[size:]
+	}
+	return n, err
+}
+
+func dial(t *testing.T, addr string) (*conn.Client, *counter) {
+	t.Helper()
+	c := &counter{requests: map[int32]int{}}
+	client, err := conn.Dial(t.Context(), addr, conn.WithDialer(c.dial))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client, c
+}
+
+func newMutex(t *testing.T, c *conn.Client) *mutex.Mutex {
+	t.Helper()
+	m, err := mutex.New(c, "/lock")
+	require.NoError(t, err)
+	return m
+}
+
+func lock(t *testing.T, m *mutex.Mutex) *zkrecipes.Hold {
+	t.Helper()
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+func TestUncontended_AtMostFourRequestsTwoOfThemWrites(t *testing.T) {
+	client, counted := dial(t, zkserver.Start(t).Addr())
+	m := newMutex(t, client)
+	require.NoError(t, lock(t, m).Release(t.Context())) // makes the parents
+	time.Sleep(100 * time.Millisecond)
+	const sections = 20
+	least := 100
+	for _, work := range []time.Duration{0, 10 * time.Millisecond} {
+		counted.take()
+		for range sections {
+			h := lock(t, m)
+			time.Sleep(work)
+			require.NoError(t, h.Release(t.Context()))
+		}
+		requests, writes, _ := counted.take()
+		require.Equal(t, 2*sections, writes)
+		// A list that left before its create did is read again; that is rare.
+		require.LessOrEqual(t, requests, 4*sections+2)
+		least = min(least, requests)
+	}
+	t.Logf("%.1f requests for a section that does nothing", float64(least)/sections)
+}
+
+func TestRelease_WakesOneClient(t *testing.T) {
+	addr := zkserver.Start(t).Addr()
+	holder, _ := dial(t, addr)
+	h := lock(t, newMutex(t, holder))
+	const waiters = 10
+	counters := make([]*counter, waiters)
+	granted := make(chan *zkrecipes.Hold)
+	for i := range waiters {
+		var client *conn.Client
+		client, counters[i] = dial(t, addr)
+		m := newMutex(t, client)
+		go func() {
+			got, err := m.Lock(t.Context())
+			if err != nil {
+				close(granted)
+				return
+			}
+			granted <- got
+		}()
+		awaitQueue(t, holder, i+2)
+	}
+	time.Sleep(200 * time.Millisecond) // all have set their watches, and asked who the holder is
+	for range waiters {
+		for _, c := range counters {
+			c.take()
+		}
+		require.NoError(t, h.Release(t.Context()))
+		h = <-granted
+		time.Sleep(20 * time.Millisecond)
+		woken := 0
+		for _, c := range counters {
+			if _, _, events := c.take(); events > 0 {
+				woken += events
+			}
+		}
+		// The one that is let in; the event for the released node itself goes to its own client.
+		require.LessOrEqual(t, woken, 2)
+	}
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func awaitQueue(t *testing.T, c *conn.Client, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		names, err := c.Children(t.Context(), "/lock")
+		return err == nil && len(names) >= n
+	}, time.Minute, time.Millisecond)
+}
+
+// TestWaiters_MemoryAndGoroutines counts what ten thousand who wait in one process cost: the library's goroutines beside
+// those that call it, and the heap, without the callers' stacks, which the heap does not hold.
+func TestWaiters_MemoryAndGoroutines(t *testing.T) {
+	client, _ := dial(t, zkserver.Start(t, zkserver.WithJVM("-Xmx512m")).Addr())
+	m := newMutex(t, client)
+	h := lock(t, m)
+	const waiters = 10_000
+	before, goroutines := heap(), runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all, served sync.WaitGroup
+	last := make(chan zkrecipes.Token, waiters)
+	for range waiters {
+		served.Add(1)
+		all.Go(func() {
+			h, err := m.Lock(ctx)
+			served.Done()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			last <- h.Token()
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	awaitQueue(t, client, waiters+1)
+	var perWaiter, beside float64
+	require.Eventually(t, func() bool { // until the last has set its watch
+		beside = float64(runtime.NumGoroutine()-goroutines-waiters) / waiters
+		return beside <= 0.01
+	}, time.Minute, 100*time.Millisecond)
+	perWaiter = float64(heap()-before) / waiters
+	t.Logf("a waiter takes %.0f bytes of heap and %.2f goroutines beside the caller's own", perWaiter, beside)
+	require.Less(t, perWaiter, 4096.0)
+	require.LessOrEqual(t, beside, 1.0)
+	require.NoError(t, h.Release(t.Context()))
+	all.Wait()
+	close(last)
+	newest := zkrecipes.Token(0)
+	for token := range last {
+		require.Greater(t, token, newest, "in order")
+		newest = token
+	}
+}
+
+func heap() int64 {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

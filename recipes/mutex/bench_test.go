@@ -1,0 +1,132 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// The benchmarks run against zktest over the loopback: they show what a change does to the library. How it compares
+// with others on a real server is measured by the command integration/bench.
+
+func benchMutexes(b *testing.B, n int, path func(i int) string) []*mutex.Mutex {
+	b.Helper()
+	srv := zktest.Run(b)
+	mutexes := make([]*mutex.Mutex, n)
+	for i := range mutexes {
+		c, err := conn.Dial(b.Context(), srv.Addr())
+		require.NoError(b, err)
+		b.Cleanup(func() { _ = c.Close() }) // never fails
+		mutexes[i], err = mutex.New(c, path(i))
+		require.NoError(b, err)
+	}
+	return mutexes
+}
+
+// spread runs b.N sections over the mutexes, each from one goroutine.
+func spread(b *testing.B, mutexes []*mutex.Mutex) {
+	b.Helper()
+	b.ReportAllocs()
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, b.N)
+	for range b.N {
+		turns <- struct{}{}
+	}
+	close(turns)
+	b.ResetTimer()
+	for _, m := range mutexes {
+		wg.Go(func() {
+			for range turns {
+				ctx, cancel := context.WithTimeout(b.Context(), time.Minute) // as callers do
+				h, err := m.Lock(ctx)
+				if err == nil {
+					err = h.Release(ctx)
+				}
+				cancel()
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkLock(b *testing.B) {
+	for _, clients := range []int{1, 8} {
+		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {
+			spread(b, benchMutexes(b, clients, func(i int) string { return fmt.Sprintf("/lock-of-%d", i) }))
+		})
+	}
+}
+
+func BenchmarkLockContended(b *testing.B) {
+	for _, clients := range []int{2, 8} {
+		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {
+			spread(b, benchMutexes(b, clients, func(int) string { return "/lock" }))
+		})
+	}
+}
+
+// BenchmarkHandOver is one release and the grant that follows, while so many others wait; whoever has had its turn goes
+// to the end of the line.
+func BenchmarkHandOver(b *testing.B) {
+	for _, sessions := range []int{1, 2} {
+		for _, waiters := range []int{10, 1000} {
+			b.Run(fmt.Sprintf("sessions=%d/waiters=%d/server=zktest", sessions, waiters), func(b *testing.B) {
+				handOver(b, benchMutexes(b, sessions, func(int) string { return "/lock" }), waiters)
+			})
+		}
+	}
+}
+
+func handOver(b *testing.B, mutexes []*mutex.Mutex, waiters int) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	holds := make(chan *zkrecipes.Hold)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for i := range waiters + 1 {
+		m := mutexes[i%len(mutexes)]
+		wg.Go(func() {
+			for {
+				h, err := m.Lock(ctx)
+				if err != nil {
+					return // the end
+				}
+				select {
+				case holds <- h:
+				case <-ctx.Done():
+					_ = h.Release(b.Context()) // the end
+					return
+				}
+			}
+		})
+	}
+	holder := <-holds
+	for {
+		queue, err := mutexes[0].Queue(ctx)
+		require.NoError(b, err)
+		if len(queue) > waiters {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		require.NoError(b, holder.Release(ctx))
+		holder = <-holds
+	}
+	require.NoError(b, holder.Release(ctx))
+}
