@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,7 @@ type world struct {
 	srv     *zktest.Server
 	start   time.Time
 	rec     *check.Recorder
+	mu      sync.Mutex // a blow looks for a client while the script may be dialing another
 	clients map[string]*conn.Client
 	tries   []*attempt
 }
@@ -75,14 +77,20 @@ func (w *world) until(at time.Duration) {
 // client returns the client with the label, dialing it at first.
 func (w *world) client(label string, opts ...conn.Option) *conn.Client {
 	w.Helper()
-	if w.clients[label] == nil {
+	w.mu.Lock()
+	c := w.clients[label]
+	w.mu.Unlock()
+	if c == nil {
 		opts = append([]conn.Option{
 			conn.WithSessionTimeout(timeout),
 			conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(pause) }),
 		}, opts...)
-		w.clients[label] = bubble.Dial(w, w.srv, label, opts...)
+		c = bubble.Dial(w, w.srv, label, opts...)
+		w.mu.Lock()
+		w.clients[label] = c
+		w.mu.Unlock()
 	}
-	return w.clients[label]
+	return c
 }
 
 // attempt is one acquisition on a goroutine of its own, and the hold that came of it.
