@@ -90,7 +90,7 @@ func (r *runner) check(t test) error {
 	}
 	err, known := r.sound[t.String()]
 	if !known {
-		failed, _, broken := r.fails(t, "")
+		failed, broken := r.fails(t, "")
 		if err = broken; failed != "" {
 			err = fmt.Errorf("%v fails on the unbroken code too: %s", t, failed)
 		}
@@ -130,7 +130,7 @@ func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
 	}
 	began := time.Now()
 	for _, t := range m.tests {
-		failed, _, err := r.fails(t, overlay)
+		failed, err := r.fails(t, overlay)
 		after = time.Since(began)
 		if failed != "" {
 			err = r.check(t)
@@ -179,7 +179,7 @@ func (r *runner) next(suffix string) string {
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: test timed out|fatal error: .*|panic: .*)`)
 
 // fails runs a test and returns what failed, "" if nothing did. The error says that there was no verdict.
-func (r *runner) fails(t test, overlay string) (what, out string, err error) {
+func (r *runner) fails(t test, overlay string) (what string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout+time.Minute)
 	defer cancel()
 	args := append([]string{"test", "-count=1", "-failfast", "-timeout=" + r.timeout.String()}, t.args...)
@@ -190,14 +190,13 @@ func (r *runner) fails(t test, overlay string) (what, out string, err error) {
 		// In the environment, so that programs which a test builds are broken too.
 		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	}
-	text, err := cmd.CombinedOutput()
-	out = string(text)
+	out, err := cmd.CombinedOutput()
 	if err == nil {
-		return "", out, nil
+		return "", nil
 	}
-	found := failure.FindStringSubmatch(out)
+	found := failure.FindStringSubmatch(string(out))
 	if found == nil {
-		return "", out, fmt.Errorf("%v: %w\n%s", t, err, out)
+		return "", fmt.Errorf("%v: %w\n%s", t, err, out)
 	}
-	return strings.TrimSpace(found[1] + found[2]), out, nil
+	return strings.TrimSpace(found[1] + found[2]), nil
 }
