@@ -49,6 +49,7 @@ type session struct {
 	up       chan struct{} // closed while connected
 	since    time.Time     // when it was first up
 	lost     *zkrecipes.LostError
+	told     bool // everybody on the list has been told of it
 	subs     map[*lossSub]struct{}
 	retained int // contenders and holds; while there are any, sync goes out every T/8
 	beating  bool
@@ -128,7 +129,8 @@ func (s *session) Timeout() time.Duration {
 func (s *session) ValidUntil() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost != nil {
+	// Not before all have been told: whoever looks meanwhile would take it for a deadline that has passed.
+	if s.told {
 		return earliest(s.proof.validUntil(), s.lost.At)
 	}
 	return s.proof.validUntil()
@@ -354,6 +356,9 @@ func (s *session) end(why *zkrecipes.LostError) {
 	gone := s.collect(why, func(*lossSub) bool { return true })
 	s.mu.Unlock()
 	gone.tell()
+	s.mu.Lock()
+	s.told = true
+	s.mu.Unlock()
 	s.core.sessionEnded(s, why)
 	close(s.done)
 	s.stop()

@@ -82,6 +82,24 @@ func TestF10_HolderExpires(t *testing.T) {
 	})
 }
 
+// TestF10_HolderExpires_AskedMeanwhile: whoever looks at the hold while the end of its session is being told hears the
+// same reason as everybody after it. It used to be a deadline that nobody had set.
+func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
+	each(t, func(w *world) {
+		a := w.take("a")
+		a.requireGranted(0)
+		s, err := w.client("a").Session(w.Context())
+		require.NoError(w, err)
+		for range 20 { // told in no order: some of them before the hold
+			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { _ = a.hold.Err() })
+			require.True(w, ok)
+		}
+		w.until(cut)
+		w.srv.Expire(s.ID())
+		a.requireLostAt(cut, zkrecipes.LossExpired)
+	})
+}
+
 // TestF10_HolderCutOff: the holder knows five seconds before anybody else is let in.
 func TestF10_HolderCutOff(t *testing.T) {
 	each(t, func(w *world) {
