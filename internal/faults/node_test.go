@@ -55,7 +55,7 @@ func TestF27_EverythingDeletedWhileWaiting(t *testing.T) {
 		b := w.rivals("b")
 		c := w.take("c")
 		w.until(time.Second)
-		require.NoError(w, w.srv.DeleteAll("/app"))
+		_ = w.srv.DeleteAll("/app") // the first to queue again may already be back when it comes to the parents
 		a.requireLostAt(time.Second, zkrecipes.LossNodeDeleted)
 		first, second := b, c // in whatever order they are back
 		select {
