@@ -79,9 +79,19 @@ var mutants = []mutant{
 		tests: []test{queueTests, mutexTests},
 	},
 	{
-		name:  "queue: granted on the event, without reading the list",
-		edits: []edit{{"internal/znode/queue.go", "			return nil, v.gaveUp(err)\n		}\n		l = nil\n", "			return nil, v.gaveUp(err)\n		}\n		h, err = q.grant(ctx, s, n, release)\n		return h, v.gaveUp(err)\n"}},
+		name:  "queue: granted on the event, without reading anything",
+		edits: []edit{{"internal/znode/queue.go", "predecessor != Anyone && q.succeeds(ctx, s, n, l.queue[predecessor].Name)", "predecessor != Anyone"}},
 		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "queue: without the list after a predecessor that nobody has seen first",
+		edits: []edit{{"internal/znode/queue.go", " || !q.lister(s).leads(predecessor)", ""}},
+		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "queue: without the list in a queue of readers and writers",
+		edits: []edit{{"internal/znode/queue.go", "len(q.kinds) != 1 || ", ""}},
+		tests: []test{queueTests},
 	},
 	{
 		name:  "queue: a call that ends without a grant leaves its contender",
@@ -90,7 +100,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: no second look when an event is lost",
-		edits: []edit{{"internal/znode/queue.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + 0*rand.N(timeout))"}},
+		edits: []edit{{"internal/znode/queue.go", "timer.Reset(2*timeout + rand.N(timeout))", "timer.Reset(100*24*time.Hour + 0*rand.N(timeout))"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
