@@ -108,7 +108,11 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	outcome, err := classify(c.err)
 	switch outcome {
 	case unsent:
-		err = fmt.Errorf("%w: %w", errAgain, err)
+		if over := s.Err(); over != nil {
+			err = over // which is why it was not sent
+		} else {
+			err = fmt.Errorf("%w: %w", errAgain, err)
+		}
 	case unknown:
 		err = unknownOutcome(err)
 	case expired:
