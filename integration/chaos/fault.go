@@ -74,10 +74,15 @@ func (r *run) clientFault(kind Kind, victims []*client) fault {
 	case Cut:
 		return fault{during: r.everybody(func(p *proxy.Proxy) { p.Cut() })}
 	case LoseAnswers:
-		return fault{during: r.everybody(func(p *proxy.Proxy) {
-			p.Trap(proxy.Match{Ops: proxy.Creates, Path: "/chaos"}, proxy.DropReply)
-			p.Trap(proxy.Match{Ops: []int32{2}, Path: "/chaos"}, proxy.DropReply)
-		})}
+		return fault{
+			during: r.everybody(func(p *proxy.Proxy) {
+				p.Trap(proxy.Match{Ops: proxy.Creates, Path: "/chaos"}, proxy.DropReply)
+				p.Trap(proxy.Match{Ops: []int32{2}, Path: "/chaos"}, proxy.DropReply)
+			}),
+			heal: func() error {
+				return each(r.clients, func(c *client) error { return c.network(func(p *proxy.Proxy) { p.Disarm() }) })
+			},
+		}
 	case DeleteHolders:
 		return fault{inject: all(r.deleteNode)}
 	case DeleteAll:

@@ -163,6 +163,20 @@ func TestTrap_DropReplyLetsTheServerSeeTheRequest(t *testing.T) {
 	}
 }
 
+func TestDisarm_TrapsThatHaveNotActedNeverDo(t *testing.T) {
+	peer, p := setup(t)
+	c := dial(t, p)
+	for range 3 {
+		p.Trap(proxy.Match{Ops: proxy.Creates}, proxy.DropReply)
+	}
+	p.Disarm()
+	c.send(1, 1, "/a")
+	c.expect(1)
+	if n := peer.count(1); n != 1 {
+		t.Errorf("server saw %d creates, want 1", n)
+	}
+}
+
 func TestTrap_HoldReplyHoldsWhatIsBehindToo(t *testing.T) {
 	peer, p := setup(t)
 	c := dial(t, p)

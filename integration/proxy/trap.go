@@ -47,6 +47,13 @@ func (p *Proxy) Trap(m Match, a Action) *Trap {
 	return t
 }
 
+// Disarm takes away the traps that have not acted.
+func (p *Proxy) Disarm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.traps = nil
+}
+
 // Wait returns when the trap has acted: for DropRequest the connection is cut, for the others the server has replied.
 func (t *Trap) Wait(ctx context.Context) error {
 	select {
