@@ -107,6 +107,7 @@ func (s *Server) FourLetter(ctx context.Context, word string) string {
 const config = `dataDir=/data
 clientPort=2181
 tickTime=500
+maxSessionTimeout=60000
 initLimit=20
 syncLimit=5
 maxClientCnxns=0
