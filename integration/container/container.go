@@ -123,7 +123,7 @@ func Image() string {
 	return "zookeeper"
 }
 
-// available skips the test without a Docker that runs; with REQUIRE_REAL=1 it fails.
+// available skips the test without a Docker that runs and has the image; with REQUIRE_REAL=1 it fails.
 func available(tb testing.TB) {
 	tb.Helper()
 	prepare()
@@ -133,9 +133,9 @@ func available(tb testing.TB) {
 	switch {
 	case err == nil:
 	case os.Getenv("REQUIRE_REAL") == "1":
-		tb.Fatalf("no Docker: %v: see integration/docker/start.sh", err)
+		tb.Fatalf("no containers: %v: see integration/docker/start.sh", err)
 	default:
-		tb.Skipf("no Docker: %v: see integration/docker/start.sh", err)
+		tb.Skipf("no containers: %v: see integration/docker/start.sh", err)
 	}
 }
 
@@ -166,5 +166,18 @@ func healthy(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = provider.Close() }() // it was only asked
-	return provider.Health(ctx)
+	if err := provider.Health(ctx); err != nil {
+		return err
+	}
+	images, err := provider.ListImages(ctx)
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		if image.Name == Image() || image.Name == Image()+":latest" {
+			return nil
+		}
+	}
+	// A test pulls nothing by itself: it may be on a network that has none, or that is paid for.
+	return fmt.Errorf("no image %s: docker pull it, or make containers, which builds one", Image())
 }
