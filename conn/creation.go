@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -19,9 +20,9 @@ type Creation struct {
 }
 
 // StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The last part
-// of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. An error says
-// that nothing was sent.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int) (*Creation, error) {
+// of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. The nodes at
+// leave, if any, are deleted in the same transaction. An error says that nothing was sent.
+func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, leave ...string) (*Creation, error) {
 	if err := CheckCreate(path, len(data), n); err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 	s.expectCreation(abs, c)
 	if !s.core.start(func() {
 		defer s.forgetCreation(abs, c)
-		c.value, c.err = s.createAll(abs, data, flags, n)
+		c.value, c.err = s.createAll(abs, data, flags, n, leave)
 		c.markSent() // also if it never got that far
 		close(c.done)
 	}) {
@@ -51,18 +52,29 @@ func CheckCreate(path string, size, n int) error {
 	return checkRequest("create", path, size)
 }
 
-func (s *Session) createAll(abs string, data []byte, flags int32, n int) (paths []string, err error) {
-	if n == 1 {
+// ErrNotLeft says that a node to be deleted together with a creation was not there, so that nothing was created.
+var ErrNotLeft = errors.New("nothing was created, for want of a node to delete")
+
+func (s *Session) createAll(abs string, data []byte, flags int32, n int, leave []string) (paths []string, err error) {
+	if n == 1 && len(leave) == 0 {
 		created, err := s.zk.Create(abs, data, flags, s.core.opts.acl)
 		return []string{s.rel(created)}, err
 	}
 	one := &zk.CreateRequest{Path: abs, Data: data, Acl: s.core.opts.acl, Flags: flags}
-	responses, err := s.zk.Multi(slices.Repeat([]any{one}, n)...)
-	for _, r := range responses {
-		if r.Error != nil {
+	requests := slices.Repeat([]any{one}, n)
+	for _, path := range leave {
+		requests = append(requests, &zk.DeleteRequest{Path: s.abs(path), Version: -1})
+	}
+	responses, err := s.zk.Multi(requests...)
+	for i, r := range responses {
+		switch {
+		case r.Error != nil && i >= n && errors.Is(r.Error, zk.ErrNoNode):
+			return nil, ErrNotLeft
+		case r.Error != nil:
 			return nil, r.Error // all came to nothing because of the first that was refused
+		case i < n:
+			paths = append(paths, s.rel(r.String))
 		}
-		paths = append(paths, s.rel(r.String))
 	}
 	return paths, err
 }

@@ -186,10 +186,26 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 
 // Children returns the names of a node's children, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
+	names, _, err := s.ChildrenStat(ctx, path)
+	return names, err
+}
+
+type family struct {
+	names []string
+	stat  zk.Stat
+}
+
+// ChildrenStat is Children with the Stat of their parent.
+func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.Stat, error) {
 	if err := checkRequest("children", path, 0); err != nil {
-		return nil, err
+		return nil, zk.Stat{}, err
 	}
-	return perform(ctx, s, "children", path, readOnly, s.children(path))
+	f, err := perform(ctx, s, "children", path, readOnly, func(z *zk.Conn) (family, error) {
+		names, stat, err := z.Children(s.abs(path))
+		d, err := toData(nil, stat, err)
+		return family{names, d.stat}, err
+	})
+	return f.names, f.stat, err
 }
 
 func (s *Session) children(path string) func(*zk.Conn) ([]string, error) {

@@ -571,6 +571,58 @@ func TestCreation_LostInEveryWay_SentComesBeforeDone(t *testing.T) {
 	}
 }
 
+func TestCreation_Leave_AllOrNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx := t.Context()
+		c, err := dial(t, srv).Sub("/app")
+		require.NoError(t, err)
+		s := session(t, c)
+		for _, path := range []string{"/app", "/app/door"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		create := func(path string) ([]string, int64, error) {
+			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, "/door")
+			require.NoError(t, err)
+			return s.FinishCreate(ctx, creation)
+		}
+		_, _, err = create("/missing/a-")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.True(t, srv.Exists("/app/door"))
+
+		paths, zxid, err := create("/a-")
+		require.NoError(t, err)
+		require.Equal(t, []string{"/a-0000000001", "/a-0000000002"}, paths)
+		require.False(t, srv.Exists("/app/door"))
+		n, ok := srv.Node("/app" + paths[1])
+		require.True(t, ok)
+		require.Equal(t, n.Stat.Czxid, zxid)
+
+		_, _, err = create("/b-")
+		require.ErrorIs(t, err, conn.ErrNotLeft)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.Len(t, srv.Children("/app"), 2, "nothing was made")
+	})
+}
+
+func TestChildrenStat(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		for _, path := range []string{"/a", "/a/1", "/a/2", "/a/3"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		require.NoError(t, srv.Delete("/a/2"))
+		names, stat, err := s.ChildrenStat(t.Context(), "/a")
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"1", "3"}, names)
+		require.EqualValues(t, 2, stat.NumChildren)
+		require.EqualValues(t, 3+1, stat.Cversion, "made and deleted")
+		_, _, err = s.ChildrenStat(t.Context(), "/b")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+	})
+}
+
 func TestGo_EndsWithTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := session(t, dial(t, srv))

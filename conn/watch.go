@@ -17,6 +17,19 @@ type Watch struct{ fired chan struct{} }
 // Fired is closed when the watch has fired.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
+// HasFired reports whether the watch has fired. Within a session it is right about the state in which the server has
+// answered a request, once that answer is there: a server tells of a change before it answers anything from after it.
+//
+// Source: the ordering guarantees of ZooKeeper's watches.
+func (w *Watch) HasFired() bool {
+	select {
+	case <-w.fired:
+		return true
+	default:
+		return false
+	}
+}
+
 type watchKind int
 
 const (

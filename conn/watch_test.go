@@ -86,6 +86,28 @@ func TestWatch_EachKind_FiresAtItsChanges(t *testing.T) {
 	}
 }
 
+// TestWatch_HasFired_BeforeALaterAnswer: whoever has an answer from after the change knows of the change.
+func TestWatch_HasFired_BeforeALaterAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		for range 200 {
+			_, err := srv.Create("/a", nil, zktest.Persistent)
+			require.NoError(t, err)
+			_, _, w, err := s.GetW(t.Context(), "/a")
+			require.NoError(t, err)
+			require.False(t, w.HasFired())
+			rule := srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete("/a"))
+			}))
+			path, err := s.Create(t.Context(), "/b-", nil, zk.FlagSequence)
+			require.True(t, w.HasFired())
+			require.NoError(t, err)
+			<-rule.Done()
+			require.NoError(t, srv.Delete(path))
+		}
+	})
+}
+
 func TestWatch_ManyCallersOnOnePath_ShareOne(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)

@@ -85,12 +85,37 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: without the list after a predecessor that nobody has seen first",
-		edits: []edit{{"internal/znode/queue.go", " || !q.lister(s).leads(predecessor)", ""}},
+		edits: []edit{{"internal/znode/succession.go", " || !n.lister.leads(predecessor)", ""}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: without the list in a queue of readers and writers",
-		edits: []edit{{"internal/znode/queue.go", "len(q.kinds) != 1 || ", ""}},
+		edits: []edit{{"internal/znode/succession.go", "len(q.kinds) != 1 || ", ""}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "succession: whatever number comes is the one that was expected",
+		edits: []edit{{"internal/znode/succession.go", " || n.number() != v.next {", " {"}},
+		tests: []test{queueTests, bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "succession: the number is as expected, in whatever parent",
+		edits: []edit{{"internal/znode/succession.go", " || v.home.HasFired() || n.number()", " || n.number()"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "succession: nothing but the watch on the parent says that it is the same",
+		edits: []edit{{"internal/znode/succession.go", ">= int64(v.next)+3 {", ">= 1<<40 {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "succession: whoever leaves was first",
+		edits: []edit{{"internal/znode/succession.go", "if home != nil && l.leader == n.Name {", "if home != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "succession: what was gone already has been deleted by us",
+		edits: []edit{{"internal/znode/node.go", "		if err == nil {\n			left()", "		if deleted(err) == nil {\n			left()"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -124,7 +149,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: the sequence number is the token",
-		edits: []edit{{"internal/znode/node.go", "session: s, token: zkrecipes.Token(zxid),", "session: s, token: func() (t zkrecipes.Token) {\nfor _, digit := range contenders[0].Key {\nt = t*10 + zkrecipes.Token(digit-'0')\n}\nreturn t + 0*zkrecipes.Token(zxid)\n}(),"}},
+		edits: []edit{{"internal/znode/node.go", "session: s, lister: q.lister(s), token: zkrecipes.Token(zxid),", "session: s, lister: q.lister(s), token: func() (t zkrecipes.Token) {\nfor _, digit := range contenders[0].Key {\nt = t*10 + zkrecipes.Token(digit-'0')\n}\nreturn t + 0*zkrecipes.Token(zxid)\n}(),"}},
 		tests: []test{queueTests, mutexTests, chaos("reap")},
 	},
 	{
@@ -151,6 +176,16 @@ var mutants = []mutant{
 		name:  "semaphore: the door does not stay shut until the leases are there",
 		edits: []edit{{"internal/znode/pool.go", "	inside, end := Both(ctx, door.Context())\n", "	inside, end := Both(ctx, door.Context())\n	_ = door.Release(ctx)\n"}},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "./recipes/semaphore"}}}, // they wait for each other: it hangs
+	},
+	{
+		name:  "semaphore: leases that were counted before others passed the door",
+		edits: []edit{{"internal/znode/pool.go", "case out == nil && g.told:", "case out == nil:"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "semaphore: leases without the door",
+		edits: []edit{{"internal/znode/node.go", "flags, count, e.leaves()...)", "flags, count)"}},
+		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "election: a panic of the leader does not resign",

@@ -58,23 +58,11 @@ type lister struct {
 	queue   *Queue
 	session *conn.Session
 
+	succession
+
 	mu      sync.Mutex
 	running *listing
 	next    *listing
-	leader  string // the contender that was last seen to be first, in this session
-}
-
-// lead notes that name is first, and so that nobody is left of those ahead of it.
-func (l *lister) lead(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leader = name
-}
-
-func (l *lister) leads(name string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.leader == name
 }
 
 // ask returns a listing that begins after this call.

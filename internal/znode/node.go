@@ -1,6 +1,7 @@
 package znode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -23,6 +24,8 @@ type node struct {
 	others    []Contender
 	paths     []string // of all
 	token     zkrecipes.Token
+	lister    *lister
+	told      bool // its place in the queue was known without reading
 	removed   *removal
 	once      sync.Once
 }
@@ -44,8 +47,12 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 	}
 	lister := q.lister(s)
 	count := max(e.Count, 1)
+	known, likely := e.known, e.known != nil && e.known.home != nil
+	if known == nil && e.Key == "" {
+		known, likely = lister.foresee()
+	}
 	for {
-		c, err := s.StartCreate(ctx, want, e.Data, flags, count)
+		c, err := s.StartCreate(ctx, want, e.Data, flags, count, e.leaves()...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -54,11 +61,22 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 		case <-ctx.Done():
 		case <-s.Done():
 		}
-		l := lister.ask()
+		var l *listing
+		if !likely {
+			l = lister.ask()
+		}
 		paths, zxid, err := s.FinishCreate(ctx, c)
 		switch {
 		case err == nil && zxid != 0:
-			return q.newNode(s, paths, zxid), l, nil
+			n := q.newNode(s, paths, zxid)
+			if known != nil {
+				told := known.with(n)
+				lister.foresaw(told != nil)
+				n.told, l = told != nil, cmp.Or(told, l)
+			}
+			return n, l, nil
+		case errors.Is(err, conn.ErrNotLeft):
+			return nil, nil, errRequeue
 		case errors.Is(err, zk.ErrNoNode):
 			if err := makeParents(ctx, s, q.path); err != nil {
 				return nil, nil, err
@@ -83,6 +101,14 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 	}
 }
 
+// leaves returns what the transaction that makes the contenders deletes.
+func (e *Entry) leaves() []string {
+	if e.leave == nil {
+		return nil
+	}
+	return e.leave.paths
+}
+
 // name returns the path to create, to which the server appends a number unless the entry brings one.
 func (q *Queue) name(guid string, e Entry) string {
 	return q.path + "/" + protected(guid, e.Kind) + e.Key
@@ -100,7 +126,7 @@ func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
 	}
 	return &node{
 		Contender: contenders[0], path: paths[0], others: contenders[1:], paths: paths,
-		session: s, token: zkrecipes.Token(zxid), removed: &removal{done: make(chan struct{})},
+		session: s, lister: q.lister(s), token: zkrecipes.Token(zxid), removed: &removal{done: make(chan struct{})},
 	}
 }
 
@@ -176,6 +202,9 @@ func (n *node) remove() *removal {
 	return n.removed
 }
 
+// gone notes that the node has been deleted already.
+func (n *node) gone() { n.once.Do(func() { close(n.removed.done) }) }
+
 func (r *removal) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -202,8 +231,13 @@ func (n *node) delete(ctx context.Context) error {
 			return nil
 		}
 	}
+	left := n.leaving()
 	for _, path := range n.paths {
-		if err := deleted(n.session.Delete(ctx, path, -1)); err != nil {
+		err := n.session.Delete(ctx, path, -1)
+		if err == nil {
+			left()
+		}
+		if err := deleted(err); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,10 @@ package znode
 
 import (
 	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -14,7 +18,11 @@ import (
 // Exclusion does not rest on the door: who counts too many waits. Progress does: of two that wait inside, each may wait
 // for the other to go. So whoever loses the door while it waits takes its leases back.
 //
-// Source: Curator's InterProcessSemaphoreV2.
+// Whoever knows that there are enough takes its leases and gives up the door in one transaction, which fails if the door
+// is no longer its own. It has counted before; that nobody has made leases since, past the door, their numbers say, see
+// [survey], or else it counts again.
+//
+// Source: Curator's InterProcessSemaphoreV2, which makes the leases, counts them and then gives up the door.
 type Pool struct{ door, leases *Queue }
 
 // NewPool returns the pool under path.
@@ -80,6 +88,11 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
 	// Whoever passes the door in a moment need not know whether somebody has deleted its node; whoever waits inside does.
 	turn.Lazy = true
+	var early, out *survey // of the leases, on its way together with what says that the door is ours
+	if p.door.lister(s).expects() {
+		early = p.leases.lister(s).survey()
+	}
+	turn.Woken = func() { out = p.leases.lister(s).survey() }
 	door, err := p.door.acquire(ctx, s, turn, true)
 	if err != nil {
 		return nil, err
@@ -94,14 +107,59 @@ func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait
 		_ = door.Release(inside) // the removal goes on, whoever waits for it
 		end(nil)
 	}()
-	e.Waiting = func() {
-		if g, ok := p.door.above(door.Context(), Lock); ok {
-			g.watch()
-		}
+	g, held := p.door.above(door.Context(), Lock)
+	switch {
+	case !held:
+		return nil, errRequeue
+	case out == nil && g.told:
+		out = early // nobody has been at the door since
 	}
-	h, err := p.leases.acquire(inside, s, e, wait)
+	h, err := p.enter(inside, s, g, out, e, wait)
 	if err != nil && ctx.Err() == nil && door.Err() != nil {
 		return nil, errRequeue
 	}
 	return h, err
+}
+
+// enter takes the leases: in the transaction that gives up the door, if there are enough, and otherwise it waits inside.
+func (p *Pool) enter(ctx context.Context, s *conn.Session, door *grant, out *survey, e Entry, wait bool) (*zkrecipes.Hold, error) {
+	enough, err := p.enough(ctx, s, out, &e)
+	if err != nil {
+		return nil, err
+	}
+	if !enough {
+		e.Waiting = door.watch
+		return p.leases.acquire(ctx, s, e, wait)
+	}
+	e.known, e.leave = out, door.node
+	left := door.leaving()
+	h, err := p.leases.acquire(ctx, s, e, false)
+	switch {
+	case err == nil:
+		left()
+		door.gone()
+	case errors.Is(err, zkrecipes.ErrLocked):
+		err = errRequeue // somebody has come in past the door
+	}
+	return h, err
+}
+
+// enough reports whether it is known that the leases of e can be had at once.
+func (p *Pool) enough(ctx context.Context, s *conn.Session, out *survey, e *Entry) (bool, error) {
+	if out == nil {
+		return false, nil
+	}
+	rule, _, err := e.look(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	err = out.wait(ctx, s)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, granted := rule(append(slices.Clip(out.contenders), make([]Contender, max(e.Count, 1))...), len(out.contenders))
+	return granted, nil
 }

@@ -42,8 +42,13 @@ type Entry struct {
 	Look func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error)
 	// Waiting is called before every wait; nil is nothing.
 	Waiting func()
+	// Woken is called after every wait; nil is nothing.
+	Woken func()
 	// Lazy leaves the node unwatched once it is granted, until somebody calls the grant's watch.
 	Lazy bool
+
+	known *survey // of the queue, made just before
+	leave *node   // is deleted in the transaction that makes the contenders
 }
 
 // look returns the rule as it is now.
@@ -208,7 +213,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			if me == 0 {
-				q.lister(s).lead(n.Name)
+				n.lister.lead(n)
 			}
 			h, err = q.grant(ctx, s, n, release, e.Lazy)
 			return h, v.gaveUp(err)
@@ -223,48 +228,16 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
+		if e.Woken != nil {
+			e.Woken()
+		}
 		if e.Look == nil && predecessor != Anyone && q.succeeds(ctx, s, n, l.queue[predecessor].Name) {
-			q.lister(s).lead(n.Name)
+			n.lister.lead(n)
 			h, err = q.grant(ctx, s, n, release, e.Lazy)
 			return h, v.gaveUp(err)
 		}
 		l = nil
 	}
-}
-
-// succeeds reports whether n is first now that its predecessor has gone, where that can be told without the list: in a
-// session that has seen the predecessor first, two reads do, and they do not grow with those who wait behind. Otherwise,
-// and in doubt, the list decides.
-//
-// It is safe in a queue of one kind, where all numbers are the server's and only grow. Nobody was ahead of the
-// predecessor when it was seen first, and nobody comes in there later. Nobody is between it and n: whoever got a number
-// between theirs was made before n, so the list that had n would have shown it, as it showed the predecessor. That n is
-// still there says that the parent is the same, and its numbers have not begun again. All of this was read in one
-// session, which never sees an older state after a newer one. In a queue of readers and writers a reader may take the
-// number of its writer, so there the list is read. (A negative number, past the end of the sequence, sorts ahead of all,
-// but ahead of one who holds as well: no reading can rule it out.)
-func (q *Queue) succeeds(ctx context.Context, s *conn.Session, n *node, predecessor string) bool {
-	if len(q.kinds) != 1 || len(n.others) > 0 || !q.lister(s).leads(predecessor) {
-		return false
-	}
-	gone := make(chan bool, 1)
-	if !s.Go(func(ctx context.Context) { // in flight together
-		exists, _, err := s.Exists(ctx, q.path+"/"+predecessor)
-		gone <- err == nil && !exists
-	}) {
-		return false
-	}
-	exists, stat, err := s.Exists(ctx, n.path)
-	if err != nil || !exists || stat.Czxid != int64(n.token) {
-		return false
-	}
-	select {
-	case ok := <-gone:
-		return ok
-	case <-ctx.Done():
-	case <-s.Done():
-	}
-	return false
 }
 
 // missing is called when a list lacks our contender; it returns a newer list that has it, or errRequeue.

@@ -1,0 +1,235 @@
+package znode_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// section acquires, lets what goes on beside the hold come to its end, and releases.
+func section(t *testing.T, q *znode.Queue) {
+	t.Helper()
+	h := requireGranted(t, acquire(t.Context(), q))
+	synctest.Wait()
+	release(t, h)
+	synctest.Wait()
+}
+
+// numberOf returns the number at the end of a contender's path.
+func numberOf(t *testing.T, path string) (n int) {
+	t.Helper()
+	_, err := fmt.Sscanf(path[len(path)-10:], "%d", &n)
+	require.NoError(t, err)
+	return n
+}
+
+// requireLists runs f and says how many times it reads the queue.
+func requireLists(t *testing.T, srv *zktest.Server, n int, f func()) {
+	t.Helper()
+	lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: "^" + path + "$", Times: -1}, zktest.Proceed())
+	defer lists.Remove()
+	f()
+	require.Equal(t, n, lists.Hits())
+}
+
+// join makes a contender of another client's by hand.
+func join(t *testing.T, srv *zktest.Server) string {
+	t.Helper()
+	c, err := srv.Create(path+"/other-"+znode.Lock, nil, zktest.PersistentSequential)
+	require.NoError(t, err)
+	return c
+}
+
+func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		require.Empty(t, srv.Watchers(path), "who comes once leaves no watch")
+		section(t, q)
+		require.Len(t, srv.Watchers(path), 1)
+		requireLists(t, srv, 0, func() {
+			for range 5 {
+				section(t, q)
+			}
+		})
+		srv.Cut(zktest.Label("a"))
+		time.Sleep(time.Second)
+		requireLists(t, srv, 1, func() { section(t, q) }) // what happened meanwhile nobody has told us
+		requireLists(t, srv, 0, func() { section(t, q) })
+		require.Len(t, srv.Watchers(path), 1)
+		requireEmpty(t, srv)
+	})
+}
+
+func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		section(t, q)
+		for _, holds := range []bool{false, true} {
+			requireLists(t, srv, 0, func() { section(t, q) })
+			other := join(t, srv)
+			if !holds {
+				require.NoError(t, srv.Delete(other))
+			}
+			waiting := acquire(t.Context(), q)
+			if holds {
+				requireWaiting(t, waiting)
+				require.NoError(t, srv.Delete(other))
+			}
+			release(t, requireGranted(t, waiting))
+			// It has learned: the list is asked for together with the create, until nobody comes in between.
+			requireLists(t, srv, 1, func() { section(t, q) })
+		}
+	})
+}
+
+func TestAcquire_TwoOfOneSession_TheSecondWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		for range 5 {
+			section(t, q)
+			// Both are on their way at once; which of them gets the number that is expected is open.
+			answers := make(chan struct{})
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReplyUntil(answers))
+			holds := make(chan *zkrecipes.Hold, 2)
+			for range 2 {
+				go func() {
+					h, err := q.Acquire(t.Context(), entry)
+					if err != nil {
+						t.Error(err)
+					}
+					holds <- h
+				}()
+			}
+			synctest.Wait()
+			close(answers)
+			synctest.Wait()
+			require.Len(t, holds, 1)
+			release(t, <-holds)
+			release(t, <-holds)
+		}
+	})
+}
+
+// TestAcquire_AnotherParentWithTheSameCount: the count of children has come to the same number again, in another parent.
+// It may have done so in few transactions, or the server may have forgotten to tell that the first was deleted.
+func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
+	for name, replace := range map[string]func(t *testing.T, srv *zktest.Server, by *conn.Client, made int) string{
+		"at once": replaceAtOnce,
+		"watch lost": func(t *testing.T, srv *zktest.Server, _ *conn.Client, made int) string {
+			t.Helper()
+			srv.LoseWatch(zktest.Label("a"), path)
+			require.NoError(t, srv.Delete(path))
+			_, err := srv.Create(path, nil, zktest.Container)
+			require.NoError(t, err)
+			other := join(t, srv)
+			for range made - 1 {
+				require.NoError(t, srv.Delete(join(t, srv)))
+			}
+			return other
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				q, by := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
+				for range 20 {
+					section(t, q)
+				}
+				h := requireGranted(t, acquire(t.Context(), q))
+				release(t, h)
+				next, other := numberOf(t, h.Path())+1, ""
+				// At the last moment: one that knows of it beforehand lists.
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+					other = replace(t, srv, by, next)
+				}))
+				waiting := acquire(t.Context(), q)
+				requireWaiting(t, waiting)
+				require.NoError(t, srv.Delete(other))
+				h = requireGranted(t, waiting)
+				require.Equal(t, next, numberOf(t, h.Path()), "or this test shows nothing")
+				release(t, h)
+			})
+		})
+	}
+}
+
+// replaceAtOnce makes the parent and all that is below it again, in two transactions, with one contender in it and so
+// many made.
+func replaceAtOnce(t *testing.T, srv *zktest.Server, by *conn.Client, made int) (contender string) {
+	t.Helper()
+	var ops []any
+	for _, name := range srv.Children(path) {
+		ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
+	}
+	ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1}, &zk.CreateRequest{Path: path})
+	for range made {
+		ops = append(ops, &zk.CreateRequest{Path: path + "/other-" + znode.Lock, Flags: zk.FlagSequence})
+	}
+	answers, err := by.Multi(t.Context(), ops...)
+	require.NoError(t, err)
+	answers = answers[len(answers)-made:]
+	ops = nil
+	for _, a := range answers[1:] {
+		ops = append(ops, &zk.DeleteRequest{Path: a.String, Version: -1})
+	}
+	_, err = by.Multi(t.Context(), ops...)
+	require.NoError(t, err)
+	return answers[0].String
+}
+
+// TestAcquire_DeletedByHandWithItsParent: the node was gone before the parent's watch was set, on another parent. That it
+// was there no more when we wanted to delete it is what tells.
+func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q, by := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
+		section(t, q)
+		replaced := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "/"}, zktest.Ignore()) // it is not told
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "$"}, zktest.DelayUntil(replaced))
+		h := requireGranted(t, acquire(t.Context(), q))
+		synctest.Wait()
+		number := numberOf(t, h.Path())
+		other := replaceAtOnce(t, srv, by, number+1)
+		close(replaced)
+		synctest.Wait()
+		require.Len(t, srv.Watchers(path), 1, "on the new one")
+		release(t, h)
+		waiting := acquire(t.Context(), q)
+		requireWaiting(t, waiting)
+		require.NoError(t, srv.Delete(other))
+		h = requireGranted(t, waiting)
+		require.Equal(t, number+1, numberOf(t, h.Path()), "or this test shows nothing")
+		release(t, h)
+	})
+}
+
+// TestAcquire_OutOfOrder_IsNoVacancy: whoever was not first when it was deleted leaves those ahead of it behind.
+func TestAcquire_OutOfOrder_IsNoVacancy(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		section(t, q)
+		other := join(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		given := acquire(ctx, q)
+		requireWaiting(t, given)
+		cancel()
+		synctest.Wait()
+		waiting := acquire(t.Context(), q)
+		requireWaiting(t, waiting)
+		require.NoError(t, srv.Delete(other))
+		release(t, requireGranted(t, waiting))
+	})
+}

@@ -1,0 +1,226 @@
+package semaphore_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// These are about one who takes its leases in the transaction that gives up the door.
+
+var together = zktest.Match{Op: zktest.OpMulti, Path: "lease-"}
+
+// regular is a semaphore that has been used before, and so watches what it has to.
+func regular(t *testing.T, c *conn.Client, limit int) *semaphore.Semaphore {
+	t.Helper()
+	s := newSemaphore(t, c, limit)
+	for range 4 {
+		h := acquire(t, s, 1)
+		synctest.Wait()
+		release(t, h)
+		synctest.Wait()
+	}
+	return s
+}
+
+// foreign makes a node of somebody else's.
+func foreign(t *testing.T, srv *zktest.Server, path string) string {
+	t.Helper()
+	node, err := srv.Create(path, nil, zktest.PersistentSequential)
+	require.NoError(t, err)
+	return node
+}
+
+func TestAcquire_AgainAndAgainAlone_IsFourRequestsAndTwoRoundTrips(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := regular(t, a, 5)
+		for _, n := range []int{1, 3} {
+			sent := bubble.Requests(srv)
+			h := acquire(t, s, n)
+			synctest.Wait()
+			require.Empty(t, srv.Children(locks), "the door is open")
+			require.Len(t, srv.Children(leases), n)
+			release(t, h)
+			require.Equal(t, 4+n, sent.Hits(), "contender, count, leases for the door, release; and the watches on the leases")
+			sent.Remove()
+
+			const trip = 10 * time.Millisecond
+			contender := srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReply(trip))
+			swap := srv.Intercept(together, zktest.HoldReply(trip))
+			began := time.Now()
+			h = acquire(t, s, n)
+			require.Equal(t, 2*trip, time.Since(began))
+			<-contender.Done()
+			<-swap.Done()
+			release(t, h)
+			clean(t, srv)
+		}
+	})
+}
+
+// TestAcquire_BehindOneAtTheDoor: whoever was waiting at the door counts the leases when it is woken.
+func TestAcquire_BehindOneAtTheDoor(t *testing.T) {
+	before := func(do func(srv *zktest.Server) error) func(*testing.T, *zktest.Server) zktest.Action {
+		return func(t *testing.T, srv *zktest.Server) zktest.Action {
+			t.Helper()
+			return zktest.Before(func(zktest.Request) { require.NoError(t, do(srv)) })
+		}
+	}
+	for name, fault := range map[string]func(*testing.T, *zktest.Server) zktest.Action{
+		"undisturbed":          func(*testing.T, *zktest.Server) zktest.Action { return zktest.Proceed() },
+		"answer lost":          func(*testing.T, *zktest.Server) zktest.Action { return zktest.DropReply() },
+		"request lost":         func(*testing.T, *zktest.Server) zktest.Action { return zktest.DropRequest() },
+		"door deleted by hand": before(func(srv *zktest.Server) error { return srv.DeleteAll(locks) }),
+		"leases deleted":       before(func(srv *zktest.Server) error { return srv.DeleteAll(leases) }),
+		"session expired": before(func(srv *zktest.Server) error {
+			srv.Expire(srv.SessionOf("a"))
+			return nil
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				s := regular(t, a, 3)
+				ahead := foreign(t, srv, locks+"/lock-")
+				try := bubble.Start(t.Context(), of(s, 2))
+				try.Waits(t)
+				hit := srv.Intercept(together, fault(t, srv))
+				require.NoError(t, srv.Delete(ahead))
+				h := try.Granted(t, time.Minute)
+				require.Equal(t, 1, hit.Hits(), "door and leases in one transaction")
+				synctest.Wait()
+				require.Empty(t, srv.Children(locks))
+				require.Len(t, srv.Children(leases), 2)
+				require.NoError(t, h.Check(t.Context()))
+				release(t, h)
+				clean(t, srv)
+			})
+		})
+	}
+}
+
+// TestAcquire_LeasesMadePastTheDoor: between the count and the transaction somebody makes leases without holding the
+// door, as a client of Curator's does that repeats a create in its next session.
+func TestAcquire_LeasesMadePastTheDoor(t *testing.T) {
+	for name, c := range map[string]struct {
+		made  int
+		other func(t *testing.T, srv *zktest.Server) // before they are made
+		waits bool
+	}{
+		"enough are left":         {made: 1},
+		"too many":                {made: 2, waits: true},
+		"too many, anew":          {made: 2, waits: true, other: func(t *testing.T, srv *zktest.Server) { again(t, srv, 2) }},
+		"too many, as many again": {made: 2, waits: true, other: func(t *testing.T, srv *zktest.Server) { again(t, srv, 0) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				s := regular(t, a, 3)
+				ahead := foreign(t, srv, locks+"/lock-")
+				try := bubble.Start(t.Context(), of(s, 2))
+				try.Waits(t)
+				var others []string
+				srv.Intercept(together, zktest.Before(func(zktest.Request) {
+					if c.other != nil {
+						c.other(t, srv)
+					}
+					for range c.made {
+						others = append(others, foreign(t, srv, leases+"/lease-"))
+					}
+				}))
+				require.NoError(t, srv.Delete(ahead))
+				if c.waits {
+					try.Waits(t)
+					require.NoError(t, srv.Delete(others[0]))
+				}
+				h := try.Granted(t, time.Minute)
+				require.Len(t, srv.Children(leases), 3)
+				release(t, h)
+				for _, path := range others[min(1, len(others)-1):] {
+					if srv.Exists(path) {
+						require.NoError(t, srv.Delete(path))
+					}
+				}
+				clean(t, srv)
+			})
+		})
+	}
+}
+
+// again makes the parent of the leases again, with so many made in it as there had been, less some.
+func again(t *testing.T, srv *zktest.Server, less int) {
+	t.Helper()
+	node, ok := srv.Node(leases)
+	require.True(t, ok)
+	made := int(node.Stat.Cversion+node.Stat.NumChildren) / 2
+	require.NoError(t, srv.DeleteAll(leases))
+	_, err := srv.Create(leases, nil, zktest.Container)
+	require.NoError(t, err)
+	for range made - less {
+		require.NoError(t, srv.Delete(foreign(t, srv, leases+"/lease-")))
+	}
+}
+
+func TestAcquire_CancelledWhileDoorAndLeasesChange_LeavesNothing(t *testing.T) {
+	for name, fault := range map[string]func(<-chan struct{}) zktest.Action{
+		"before": zktest.DelayUntil, "after": zktest.HoldReplyUntil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				s := regular(t, a, 3)
+				gate := make(chan struct{})
+				hit := srv.Intercept(together, fault(gate))
+				ctx, cancel := context.WithCancel(t.Context())
+				try := bubble.Start(ctx, of(s, 3))
+				try.Waits(t)
+				cancel()
+				require.ErrorIs(t, try.Failed(t, 0), context.Canceled)
+				require.Equal(t, 1, hit.Hits())
+				close(gate)
+				time.Sleep(time.Second)
+				clean(t, srv)
+				release(t, acquire(t, s, 3))
+			})
+		})
+	}
+}
+
+// TestAcquire_DoorUsedInBetween_WaitsInside: the leases were counted before others had taken some. Whoever would give up
+// the door on that count would lose its place in the line.
+func TestAcquire_DoorUsedInBetween_WaitsInside(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := regular(t, a, 3)
+		var ahead string
+		var others []string
+		counted := false
+		pass := func() { // takes two and leaves the door, when the leases are counted and a is in the queue
+			if counted && ahead != "" {
+				others = append(others, foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-"))
+				require.NoError(t, srv.Delete(ahead))
+			}
+		}
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Before(func(zktest.Request) {
+			ahead = foreign(t, srv, locks+"/lock-")
+			pass()
+		}))
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases}, zktest.After(func(zktest.Request) {
+			counted = true
+			pass()
+		}))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lock-", Times: -1}, zktest.Forbid())
+		try := bubble.Start(t.Context(), of(s, 2))
+		try.Waits(t)
+		require.Len(t, srv.Children(locks), 1)
+		require.Len(t, srv.Children(leases), 4)
+		require.NoError(t, srv.Delete(others[0]))
+		release(t, try.Granted(t, 0))
+		require.NoError(t, srv.Delete(others[1]))
+		clean(t, srv)
+	})
+}
