@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -21,10 +22,17 @@ type Creation struct {
 
 // StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The last part
 // of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. The nodes at
-// leave, if any, are deleted in the same transaction. An error says that nothing was sent.
+// leave, if any, are deleted in the same transaction, whatever their version. A container can only be made alone.
+//
+// Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; nothing was sent.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, leave ...string) (*Creation, error) {
 	if err := CheckCreate(path, len(data), n); err != nil {
 		return nil, err
+	}
+	for _, path := range leave {
+		if err := checkRequest("delete", path, 0); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.awaitUp(ctx); err != nil {
 		return nil, &OpError{"create", path, err}
@@ -52,8 +60,8 @@ func CheckCreate(path string, size, n int) error {
 	return checkRequest("create", path, size)
 }
 
-// ErrNotLeft says that a node to be deleted together with a creation was not there, so that nothing was created.
-var ErrNotLeft = errors.New("nothing was created, for want of a node to delete")
+// ErrNotLeft says that a node that was to be deleted together with a creation was not there: nothing was created.
+var ErrNotLeft = errors.New("not there to be deleted, and so nothing was created")
 
 func (s *Session) createAll(abs string, data []byte, flags int32, n int, leave []string) (paths []string, err error) {
 	if n == 1 && len(leave) == 0 {
@@ -69,7 +77,7 @@ func (s *Session) createAll(abs string, data []byte, flags int32, n int, leave [
 	for i, r := range responses {
 		switch {
 		case r.Error != nil && i >= n && errors.Is(r.Error, zk.ErrNoNode):
-			return nil, ErrNotLeft
+			return nil, fmt.Errorf("%s: %w", leave[i-n], ErrNotLeft)
 		case r.Error != nil:
 			return nil, r.Error // all came to nothing because of the first that was refused
 		case i < n:
@@ -94,7 +102,8 @@ func (c *Creation) markSent() {
 
 // FinishCreate waits for the answer. zxid is that of the transaction that made the nodes, their czxid.
 //
-// Errors: as for Create. With ErrUnknownOutcome the nodes may exist, or, if ctx ended, come to exist before Done.
+// Errors: as for Create; ErrNotLeft if a node to leave was missing. With ErrUnknownOutcome the nodes may exist, or, if
+// ctx ended, come to exist before Done.
 func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
 	paths, err = finish(ctx, s, &c.call)
 	return paths, c.zxid.Load(), err

@@ -195,24 +195,18 @@ type family struct {
 	stat  zk.Stat
 }
 
+func toFamily(names []string, stat *zk.Stat, err error) (family, error) {
+	d, err := toData(nil, stat, err)
+	return family{names, d.stat}, err
+}
+
 // ChildrenStat is Children with the Stat of their parent.
 func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.Stat, error) {
 	if err := checkRequest("children", path, 0); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	f, err := perform(ctx, s, "children", path, readOnly, func(z *zk.Conn) (family, error) {
-		names, stat, err := z.Children(s.abs(path))
-		d, err := toData(nil, stat, err)
-		return family{names, d.stat}, err
-	})
+	f, err := perform(ctx, s, "children", path, readOnly, func(z *zk.Conn) (family, error) { return toFamily(z.Children(s.abs(path))) })
 	return f.names, f.stat, err
-}
-
-func (s *Session) children(path string) func(*zk.Conn) ([]string, error) {
-	return func(z *zk.Conn) ([]string, error) {
-		names, _, err := z.Children(s.abs(path))
-		return names, err
-	}
 }
 
 // ChildrenW is Children with a watch on the list.
@@ -220,11 +214,13 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 	if err := checkRequest("children", path, 0); err != nil {
 		return nil, nil, err
 	}
-	return watched(ctx, s, "children", path, watchChildren,
-		func(z *zk.Conn) ([]string, error) {
-			names, _, _, err := z.ChildrenW(s.abs(path))
-			return names, err
-		}, s.children(path))
+	f, w, err := watched(ctx, s, "children", path, watchChildren,
+		func(z *zk.Conn) (family, error) {
+			names, stat, _, err := z.ChildrenW(s.abs(path))
+			return toFamily(names, stat, err)
+		},
+		func(z *zk.Conn) (family, error) { return toFamily(z.Children(s.abs(path))) })
+	return f.names, w, err
 }
 
 // Sync waits until the server has caught up with the leader: what is read next is at least as new as this call.

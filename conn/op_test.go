@@ -601,7 +601,13 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 		_, _, err = create("/b-")
 		require.ErrorIs(t, err, conn.ErrNotLeft)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorContains(t, err, "/door")
 		require.Len(t, srv.Children("/app"), 2, "nothing was made")
+
+		_, err = srv.Create("/appdoor", nil, zktest.Persistent)
+		require.NoError(t, err)
+		_, err = s.StartCreate(ctx, "/a-", nil, zk.FlagEphemeralSequential, 1, "door")
+		require.Error(t, err, "a relative path, and so one outside the chroot")
 	})
 }
 

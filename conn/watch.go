@@ -17,8 +17,9 @@ type Watch struct{ fired chan struct{} }
 // Fired is closed when the watch has fired.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
-// HasFired reports whether the watch has fired. Within a session it is right about the state in which the server has
-// answered a request, once that answer is there: a server tells of a change before it answers anything from after it.
+// HasFired reports whether the watch has fired. Once a request of this session has been answered, a change that was
+// applied before that request is known here, since the server sends the event before the answer: false then says that
+// nothing had changed when the request was served.
 //
 // Source: the ordering guarantees of ZooKeeper's watches.
 func (w *Watch) HasFired() bool {

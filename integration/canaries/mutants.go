@@ -85,7 +85,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: without the list after a predecessor that nobody has seen first",
-		edits: []edit{{"internal/znode/succession.go", " || !n.lister.leads(predecessor)", ""}},
+		edits: []edit{{"internal/znode/succession.go", " || !n.succession.leads(predecessor)", ""}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
@@ -110,7 +110,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "succession: whoever leaves was first",
-		edits: []edit{{"internal/znode/succession.go", "if home != nil && l.leader == n.Name {", "if home != nil {"}},
+		edits: []edit{{"internal/znode/succession.go", "if home != nil && s.leader == n.Name {", "if home != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -149,7 +149,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: the sequence number is the token",
-		edits: []edit{{"internal/znode/node.go", "session: s, lister: q.lister(s), token: zkrecipes.Token(zxid),", "session: s, lister: q.lister(s), token: func() (t zkrecipes.Token) {\nfor _, digit := range contenders[0].Key {\nt = t*10 + zkrecipes.Token(digit-'0')\n}\nreturn t + 0*zkrecipes.Token(zxid)\n}(),"}},
+		edits: []edit{{"internal/znode/node.go", "session: s, succession: q.lister(s).succession, token: zkrecipes.Token(zxid),", "session: s, succession: q.lister(s).succession, token: func() (t zkrecipes.Token) {\nfor _, digit := range contenders[0].Key {\nt = t*10 + zkrecipes.Token(digit-'0')\n}\nreturn t + 0*zkrecipes.Token(zxid)\n}(),"}},
 		tests: []test{queueTests, mutexTests, chaos("reap")},
 	},
 	{
@@ -169,7 +169,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: one more than the limit",
-		edits: []edit{{"internal/znode/rule.go", "return Anyone, len(queue) <= limit", "return Anyone, len(queue) <= limit+1"}},
+		edits: []edit{{"internal/znode/rule.go", "return Anyone, me+n <= limit", "return Anyone, me+n <= limit+1"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
@@ -180,6 +180,16 @@ var mutants = []mutant{
 	{
 		name:  "semaphore: leases that were counted before others passed the door",
 		edits: []edit{{"internal/znode/pool.go", "case out == nil && g.told:", "case out == nil:"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "semaphore: leases that were counted before the holder of the door had passed",
+		edits: []edit{{"internal/znode/queue.go", "e.Next != nil && predecessor == 0", "e.Next != nil"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "semaphore: those behind are counted as well",
+		edits: []edit{{"internal/znode/rule.go", "func(_ []Contender, me int) (int, bool) { return Anyone, me+n <= limit }", "func(queue []Contender, me int) (int, bool) { return Anyone, max(me+n, len(queue)) <= limit }"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{

@@ -9,13 +9,37 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
+// reading is what has been asked of the server.
+type reading struct {
+	done chan struct{} // closed once the rest may be looked at
+	err  error
+}
+
+// past is a reading that needs none.
+var past = func() reading {
+	r := reading{done: make(chan struct{})}
+	close(r.done)
+	return r
+}()
+
+// wait returns when the answer is there.
+func (r *reading) wait(ctx context.Context, s *conn.Session) error {
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.Done():
+		return s.Err()
+	}
+}
+
 // listing is one reading of a queue's children.
 type listing struct {
+	reading
 	queue  []Contender // once sorted or placed in order
 	shared bool        // several have asked for it; settled before it is read
 	once   sync.Once   // guards the order of one that is shared; nobody changes it after that
-	done   chan struct{}
-	err    error
 }
 
 // place returns the place of the node's first contender in the queue, -1 if one of them is not there. The queue is then
@@ -58,11 +82,15 @@ type lister struct {
 	queue   *Queue
 	session *conn.Session
 
-	succession
+	succession *succession
 
 	mu      sync.Mutex
 	running *listing
 	next    *listing
+}
+
+func newLister(q *Queue, s *conn.Session) *lister {
+	return &lister{queue: q, session: s, succession: &succession{queue: q, session: s}}
 }
 
 // ask returns a listing that begins after this call.
@@ -70,7 +98,7 @@ func (l *lister) ask() *listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running == nil {
-		l.running = &listing{done: make(chan struct{})}
+		l.running = &listing{reading: reading{done: make(chan struct{})}}
 		if !l.session.Go(l.run) {
 			l.running.err = context.Canceled // the client is closed; who waits sees the session's end
 			close(l.running.done)
@@ -81,7 +109,7 @@ func (l *lister) ask() *listing {
 		return l.running
 	}
 	if l.next == nil {
-		l.next = &listing{done: make(chan struct{})}
+		l.next = &listing{reading: reading{done: make(chan struct{})}}
 	} else {
 		l.next.shared = true
 	}
@@ -111,18 +139,6 @@ func (l *lister) run(ctx context.Context) {
 		if !more {
 			return
 		}
-	}
-}
-
-// wait returns the listing once it is read.
-func (l *listing) wait(ctx context.Context, s *conn.Session) error {
-	select {
-	case <-l.done:
-		return l.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.Done():
-		return s.Err()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,18 +25,21 @@ type node struct {
 	others    []Contender
 	paths     []string // of all
 	token     zkrecipes.Token
-	lister    *lister
 	told      bool // its place in the queue was known without reading
 	removed   *removal
 	once      sync.Once
+
+	succession *succession
 }
 
-// create makes a contender in s, and with it parents that are missing. The listing it returns was asked for once the
-// create was on its way, so that the two cost one round trip together; it may be nil.
+// create makes a contender in s, and with it parents that are missing. The listing that it returns was asked for once the
+// create was on its way, so that the two cost one round trip together, or is known without reading; it may be nil.
 //
 // The GUID makes the create safe to repeat: when an answer is lost, the node is looked for before it is made again. A
 // node that is found counts only if this session owns it. The caller may go at any time; what it leaves behind is then
 // removed here.
+//
+// Errors: errRequeue if part of what was made is gone, or the node to leave was.
 //
 // Source: Curator's CreateBuilder with protection; its search lacks the sync, and trusts a follower that lags.
 func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *listing, error) {
@@ -47,9 +51,9 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 	}
 	lister := q.lister(s)
 	count := max(e.Count, 1)
-	known, likely := e.known, e.known != nil && e.known.home != nil
+	known := e.known
 	if known == nil && e.Key == "" {
-		known, likely = lister.foresee()
+		known = lister.succession.take()
 	}
 	for {
 		c, err := s.StartCreate(ctx, want, e.Data, flags, count, e.leaves()...)
@@ -62,7 +66,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 		case <-s.Done():
 		}
 		var l *listing
-		if !likely {
+		if known == nil || !lister.succession.regular() {
 			l = lister.ask()
 		}
 		paths, zxid, err := s.FinishCreate(ctx, c)
@@ -71,8 +75,8 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 			n := q.newNode(s, paths, zxid)
 			if known != nil {
 				told := known.with(n)
-				lister.foresaw(told != nil)
 				n.told, l = told != nil, cmp.Or(told, l)
+				lister.succession.note(n.told)
 			}
 			return n, l, nil
 		case errors.Is(err, conn.ErrNotLeft):
@@ -95,6 +99,9 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 				return nil, nil, errRequeue
 			}
 		case conn.NotExecuted(err):
+			if err := breathe(ctx); err != nil {
+				return nil, nil, err
+			}
 		default:
 			return nil, nil, err
 		}
@@ -126,7 +133,7 @@ func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
 	}
 	return &node{
 		Contender: contenders[0], path: paths[0], others: contenders[1:], paths: paths,
-		session: s, lister: q.lister(s), token: zkrecipes.Token(zxid), removed: &removal{done: make(chan struct{})},
+		session: s, succession: q.lister(s).succession, token: zkrecipes.Token(zxid), removed: &removal{done: make(chan struct{})},
 	}
 }
 
@@ -163,6 +170,7 @@ func (q *Queue) find(ctx context.Context, s *conn.Session, guid string) (*node, 
 	if len(paths) == 0 {
 		return nil, nil //nolint:nilnil // as above
 	}
+	slices.Sort(paths) // they differ in their numbers alone, and the first must be the first
 	return q.newNode(s, paths, zxid), nil
 }
 
@@ -202,6 +210,16 @@ func (n *node) remove() *removal {
 	return n.removed
 }
 
+// checkKeys returns the error of numbers from which the order cannot be told.
+func (n *node) checkKeys() error {
+	for i, c := range append([]Contender{n.Contender}, n.others...) {
+		if err := checkKey(c.Key); err != nil {
+			return &conn.OpError{Op: "queue", Path: n.paths[i], Err: err}
+		}
+	}
+	return nil
+}
+
 // gone notes that the node has been deleted already.
 func (n *node) gone() { n.once.Do(func() { close(n.removed.done) }) }
 
@@ -231,11 +249,11 @@ func (n *node) delete(ctx context.Context) error {
 			return nil
 		}
 	}
-	left := n.leaving()
+	left := n.succession.leaving(n)
 	for _, path := range n.paths {
 		err := n.session.Delete(ctx, path, -1)
 		if err == nil {
-			left()
+			left() // of several, too: the number that follows the first one's has been given already
 		}
 		if err := deleted(err); err != nil {
 			return err
@@ -252,11 +270,26 @@ func deleted(err error) error {
 	return err
 }
 
+// breathe waits a moment before a request that the server would not take is sent again.
+func breathe(ctx context.Context) error {
+	timer := time.NewTimer(10 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // untilDone repeats f until it returns nil or ctx, the session's, ends.
 func untilDone(ctx context.Context, f func() error) {
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
-		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	var pause backoff.BackOff // most succeed at once
 	for f() != nil && ctx.Err() == nil {
+		if pause == nil {
+			pause = backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
+				backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+		}
 		timer := time.NewTimer(pause.NextBackOff())
 		select {
 		case <-timer.C:

@@ -3,7 +3,6 @@ package znode
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,14 +14,15 @@ import (
 // until it has them. So there is never more than one whose leases are there and not granted, and the number of leases
 // alone says whether it is let in.
 //
-// Exclusion does not rest on the door: who counts too many waits. Progress does: of two that wait inside, each may wait
-// for the other to go. So whoever loses the door while it waits takes its leases back.
+// Exclusion does not rest on the door: who counts too many ahead of its own waits, and of all that are granted the last
+// has counted the others. Progress does, as Curator's clients count those behind as well: of two that wait inside, each
+// would wait for the other to go. So whoever loses the door while it waits takes its leases back.
 //
 // Whoever knows that there are enough takes its leases and gives up the door in one transaction, which fails if the door
 // is no longer its own. It has counted before; that nobody has made leases since, past the door, their numbers say, see
-// [survey], or else it counts again.
+// [survey], or else it counts again; and if they are too many then, it takes them back, and is at the end of the line.
 //
-// Source: Curator's InterProcessSemaphoreV2, which makes the leases, counts them and then gives up the door.
+// Source: Curator's InterProcessSemaphoreV2, which makes the leases, counts them all and then gives up the door.
 type Pool struct{ door, leases *Queue }
 
 // NewPool returns the pool under path.
@@ -68,7 +68,7 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if _, granted := rule(append(l.queue, make([]Contender, e.Count)...), len(l.queue)); !granted {
+		if _, granted := rule(l.queue, len(l.queue)); !granted {
 			return nil, nil, p.leases.busy(ctx, s, l)
 		}
 		return First, w, nil
@@ -89,10 +89,10 @@ func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait
 	// Whoever passes the door in a moment need not know whether somebody has deleted its node; whoever waits inside does.
 	turn.Lazy = true
 	var early, out *survey // of the leases, on its way together with what says that the door is ours
-	if p.door.lister(s).expects() {
-		early = p.leases.lister(s).survey()
+	if p.door.lister(s).succession.undisturbed() {
+		early = p.leases.lister(s).succession.count()
 	}
-	turn.Woken = func() { out = p.leases.lister(s).survey() }
+	turn.Next = func() { out = p.leases.lister(s).succession.count() }
 	door, err := p.door.acquire(ctx, s, turn, true)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (p *Pool) enter(ctx context.Context, s *conn.Session, door *grant, out *sur
 		return p.leases.acquire(ctx, s, e, wait)
 	}
 	e.known, e.leave = out, door.node
-	left := door.leaving()
+	left := door.succession.leaving(door.node)
 	h, err := p.leases.acquire(ctx, s, e, false)
 	switch {
 	case err == nil:
@@ -149,7 +149,7 @@ func (p *Pool) enough(ctx context.Context, s *conn.Session, out *survey, e *Entr
 	if out == nil {
 		return false, nil
 	}
-	rule, _, err := e.look(ctx, s)
+	rule, err := e.lookOnce(ctx, s)
 	if err != nil {
 		return false, err
 	}
@@ -157,9 +157,25 @@ func (p *Pool) enough(ctx context.Context, s *conn.Session, out *survey, e *Entr
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
-	if err != nil {
+	if err != nil || out.home == nil {
 		return false, err
 	}
-	_, granted := rule(append(slices.Clip(out.contenders), make([]Contender, max(e.Count, 1))...), len(out.contenders))
+	_, granted := rule(out.contenders, len(out.contenders))
 	return granted, nil
+}
+
+// lookOnce asks for the rule, and makes e answer with it as long as it is the same.
+func (e *Entry) lookOnce(ctx context.Context, s *conn.Session) (Rule, error) {
+	look := e.Look
+	if look == nil {
+		return e.Rule, nil
+	}
+	rule, changed, err := look(ctx, s)
+	e.Look = func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error) {
+		if changed == nil || !changed.HasFired() {
+			return rule, changed, nil
+		}
+		return look(ctx, s)
+	}
+	return rule, err
 }

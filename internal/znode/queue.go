@@ -42,13 +42,14 @@ type Entry struct {
 	Look func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error)
 	// Waiting is called before every wait; nil is nothing.
 	Waiting func()
-	// Woken is called after every wait; nil is nothing.
-	Woken func()
+	// Next is called when the one ahead, which was first, may have left, before the queue is looked at; nil is nothing.
+	Next func()
 	// Lazy leaves the node unwatched once it is granted, until somebody calls the grant's watch.
 	Lazy bool
 
-	known *survey // of the queue, made just before
-	leave *node   // is deleted in the transaction that makes the contenders
+	// Of a Pool: what it has counted, and the node that is deleted in the transaction that makes the contenders.
+	known *survey
+	leave *node
 }
 
 // look returns the rule as it is now.
@@ -88,7 +89,7 @@ func (q *Queue) lister(s *conn.Session) *lister {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.current == nil || q.current.session.ID() != s.ID() {
-		q.current = &lister{queue: q, session: s}
+		q.current = newLister(q, s)
 	}
 	return q.current
 }
@@ -181,8 +182,8 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		release()
 		_ = removed.wait(ctx) // nothing is left behind, unless ctx ends first; then the removal goes on
 	}()
-	if err := checkKey(n.Key); err != nil {
-		return nil, &conn.OpError{Op: "queue", Path: n.path, Err: err}
+	if err := n.checkKeys(); err != nil {
+		return nil, err
 	}
 	v := view{queue: q, ctx: ctx}
 	for {
@@ -213,7 +214,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			if me == 0 {
-				n.lister.lead(n)
+				n.succession.lead(n)
 			}
 			h, err = q.grant(ctx, s, n, release, e.Lazy)
 			return h, v.gaveUp(err)
@@ -228,11 +229,11 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
-		if e.Woken != nil {
-			e.Woken()
+		if e.Next != nil && predecessor == 0 {
+			e.Next()
 		}
 		if e.Look == nil && predecessor != Anyone && q.succeeds(ctx, s, n, l.queue[predecessor].Name) {
-			n.lister.lead(n)
+			n.succession.lead(n)
 			h, err = q.grant(ctx, s, n, release, e.Lazy)
 			return h, v.gaveUp(err)
 		}

@@ -39,8 +39,8 @@ func beside(kind string) Rule {
 	}
 }
 
-// Within grants as long as there are no more contenders than the limit. It counts those behind as well: whoever wants in
-// makes its contenders alone, with the door of a [Pool] closed behind it.
-func Within(limit int) Rule {
-	return func(queue []Contender, _ int) (int, bool) { return Anyone, len(queue) <= limit }
+// Within grants n contenders that were made together as long as they and those ahead of them are no more than the limit.
+// Those behind are not counted: they count these.
+func Within(limit, n int) Rule {
+	return func(_ []Contender, me int) (int, bool) { return Anyone, me+n <= limit }
 }

@@ -36,10 +36,12 @@ func TestRules(t *testing.T) {
 		{"reader ahead of a writer", NoWriterAhead, "rw", 0, true, 0},
 		{"reader behind a writer", NoWriterAhead, "wr", 1, false, 0},
 		{"reader waits for the nearest writer", NoWriterAhead, "wrwrr", 4, false, 2},
-		{"within", Within(3), "lll", 2, true, 0},
-		{"above", Within(3), "llll", 3, false, Anyone},
-		{"above, whoever asks", Within(3), "llll", 0, false, Anyone},
-		{"limit of nothing", Within(0), "l", 0, false, Anyone},
+		{"within", Within(3, 1), "lll", 2, true, 0},
+		{"above", Within(3, 1), "llll", 3, false, Anyone},
+		{"two within", Within(3, 2), "lll", 1, true, 0},
+		{"two, the second above", Within(3, 2), "llll", 2, false, Anyone},
+		{"those behind are no matter", Within(3, 2), "llllll", 1, true, 0},
+		{"limit of nothing", Within(0, 1), "l", 0, false, Anyone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			predecessor, granted := c.rule(queueOf(c.queue), c.me)

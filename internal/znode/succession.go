@@ -12,6 +12,9 @@ import (
 // succession is what one session knows of who is first in a queue and who will be, so that most hand-overs do without
 // reading the list, which all who wait behind make longer.
 type succession struct {
+	queue   *Queue
+	session *conn.Session
+
 	mu     sync.Mutex
 	leader string // the contender that was last seen to be first
 
@@ -20,11 +23,12 @@ type succession struct {
 	asked  bool        // for home
 	arming bool
 	vacant *survey // since our own contender, which was first, has left
-	missed bool    // the last such survey was of no use, for others had come
+	hits   int     // how many surveys in a row were of use
 }
 
 // survey says of a queue that of those made in it before number next nobody is left but contenders. It stays true, for
-// whoever leaves only makes the queue shorter than that; a [Rule] grants nobody because of one who has left.
+// whoever leaves only makes the queue shorter than that, and grants nothing less; but for the one who needs another to be
+// there, see [Queue.Beside], and brings a number of its own.
 //
 // So it is as good as a list for the one that gets number next: the server numbers the children of a parent one after
 // the other, whoever makes them and whatever they are called, and counts on when they are deleted. The parent must still
@@ -34,13 +38,11 @@ type succession struct {
 // Source: PrepRequestProcessor of ZooKeeper numbers by the parent's cversion, which it raises with every create and no
 // delete; the cversion of a Stat is twice that less the children that are left.
 type survey struct {
+	reading
 	next       int
 	contenders []Contender
-	home       *conn.Watch // on the parent
+	home       *conn.Watch // on the parent; nil if there was none, and then it is good for nothing
 	zxid       int64       // of a transaction that found the parent there
-
-	done chan struct{} // closed once the rest may be read
-	err  error
 }
 
 // with returns the queue with n in it; nil if others may have come in between, or another parent.
@@ -49,42 +51,12 @@ func (v *survey) with(n *node) *listing {
 		return nil
 	}
 	// In case the watch was lost, which ZooKeeper promises not to do: to make another parent and give it as many children
-	// takes a transaction for each, and at least three with the deletion and ours. So it is the same if there were fewer,
-	// as there are where a queue is busy compared with the ensemble; elsewhere the list costs little.
+	// takes a transaction for each, unless somebody makes several in one, and three more with the deletion and ours. There
+	// are fewer where a queue is busy compared with the ensemble; elsewhere the list costs little.
 	if int64(n.token)-v.zxid >= int64(v.next)+3 {
 		return nil
 	}
-	return &listing{queue: slices.Concat(v.contenders, []Contender{n.Contender}, n.others), done: v.done}
-}
-
-// wait returns once the survey is made.
-func (v *survey) wait(ctx context.Context, s *conn.Session) error {
-	select {
-	case <-v.done:
-		return v.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.Done():
-		return s.Err()
-	}
-}
-
-// survey begins to make a survey by reading the whole queue.
-func (l *lister) survey() *survey {
-	v := &survey{done: make(chan struct{}), err: context.Canceled}
-	read := func(ctx context.Context) {
-		defer close(v.done)
-		l.succession.mu.Lock()
-		v.home = l.watchHome()
-		l.succession.mu.Unlock()
-		names, stat, err := l.session.ChildrenStat(ctx, l.queue.path)
-		v.contenders, _ = pick(names, l.queue.kinds)
-		v.next, v.zxid, v.err = int(uint32(stat.Cversion+stat.NumChildren)>>1), stat.Pzxid, err
-	}
-	if !l.session.Go(read) {
-		close(v.done) // the client is closed
-	}
-	return v
+	return &listing{queue: slices.Concat(v.contenders, []Contender{n.Contender}, n.others), reading: past}
 }
 
 // number is the one that the server gave to the node; -1 if it is none.
@@ -96,89 +68,110 @@ func (n *node) number() int {
 	return number
 }
 
+// count begins a survey by reading the whole queue.
+func (s *succession) count() *survey {
+	v := &survey{reading: reading{done: make(chan struct{})}}
+	read := func(ctx context.Context) {
+		defer close(v.done)
+		s.mu.Lock()
+		v.home = s.watchHome()
+		s.mu.Unlock()
+		names, stat, err := s.session.ChildrenStat(ctx, s.queue.path)
+		v.contenders, _ = pick(names, s.queue.kinds)
+		v.next, v.zxid, v.err = int(uint32(stat.Cversion+stat.NumChildren)>>1), stat.Pzxid, err
+	}
+	if !s.session.Go(read) {
+		v.err = context.Canceled // the client is closed; who waits sees the session's end
+		close(v.done)
+	}
+	return v
+}
+
 // watchHome returns the watch on the parent, nil if there is none. It is set when it is asked for the second time in a
 // session: who passes by but once would not use it. Called with mu held.
-func (l *lister) watchHome() *conn.Watch {
-	if l.home != nil && l.home.HasFired() {
-		l.home = nil
+func (s *succession) watchHome() *conn.Watch {
+	if s.home != nil && s.home.HasFired() {
+		s.home = nil
 	}
-	if l.asked && l.home == nil && !l.arming {
-		l.arming = l.session.Go(func(ctx context.Context) {
-			_, _, w, err := l.session.GetW(ctx, l.queue.path)
-			l.succession.mu.Lock()
-			defer l.succession.mu.Unlock()
-			l.arming = false
+	if s.asked && s.home == nil && !s.arming {
+		s.arming = s.session.Go(func(ctx context.Context) {
+			_, _, w, err := s.session.GetW(ctx, s.queue.path)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.arming = false
 			if err == nil {
-				l.home = w
+				s.home = w
 			}
 		})
 	}
-	l.asked = true
-	return l.home
+	s.asked = true
+	return s.home
 }
 
 // lead notes that n is first, and so that nobody is left of those ahead of it.
-func (l *lister) lead(n *node) {
-	l.succession.mu.Lock()
-	defer l.succession.mu.Unlock()
-	l.leader = n.Name
-	l.watchHome()
+func (s *succession) lead(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leader = n.Name
+	s.watchHome()
 }
 
-func (l *lister) leads(name string) bool {
-	l.succession.mu.Lock()
-	defer l.succession.mu.Unlock()
-	return l.leader == name
+func (s *succession) leads(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leader == name
 }
 
 // leaving is called before n is deleted; what it returns, when the server has said that this very request deleted it:
 // then the parent was the same all the time, and if n was first, nobody up to its number is left.
-func (n *node) leaving() (left func()) {
-	l := n.lister
-	l.succession.mu.Lock()
-	home := l.home
-	l.succession.mu.Unlock()
+func (s *succession) leaving(n *node) (left func()) {
+	s.mu.Lock()
+	home := s.home
+	s.mu.Unlock()
 	return func() {
-		l.succession.mu.Lock()
-		defer l.succession.mu.Unlock()
-		if home != nil && l.leader == n.Name {
-			l.vacant = &survey{next: n.number() + 1, home: home, zxid: int64(n.token), done: returned}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if home != nil && s.leader == n.Name {
+			s.vacant = &survey{next: n.number() + 1, home: home, zxid: int64(n.token), reading: past}
 		}
 	}
 }
 
-// foresee returns what is known of the queue for one who is about to join it, nil if nothing is, and whether that is
-// likely to be enough.
-func (l *lister) foresee() (v *survey, likely bool) {
-	l.succession.mu.Lock()
-	defer l.succession.mu.Unlock()
-	v, l.vacant = l.vacant, nil
+// take returns what is known of the queue for one who is about to join it, nil if nothing is. It is good for one.
+func (s *succession) take() (v *survey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, s.vacant = s.vacant, nil
 	if v == nil || v.home.HasFired() {
-		return nil, false
+		return nil
 	}
-	return v, !l.missed
+	return v
 }
 
-// expects reports whether foresee is likely to know enough.
-func (l *lister) expects() bool {
-	l.succession.mu.Lock()
-	defer l.succession.mu.Unlock()
-	return l.vacant != nil && !l.missed && !l.vacant.home.HasFired()
+// note books whether what was known was enough.
+func (s *succession) note(enough bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !enough {
+		s.hits = -1
+	}
+	s.hits++
 }
 
-// foresaw notes whether what was known was enough.
-func (l *lister) foresaw(enough bool) {
-	l.succession.mu.Lock()
-	defer l.succession.mu.Unlock()
-	l.missed = !enough
+// regular reports whether what is known can be expected to be enough: it has been, more than once. One that is not needs
+// the list with its create, or waits another round trip for it.
+func (s *succession) regular() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hits > 1
 }
 
-// returned is the done of what is there already.
-var returned = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
+// undisturbed reports whether the next to join can be expected to need no list.
+func (s *succession) undisturbed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hits > 1 && s.vacant != nil && !s.vacant.home.HasFired()
+}
 
 // succeeds reports whether n is first now that its predecessor has gone, where that can be told without the list: in a
 // session that has seen the predecessor first, two reads do, and they do not grow with those who wait behind. Otherwise,
@@ -192,7 +185,7 @@ var returned = func() chan struct{} {
 // number of its writer, so there the list is read. (A negative number, past the end of the sequence, sorts ahead of all,
 // but ahead of one who holds as well: no reading can rule it out.)
 func (q *Queue) succeeds(ctx context.Context, s *conn.Session, n *node, predecessor string) bool {
-	if len(q.kinds) != 1 || len(n.others) > 0 || !n.lister.leads(predecessor) {
+	if len(q.kinds) != 1 || len(n.others) > 0 || !n.succession.leads(predecessor) {
 		return false
 	}
 	gone := make(chan bool, 1)

@@ -58,6 +58,7 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 		require.Empty(t, srv.Watchers(path), "who comes once leaves no watch")
 		section(t, q)
 		require.Len(t, srv.Watchers(path), 1)
+		requireLists(t, srv, 2, func() { section(t, q); section(t, q) }) // it has to be told twice
 		requireLists(t, srv, 0, func() {
 			for range 5 {
 				section(t, q)
@@ -75,9 +76,10 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		section(t, q)
-		section(t, q)
 		for _, holds := range []bool{false, true} {
+			for range 5 {
+				section(t, q)
+			}
 			requireLists(t, srv, 0, func() { section(t, q) })
 			other := join(t, srv)
 			if !holds {
@@ -89,8 +91,33 @@ func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
 				require.NoError(t, srv.Delete(other))
 			}
 			release(t, requireGranted(t, waiting))
-			// It has learned: the list is asked for together with the create, until nobody comes in between.
-			requireLists(t, srv, 1, func() { section(t, q) })
+			requireLists(t, srv, 1, func() { section(t, q) }) // it has learned
+		}
+	})
+}
+
+// TestAcquire_OthersComeNowAndThen_OneRoundTrip: who is not alone for long asks for the list together with the create,
+// and does not wait for it after that.
+func TestAcquire_OthersComeNowAndThen_OneRoundTrip(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		section(t, q)
+		for range 10 {
+			require.NoError(t, srv.Delete(join(t, srv)))
+			for range 2 {
+				answers := make(chan struct{})
+				srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReplyUntil(answers))
+				lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+				waiting := acquire(t.Context(), q)
+				synctest.Wait()
+				require.Equal(t, 1, lists.Hits(), "before the create is answered")
+				close(answers)
+				release(t, requireGranted(t, waiting))
+				require.Equal(t, 1, lists.Hits())
+				lists.Remove()
+				synctest.Wait()
+			}
 		}
 	})
 }

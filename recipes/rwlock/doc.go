@@ -40,9 +40,9 @@
 // # Cost
 //
 // One node per caller, holder or waiter, and one watch: the holder's on itself, a writer's on the node just ahead, a
-// reader's on the nearest writer ahead; callers in one process that wait for the same node share one. An uncontended
-// lock takes one round trip, joining the line another one, being woken one, a release one. A release of a writer wakes
-// all readers up to the next one.
+// reader's on the nearest writer ahead; callers in one process that wait for the same node share one. A client that locks
+// again and again in one session has one more, on the path itself. An uncontended lock takes one round trip, joining the
+// line another one, being woken one, a release one. A release of a writer wakes all readers up to the next one.
 //
 // The nodes are those of Curator's InterProcessReadWriteLock, and both exclude each other. With Curator before 5.5 a
 // writer may get in when one of its writers becomes a reader.

@@ -42,8 +42,10 @@
 // # Cost
 //
 // One node per lease, and one in the line while waiting; each lease is watched by its holder, the list of leases by the
-// first in line, and the node just ahead by each of the others. An uncontended Acquire takes two round trips, three with
-// a limit node; n leases are made in one transaction and removed in one.
+// first in line, and the node just ahead by each of the others. A client that acquires again and again in one session has
+// two more watches, on the parents of both. An uncontended Acquire takes two round trips, three with a limit node. n leases
+// are made in one transaction and removed in one; who has stood in line, and finds enough of them, leaves the line in the
+// transaction that makes them.
 //
 // The nodes are those of Curator's InterProcessSemaphoreV2, and both count each other's leases. A lease alone under a
 // limit of 1 is what Curator calls InterProcessSemaphoreMutex.

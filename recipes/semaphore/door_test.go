@@ -2,6 +2,8 @@ package semaphore_test
 
 import (
 	"context"
+	"io"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,10 +21,10 @@ import (
 var together = zktest.Match{Op: zktest.OpMulti, Path: "lease-"}
 
 // regular is a semaphore that has been used before, and so watches what it has to.
-func regular(t *testing.T, c *conn.Client, limit int) *semaphore.Semaphore {
+func regular(t *testing.T, c *conn.Client, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
 	t.Helper()
-	s := newSemaphore(t, c, limit)
-	for range 4 {
+	s := newSemaphore(t, c, limit, opts...)
+	for range 6 {
 		h := acquire(t, s, 1)
 		synctest.Wait()
 		release(t, h)
@@ -221,6 +223,208 @@ func TestAcquire_DoorUsedInBetween_WaitsInside(t *testing.T) {
 		require.NoError(t, srv.Delete(others[0]))
 		release(t, try.Granted(t, 0))
 		require.NoError(t, srv.Delete(others[1]))
+		clean(t, srv)
+	})
+}
+
+// TestAcquire_CountedAgain_IsNotOvertakenByTheOneBehind: one that gives up the door and has to count again does not count
+// the leases of the one behind it, who has come in meanwhile and waits inside.
+func TestAcquire_CountedAgain_IsNotOvertakenByTheOneBehind(t *testing.T) {
+	for name, fault := range map[string]func(*testing.T, *zktest.Server){
+		"answer lost": func(_ *testing.T, srv *zktest.Server) {
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "lease-"}, zktest.DropReply())
+		},
+		"busy ensemble, slow link": func(t *testing.T, srv *zktest.Server) {
+			t.Helper()
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "lease-"}, zktest.Before(func(zktest.Request) {
+				for range 50 {
+					foreign(t, srv, "/elsewhere-")
+				}
+			}))
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: "^" + leases + "$", Skip: 1},
+				zktest.Delay(10*time.Millisecond))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+				s, other := regular(t, a, 3), regular(t, b, 3)
+				out := acquire(t, other, 1)
+				synctest.Wait()
+				ahead := foreign(t, srv, locks+"/lock-")
+				first := bubble.Start(t.Context(), of(s, 2)) // 1 + 2 = 3: enough
+				first.Waits(t)
+				second := bubble.Start(t.Context(), of(other, 2))
+				second.Waits(t)
+				fault(t, srv)
+				require.NoError(t, srv.Delete(ahead))
+				h := first.Granted(t, time.Minute)
+				second.Waits(t)
+				release(t, h)
+				release(t, second.Granted(t, time.Minute))
+				release(t, out)
+				clean(t, srv)
+			})
+		})
+	}
+}
+
+// TestAcquire_CountedBeforeTheHolderOfTheDoorPassed: the one just ahead gives up, and is not the holder of the door, who
+// passes before the line is listed.
+func TestAcquire_CountedBeforeTheHolderOfTheDoorPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		srv := zktest.Run(t, zktest.InMemory())
+		a := bubble.Dial(t, srv, "a", conn.WithDialer(far(srv.DialAs("a"), 10*ms)))
+		b := bubble.Dial(t, srv, "b")
+		s, other := regular(t, a, 3), regular(t, b, 3)
+		time.Sleep(time.Second)
+		holder := foreign(t, srv, locks+"/lock-")
+		quits := foreign(t, srv, locks+"/lock-")
+		first := bubble.Start(t.Context(), of(s, 2))
+		time.Sleep(time.Second)
+		second := bubble.Start(t.Context(), of(other, 1))
+		time.Sleep(time.Second)
+
+		require.NoError(t, srv.Delete(quits)) // a learns of it in 10 ms
+		time.Sleep(5 * ms)
+		third := bubble.Start(t.Context(), of(s, 1)) // lists, for 10 ms
+		time.Sleep(7 * ms)
+		taken := []string{foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-")}
+		require.NoError(t, srv.Delete(holder)) // takes 2 and leaves the door
+		time.Sleep(time.Second)
+		require.False(t, first.Over(), "wants 2, 1 is there")
+		require.False(t, second.Over(), "has overtaken the first")
+		for _, path := range taken {
+			require.NoError(t, srv.Delete(path))
+		}
+		release(t, first.Granted(t, time.Minute))
+		release(t, second.Granted(t, time.Minute))
+		release(t, third.Granted(t, time.Minute))
+		time.Sleep(time.Second)
+		clean(t, srv)
+	})
+}
+
+func TestAcquire_RoundTrips(t *testing.T) {
+	const trip = 10 * time.Millisecond
+	for name, c := range map[string]struct {
+		opts                []semaphore.Option
+		alone, behind, busy int
+	}{
+		"fixed limit": {nil, 2, 3, 3},
+		"limit node":  {[]semaphore.Option{semaphore.WithLimitNode("/limit")}, 3, 4, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				client := bubble.Dial(t, srv, "a", conn.WithDialer(far(srv.DialAs("a"), trip)))
+				s := regular(t, client, 5, c.opts...)
+				took := func(began time.Time, try *bubble.Attempt) int {
+					for !try.Over() {
+						time.Sleep(trip / 10)
+					}
+					trips := int(time.Since(began) / trip)
+					time.Sleep(time.Second)
+					release(t, try.Hold)
+					time.Sleep(time.Second)
+					return trips
+				}
+				for range 3 {
+					require.Equal(t, c.alone, took(time.Now(), bubble.Start(t.Context(), of(s, 1))))
+				}
+				behind := func(s *semaphore.Semaphore, elsewhere int) int {
+					ahead := foreign(t, srv, locks+"/lock-")
+					time.Sleep(time.Second)
+					try := bubble.Start(t.Context(), of(s, 1))
+					time.Sleep(time.Second)
+					for range elsewhere {
+						foreign(t, srv, "/elsewhere-")
+					}
+					began := time.Now()
+					require.NoError(t, srv.Delete(ahead))
+					return took(began, try)
+				}
+				require.Equal(t, c.behind, behind(s, 0))
+				behind(s, 50) // the numbers tell too little where much else goes on: it learns that
+				require.Equal(t, c.busy, behind(s, 50))
+				require.Equal(t, c.behind, behind(newSemaphore(t, client, 5, c.opts...), 0), "without a watch on the parent yet")
+			})
+		})
+	}
+}
+
+// far is a connection whose answers take a while, however many are on their way.
+func far(dial func(context.Context, string, string) (net.Conn, error), trip time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		type chunk struct {
+			data []byte
+			due  time.Time
+		}
+		chunks := make(chan chunk, 1000)
+		near, mine := net.Pipe()
+		go func() {
+			_, _ = io.Copy(raw, mine) // until one of them is closed
+			_ = raw.Close()
+		}()
+		go func() {
+			defer close(chunks)
+			for {
+				b := make([]byte, 64<<10)
+				n, err := raw.Read(b)
+				if err != nil {
+					return
+				}
+				chunks <- chunk{b[:n], time.Now().Add(trip)}
+			}
+		}()
+		go func() {
+			defer func() { _ = mine.Close() }()
+			for c := range chunks {
+				time.Sleep(time.Until(c.due))
+				_, _ = mine.Write(c.data) // a closed pipe ends the reader, and so this
+			}
+		}()
+		return near, nil
+	}
+}
+
+func TestLimitNode_LoweredBeforeTheLeasesAreMade_IsRespected(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		const node = "/limit"
+		s := regular(t, a, 3, semaphore.WithLimitNode(node))
+		out := acquire(t, newSemaphore(t, b, 3), 1)
+		ahead := foreign(t, srv, locks+"/lock-")
+		try := bubble.Start(t.Context(), of(s, 2))
+		try.Waits(t)
+		srv.Intercept(together, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Set(node, []byte{0, 0, 0, 2}))
+		}))
+		require.NoError(t, srv.Delete(ahead))
+		try.Waits(t)
+		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 3}))
+		release(t, try.Granted(t, 0))
+		release(t, out)
+		require.NoError(t, srv.Delete(node))
+		clean(t, srv)
+	})
+}
+
+// TestAcquire_WithoutAWatchOnTheParent_KeepsTheDoor: what cannot be trusted until the leases are made is no reason to give
+// up the place in the line.
+func TestAcquire_WithoutAWatchOnTheParent_KeepsTheDoor(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		release(t, acquire(t, newSemaphore(t, a, 3), 1)) // makes the parents
+		synctest.Wait()
+		ahead := foreign(t, srv, locks+"/lock-")
+		try := bubble.Start(t.Context(), of(newSemaphore(t, a, 3), 1))
+		try.Waits(t)
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Forbid())
+		require.NoError(t, srv.Delete(ahead))
+		release(t, try.Granted(t, 0))
 		clean(t, srv)
 	})
 }

@@ -155,16 +155,16 @@ func (s *Semaphore) entry(n int) znode.Entry {
 			if err != nil {
 				return nil, nil, fmt.Errorf("limit of %s: %w", s.path, err)
 			}
-			within := znode.Within(limit)
+			within := znode.Within(limit, n)
 			return func(queue []znode.Contender, me int) (int, bool) {
-				s.compare(len(queue)-n, limit)
+				s.compare(me, limit)
 				return within(queue, me)
 			}, w, nil
 		},
 	}
 }
 
-// compare reports that others have been granted more than the limit; one that was lowered makes that legal.
+// compare reports that others ahead have been granted more than the limit; one that was lowered makes that legal.
 func (s *Semaphore) compare(others, limit int) {
 	if others <= limit || s.limit.node != "" {
 		return
