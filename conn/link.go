@@ -115,6 +115,9 @@ func (l *link) Write(frame []byte) (int, error) {
 func (l *link) send(frame []byte, op int32) {
 	xid := int32At(frame, prefixSize)
 	creation := l.session.creationSent(createdPath(frame, op))
+	if op == opChildren {
+		l.session.listPassed(stringAt(frame, prefixSize+8))
+	}
 	l.mu.Lock()
 	// Before the bytes leave: a time that is too early only makes the deadline earlier.
 	now := time.Now()

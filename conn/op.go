@@ -184,45 +184,6 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	return e.exists, e.stat, w, err
 }
 
-// Children returns the names of a node's children, in no order.
-func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	names, _, err := s.ChildrenStat(ctx, path)
-	return names, err
-}
-
-type family struct {
-	names []string
-	stat  zk.Stat
-}
-
-func toFamily(names []string, stat *zk.Stat, err error) (family, error) {
-	d, err := toData(nil, stat, err)
-	return family{names, d.stat}, err
-}
-
-// ChildrenStat is Children with the Stat of their parent.
-func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.Stat, error) {
-	if err := checkRequest("children", path, 0); err != nil {
-		return nil, zk.Stat{}, err
-	}
-	f, err := perform(ctx, s, "children", path, readOnly, func(z *zk.Conn) (family, error) { return toFamily(z.Children(s.abs(path))) })
-	return f.names, f.stat, err
-}
-
-// ChildrenW is Children with a watch on the list.
-func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
-	if err := checkRequest("children", path, 0); err != nil {
-		return nil, nil, err
-	}
-	f, w, err := watched(ctx, s, "children", path, watchChildren,
-		func(z *zk.Conn) (family, error) {
-			names, stat, _, err := z.ChildrenW(s.abs(path))
-			return toFamily(names, stat, err)
-		},
-		func(z *zk.Conn) (family, error) { return toFamily(z.Children(s.abs(path))) })
-	return f.names, w, err
-}
-
 // Sync waits until the server has caught up with the leader: what is read next is at least as new as this call.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkRequest("sync", path, 0); err != nil {

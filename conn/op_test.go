@@ -629,6 +629,44 @@ func TestChildrenStat(t *testing.T) {
 	})
 }
 
+func TestChildrenThen_SentBeforeTheAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		for range 100 {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
+			sent := make(chan struct{})
+			path := make(chan string, 1)
+			require.True(t, s.Go(func(ctx context.Context) {
+				<-sent
+				made, err := s.Create(ctx, "/a-", nil, zk.FlagSequence)
+				require.NoError(t, err)
+				path <- made
+			}))
+			began := time.Now()
+			names, _, err := s.ChildrenThen(t.Context(), "/", func() {
+				require.Zero(t, time.Since(began))
+				close(sent)
+			})
+			require.NoError(t, err)
+			require.NotContains(t, names, (<-path)[1:], "what is asked then is asked after it")
+		}
+	})
+}
+
+func TestChildrenThen_AnswerLost_IsSentAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropReply())
+		sent := 0
+		_, _, err := s.ChildrenThen(t.Context(), "/", func() { sent++ })
+		require.NoError(t, err)
+		require.Equal(t, 2, sent)
+		_, _, err = s.ChildrenThen(t.Context(), "/missing", func() { sent++ })
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.Equal(t, 3, sent)
+	})
+}
+
 func TestGo_EndsWithTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := session(t, dial(t, srv))

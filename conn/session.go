@@ -57,6 +57,7 @@ type session struct {
 	nextStep time.Time // when the keeper looks again at the latest
 
 	creations map[string]*Creation
+	lists     map[string]*lists // by absolute path
 	watches   watches
 	done      chan struct{}
 	events    <-chan zk.Event
@@ -80,6 +81,7 @@ func newSession(c *core) *session {
 		up:        make(chan struct{}),
 		subs:      make(map[*lossSub]struct{}),
 		creations: make(map[string]*Creation),
+		lists:     make(map[string]*lists),
 		done:      make(chan struct{}),
 	}
 	s.watches.init()

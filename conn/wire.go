@@ -20,6 +20,7 @@ const (
 	opSetACL          = 7
 	opSync            = 9
 	opPing            = 11
+	opChildren        = 12
 	opMulti           = 14
 	opCreate2         = 15
 	opReconfig        = 16

@@ -37,9 +37,27 @@ func (r *reading) wait(ctx context.Context, s *conn.Session) error {
 // listing is one reading of a queue's children.
 type listing struct {
 	reading
-	queue  []Contender // once sorted or placed in order
-	shared bool        // several have asked for it; settled before it is read
-	once   sync.Once   // guards the order of one that is shared; nobody changes it after that
+	sent   chan struct{} // closed once it has been sent; never if one cannot tell
+	queue  []Contender   // once sorted or placed in order
+	shared bool          // several have asked for it; settled before it is read
+	once   sync.Once     // guards the order of one that is shared; nobody changes it after that
+}
+
+// hasBeenSent waits until whatever is asked from now on is asked after the listing; false if one cannot tell.
+func (l *listing) hasBeenSent(ctx context.Context) bool {
+	select {
+	case <-l.sent:
+		return true
+	case <-l.done:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-l.sent:
+		return true
+	default:
+		return false
+	}
 }
 
 // place returns the place of the node's first contender in the queue, -1 if one of them is not there. The queue is then
@@ -93,12 +111,16 @@ func newLister(q *Queue, s *conn.Session) *lister {
 	return &lister{queue: q, session: s, succession: &succession{queue: q, session: s}}
 }
 
+func newListing() *listing {
+	return &listing{reading: reading{done: make(chan struct{})}, sent: make(chan struct{})}
+}
+
 // ask returns a listing that begins after this call.
 func (l *lister) ask() *listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running == nil {
-		l.running = &listing{reading: reading{done: make(chan struct{})}}
+		l.running = newListing()
 		if !l.session.Go(l.run) {
 			l.running.err = context.Canceled // the client is closed; who waits sees the session's end
 			close(l.running.done)
@@ -109,7 +131,7 @@ func (l *lister) ask() *listing {
 		return l.running
 	}
 	if l.next == nil {
-		l.next = &listing{reading: reading{done: make(chan struct{})}}
+		l.next = newListing()
 	} else {
 		l.next.shared = true
 	}
@@ -123,7 +145,7 @@ func (l *lister) run(ctx context.Context) {
 		current := l.running
 		l.mu.Unlock()
 
-		children, err := l.session.Children(ctx, l.queue.path)
+		children, _, err := l.session.ChildrenThen(ctx, l.queue.path, sync.OnceFunc(func() { close(current.sent) }))
 		if err == nil {
 			var foreign []string
 			current.queue, foreign = pick(children, l.queue.kinds)

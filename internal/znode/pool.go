@@ -90,9 +90,9 @@ func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait
 	turn.Lazy = true
 	var early, out *survey // of the leases, on its way together with what says that the door is ours
 	if p.door.lister(s).succession.undisturbed() {
-		early = p.leases.lister(s).succession.count()
+		early = p.leases.lister(s).succession.count(nil)
 	}
-	turn.Next = func() { out = p.leases.lister(s).succession.count() }
+	turn.Next = func(after *listing) { out = p.leases.lister(s).succession.count(after) }
 	door, err := p.door.acquire(ctx, s, turn, true)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (p *Pool) enough(ctx context.Context, s *conn.Session, out *survey, e *Entr
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
-	if err != nil || out.home == nil {
+	if err != nil || out.home == nil || out.home.HasFired() {
 		return false, err
 	}
 	_, granted := rule(out.contenders, len(out.contenders))

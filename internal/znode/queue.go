@@ -42,8 +42,9 @@ type Entry struct {
 	Look func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error)
 	// Waiting is called before every wait; nil is nothing.
 	Waiting func()
-	// Next is called when the one ahead, which was first, may have left, before the queue is looked at; nil is nothing.
-	Next func()
+	// Next is called after every wait, for what else is to be read from a time when one is first: that is after the
+	// listing, or, with nil, from now on. In both cases only if one is granted without another wait.
+	Next func(after *listing)
 	// Lazy leaves the node unwatched once it is granted, until somebody calls the grant's watch.
 	Lazy bool
 
@@ -209,6 +210,9 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 			if l, err = q.missing(ctx, s, n); err != nil {
 				return nil, v.gaveUp(err)
 			}
+			if e.Next != nil {
+				e.Next(l)
+			}
 			continue
 		}
 		predecessor, granted := rule(l.queue, me)
@@ -229,15 +233,22 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
-		if e.Next != nil && predecessor == 0 {
-			e.Next()
+		ahead := ""
+		if predecessor != Anyone {
+			ahead = l.queue[predecessor].Name
 		}
-		if e.Look == nil && predecessor != Anyone && q.succeeds(ctx, s, n, l.queue[predecessor].Name) {
+		l = nil
+		if e.Next != nil {
+			if predecessor != 0 && !n.succession.leads(ahead) {
+				l = q.lister(s).ask()
+			}
+			e.Next(l)
+		}
+		if l == nil && e.Look == nil && ahead != "" && q.succeeds(ctx, s, n, ahead) {
 			n.succession.lead(n)
 			h, err = q.grant(ctx, s, n, release, e.Lazy)
 			return h, v.gaveUp(err)
 		}
-		l = nil
 	}
 }
 

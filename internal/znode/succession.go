@@ -68,17 +68,21 @@ func (n *node) number() int {
 	return number
 }
 
-// count begins a survey by reading the whole queue.
-func (s *succession) count() *survey {
+// count begins a survey by reading the whole queue; if after is given, after that has been read by the server.
+func (s *succession) count(after *listing) *survey {
 	v := &survey{reading: reading{done: make(chan struct{})}}
 	read := func(ctx context.Context) {
 		defer close(v.done)
+		if after != nil && !after.hasBeenSent(ctx) {
+			return
+		}
 		s.mu.Lock()
-		v.home = s.watchHome()
+		home := s.watchHome()
 		s.mu.Unlock()
 		names, stat, err := s.session.ChildrenStat(ctx, s.queue.path)
-		v.contenders, _ = pick(names, s.queue.kinds)
-		v.next, v.zxid, v.err = int(uint32(stat.Cversion+stat.NumChildren)>>1), stat.Pzxid, err
+		contenders, _ := pick(names, s.queue.kinds)
+		v.err, v.home, v.contenders, v.zxid = err, home, contenders, stat.Pzxid
+		v.next = int(uint32(stat.Cversion+stat.NumChildren) >> 1)
 	}
 	if !s.session.Go(read) {
 		v.err = context.Canceled // the client is closed; who waits sees the session's end
