@@ -80,7 +80,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: granted on the event, without reading anything",
-		edits: []edit{{"internal/znode/queue.go", "ahead != \"\" && q.succeeds(ctx, s, n, ahead)", "ahead != \"\""}},
+		edits: []edit{{"internal/znode/queue.go", "e.Look == nil && q.succeeds(ctx, s, n, ahead)", "e.Look == nil"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
@@ -184,7 +184,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: leases that were counted before the holder of the door had passed",
-		edits: []edit{{"internal/znode/queue.go", "if predecessor != 0 && !n.succession.leads(ahead) {", "if false {"}},
+		edits: []edit{{"internal/znode/queue.go", "if !wasFirst && !n.succession.leads(ahead) {", "if false {"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{

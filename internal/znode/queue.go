@@ -42,8 +42,8 @@ type Entry struct {
 	Look func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error)
 	// Waiting is called before every wait; nil is nothing.
 	Waiting func()
-	// Next is called after every wait, for what else is to be read from a time when one is first: that is after the
-	// listing, or, with nil, from now on. In both cases only if one is granted without another wait.
+	// Next is called after every wait for the one ahead, to read what else is wanted from a time when one is first: that
+	// is after the listing, or, with nil, from now on, if one is first without another wait. Nil is nothing.
 	Next func(after *listing)
 	// Lazy leaves the node unwatched once it is granted, until somebody calls the grant's watch.
 	Lazy bool
@@ -233,23 +233,31 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
-		ahead := ""
-		if predecessor != Anyone {
-			ahead = l.queue[predecessor].Name
+		if predecessor == Anyone {
+			l = nil
+			continue
 		}
-		l = nil
-		if e.Next != nil {
-			if predecessor != 0 && !n.succession.leads(ahead) {
-				l = q.lister(s).ask()
-			}
-			e.Next(l)
-		}
-		if l == nil && e.Look == nil && ahead != "" && q.succeeds(ctx, s, n, ahead) {
+		var first bool
+		if l, first = q.woken(ctx, s, n, e, l.queue[predecessor].Name, predecessor == 0); first {
 			n.succession.lead(n)
 			h, err = q.grant(ctx, s, n, release, e.Lazy)
 			return h, v.gaveUp(err)
 		}
 	}
+}
+
+// woken is called after a wait for the one ahead, which was seen to be first or not. It reports whether n is first now,
+// and if it cannot say, it may return a listing that is on its way.
+func (q *Queue) woken(ctx context.Context, s *conn.Session, n *node, e Entry, ahead string, wasFirst bool) (l *listing, first bool) {
+	if e.Next != nil {
+		if !wasFirst && !n.succession.leads(ahead) {
+			l = q.lister(s).ask()
+			e.Next(l)
+			return l, false
+		}
+		e.Next(nil)
+	}
+	return nil, e.Look == nil && q.succeeds(ctx, s, n, ahead)
 }
 
 // missing is called when a list lacks our contender; it returns a newer list that has it, or errRequeue.
