@@ -37,27 +37,10 @@ func (r *reading) wait(ctx context.Context, s *conn.Session) error {
 // listing is one reading of a queue's children.
 type listing struct {
 	reading
-	sent   chan struct{} // closed once it has been sent; never if one cannot tell
+	sent   chan struct{} // closed once whatever is asked from now on is asked after it; never if one cannot tell
 	queue  []Contender   // once sorted or placed in order
 	shared bool          // several have asked for it; settled before it is read
 	once   sync.Once     // guards the order of one that is shared; nobody changes it after that
-}
-
-// hasBeenSent waits until whatever is asked from now on is asked after the listing; false if one cannot tell.
-func (l *listing) hasBeenSent(ctx context.Context) bool {
-	select {
-	case <-l.sent:
-		return true
-	case <-l.done:
-	case <-ctx.Done():
-		return false
-	}
-	select {
-	case <-l.sent:
-		return true
-	default:
-		return false
-	}
 }
 
 // place returns the place of the node's first contender in the queue, -1 if one of them is not there. The queue is then

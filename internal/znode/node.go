@@ -99,7 +99,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 				return nil, nil, errRequeue
 			}
 		case conn.NotExecuted(err):
-			if err := breathe(ctx); err != nil {
+			if err := rest(ctx, 10*time.Millisecond); err != nil { // the server sheds load, or the connection is just going
 				return nil, nil, err
 			}
 		default:
@@ -270,9 +270,9 @@ func deleted(err error) error {
 	return err
 }
 
-// breathe waits a moment before a request that the server would not take is sent again.
-func breathe(ctx context.Context) error {
-	timer := time.NewTimer(10 * time.Millisecond)
+// rest waits for d, or for the end of ctx.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -290,11 +290,6 @@ func untilDone(ctx context.Context, f func() error) {
 			pause = backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
 				backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 		}
-		timer := time.NewTimer(pause.NextBackOff())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		_ = rest(ctx, pause.NextBackOff()) // the loop looks at ctx
 	}
 }

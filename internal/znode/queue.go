@@ -210,9 +210,6 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 			if l, err = q.missing(ctx, s, n); err != nil {
 				return nil, v.gaveUp(err)
 			}
-			if e.Next != nil {
-				e.Next(l)
-			}
 			continue
 		}
 		predecessor, granted := rule(l.queue, me)

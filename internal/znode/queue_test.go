@@ -514,6 +514,20 @@ func TestAcquire_ParentReapedInBetween(t *testing.T) {
 	})
 }
 
+func TestAcquire_ServerShedsLoad_IsNotAskedWithoutPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 20}, zktest.Fail(zktest.Code(conn.CodeThrottled)))
+		began := time.Now()
+		h := requireGranted(t, acquire(t.Context(), q))
+		require.Equal(t, 20, refused.Hits())
+		require.Equal(t, 200*time.Millisecond, time.Since(began))
+		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
 func TestAcquire_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")

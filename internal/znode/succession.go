@@ -73,8 +73,11 @@ func (s *succession) count(after *listing) *survey {
 	v := &survey{reading: reading{done: make(chan struct{})}}
 	read := func(ctx context.Context) {
 		defer close(v.done)
-		if after != nil && !after.hasBeenSent(ctx) {
-			return
+		if after != nil {
+			select {
+			case <-after.sent:
+			case <-after.done: // by now it is asked after that in any case
+			}
 		}
 		s.mu.Lock()
 		home := s.watchHome()

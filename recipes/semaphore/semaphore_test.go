@@ -152,6 +152,18 @@ func TestAcquire_SeveralLeases_AreOneTransactionAndOneHold(t *testing.T) {
 	})
 }
 
+func TestAcquire_OneOfTheLeasesPastTheEndOfTheSequence_IsAnErrorAndNeverAGrant(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 5)
+		release(t, acquire(t, s, 1))
+		synctest.Wait()
+		require.NoError(t, srv.SetCversion(leases, 2147483645))
+		err := bubble.Start(t.Context(), of(s, 3)).Failed(t, time.Second)
+		require.ErrorIs(t, err, zkrecipes.ErrSequenceExhausted)
+		clean(t, srv)
+	})
+}
+
 func TestRelease_OneLeaseGoneMeanwhile_RemovesTheOthers(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		h := acquire(t, newSemaphore(t, a, 3), 3)
