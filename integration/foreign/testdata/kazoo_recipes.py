@@ -1,4 +1,5 @@
 """Runs kazoo's recipes against the server named on the command line; fails on the first that misbehaves."""
+import faulthandler
 import logging
 import sys
 import threading
@@ -9,6 +10,7 @@ from kazoo.security import make_digest_acl
 
 logging.basicConfig(level=logging.ERROR)
 LIMIT = 20  # seconds that any wait may take
+faulthandler.dump_traceback_later(5 * LIMIT, exit=True)  # where it hangs, before the caller gives up
 
 
 def connect():
@@ -223,18 +225,22 @@ def barrier():
     zk.stop()
     zk.close()
 
-    guard, inside, most = threading.Lock(), [0], [0]
+    begun, left = [], []
+    entered = threading.Barrier(3)
 
     def body(c, i):
         double = c.DoubleBarrier("/double", 3)
+        begun.append(i)
         double.enter()
-        with guard:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
+        assert len(begun) == 3, begun
+        # kazoo's enter waits for ever, on any server, if another has entered and left between its create and its list.
+        entered.wait(LIMIT)
+        left.append(i)
         double.leave()
+        assert len(left) == 3, left
 
     together(3, body)
-    assert inside == [3]
+    assert len(left) == 3, left
 
 
 def party():
