@@ -20,6 +20,15 @@ type call[T any] struct {
 	err      error
 }
 
+func newCall[T any](op, path string) *call[T] {
+	return &call[T]{op: op, path: path, done: make(chan struct{})}
+}
+
+func (c *call[T]) end(value T, err error) {
+	c.value, c.err = value, err
+	close(c.done)
+}
+
 type mode bool
 
 const (
@@ -29,32 +38,26 @@ const (
 
 // begin waits for the connection and starts f. An error says that nothing was sent.
 func begin[T any](ctx context.Context, s *Session, op, path string, f func(*zk.Conn) (T, error)) (*call[T], error) {
-	if err := s.awaitUp(ctx); err != nil {
-		return nil, &OpError{op, path, err}
-	}
-	if ctx == s.ctx {
-		// A goroutine of the session's, see Go: it waits for nothing but the answer and the end of the session, with
-		// which the library's call ends too, see retire. So it needs no second one to wait for it.
-		c := &call[T]{op: op, path: path, done: returned}
-		c.value, c.err = f(s.zk)
-		return c, nil
-	}
-	c := &call[T]{op: op, path: path, done: make(chan struct{})}
-	if !s.core.start(func() {
-		c.value, c.err = f(s.zk)
-		close(c.done)
-	}) {
-		return nil, &OpError{op, path, zkrecipes.ErrClosed}
-	}
-	return c, nil
+	c := newCall[T](op, path)
+	return c, start(ctx, s, c, func() { c.end(f(s.zk)) })
 }
 
-// returned is the done of a call that has come back.
-var returned = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
+// start waits for the connection and runs what makes the call, on a goroutine that does not care for ctx. One of the
+// session's own, see Go, will do: it waits for nothing but the answer and the end of the session, with which the
+// library's call ends too, see retire.
+func start[T any](ctx context.Context, s *Session, c *call[T], run func()) error {
+	if err := s.awaitUp(ctx); err != nil {
+		return &OpError{c.op, c.path, err}
+	}
+	if ctx == s.ctx {
+		run()
+		return nil
+	}
+	if !s.core.start(run) {
+		return &OpError{c.op, c.path, zkrecipes.ErrClosed}
+	}
+	return nil
+}
 
 // awaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
 func (s *session) awaitUp(ctx context.Context) error {
@@ -100,7 +103,12 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	if c.err == nil {
 		return c.value, nil
 	}
-	outcome, err := classify(c.err)
+	return c.value, s.failed(c.op, c.path, c.err)
+}
+
+// failed says of a call that has come back with an error what became of the request.
+func (s *session) failed(op, path string, err error) error {
+	outcome, err := classify(err)
 	switch outcome {
 	case unsent:
 		if over := s.Err(); over != nil {
@@ -109,13 +117,16 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
 	case unknown:
+		if over := s.Err(); over != nil {
+			err = over // which is why there is no answer
+		}
 		err = unknownOutcome(err)
 	case expired:
 		s.end(lost(zkrecipes.LossExpired, time.Now(), err))
 		err = s.Err()
 	case refused:
 	}
-	return c.value, &OpError{c.op, c.path, err}
+	return &OpError{op, path, err}
 }
 
 // NotExecuted reports that the request behind err certainly was not executed, for want of a connection or because the
@@ -127,7 +138,7 @@ func retryRead(err error) bool {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	return errors.Is(err, errAgain) || errors.Is(err, zkrecipes.ErrUnknownOutcome)
+	return errors.Is(err, errAgain) || errors.Is(err, zkrecipes.ErrUnknownOutcome) && !errors.Is(err, errGarbled)
 }
 
 // retryPause is for a throttled request, or a connection that is just going: not at once, and not for long.
@@ -136,8 +147,12 @@ const retryPause = 10 * time.Millisecond
 // perform does one request. Reads are repeated until they are answered, writes as long as they were certainly not
 // executed; both wait for the connection, within ctx and the session.
 func perform[T any](ctx context.Context, s *Session, op, path string, m mode, f func(*zk.Conn) (T, error)) (T, error) {
+	return repeat(ctx, s, op, path, m, func() (*call[T], error) { return begin(ctx, s, op, path, f) })
+}
+
+func repeat[T any](ctx context.Context, s *Session, op, path string, m mode, begin func() (*call[T], error)) (T, error) {
 	for {
-		c, err := begin(ctx, s, op, path, f)
+		c, err := begin()
 		if err != nil {
 			var none T
 			return none, err
@@ -149,7 +164,7 @@ func perform[T any](ctx context.Context, s *Session, op, path string, m mode, f 
 		case ctx.Err() != nil || s.Err() != nil:
 			return v, err
 		case errors.Is(err, errAgain):
-		case m == readOnly && errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		case m == readOnly && retryRead(err):
 		default:
 			return v, err
 		}

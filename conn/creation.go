@@ -5,49 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"strings"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/zkrecipes"
 )
 
 // Creation is a create on its way. It goes on whatever becomes of the caller.
 type Creation struct {
 	call[[]string]
-	sent chan struct{}
-	once atomic.Bool
-	zxid atomic.Int64
+	zxid     int64 // valid once the call is done
+	sent     chan struct{}
+	markSent func() // closes sent
+}
+
+// Along is what goes along with a creation.
+type Along struct {
+	Leave  []string // nodes that are deleted in the same transaction, whatever their version
+	Listed Listed   // is called once with the children of the parent, asked for right behind the creation; nil is nobody
 }
 
 // StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The last part
-// of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. The nodes at
-// leave, if any, are deleted in the same transaction, whatever their version. A container can only be made alone.
+// of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. A container can
+// only be made alone.
 //
-// Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; nothing was sent.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, leave ...string) (*Creation, error) {
+// Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; nothing was sent, and nothing
+// along with it.
+func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, along Along) (*Creation, error) {
 	if err := CheckCreate(path, len(data), n); err != nil {
 		return nil, err
 	}
-	for _, path := range leave {
+	for _, path := range along.Leave {
 		if err := checkRequest("delete", path, 0); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.awaitUp(ctx); err != nil {
-		return nil, &OpError{"create", path, err}
+	c := &Creation{call: *newCall[[]string]("create", path), sent: make(chan struct{})}
+	c.markSent = sync.OnceFunc(func() { close(c.sent) })
+	requests := []request{s.createRequest(c, data, flags, n, along.Leave)}
+	if along.Listed != nil {
+		parent := path[:max(1, strings.LastIndexByte(path, '/'))]
+		requests = append(requests, s.childrenRequest(parent, s.firstAnswer(parent, nil, along.Listed)))
 	}
-	c := &Creation{call: call[[]string]{op: "create", path: path, done: make(chan struct{})}, sent: make(chan struct{})}
-	abs := s.abs(path)
-	s.expectCreation(abs, c)
-	if !s.core.start(func() {
-		defer s.forgetCreation(abs, c)
-		c.value, c.err = s.createAll(abs, data, flags, n, leave)
-		c.markSent() // also if it never got that far
-		close(c.done)
-	}) {
-		s.forgetCreation(abs, c)
-		return nil, &OpError{"create", path, zkrecipes.ErrClosed}
+	if ctx.Err() == nil && s.sendNow(c.markSent, requests...) {
+		return c, nil
+	}
+	if err := start(ctx, s, &c.call, func() { s.send(c.markSent, requests...) }); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -63,28 +67,39 @@ func CheckCreate(path string, size, n int) error {
 // ErrNotLeft says that a node that was to be deleted together with a creation was not there: nothing was created.
 var ErrNotLeft = errors.New("not there to be deleted, and so nothing was created")
 
-func (s *Session) createAll(abs string, data []byte, flags int32, n int, leave []string) (paths []string, err error) {
+// createRequest returns the request of c: a transaction only if there is more than one thing to do.
+func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, leave []string) request {
+	done := func(paths []string, zxid int64, err error) {
+		c.zxid = zxid
+		c.markSent() // also if it was not
+		c.end(paths, err)
+	}
+	one := &zk.CreateRequest{Path: s.abs(c.path), Data: data, Acl: s.core.opts.acl, Flags: flags}
 	if n == 1 && len(leave) == 0 {
-		created, err := s.zk.Create(abs, data, flags, s.core.opts.acl)
-		return []string{s.rel(created)}, err
+		return request{opCreate, createFrame(opCreate, one), func(r reply, err error) {
+			var created string
+			if err == nil {
+				created, err = createReply(r.body)
+			}
+			done([]string{s.rel(created)}, r.zxid, err)
+		}}
 	}
-	one := &zk.CreateRequest{Path: abs, Data: data, Acl: s.core.opts.acl, Flags: flags}
-	requests := slices.Repeat([]any{one}, n)
+	ops := slices.Repeat([]any{one}, n)
 	for _, path := range leave {
-		requests = append(requests, &zk.DeleteRequest{Path: s.abs(path), Version: -1})
+		ops = append(ops, &zk.DeleteRequest{Path: s.abs(path), Version: -1})
 	}
-	responses, err := s.zk.Multi(requests...)
-	for i, r := range responses {
-		switch {
-		case r.Error != nil && i >= n && errors.Is(r.Error, zk.ErrNoNode):
-			return nil, fmt.Errorf("%s: %w", leave[i-n], ErrNotLeft)
-		case r.Error != nil:
-			return nil, r.Error // all came to nothing because of the first that was refused
-		case i < n:
-			paths = append(paths, s.rel(r.String))
+	return s.multiRequest(ops, func(t transaction, err error) {
+		var paths []string
+		for i, r := range t.responses {
+			switch {
+			case i < n:
+				paths = append(paths, r.String)
+			case errors.Is(r.Error, zk.ErrNoNode):
+				err = fmt.Errorf("%s: %w", leave[i-n], ErrNotLeft)
+			}
 		}
-	}
-	return paths, err
+		done(paths, t.zxid, err)
+	})
 }
 
 // Sent is closed once the request has been handed to the connection: whatever is asked from now on is asked after it.
@@ -94,45 +109,14 @@ func (c *Creation) Sent() <-chan struct{} { return c.sent }
 // Done is closed once the call has come back, with an answer or without.
 func (c *Creation) Done() <-chan struct{} { return c.done }
 
-func (c *Creation) markSent() {
-	if c.once.CompareAndSwap(false, true) {
-		close(c.sent)
-	}
-}
-
 // FinishCreate waits for the answer. zxid is that of the transaction that made the nodes, their czxid.
 //
 // Errors: as for Create; ErrNotLeft if a node to leave was missing. With ErrUnknownOutcome the nodes may exist, or, if
 // ctx ended, come to exist before Done.
 func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
 	paths, err = finish(ctx, s, &c.call)
-	return paths, c.zxid.Load(), err
-}
-
-func (s *session) expectCreation(abs string, c *Creation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.creations[abs] = c
-}
-
-func (s *session) forgetCreation(abs string, c *Creation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.creations[abs] == c {
-		delete(s.creations, abs)
+	if err != nil {
+		return nil, 0, err
 	}
-}
-
-// creationSent is called by the link as a request passes that creates path.
-func (s *session) creationSent(path string) *Creation {
-	if path == "" {
-		return nil
-	}
-	s.mu.Lock()
-	c := s.creations[path]
-	s.mu.Unlock()
-	if c != nil {
-		c.markSent()
-	}
-	return c
+	return paths, c.zxid, nil
 }

@@ -64,6 +64,20 @@ func (c Code) Error() string {
 	}
 }
 
+// errorOf returns the error for the code of a reply that does not pass the library.
+func errorOf(code int32) error {
+	if err, ok := libraryErrors[code]; ok {
+		return err
+	}
+	return Code(code)
+}
+
+var libraryErrors = map[int32]error{
+	0: nil, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth, -103: zk.ErrBadVersion,
+	-108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists, -111: zk.ErrNotEmpty, -112: zk.ErrSessionExpired,
+	-114: zk.ErrInvalidACL, -115: zk.ErrAuthFailed, -116: zk.ErrClosing, -118: zk.ErrSessionMoved,
+}
+
 // outcome is what an error says of whether the request was executed.
 type outcome int
 
@@ -82,7 +96,10 @@ func classify(err error) (outcome, error) {
 			return outcomeOf(Code(code)), Code(code)
 		}
 	}
+	var code Code
 	switch {
+	case errors.As(err, &code):
+		return outcomeOf(code), err
 	case errors.Is(err, zk.ErrSessionExpired):
 		return expired, err
 	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):

@@ -7,18 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// link is one connection to one server, under zk.Conn, reading the frames that pass in both directions. It supplies
-// what the library keeps to itself: the negotiated timeout, which requests were answered when (for [proof]), the zxid
-// of creates. And it closes traps of the library from outside:
+// link is one connection to one server, under zk.Conn, reading the frames that pass in both directions. It carries our
+// own requests beside the library's, and supplies what that keeps to itself: the negotiated timeout, and which requests
+// were answered when (for [proof]). And it closes traps of the library from outside:
 //
 //   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
 //   - credentials are sent here, since the library can deadlock when it sends them again;
@@ -42,34 +45,135 @@ type link struct {
 	greeted bool
 	resumed int64 // the newest zxid seen when the connection was made
 
+	writing chan struct{} // holds one while somebody writes, who may have to wait for the server
+
 	mu          sync.Mutex
+	down        bool
 	connectSent time.Time
-	pending     map[int32]request
+	pending     map[int32]pending
+	unanswered  int   // bytes
+	asked       int32 // how many of our own, for their xids
 	pings       []time.Time
 	syncs       []time.Time // unanswered, oldest first
 	downOnce    sync.Once
 }
 
-// request is one that was sent and not yet answered.
-type request struct {
-	op       int32
-	sent     time.Time
-	creation *Creation
+// pending is a request that was sent and not yet answered.
+type pending struct {
+	op     int32
+	size   int
+	sent   time.Time
+	answer func(reply, error) // of one of ours
 }
 
 func newLink(s *session, raw net.Conn, server string, handshakeBy time.Time) *link {
 	return &link{
 		Conn: raw, session: s, server: server, born: time.Now(), handshakeBy: handshakeBy,
 		in:      bufio.NewReaderSize(raw, 16<<10),
-		pending: make(map[int32]request),
+		writing: make(chan struct{}, 1),
+		pending: make(map[int32]pending),
 	}
 }
 
 // Close closes the connection; the session learns of it at once, whoever closes.
 func (l *link) Close() error {
 	err := l.Conn.Close()
-	l.downOnce.Do(func() { l.session.linkDown(l) })
+	l.downOnce.Do(func() {
+		l.session.linkDown(l)
+		for _, answer := range l.orphans() {
+			answer(reply{}, zk.ErrConnectionClosed)
+		}
+	})
 	return err
+}
+
+// orphans ends the asking, and returns who waits for an answer.
+func (l *link) orphans() (all []func(reply, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for xid, r := range l.pending {
+		if r.answer != nil {
+			all = append(all, r.answer)
+			delete(l.pending, xid)
+		}
+	}
+	return all
+}
+
+// ask sends requests that the library does not know of, in one write, and calls sent, if not nil, when they are out. It
+// reports false, and does nothing, on a link that is down.
+func (l *link) ask(sent func(), requests []request) bool {
+	frames, ok := l.enroll(requests, math.MaxInt)
+	if !ok {
+		return false
+	}
+	l.writing <- struct{}{}
+	l.flush(frames, sent)
+	return true
+}
+
+// askNow is ask for one who must not wait: it reports false also if it might have to. It need not if nobody else is
+// writing, and so little is unanswered that it has room in the buffers on the way, whatever the server does.
+func (l *link) askNow(sent func(), requests []request) bool {
+	const room = 4 << 10
+	select {
+	case l.writing <- struct{}{}:
+	default:
+		return false
+	}
+	frames, ok := l.enroll(requests, room)
+	if !ok {
+		<-l.writing
+		return false
+	}
+	l.flush(frames, sent)
+	return true
+}
+
+// enroll books requests and returns their frames; false if the link is down or more than room would be unanswered.
+func (l *link) enroll(requests []request, room int) (frames []byte, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	size := 0
+	for _, r := range requests {
+		size += len(r.frame)
+	}
+	if l.down || l.unanswered+size > room {
+		return nil, false
+	}
+	now := time.Now() // before the bytes leave, see send
+	for i, r := range requests {
+		xid := int32(xidOursFirst) + l.asked
+		l.asked = (l.asked + 1) & (xidOursLast - xidOursFirst)
+		binary.BigEndian.PutUint32(r.frame[prefixSize:], uint32(xid))
+		l.book(xid, pending{op: r.op, size: len(r.frame), sent: now, answer: r.answer})
+		if i == 0 {
+			frames = r.frame
+		} else {
+			frames = append(frames, r.frame...)
+		}
+	}
+	return frames, true
+}
+
+// book is called with mu held.
+func (l *link) book(xid int32, p pending) {
+	l.pending[xid] = p
+	l.unanswered += p.size
+}
+
+// flush is called with writing held, and gives it up. A connection that cannot be written to is closed, and the reading
+// side tells why.
+func (l *link) flush(frames []byte, sent func()) {
+	_, err := l.Conn.Write(frames)
+	<-l.writing
+	if sent != nil {
+		sent()
+	}
+	if err != nil {
+		_ = l.Close()
+	}
 }
 
 // SetReadDeadline never lets the library wait beyond the handshake bound for the connect answer.
@@ -114,10 +218,6 @@ func (l *link) Write(frame []byte) (int, error) {
 
 func (l *link) send(frame []byte, op int32) {
 	xid := int32At(frame, prefixSize)
-	creation := l.session.creationSent(createdPath(frame, op))
-	if op == opChildren {
-		l.session.listPassed(stringAt(frame, prefixSize+8))
-	}
 	l.mu.Lock()
 	// Before the bytes leave: a time that is too early only makes the deadline earlier.
 	now := time.Now()
@@ -128,12 +228,11 @@ func (l *link) send(frame []byte, op int32) {
 		l.syncs = append(l.syncs, now)
 		fallthrough
 	default:
-		l.pending[xid] = request{op, now, creation}
+		l.book(xid, pending{op: op, size: len(frame), sent: now})
 	}
 	l.mu.Unlock()
-	if _, err := l.Conn.Write(frame); err != nil {
-		_ = l.Close() // the error that counts is the one of Write, and the reading side tells it
-	}
+	l.writing <- struct{}{}
+	l.flush(frame, nil)
 }
 
 // Read hands the stream on, except the answers to what the link itself has sent.
@@ -181,10 +280,20 @@ func (l *link) nextFrame() error {
 		l.session.zxid.Store(zxid)
 	}
 	binary.BigEndian.PutUint64(head[prefixSize+4:], 0) // the library must not know
-	op := l.answered(xid, zxid, code)
+	r := l.answered(xid, code)
+	if r.answer != nil {
+		body := make([]byte, size-replyHeaderSize)
+		_, err := io.ReadFull(l.in, body)
+		if err == nil {
+			r.answer(reply{zxid, body}, errorOf(code))
+		} else {
+			r.answer(reply{}, zk.ErrConnectionClosed)
+		}
+		return err
+	}
 	select {
 	case <-l.session.done:
-		if op != opClose {
+		if r.op != opClose {
 			// Nobody waits for it any more, and the library would write to results that its callers have got.
 			_, err := l.in.Discard(size - replyHeaderSize)
 			return err
@@ -248,39 +357,35 @@ func (l *link) authenticate(c credential) error {
 	return nil
 }
 
-// answered books a reply: as proof of liveness, and for the creation that waits for its zxid. It returns the opcode of
-// the request, 0 for an event.
-func (l *link) answered(xid int32, zxid int64, code int32) (op int32) {
+// answered books a reply as proof of liveness, and returns what it answers, nothing for an event.
+func (l *link) answered(xid, code int32) (r pending) {
 	now := time.Now()
 	l.mu.Lock()
-	var r request
 	switch {
 	case xid == xidPing && len(l.pings) > 0:
-		r = request{op: opPing, sent: l.pings[0]}
+		r = pending{op: opPing, sent: l.pings[0]}
 		l.pings = l.pings[1:]
-	case xid >= 0:
+	case xid >= 0 || xid <= xidOursLast:
 		r = l.pending[xid]
 		delete(l.pending, xid)
+		l.unanswered -= r.size
 		if r.op == opSync && len(l.syncs) > 0 {
 			l.syncs = l.syncs[1:]
 		}
 	}
 	l.mu.Unlock()
 	if r.sent.IsZero() {
-		return 0 // an event, or an answer to nothing
-	}
-	if r.creation != nil && code == 0 {
-		r.creation.zxid.Store(zxid)
+		return r // an event, or an answer to nothing
 	}
 	if r.op == opSetWatches && code != 0 {
 		// The library would only log it, and go on with watches that are dead.
 		_ = l.Close() // the reconnect tries again
-		return r.op
+		return r
 	}
 	if fromTree(code) {
 		l.session.answered(r.sent, now, servedByLeader(r.op))
 	}
-	return r.op
+	return r
 }
 
 // oldestSync returns when the oldest unanswered sync was sent; zero if there is none.

@@ -17,28 +17,38 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	return responses, err
 }
 
-// MultiZxid is Multi that also returns the zxid of the transaction, the czxid of the nodes it created. It is known if
-// the first request is a create whose path is unique to this call, and 0 otherwise.
+// MultiZxid is Multi that also returns the zxid of the transaction, the czxid of the nodes it created.
 func (s *Session) MultiZxid(ctx context.Context, ops ...any) ([]zk.MultiResponse, int64, error) {
 	absolute, first, err := s.absolute(ops)
 	if err != nil {
 		return nil, 0, err
 	}
-	creation := &Creation{sent: make(chan struct{})}
-	if create, ok := absolute[0].(*zk.CreateRequest); ok {
-		s.expectCreation(create.Path, creation)
-		defer s.forgetCreation(create.Path, creation)
-	}
-	responses, err := perform(ctx, s, "multi", first, writing, func(z *zk.Conn) ([]zk.MultiResponse, error) {
-		return z.Multi(absolute...)
+	t, err := ask(ctx, s, "multi", first, writing, nil, func(done func(transaction, error)) request {
+		return s.multiRequest(absolute, done)
 	})
 	if err != nil {
-		return nil, 0, s.culprit(ops, responses, err)
+		return nil, 0, s.culprit(ops, t.responses, err)
 	}
-	for i := range responses {
-		responses[i].String = s.rel(responses[i].String)
-	}
-	return responses, creation.zxid.Load(), nil
+	return t.responses, t.zxid, nil
+}
+
+// transaction is one that has been answered.
+type transaction struct {
+	responses []zk.MultiResponse
+	zxid      int64
+}
+
+func (s *Session) multiRequest(absolute []any, done func(transaction, error)) request {
+	return request{opMulti, multiFrame(absolute), func(r reply, err error) {
+		t := transaction{zxid: r.zxid}
+		if err == nil {
+			t.responses, err = multiReply(r.body)
+		}
+		for i := range t.responses {
+			t.responses[i].String = s.rel(t.responses[i].String)
+		}
+		done(t, err)
+	}}
 }
 
 // culprit names the request that made a multi fail: the first with an error.

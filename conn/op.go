@@ -54,14 +54,20 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	if len(acl) == 0 {
 		acl = s.core.opts.acl
 	}
-	created, err := perform(ctx, s, "create", path, writing, func(z *zk.Conn) (string, error) {
-		if flags == zk.FlagContainer {
-			// Create with this flag makes a plain node that is never reaped.
-			return z.CreateContainer(s.abs(path), data, zk.FlagContainer, acl)
-		}
-		return z.Create(s.abs(path), data, flags, acl)
+	op := int32(opCreate)
+	if flags == zk.FlagContainer {
+		op = opCreateContainer // the other makes, with this flag, a plain node that is never reaped
+	}
+	return ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
+		return request{op, createFrame(op, &zk.CreateRequest{Path: s.abs(path), Data: data, Acl: acl, Flags: flags}), func(r reply, err error) {
+			if err != nil {
+				done("", err)
+				return
+			}
+			created, err := createReply(r.body)
+			done(s.rel(created), err)
+		}}
 	})
-	return s.rel(created), err
 }
 
 // CreateContainer makes a container, a node that the server removes some time after its last child; on a server that
@@ -144,10 +150,22 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	if err := checkRequest("delete", path, 0); err != nil {
 		return err
 	}
-	_, err := perform(ctx, s, "delete", path, writing, func(z *zk.Conn) (struct{}, error) {
-		return struct{}{}, z.Delete(s.abs(path), version)
+	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
+		return request{opDelete, deleteFrame(s.abs(path), version), func(_ reply, err error) { done(struct{}{}, err) }}
 	})
 	return err
+}
+
+// StartDelete begins to delete a node and does not wait: done is called with the outcome, on a goroutine of the session
+// that reads nothing else meanwhile, and must not wait for anything. It reports false, and does nothing, if the request
+// cannot be sent at once.
+func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
+	return ValidatePath(path) == nil && s.sendNow(nil, request{opDelete, deleteFrame(s.abs(path), version), func(_ reply, err error) {
+		if err != nil {
+			err = s.failed("delete", path, err)
+		}
+		done(err)
+	}})
 }
 
 type existence struct {

@@ -56,11 +56,9 @@ type session struct {
 	lastBeat time.Time
 	nextStep time.Time // when the keeper looks again at the latest
 
-	creations map[string]*Creation
-	lists     map[string]*lists // by absolute path
-	watches   watches
-	done      chan struct{}
-	events    <-chan zk.Event
+	watches watches
+	done    chan struct{}
+	events  <-chan zk.Event
 }
 
 type lossSub struct {
@@ -74,15 +72,13 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 
 func newSession(c *core) *session {
 	s := &session{
-		core:      c,
-		pace:      newPace(c.opts.newBackOff, len(c.servers)),
-		zkOK:      make(chan struct{}),
-		wake:      make(chan struct{}, 1),
-		up:        make(chan struct{}),
-		subs:      make(map[*lossSub]struct{}),
-		creations: make(map[string]*Creation),
-		lists:     make(map[string]*lists),
-		done:      make(chan struct{}),
+		core: c,
+		pace: newPace(c.opts.newBackOff, len(c.servers)),
+		zkOK: make(chan struct{}),
+		wake: make(chan struct{}, 1),
+		up:   make(chan struct{}),
+		subs: make(map[*lossSub]struct{}),
+		done: make(chan struct{}),
 	}
 	s.watches.init()
 	s.ctx, s.stop = context.WithCancel(c.ctx)
@@ -278,6 +274,16 @@ func (s *session) isUp() bool {
 	default:
 		return false
 	}
+}
+
+// upLink returns the link if it is up, else nil, as at the end of the session.
+func (s *session) upLink() *link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil || !s.isUp() {
+		return nil
+	}
+	return s.link
 }
 
 // linkDown is called once for every link that closes.

@@ -3,6 +3,7 @@ package conn
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
 )
 
@@ -21,6 +22,7 @@ const (
 	opSync            = 9
 	opPing            = 11
 	opChildren        = 12
+	opCheck           = 13
 	opMulti           = 14
 	opCreate2         = 15
 	opReconfig        = 16
@@ -29,6 +31,11 @@ const (
 	opAuth            = 100
 	opSetWatches      = 101
 	opClose           = -11
+	opMultiError      = -1
+
+	// The xids of our own requests: far from those of the library, which are positive, and from the special ones.
+	xidOursFirst = math.MinInt32
+	xidOursLast  = math.MinInt32/2 - 1
 
 	xidEvent = -1
 	xidPing  = -2
@@ -89,19 +96,6 @@ func stringAt(b []byte, at int) string {
 		return ""
 	}
 	return string(b[at+4 : at+4+n])
-}
-
-// createdPath returns the path that a request frame creates, or, of a multi, the path of its first op.
-func createdPath(frame []byte, op int32) string {
-	const body = prefixSize + 8
-	switch op {
-	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
-		return stringAt(frame, body)
-	case opMulti:
-		return stringAt(frame, body+9) // behind the op's header: type int32, done bool, error int32
-	default:
-		return ""
-	}
 }
 
 func authFrame(scheme string, credential []byte) []byte {

@@ -56,6 +56,31 @@ var mutants = []mutant{
 		tests: []test{connTests, chaos("cut,partition-short")},
 	},
 	{
+		name:  "link: whoever asks waits until the connection takes it",
+		edits: []edit{{"conn/link.go", "const room = 4 << 10", "const room = math.MaxInt"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "link: nobody is told that an answer will not come",
+		edits: []edit{{"conn/link.go", "if r.answer != nil {\n			all = append(all, r.answer)", "if false && r.answer != nil {\n			all = append(all, r.answer)"}},
+		tests: []test{{args: []string{"-run=AnswerLost", "./conn"}}},
+	},
+	{
+		name:  "link: an answer that has come counts for nothing",
+		edits: []edit{{"conn/link.go", "case xid >= 0 || xid <= xidOursLast:", "case xid >= 0:"}},
+		tests: []test{{args: []string{"-run=AnswerLost", "./conn"}}},
+	},
+	{
+		name:  "creation: the list goes ahead of the create",
+		edits: []edit{{"conn/creation.go", "requests = append(requests, s.childrenRequest(", "requests = slices.Insert(requests, 0, s.childrenRequest("}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "children: a list that is lost is lost",
+		edits: []edit{{"conn/children.go", "if retryRead(err) && s.Go(", "if false && retryRead(err) && s.Go("}},
+		tests: []test{connTests},
+	},
+	{
 		name: "grant: without a proof that the session lives, in both places that ask",
 		edits: []edit{
 			{"internal/znode/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
@@ -114,8 +139,11 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
-		name:  "succession: what was gone already has been deleted by us",
-		edits: []edit{{"internal/znode/node.go", "		if err == nil {\n			left()", "		if deleted(err) == nil {\n			left()"}},
+		name: "succession: what was gone already has been deleted by us",
+		edits: []edit{
+			{"internal/znode/node.go", "		if err == nil {\n			left() //", "		if deleted(err) == nil {\n			left() //"},
+			{"internal/znode/node.go", "			if err == nil {\n				left()\n", "			if deleted(err) == nil {\n				left()\n"},
+		},
 		tests: []test{queueTests},
 	},
 	{
@@ -194,7 +222,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: leases without the door",
-		edits: []edit{{"internal/znode/node.go", "flags, count, e.leaves()...)", "flags, count)"}},
+		edits: []edit{{"internal/znode/node.go", "along := conn.Along{Leave: e.leaves()}", "along := conn.Along{}"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{

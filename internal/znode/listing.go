@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -100,50 +102,59 @@ func newListing() *listing {
 
 // ask returns a listing that begins after this call.
 func (l *lister) ask() *listing {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running == nil {
-		l.running = newListing()
-		if !l.session.Go(l.run) {
-			l.running.err = context.Canceled // the client is closed; who waits sees the session's end
-			close(l.running.done)
-			failed := l.running
-			l.running = nil
-			return failed
-		}
-		return l.running
+	current, mine := l.join()
+	if mine {
+		l.read(current)
 	}
-	if l.next == nil {
-		l.next = newListing()
-	} else {
-		l.next.shared = true
-	}
-	return l.next
+	return current
 }
 
-// run reads until nobody asks any more.
-func (l *lister) run(ctx context.Context) {
-	for {
-		l.mu.Lock()
-		current := l.running
-		l.mu.Unlock()
+// join returns the listing for one who asks now, and whether nobody else sees to it that it is read.
+func (l *lister) join() (_ *listing, mine bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.running == nil:
+		l.running = newListing()
+		return l.running, true
+	case l.next == nil:
+		l.next = newListing()
+	default:
+		l.next.shared = true
+	}
+	return l.next, false
+}
 
-		children, _, err := l.session.ChildrenThen(ctx, l.queue.path, sync.OnceFunc(func() { close(current.sent) }))
-		if err == nil {
-			var foreign []string
-			current.queue, foreign = pick(children, l.queue.kinds)
-			l.queue.reportForeign(foreign)
-		}
-		current.err = err
-		close(current.done)
+// accompany returns a listing that the caller will see to, with listed to be called; nil if one is on its way already.
+func (l *lister) accompany() *listing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running != nil {
+		return nil
+	}
+	l.running = newListing()
+	return l.running
+}
 
-		l.mu.Lock()
-		l.running, l.next = l.next, nil
-		more := l.running != nil
-		l.mu.Unlock()
-		if !more {
-			return
-		}
+// read asks for the listing that is running.
+func (l *lister) read(current *listing) {
+	if !l.session.ReadChildren(l.queue.path, sync.OnceFunc(func() { close(current.sent) }), l.listed) {
+		l.listed(nil, zk.Stat{}, context.Canceled) // the client is closed; who waits sees the session's end
+	}
+}
+
+// listed settles the listing that is running, and asks for the next if anybody wants it.
+func (l *lister) listed(children []string, _ zk.Stat, err error) {
+	queue, foreign := pick(children, l.queue.kinds)
+	l.queue.reportForeign(foreign)
+	l.mu.Lock()
+	current, next := l.running, l.next
+	l.running, l.next = next, nil
+	l.mu.Unlock()
+	current.queue, current.err = queue, err
+	close(current.done)
+	if next != nil {
+		l.read(next)
 	}
 }
 

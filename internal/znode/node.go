@@ -44,11 +44,6 @@ type node struct {
 // Source: Curator's CreateBuilder with protection; its search lacks the sync, and trusts a follower that lags.
 func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *listing, error) {
 	guid := newGUID()
-	want := q.name(guid, e)
-	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
-	if e.Key != "" {
-		flags = zk.FlagEphemeral
-	}
 	lister := q.lister(s)
 	count := max(e.Count, 1)
 	known := e.known
@@ -56,22 +51,13 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 		known = lister.succession.take()
 	}
 	for {
-		c, err := s.StartCreate(ctx, want, e.Data, flags, count, e.leaves()...)
+		c, l, err := q.start(ctx, s, guid, e, known == nil || !lister.succession.regular())
 		if err != nil {
 			return nil, nil, err
 		}
-		select {
-		case <-c.Sent():
-		case <-ctx.Done():
-		case <-s.Done():
-		}
-		var l *listing
-		if known == nil || !lister.succession.regular() {
-			l = lister.ask()
-		}
 		paths, zxid, err := s.FinishCreate(ctx, c)
 		switch {
-		case err == nil && zxid != 0:
+		case err == nil:
 			n := q.newNode(s, paths, zxid)
 			if known != nil {
 				told := known.with(n)
@@ -85,7 +71,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 			if err := makeParents(ctx, s, q.path); err != nil {
 				return nil, nil, err
 			}
-		case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			n, findErr := q.find(ctx, s, guid)
 			if findErr != nil {
 				q.abandon(s, c, guid)
@@ -106,6 +92,39 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 			return nil, nil, err
 		}
 	}
+}
+
+// start begins the create, and with it, if that is wanted, a listing: asked for in the same breath, or, when another
+// is on its way already, once the create is.
+func (q *Queue) start(ctx context.Context, s *conn.Session, guid string, e Entry, list bool) (*conn.Creation, *listing, error) {
+	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
+	if e.Key != "" {
+		flags = zk.FlagEphemeral
+	}
+	along := conn.Along{Leave: e.leaves()}
+	lister := q.lister(s)
+	var l *listing
+	if list {
+		if l = lister.accompany(); l != nil {
+			along.Listed = lister.listed
+		}
+	}
+	c, err := s.StartCreate(ctx, q.name(guid, e), e.Data, flags, max(e.Count, 1), along)
+	if err != nil {
+		if l != nil {
+			lister.listed(nil, zk.Stat{}, err)
+		}
+		return nil, nil, err
+	}
+	if list && l == nil {
+		select {
+		case <-c.Sent():
+		case <-ctx.Done():
+		case <-s.Done():
+		}
+		l = lister.ask()
+	}
+	return c, l, nil
 }
 
 // leaves returns what the transaction that makes the contenders deletes.
@@ -200,14 +219,30 @@ type removal struct{ done chan struct{} }
 // and may be called any number of times.
 func (n *node) remove() *removal {
 	n.once.Do(func() {
-		if !n.session.Go(func(ctx context.Context) {
-			defer close(n.removed.done)
-			untilDone(ctx, func() error { return n.delete(ctx) })
+		left := n.succession.leaving(n)
+		if len(n.paths) > 1 || !n.session.StartDelete(n.path, -1, func(err error) {
+			if err == nil {
+				left()
+			}
+			if deleted(err) == nil {
+				close(n.removed.done)
+			} else {
+				n.keepRemoving()
+			}
 		}) {
-			close(n.removed.done) // the client is closed, and its session with it
+			n.keepRemoving()
 		}
 	})
 	return n.removed
+}
+
+func (n *node) keepRemoving() {
+	if !n.session.Go(func(ctx context.Context) {
+		defer close(n.removed.done)
+		untilDone(ctx, func() error { return n.delete(ctx) })
+	}) {
+		close(n.removed.done) // the client is closed, and its session with it
+	}
 }
 
 // checkKeys returns the error of numbers from which the order cannot be told.

@@ -1,0 +1,92 @@
+package conn
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+type family struct {
+	names []string
+	stat  zk.Stat
+}
+
+// Children returns the names of a node's children, in no order.
+func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
+	names, _, err := s.ChildrenThen(ctx, path, nil)
+	return names, err
+}
+
+// ChildrenStat is Children with the Stat of their parent.
+func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.Stat, error) {
+	return s.ChildrenThen(ctx, path, nil)
+}
+
+// ChildrenThen is ChildrenStat that calls sent when whatever is asked from now on in this session is asked after it, long
+// before the answer: for one who wants both answers in one round trip, and in this order. It is called on a goroutine of
+// the session and must not wait for anything; again if the request is repeated on another connection.
+func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
+	if err := checkRequest("children", path, 0); err != nil {
+		return nil, zk.Stat{}, err
+	}
+	f, err := ask(ctx, s, "children", path, readOnly, sent, func(done func(family, error)) request {
+		return s.childrenRequest(path, done)
+	})
+	return f.names, f.stat, err
+}
+
+// Listed takes what ChildrenStat would have returned. It is called on a goroutine of the session, which reads nothing else
+// meanwhile, and must not wait for anything.
+type Listed func(names []string, stat zk.Stat, err error)
+
+// ReadChildren is ChildrenThen for one who does not wait: listed is called once. It reports false, and does nothing, once
+// the client is closed.
+func (s *Session) ReadChildren(path string, sent func(), listed Listed) bool {
+	if ValidatePath(path) == nil && s.sendNow(sent, s.childrenRequest(path, s.firstAnswer(path, sent, listed))) {
+		return true
+	}
+	return s.Go(func(ctx context.Context) { listed(s.ChildrenThen(ctx, path, sent)) })
+}
+
+// firstAnswer hands the answer on, and if there was none, asks again.
+func (s *Session) firstAnswer(path string, sent func(), listed Listed) func(family, error) {
+	return func(f family, err error) {
+		if err != nil {
+			err = s.failed("children", path, err)
+		}
+		if retryRead(err) && s.Go(func(ctx context.Context) {
+			_ = sleep(ctx, retryPause) // what follows looks at ctx
+			listed(s.ChildrenThen(ctx, path, sent))
+		}) {
+			return
+		}
+		listed(f.names, f.stat, err)
+	}
+}
+
+func (s *Session) childrenRequest(path string, done func(family, error)) request {
+	return request{opChildren, childrenFrame(s.abs(path)), func(r reply, err error) {
+		var f family
+		if err == nil {
+			f, err = childrenReply(r.body)
+		}
+		done(f, err)
+	}}
+}
+
+// ChildrenW is Children with a watch on the list.
+func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+	if err := checkRequest("children", path, 0); err != nil {
+		return nil, nil, err
+	}
+	names, w, err := watched(ctx, s, "children", path, watchChildren,
+		func(z *zk.Conn) ([]string, error) {
+			names, _, _, err := z.ChildrenW(s.abs(path))
+			return names, err
+		},
+		func(z *zk.Conn) ([]string, error) {
+			names, _, err := z.Children(s.abs(path))
+			return names, err
+		})
+	return names, w, err
+}

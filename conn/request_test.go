@@ -1,0 +1,287 @@
+package conn_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// pipe is a connection that the test can look into.
+type pipe struct {
+	net.Conn
+	write func(frames []byte) // called before they are written
+	read  func(frame []byte)  // may change a reply
+	rest  []byte
+}
+
+func (p *pipe) Write(b []byte) (int, error) {
+	if p.write != nil {
+		p.write(b)
+	}
+	return p.Conn.Write(b)
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	if p.read == nil {
+		return p.Conn.Read(b)
+	}
+	for len(p.rest) < 4 || len(p.rest) < 4+int(binary.BigEndian.Uint32(p.rest)) {
+		n, err := p.Conn.Read(b)
+		if err != nil {
+			return n, err
+		}
+		p.rest = append(p.rest, b[:n]...)
+	}
+	size := 4 + int(binary.BigEndian.Uint32(p.rest))
+	frame := p.rest[:size]
+	p.read(frame)
+	n := copy(b, frame)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// through makes p the client's connections, one after the other.
+func through(srv *zktest.Server, p *pipe) conn.Option {
+	return conn.WithDialer(func(ctx context.Context, network, address string) (_ net.Conn, err error) {
+		p.Conn, err = srv.DialAs(label)(ctx, network, address)
+		return p, err
+	})
+}
+
+// TestRequests_ConnectionTakesNoMore: a call returns with its context also when its request has no room on the way, as
+// with a server that has been stopped and left many requests behind.
+func TestRequests_ConnectionTakesNoMore(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		jammed, room := false, 16<<10 // what a socket takes at least
+		var mu sync.Mutex
+		free := make(chan struct{})
+		p := &pipe{write: func(b []byte) {
+			mu.Lock()
+			if jammed {
+				room -= len(b)
+			}
+			full := room < 0
+			mu.Unlock()
+			if full {
+				<-free
+			}
+		}}
+		c := dial(t, srv, through(srv, p))
+		s := session(t, c)
+		_, err := s.Create(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		srv.Stall(client, zktest.FromServer)
+		mu.Lock()
+		jammed = true
+		mu.Unlock()
+		var wg sync.WaitGroup
+		for i := range 2000 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				var err error
+				took := after(func() {
+					switch i % 4 {
+					case 0:
+						_, err = s.Children(ctx, "/a")
+					case 1:
+						_, err = s.Create(ctx, fmt.Sprintf("/a/%d", i), make([]byte, 100), 0)
+					case 2:
+						err = s.Delete(ctx, "/a/x", -1)
+					default:
+						s.StartDelete("/a/x", -1, func(error) {})
+						<-ctx.Done()
+						err = ctx.Err()
+					}
+				})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.LessOrEqual(t, took, time.Second)
+			})
+		}
+		wg.Wait()
+		close(free)
+	})
+}
+
+// TestRequests_BesideTheLibrarys: the answers find their calls.
+func TestRequests_BesideTheLibrarys(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				ctx, path := t.Context(), fmt.Sprintf("/%d", i)
+				for range 20 {
+					created, err := s.Create(ctx, path, []byte(path), 0)
+					require.NoError(t, err)
+					require.Equal(t, path, created)
+					data, stat, err := s.Get(ctx, path)
+					require.NoError(t, err)
+					require.Equal(t, path, string(data))
+					names, err := s.Children(ctx, path)
+					require.NoError(t, err)
+					require.Empty(t, names)
+					responses, zxid, err := s.MultiZxid(ctx, &zk.CreateRequest{Path: path + "/x"}, &zk.SetDataRequest{Path: path, Version: 0})
+					require.NoError(t, err)
+					require.Equal(t, path+"/x", responses[0].String)
+					require.Equal(t, zxid, responses[1].Stat.Mzxid)
+					require.Greater(t, zxid, stat.Czxid)
+					require.NoError(t, s.Delete(ctx, path+"/x", -1))
+					require.NoError(t, s.Delete(ctx, path, 1))
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestRequests_ReplyThatIsNone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var garble atomic.Bool
+		s := session(t, dial(t, srv, through(srv, &pipe{read: func(frame []byte) {
+			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) < -1<<20 { // one of ours
+				binary.BigEndian.PutUint32(frame[20:], 1<<30)
+			}
+		}})))
+		garble.Store(true)
+		_, err := s.Create(t.Context(), "/a", nil, 0)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorContains(t, err, "cannot be read")
+		_, err = s.Children(within(t, time.Minute), "/")
+		require.ErrorContains(t, err, "cannot be read")
+		require.NotErrorIs(t, err, errTooLong, "and is not asked for again and again")
+		_, err = s.Multi(t.Context(), &zk.CreateRequest{Path: "/b"})
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		garble.Store(false)
+		names, err := s.Children(t.Context(), "/")
+		require.NoError(t, err, "the connection goes on")
+		require.Subset(t, names, []string{"a", "b"})
+	})
+}
+
+// listing is what came of the list that went along with a create.
+type listing struct {
+	names []string
+	err   error
+}
+
+func startListing(t *testing.T, s *conn.Session, path string, n int) (*conn.Creation, chan listing) {
+	t.Helper()
+	listed := make(chan listing, 2)
+	c, err := s.StartCreate(t.Context(), path, nil, zk.FlagEphemeralSequential, n, conn.Along{
+		Listed: func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} },
+	})
+	require.NoError(t, err)
+	return c, listed
+}
+
+func TestCreation_Listed_SeesItInOneRoundTrip(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var writes log[int]
+		c := dial(t, srv, through(srv, &pipe{write: func(b []byte) { writes.add(len(b)) }}))
+		s := session(t, c)
+		_, err := c.Create(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		for n := 1; n <= 2; n++ {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
+			before := len(writes.all())
+			creation, listed := startListing(t, s, fmt.Sprintf("/a/%d-", n), n)
+			paths, _, err := s.FinishCreate(t.Context(), creation)
+			require.NoError(t, err)
+			require.Len(t, paths, n)
+			require.Len(t, writes.all(), before+1)
+			l := <-listed
+			require.NoError(t, l.err)
+			for _, path := range paths {
+				require.Contains(t, l.names, strings.TrimPrefix(path, "/a/"))
+			}
+		}
+	})
+}
+
+func TestCreation_Listed_OnceWhateverHappens(t *testing.T) {
+	for name, test := range map[string]struct {
+		disturb func(srv *zktest.Server)
+		created error // or nothing, where the connection ends with the answer still on its way
+	}{
+		"list refused":       {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-127)) }, nil},
+		"list lost":          {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
+		"list's answer lost": {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
+		"create's answer":    {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
+		"create lost":        {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
+		"create refused":     {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(-110)) }, zk.ErrNodeExists},
+		"both are late":      {func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				s := session(t, dial(t, srv))
+				test.disturb(srv)
+				creation, listed := startListing(t, s, "/a-", 1)
+				time.AfterFunc(timeout/2, func() { srv.Heal(client) })
+				_, _, err := s.FinishCreate(t.Context(), creation)
+				if err != nil || test.created != zkrecipes.ErrUnknownOutcome { //nolint:errorlint // the very one
+					require.ErrorIs(t, err, test.created)
+				}
+				l := <-listed
+				require.NoError(t, l.err)
+				require.Contains(t, l.names, "zookeeper")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Empty(t, listed)
+			})
+		})
+	}
+	t.Run("session over", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv)
+			s := session(t, c)
+			srv.Stall(client, zktest.FromServer)
+			creation, listed := startListing(t, s, "/a-", 1)
+			require.NoError(t, c.Close())
+			_, _, err := s.FinishCreate(t.Context(), creation)
+			require.ErrorIs(t, err, zkrecipes.ErrLost)
+			require.Error(t, (<-listed).err)
+			require.Empty(t, listed)
+		})
+	})
+}
+
+func TestStartDelete(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		_, err := s.Create(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		outcome := make(chan error, 1)
+		done := func(err error) { outcome <- err }
+		for _, want := range []error{nil, zk.ErrNoNode} {
+			require.True(t, s.StartDelete("/a", -1, done))
+			require.ErrorIs(t, <-outcome, want)
+		}
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DropReply())
+		require.True(t, s.StartDelete("/a", -1, done))
+		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
+		require.False(t, s.StartDelete("a", -1, done), "no path")
+		require.False(t, s.StartDelete("/a", -1, done), "no connection yet")
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		require.True(t, s.StartDelete("/a", -1, done))
+		require.ErrorIs(t, <-outcome, zk.ErrNoNode)
+		srv.Expire(s.ID())
+		<-s.Done()
+		require.False(t, s.StartDelete("/a", -1, done))
+		require.Empty(t, outcome)
+	})
+}
