@@ -89,7 +89,7 @@
 //
 // # What it costs
 //
-// A client has about six goroutines, and one for each operation under way; go-zookeeper allocates 3 MiB of buffers for a
-// connection. It sends a ping every T/3, a sync every T/8 while there are contenders or holds, and after a reconnect
+// A client has about six goroutines, and one for each operation under way that go-zookeeper carries out: all but creates,
+// deletes, transactions and lists. That allocates 3 MiB of buffers for a connection. It sends a ping every T/3, a sync every T/8 while there are contenders or holds, and after a reconnect
 // its watches, in requests of up to 128 KiB. Watches are shared: a session has at most one for each path and kind.
 package conn

@@ -158,10 +158,10 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-func TestXids_StayApart(t *testing.T) {
-	l := &link{pending: map[int32]pending{}}
+func TestXids_AreThoseThatNobodyWaitsFor(t *testing.T) {
+	l := &link{pending: map[int32]pending{xidOursFirst: {}}}
 	l.asked = xidOursLast - xidOursFirst
-	for _, want := range []int32{xidOursLast, xidOursFirst, xidOursFirst + 1} {
+	for _, want := range []int32{xidOursLast, xidOursFirst + 1, xidOursFirst + 2} {
 		frames, ok := l.enroll([]request{{op: opDelete, frame: deleteFrame("/a", -1)}}, 1<<10)
 		require.True(t, ok)
 		require.Equal(t, want, int32At(frames, prefixSize))

@@ -144,8 +144,7 @@ func (l *link) enroll(requests []request, room int) (frames []byte, ok bool) {
 	}
 	now := time.Now() // before the bytes leave, see send
 	for i, r := range requests {
-		xid := int32(xidOursFirst) + l.asked
-		l.asked = (l.asked + 1) & (xidOursLast - xidOursFirst)
+		xid := l.nextXid()
 		binary.BigEndian.PutUint32(r.frame[prefixSize:], uint32(xid))
 		l.book(xid, pending{op: r.op, size: len(r.frame), sent: now, answer: r.answer})
 		if i == 0 {
@@ -155,6 +154,17 @@ func (l *link) enroll(requests []request, room int) (frames []byte, ok bool) {
 		}
 	}
 	return frames, true
+}
+
+// nextXid is called with mu held.
+func (l *link) nextXid() int32 {
+	for {
+		xid := int32(xidOursFirst) + l.asked
+		l.asked = (l.asked + 1) % (xidOursLast - xidOursFirst + 1)
+		if _, taken := l.pending[xid]; !taken {
+			return xid
+		}
+	}
 }
 
 // book is called with mu held.
@@ -221,7 +231,12 @@ func (l *link) send(frame []byte, op int32) {
 	l.mu.Lock()
 	// Before the bytes leave: a time that is too early only makes the deadline earlier.
 	now := time.Now()
+	_, taken := l.pending[xid]
 	switch {
+	case taken: // after two thousand million requests the library has come to one of ours
+		l.mu.Unlock()
+		_ = l.Close() // it goes on counting
+		return
 	case xid == xidPing:
 		l.pings = append(l.pings, now)
 	case op == opSync:
@@ -365,7 +380,7 @@ func (l *link) answered(xid, code int32) (r pending) {
 	case xid == xidPing && len(l.pings) > 0:
 		r = pending{op: opPing, sent: l.pings[0]}
 		l.pings = l.pings[1:]
-	case xid >= 0 || xid <= xidOursLast:
+	case xid >= 0:
 		r = l.pending[xid]
 		delete(l.pending, xid)
 		l.unanswered -= r.size

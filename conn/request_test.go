@@ -153,7 +153,7 @@ func TestRequests_ReplyThatIsNone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var garble atomic.Bool
 		s := session(t, dial(t, srv, through(srv, &pipe{read: func(frame []byte) {
-			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) < -1<<20 { // one of ours
+			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0x7f000000 { // one of ours
 				binary.BigEndian.PutUint32(frame[20:], 1<<30)
 			}
 		}})))
@@ -283,5 +283,19 @@ func TestStartDelete(t *testing.T) {
 		<-s.Done()
 		require.False(t, s.StartDelete("/a", -1, done))
 		require.Empty(t, outcome)
+	})
+}
+
+// TestRequests_LibraryComesToOurXids: it counts up, and after two thousand million requests of one session it comes to
+// those that we count by.
+func TestRequests_LibraryComesToOurXids(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		answered := 0
+		s.Occupy(100, func() { answered++ })
+		exists, _, err := s.Exists(within(t, time.Second), "/zookeeper")
+		require.NoError(t, err, "after another connection")
+		require.True(t, exists)
+		require.Equal(t, 100, answered, "nobody waits for ever")
 	})
 }

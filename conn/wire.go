@@ -3,7 +3,6 @@ package conn
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"slices"
 )
 
@@ -33,9 +32,10 @@ const (
 	opClose           = -11
 	opMultiError      = -1
 
-	// The xids of our own requests: far from those of the library, which are positive, and from the special ones.
-	xidOursFirst = math.MinInt32
-	xidOursLast  = math.MinInt32/2 - 1
+	// The xids of our own requests. The library counts up from 1. They are positive as well, or the server would not count
+	// them among those that it throttles by (ServerCnxn.incrOutstandingAndCheckThrottle).
+	xidOursFirst = 0x7f000000
+	xidOursLast  = 0x7ffffffe
 
 	xidEvent = -1
 	xidPing  = -2

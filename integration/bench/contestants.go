@@ -57,10 +57,11 @@ type field struct {
 	ours    []*conn.Client
 	raw     []*zk.Conn
 	curator *curator
+	addr    string
 }
 
 func prepare(ctx context.Context, addr string) (rows []row, stop func(), err error) {
-	f := &field{}
+	f := &field{addr: addr}
 	stop = func() {
 		for _, c := range f.ours {
 			_ = c.Close() // never fails
@@ -90,7 +91,7 @@ func prepare(ctx context.Context, addr string) (rows []row, stop func(), err err
 		}
 		f.raw = append(f.raw, raw)
 	}
-	for _, path := range []string{"/bench", "/bench/bare"} {
+	for _, path := range []string{"/bench", "/bench/bare", "/bench/plain"} {
 		if _, err := f.raw[0].Create(path, nil, 0, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return nil, nil, err
 		}
@@ -111,6 +112,7 @@ func (f *field) rows(ctx context.Context) []row {
 			looping("zkrecipes", clients, func(i int) section { return f.lock(ctx, i, "/bench/ours/mutex") }),
 			f.curator.contestant("mutex", clients),
 			looping("go-zookeeper Lock", clients, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
+			looping("its five requests, plain", clients, func(int) section { return plainLock(f.addr, "/bench/plain") }),
 		}, []target{{against: "Curator", ratio: 1.3}, {against: "go-zookeeper Lock", ratio: 1.15}}},
 		{"read-write lock, 8 clients, one write in ten", clients, []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.rwlock(ctx, i) }),
