@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// call is a request on its way; the library's calls know no context, so each has a goroutine that the client owns, and
-// ends at the latest when its session does.
+// call is a request on its way, whoever waits for it; it ends at the latest when its session does.
 type call[T any] struct {
 	op, path string
 	done     chan struct{}
@@ -36,24 +34,19 @@ const (
 	writing  mode = true  // must not be, if it may have been executed
 )
 
-// begin waits for the connection and starts f. An error says that nothing was sent.
-func begin[T any](ctx context.Context, s *Session, op, path string, f func(*zk.Conn) (T, error)) (*call[T], error) {
-	c := newCall[T](op, path)
-	return c, start(ctx, s, c, func() { c.end(f(s.zk)) })
-}
-
-// start waits for the connection and runs what makes the call, on a goroutine that does not care for ctx. One of the
-// session's own, see Go, will do: it waits for nothing but the answer and the end of the session, with which the
-// library's call ends too, see retire.
-func start[T any](ctx context.Context, s *Session, c *call[T], run func()) error {
+// launch sends the request, at once if it can. Otherwise it waits for the connection, and sends it on a goroutine that does
+// not care for ctx, since the connection may not take it: one of the session's own, see Go, will do. An error says that
+// nothing was sent.
+func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), requests ...request) error {
+	if ctx.Err() == nil && s.sendNow(sent, requests) {
+		return nil
+	}
 	if err := s.awaitUp(ctx); err != nil {
 		return &OpError{c.op, c.path, err}
 	}
 	if ctx == s.ctx {
-		run()
-		return nil
-	}
-	if !s.core.start(run) {
+		s.send(sent, requests)
+	} else if !s.core.start(func() { s.send(sent, requests) }) {
 		return &OpError{c.op, c.path, zkrecipes.ErrClosed}
 	}
 	return nil
@@ -108,8 +101,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 
 // failed says of a call that has come back with an error what became of the request.
 func (s *session) failed(op, path string, err error) error {
-	outcome, err := classify(err)
-	switch outcome {
+	switch outcomeOf(err) {
 	case unsent:
 		if over := s.Err(); over != nil {
 			err = over // which is why it was not sent
@@ -144,16 +136,13 @@ func retryRead(err error) bool {
 // retryPause is for a throttled request, or a connection that is just going: not at once, and not for long.
 const retryPause = 10 * time.Millisecond
 
-// perform does one request. Reads are repeated until they are answered, writes as long as they were certainly not
-// executed; both wait for the connection, within ctx and the session.
-func perform[T any](ctx context.Context, s *Session, op, path string, m mode, f func(*zk.Conn) (T, error)) (T, error) {
-	return repeat(ctx, s, op, path, m, func() (*call[T], error) { return begin(ctx, s, op, path, f) })
-}
-
-func repeat[T any](ctx context.Context, s *Session, op, path string, m mode, begin func() (*call[T], error)) (T, error) {
+// ask does one request, of which each try has its own. Reads are repeated until they are answered, writes as long as they
+// were certainly not executed; both wait for the connection, within ctx and the session. sent, if not nil, is called
+// before there is an answer.
+func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
 	for {
-		c, err := begin()
-		if err != nil {
+		c := newCall[T](op, path)
+		if err := try(ctx, s, c, sent, requested); err != nil {
 			var none T
 			return none, err
 		}
@@ -172,4 +161,17 @@ func repeat[T any](ctx context.Context, s *Session, op, path string, m mode, beg
 			return v, &OpError{op, path, err}
 		}
 	}
+}
+
+func try[T any](ctx context.Context, s *Session, c *call[T], sent func(), requested func(done func(T, error)) request) error {
+	if sent == nil {
+		return launch(ctx, s, c, nil, requested(c.end))
+	}
+	sent = sync.OnceFunc(sent)
+	return launch(ctx, s, c, sent, requested(func(v T, err error) {
+		if err == nil {
+			sent() // who writes may not have come to it
+		}
+		c.end(v, err)
+	}))
 }

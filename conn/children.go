@@ -30,7 +30,7 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 		return nil, zk.Stat{}, err
 	}
 	f, err := ask(ctx, s, "children", path, readOnly, sent, func(done func(family, error)) request {
-		return s.childrenRequest(path, done)
+		return s.childrenRequest(path, false, done)
 	})
 	return f.names, f.stat, err
 }
@@ -42,7 +42,7 @@ type Listed func(names []string, stat zk.Stat, err error)
 // ReadChildren is ChildrenThen for one who does not wait: listed is called once. It reports false, and does nothing, once
 // the client is closed.
 func (s *Session) ReadChildren(path string, sent func(), listed Listed) bool {
-	if ValidatePath(path) == nil && s.sendNow(sent, s.childrenRequest(path, s.firstAnswer(path, sent, listed))) {
+	if ValidatePath(path) == nil && s.sendNow(sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
 		return true
 	}
 	return s.Go(func(ctx context.Context) { listed(s.ChildrenThen(ctx, path, sent)) })
@@ -64,14 +64,8 @@ func (s *Session) firstAnswer(path string, sent func(), listed Listed) func(fami
 	}
 }
 
-func (s *Session) childrenRequest(path string, done func(family, error)) request {
-	return request{opChildren, childrenFrame(s.abs(path)), func(r reply, err error) {
-		var f family
-		if err == nil {
-			f, err = childrenReply(r.body)
-		}
-		done(f, err)
-	}}
+func (s *Session) childrenRequest(path string, watch bool, done func(family, error)) request {
+	return request{opChildren, readFrame(opChildren, s.abs(path), watch), taking(childrenReply, done)}
 }
 
 // ChildrenW is Children with a watch on the list.
@@ -79,14 +73,6 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 	if err := checkRequest("children", path, 0); err != nil {
 		return nil, nil, err
 	}
-	names, w, err := watched(ctx, s, "children", path, watchChildren,
-		func(z *zk.Conn) ([]string, error) {
-			names, _, _, err := z.ChildrenW(s.abs(path))
-			return names, err
-		},
-		func(z *zk.Conn) ([]string, error) {
-			names, _, err := z.Children(s.abs(path))
-			return names, err
-		})
-	return names, w, err
+	f, w, err := watched(ctx, s, "children", path, watchChildren, s.childrenRequest)
+	return f.names, w, err
 }

@@ -45,12 +45,9 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 	requests := []request{s.createRequest(c, data, flags, n, along.Leave)}
 	if along.Listed != nil {
 		parent := path[:max(1, strings.LastIndexByte(path, '/'))]
-		requests = append(requests, s.childrenRequest(parent, s.firstAnswer(parent, nil, along.Listed)))
+		requests = append(requests, s.childrenRequest(parent, false, s.firstAnswer(parent, nil, along.Listed)))
 	}
-	if ctx.Err() == nil && s.sendNow(c.markSent, requests...) {
-		return c, nil
-	}
-	if err := start(ctx, s, &c.call, func() { s.send(c.markSent, requests...) }); err != nil {
+	if err := launch(ctx, s, &c.call, c.markSent, requests...); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -89,7 +89,7 @@
 //
 // # What it costs
 //
-// A client has about six goroutines, and one for each operation under way that go-zookeeper carries out: all but creates,
-// deletes, transactions and lists. That allocates 3 MiB of buffers for a connection. It sends a ping every T/3, a sync every T/8 while there are contenders or holds, and after a reconnect
-// its watches, in requests of up to 128 KiB. Watches are shared: a session has at most one for each path and kind.
+// A client has about six goroutines, and one for each operation that waits for room on the connection. go-zookeeper, which
+// opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It sends a ping every T/3, a sync every T/8 while there are contenders or holds, and after a reconnect
+// the reads with which those who wait set their watches again. Watches are shared: a session has at most one for each path and kind.
 package conn

@@ -3,8 +3,7 @@ package conn
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -64,7 +63,7 @@ func (c Code) Error() string {
 	}
 }
 
-// errorOf returns the error for the code of a reply that does not pass the library.
+// errorOf returns the error for the code of a reply: go-zookeeper's variable if it has one.
 func errorOf(code int32) error {
 	if err, ok := libraryErrors[code]; ok {
 		return err
@@ -76,6 +75,7 @@ var libraryErrors = map[int32]error{
 	0: nil, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -101: zk.ErrNoNode, -102: zk.ErrNoAuth, -103: zk.ErrBadVersion,
 	-108: zk.ErrNoChildrenForEphemerals, -110: zk.ErrNodeExists, -111: zk.ErrNotEmpty, -112: zk.ErrSessionExpired,
 	-114: zk.ErrInvalidACL, -115: zk.ErrAuthFailed, -116: zk.ErrClosing, -118: zk.ErrSessionMoved,
+	-117: zk.ErrNothing, -123: zk.ErrReconfigDisabled,
 }
 
 // outcome is what an error says of whether the request was executed.
@@ -88,54 +88,33 @@ const (
 	expired                // not executed: the session is over
 )
 
-// classify is the one place that reads the errors of go-zookeeper. It returns the error in comparable form.
-func classify(err error) (outcome, error) {
-	const other = "unknown error: " // how go-zookeeper says a code that it has no variable for
-	if text := err.Error(); strings.HasPrefix(text, other) {
-		if code, convErr := strconv.ParseInt(text[len(other):], 10, 32); convErr == nil {
-			return outcomeOf(Code(code)), Code(code)
-		}
-	}
+func outcomeOf(err error) outcome {
 	var code Code
 	switch {
 	case errors.As(err, &code):
-		return outcomeOf(code), err
+		switch code {
+		case -4, -7, CodeRequestTimeout:
+			return unknown
+		case CodeThrottled:
+			return unsent
+		default:
+			return refused
+		}
 	case errors.Is(err, zk.ErrSessionExpired):
-		return expired, err
+		return expired
 	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
-		return unsent, err
-	case isAnswer(err):
-		return refused, err
-	default:
-		// Connection loss, raw network errors, and whatever else a later library may say.
-		return unknown, err
-	}
-}
-
-func outcomeOf(c Code) outcome {
-	switch c {
-	case -4, -7, CodeRequestTimeout:
-		return unknown
-	case CodeThrottled:
 		return unsent
-	default:
+	case slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }):
 		return refused
+	default: // connection loss, and what cannot be read
+		return unknown
 	}
 }
 
-var answers = []error{
+var refusals = []error{
 	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 	zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrReconfigDisabled, zk.ErrNothing,
-	zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrUnhandledFieldType, zk.ErrPtrExpected, zk.ErrShortBuffer, ErrNotLeft,
-}
-
-func isAnswer(err error) bool {
-	for _, answer := range answers {
-		if errors.Is(err, answer) {
-			return true
-		}
-	}
-	return false
+	ErrNotLeft,
 }
 
 // unknownOutcome joins why the outcome of a write is unknown to the fact that it is.

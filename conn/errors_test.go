@@ -2,12 +2,12 @@ package conn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -15,47 +15,47 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-func TestClassify_EveryErrorOfTheLibrary(t *testing.T) {
-	table := map[outcome][]error{
-		refused: {
-			zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
-			zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrAuthFailed, zk.ErrNothing, zk.ErrReconfigDisabled, zk.ErrBadArguments,
-			zk.ErrInvalidPath, zk.ErrUnhandledFieldType, zk.ErrPtrExpected, zk.ErrShortBuffer,
-			fmt.Errorf("Create with TTL flag disallowed: %w", zk.ErrInvalidFlags),
-		},
-		unsent:  {zk.ErrNoServer, zk.ErrSessionMoved},
-		expired: {zk.ErrSessionExpired},
-		unknown: {
-			zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrUnknown, zk.ErrAPIError, zk.ErrDeadlock, zk.ErrNotLocked,
-			&net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF,
-			errors.New("something that a later release says"), errors.New("unknown error: many"),
-		},
-	}
-	for want, errs := range table {
-		for _, err := range errs {
-			outcome, got := classify(err)
-			require.Equal(t, want, outcome, "%v", err)
-			require.ErrorIs(t, got, err)
+// TestErrorOf_IsTheLibrarys: callers compare with go-zookeeper's variables.
+func TestErrorOf_IsTheLibrarys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z, far := library(t)
+		for code := int32(-130); code < 0; code++ {
+			outcome := make(chan error, 1)
+			go func() { outcome <- z.Delete("/a", -1) }()
+			request := received(t, far)
+			reply := appendInt32(make([]byte, prefixSize), int32At(request, prefixSize))
+			_, err := far.Write(seal(appendInt32(binary.BigEndian.AppendUint64(reply, 1), code)))
+			require.NoError(t, err)
+			err = <-outcome
+			if text := err.Error(); strings.HasPrefix(text, "unknown error: ") {
+				require.Equal(t, Code(code), errorOf(code))
+				require.ErrorContains(t, errorOf(code), fmt.Sprint(code))
+			} else {
+				require.ErrorIs(t, err, errorOf(code), "%d", code)
+			}
 		}
-	}
+	})
+	require.NoError(t, errorOf(0))
 }
 
-func TestClassify_CodesWithoutASentinel_BecomeCodes(t *testing.T) {
-	table := map[outcome][]int{
-		refused: {-1, -2, -3, -5, -6, -9, -13, -14, -119, -120, -121, -124, -125, -128, 7},
-		unsent:  {-127},
-		unknown: {-4, -7, -122},
-	}
-	for want, codes := range table {
-		for _, code := range codes {
-			outcome, err := classify(fmt.Errorf("unknown error: %v", zk.ErrCode(code)))
-			require.Equal(t, want, outcome, "%d", code)
-			require.ErrorIs(t, err, Code(code))
-			require.ErrorContains(t, err, fmt.Sprint(code))
+func TestOutcomeOf(t *testing.T) {
+	for want, errs := range map[outcome][]error{
+		refused: {
+			zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
+			zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments, fmt.Errorf("/door: %w", ErrNotLeft),
+			Code(-1), Code(-2), CodeUnimplemented, CodeNotReadOnly, CodeNeedsSASL, CodeQuotaExceeded, Code(7),
+		},
+		unsent:  {zk.ErrNoServer, zk.ErrSessionMoved, CodeThrottled},
+		expired: {zk.ErrSessionExpired},
+		unknown: {
+			zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrAPIError, errGarbled, errors.New("whatever comes later"),
+			Code(-4), Code(-7), CodeRequestTimeout,
+		},
+	} {
+		for _, err := range errs {
+			require.Equal(t, want, outcomeOf(err), "%v", err)
 		}
 	}
-	outcome, _ := classify(errors.New("unknown error: 99999999999"))
-	require.Equal(t, unknown, outcome, "not a code")
 }
 
 func TestRetryRead_OnlyWhatMayComeRight(t *testing.T) {
@@ -63,7 +63,7 @@ func TestRetryRead_OnlyWhatMayComeRight(t *testing.T) {
 	for _, yes := range []error{unknownOutcome(zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer)} {
 		require.True(t, retryRead(&OpError{"get", "/a", yes}))
 	}
-	for _, no := range []error{zk.ErrNoNode, unknownOutcome(lost), unknownOutcome(context.Canceled), unknownOutcome(context.DeadlineExceeded)} {
+	for _, no := range []error{zk.ErrNoNode, unknownOutcome(lost), unknownOutcome(errGarbled), unknownOutcome(context.Canceled), unknownOutcome(context.DeadlineExceeded)} {
 		require.False(t, retryRead(&OpError{"get", "/a", no}))
 	}
 }

@@ -12,7 +12,8 @@ import (
 //	delete    path string, version int32
 //	set       path string, data buffer, version int32
 //	check     path string, version int32
-//	children  path string, watch bool
+//	get, exists, children  path string, watch bool
+//	sync      path string
 //	multi     (type int32, done bool, error int32, op)*, then -1, true, -1
 
 // newFrame begins a request whose length and xid are still to be set.
@@ -27,9 +28,15 @@ func deleteFrame(path string, version int32) []byte {
 	return seal(appendPathVersion(newFrame(opDelete), path, version))
 }
 
-func childrenFrame(path string) []byte {
-	return seal(append(appendString(newFrame(opChildren), path), 0)) // no watch
+func setFrame(path string, data []byte, version int32) []byte {
+	return seal(appendSet(newFrame(opSetData), path, data, version))
 }
+
+func readFrame(op int32, path string, watch bool) []byte {
+	return seal(appendBool(appendString(newFrame(op), path), watch))
+}
+
+func syncFrame(path string) []byte { return seal(appendString(newFrame(opSync), path)) }
 
 func multiFrame(ops []any) []byte {
 	b := newFrame(opMulti)
@@ -38,7 +45,7 @@ func multiFrame(ops []any) []byte {
 		case *zk.CreateRequest:
 			b = appendCreate(appendMultiHeader(b, opCreate, false), r)
 		case *zk.SetDataRequest:
-			b = appendInt32(appendData(appendString(appendMultiHeader(b, opSetData, false), r.Path), r.Data), r.Version)
+			b = appendSet(appendMultiHeader(b, opSetData, false), r.Path, r.Data, r.Version)
 		case *zk.DeleteRequest:
 			b = appendPathVersion(appendMultiHeader(b, opDelete, false), r.Path, r.Version)
 		case *zk.CheckVersionRequest:
@@ -59,6 +66,10 @@ func appendCreate(b []byte, r *zk.CreateRequest) []byte {
 		b = appendString(appendString(appendInt32(b, acl.Perms), acl.Scheme), acl.ID)
 	}
 	return appendInt32(b, r.Flags)
+}
+
+func appendSet(b []byte, path string, data []byte, version int32) []byte {
+	return appendInt32(appendData(appendString(b, path), data), version)
 }
 
 func appendPathVersion(b []byte, path string, version int32) []byte {
@@ -111,6 +122,18 @@ func (d *decoder) string() string {
 	return string(d.take(max(n, 0))) // null is sent as -1
 }
 
+// data returns nil for no data.
+func (d *decoder) data() []byte {
+	n := int(d.int32())
+	if n > len(d.body) {
+		d.bad = true
+	}
+	if n < 0 || d.bad {
+		return nil
+	}
+	return d.take(n)
+}
+
 const statSize = 68
 
 func (d *decoder) stat() (stat zk.Stat) {
@@ -135,6 +158,26 @@ func createReply(body []byte) (path string, err error) {
 		d.stat()
 	}
 	return path, d.end()
+}
+
+func dataReply(body []byte) (data, error) {
+	dec := decoder{body: body}
+	d := data{bytes: dec.data()}
+	d.stat = dec.stat()
+	return d, dec.end()
+}
+
+func statReply(body []byte) (zk.Stat, error) {
+	d := decoder{body: body}
+	stat := d.stat()
+	return stat, d.end()
+}
+
+// eventOf reads the body of a notification.
+func eventOf(body []byte) (e zk.Event, err error) {
+	d := decoder{body: body}
+	e.Type, e.State, e.Path = zk.EventType(d.int32()), zk.State(d.int32()), d.string()
+	return e, d.end()
 }
 
 func childrenReply(body []byte) (family, error) {

@@ -38,15 +38,19 @@ func TestFrames_AreTheLibrarys(t *testing.T) {
 			createFrame(opCreateContainer, &zk.CreateRequest{Path: "/a", Data: []byte{}, Acl: acl, Flags: 4}),
 			func(z *zk.Conn) error { _, err := z.CreateContainer("/a", []byte{}, 4, acl); return err },
 		},
+		"get":      {readFrame(opGetData, "/a", true), func(z *zk.Conn) error { _, _, _, err := z.GetW("/a"); return err }},
+		"exists":   {readFrame(opExists, "/a", false), func(z *zk.Conn) error { _, _, err := z.Exists("/a"); return err }},
+		"set":      {setFrame("/a", []byte("x"), 3), func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err }},
+		"sync":     {syncFrame("/a"), func(z *zk.Conn) error { _, err := z.Sync("/a"); return err }},
 		"delete":   {deleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
-		"children": {childrenFrame("/a"), func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
+		"children": {readFrame(opChildren, "/a", false), func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
 		"multi":    {multiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				z, far := library(t)
 				go func() { _ = test.call(z) }() // there is no answer
-				theirs := readFrame(t, far)
+				theirs := received(t, far)
 				require.Len(t, test.ours, len(theirs))
 				require.Equal(t, theirs[8:], test.ours[8:])
 			})
@@ -74,7 +78,7 @@ func library(t *testing.T) (*zk.Conn, net.Conn) {
 		require.NoError(t, far.Close())
 		z.Close()
 	})
-	readFrame(t, far)
+	received(t, far)
 	answer := appendInt32(appendInt32(make([]byte, prefixSize), 0), 60_000)
 	answer = appendBuffer(binary.BigEndian.AppendUint64(answer, 1), make([]byte, 16))
 	_, err = far.Write(seal(answer))
@@ -82,7 +86,7 @@ func library(t *testing.T) (*zk.Conn, net.Conn) {
 	return z, far
 }
 
-func readFrame(t *testing.T, c net.Conn) []byte {
+func received(t *testing.T, c net.Conn) []byte {
 	t.Helper()
 	head := make([]byte, prefixSize)
 	_, err := io.ReadFull(c, head)

@@ -100,14 +100,15 @@ func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
 
 // beat is one sync; its answer is booked by the link.
 func (s *session) beat() {
-	_, err := s.zk.Sync("/")
-	if err != nil {
-		s.core.opts.log.Debug("zookeeper: sync", "error", err)
-	}
-	s.mu.Lock()
-	s.beating = false
-	s.mu.Unlock()
-	s.nudge()
+	s.send(nil, []request{(&Session{session: s}).syncRequest("/", func(_ string, err error) {
+		if err != nil {
+			s.core.opts.log.Debug("zookeeper: sync", "error", err)
+		}
+		s.mu.Lock()
+		s.beating = false
+		s.mu.Unlock()
+		s.nudge()
+	})})
 }
 
 func earliest(a, b time.Time) time.Time {

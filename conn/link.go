@@ -19,13 +19,12 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// link is one connection to one server, under zk.Conn, reading the frames that pass in both directions. It carries our
-// own requests beside the library's, and supplies what that keeps to itself: the negotiated timeout, and which requests
-// were answered when (for [proof]). And it closes traps of the library from outside:
+// link is one connection to one server, under zk.Conn. It carries our requests beside the library's handshake, pings and
+// close, reads the frames that pass in both directions, and supplies what the library keeps to itself: the negotiated
+// timeout, and which requests were answered when (for [proof]). And it closes traps of the library from outside:
 //
 //   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
 //   - credentials are sent here, since the library can deadlock when it sends them again;
-//   - the newest zxid seen is kept here (see Write), since the library races with itself for it, and loses watches;
 //   - a failed write is a lost connection like any other.
 type link struct {
 	net.Conn
@@ -41,13 +40,10 @@ type link struct {
 	head []byte // read and looked at, not yet handed on
 	rest int    // bytes of the current frame still in `in`
 
-	// The writing side, likewise.
-	greeted bool
-	resumed int64 // the newest zxid seen when the connection was made
-
 	writing chan struct{} // holds one while somebody writes, who may have to wait for the server
 
 	mu          sync.Mutex
+	greeted     bool // the connect request has been sent
 	down        bool
 	connectSent time.Time
 	pending     map[int32]pending
@@ -142,7 +138,7 @@ func (l *link) enroll(requests []request, room int) (frames []byte, ok bool) {
 	if l.down || l.unanswered+size > room {
 		return nil, false
 	}
-	now := time.Now() // before the bytes leave, see send
+	now := time.Now() // before the bytes leave: a time that is too early only makes the deadline earlier
 	for i, r := range requests {
 		xid := l.nextXid()
 		binary.BigEndian.PutUint32(r.frame[prefixSize:], uint32(xid))
@@ -171,6 +167,9 @@ func (l *link) nextXid() int32 {
 func (l *link) book(xid int32, p pending) {
 	l.pending[xid] = p
 	l.unanswered += p.size
+	if p.op == opSync {
+		l.syncs = append(l.syncs, p.sent)
+	}
 }
 
 // flush is called with writing held, and gives it up. A connection that cannot be written to is closed, and the reading
@@ -199,58 +198,31 @@ func (l *link) clamp(t time.Time) time.Time {
 	return t
 }
 
-// Write takes one frame, as the library writes them. It never fails: a connection that cannot be written to is closed,
-// and the reading side reports that as what it is, with an unknown outcome for whatever was on its way.
+// Write takes one frame, as the library writes them. Once it has sent the first, it never fails: a connection that cannot
+// be written to is closed, and the reading side reports that as what it is.
 //
-// The library never learns a zxid (see nextFrame); two requests tell the server the newest one seen, and get it here.
-// With the connect request it keeps us from a server that lags behind. With the watches, which the library sends again
-// on every connection, it says from where on changes count as missed: that is from the connect request of this
-// connection, whatever replies have come since.
+// The first is the connect request. It gets the newest zxid seen, which the library does not know: it keeps us from a
+// server that lags behind.
 func (l *link) Write(frame []byte) (int, error) {
-	op := int32At(frame, prefixSize+4)
-	switch {
-	case !l.greeted:
-		l.greeted = true
-		l.resumed = l.session.zxid.Load()
-		l.mu.Lock()
-		l.connectSent = time.Now()
-		l.mu.Unlock()
-		if _, err := l.Conn.Write(withInt64(frame, prefixSize+4, l.resumed)); err != nil {
-			return 0, err
-		}
-	case op == opSetWatches:
-		l.send(withInt64(frame, prefixSize+8, l.resumed), op)
-	default:
-		l.send(frame, op)
-	}
-	return len(frame), nil
-}
-
-func (l *link) send(frame []byte, op int32) {
-	xid := int32At(frame, prefixSize)
 	l.mu.Lock()
-	// Before the bytes leave: a time that is too early only makes the deadline earlier.
-	now := time.Now()
-	_, taken := l.pending[xid]
-	switch {
-	case taken: // after two thousand million requests the library has come to one of ours
+	now := time.Now() // see enroll
+	if !l.greeted {
+		l.greeted, l.connectSent = true, now
 		l.mu.Unlock()
-		_ = l.Close() // it goes on counting
-		return
-	case xid == xidPing:
+		return l.Conn.Write(withInt64(frame, prefixSize+4, l.session.zxid.Load()))
+	}
+	if xid := int32At(frame, prefixSize); xid == xidPing {
 		l.pings = append(l.pings, now)
-	case op == opSync:
-		l.syncs = append(l.syncs, now)
-		fallthrough
-	default:
-		l.book(xid, pending{op: op, size: len(frame), sent: now})
+	} else {
+		l.book(xid, pending{op: int32At(frame, prefixSize+4), size: len(frame), sent: now})
 	}
 	l.mu.Unlock()
 	l.writing <- struct{}{}
 	l.flush(frame, nil)
+	return len(frame), nil
 }
 
-// Read hands the stream on, except the answers to what the link itself has sent.
+// Read hands on what is for the library.
 func (l *link) Read(p []byte) (int, error) {
 	for len(l.head) == 0 && l.rest == 0 {
 		if err := l.nextFrame(); err != nil {
@@ -294,29 +266,29 @@ func (l *link) nextFrame() error {
 	if zxid > 0 {
 		l.session.zxid.Store(zxid)
 	}
-	binary.BigEndian.PutUint64(head[prefixSize+4:], 0) // the library must not know
 	r := l.answered(xid, code)
-	if r.answer != nil {
-		body := make([]byte, size-replyHeaderSize)
-		_, err := io.ReadFull(l.in, body)
-		if err == nil {
-			r.answer(reply{zxid, body}, errorOf(code))
-		} else {
-			r.answer(reply{}, zk.ErrConnectionClosed)
-		}
-		return err
-	}
-	select {
-	case <-l.session.done:
-		if r.op != opClose {
-			// Nobody waits for it any more, and the library would write to results that its callers have got.
-			_, err := l.in.Discard(size - replyHeaderSize)
-			return err
-		}
-	default:
+	if xid == xidEvent || r.answer != nil {
+		return l.take(r, reply{zxid, make([]byte, size-replyHeaderSize)}, code)
 	}
 	l.head, l.rest = head, size-replyHeaderSize
 	return nil
+}
+
+// take reads the rest of a frame that is not for the library: the reply to a request of ours, or an event.
+func (l *link) take(p pending, r reply, code int32) error {
+	_, err := io.ReadFull(l.in, r.body)
+	switch {
+	case p.answer != nil && err != nil:
+		p.answer(reply{}, zk.ErrConnectionClosed)
+	case p.answer != nil:
+		p.answer(r, errorOf(code))
+	case err == nil:
+		var e zk.Event
+		if e, err = eventOf(r.body); err == nil {
+			l.session.onEvent(e)
+		}
+	}
+	return err
 }
 
 // connectReply reads the answer whole, since the library clears its deadline between length and body.
@@ -391,11 +363,6 @@ func (l *link) answered(xid, code int32) (r pending) {
 	l.mu.Unlock()
 	if r.sent.IsZero() {
 		return r // an event, or an answer to nothing
-	}
-	if r.op == opSetWatches && code != 0 {
-		// The library would only log it, and go on with watches that are dead.
-		_ = l.Close() // the reconnect tries again
-		return r
 	}
 	if fromTree(code) {
 		l.session.answered(r.sent, now, servedByLeader(r.op))

@@ -56,8 +56,7 @@ func (s *Session) culprit(ops []any, responses []zk.MultiResponse, err error) er
 	for i, r := range responses {
 		if r.Error != nil && i < len(ops) {
 			op, path := describe(ops[i])
-			_, cause := classify(r.Error)
-			return &OpError{"multi: " + op, path, cause}
+			return &OpError{"multi: " + op, path, r.Error}
 		}
 	}
 	return err

@@ -58,16 +58,11 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	if flags == zk.FlagContainer {
 		op = opCreateContainer // the other makes, with this flag, a plain node that is never reaped
 	}
-	return ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
-		return request{op, createFrame(op, &zk.CreateRequest{Path: s.abs(path), Data: data, Acl: acl, Flags: flags}), func(r reply, err error) {
-			if err != nil {
-				done("", err)
-				return
-			}
-			created, err := createReply(r.body)
-			done(s.rel(created), err)
-		}}
+	created, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
+		one := &zk.CreateRequest{Path: s.abs(path), Data: data, Acl: acl, Flags: flags}
+		return request{op, createFrame(op, one), taking(createReply, done)}
 	})
+	return s.rel(created), err
 }
 
 // CreateContainer makes a container, a node that the server removes some time after its last child; on a server that
@@ -108,15 +103,14 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	if err := checkRequest("get", path, 0); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	d, err := perform(ctx, s, "get", path, readOnly, func(z *zk.Conn) (data, error) { return toData(z.Get(s.abs(path))) })
+	d, err := ask(ctx, s, "get", path, readOnly, nil, func(done func(data, error)) request {
+		return s.getRequest(path, false, done)
+	})
 	return d.bytes, d.stat, err
 }
 
-func toData(b []byte, stat *zk.Stat, err error) (data, error) {
-	if stat == nil {
-		stat = &zk.Stat{}
-	}
-	return data{b, *stat}, err
+func (s *Session) getRequest(path string, watch bool, done func(data, error)) request {
+	return request{opGetData, readFrame(opGetData, s.abs(path), watch), taking(dataReply, done)}
 }
 
 // GetW is Get with a watch on the node's data and its deletion. A missing node gets no watch, and is zk.ErrNoNode.
@@ -124,12 +118,7 @@ func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watc
 	if err := checkRequest("get", path, 0); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
-	d, w, err := watched(ctx, s, "get", path, watchData,
-		func(z *zk.Conn) (data, error) {
-			b, stat, _, err := z.GetW(s.abs(path))
-			return toData(b, stat, err)
-		},
-		func(z *zk.Conn) (data, error) { return toData(z.Get(s.abs(path))) })
+	d, w, err := watched(ctx, s, "get", path, watchData, s.getRequest)
 	return d.bytes, d.stat, w, err
 }
 
@@ -138,11 +127,9 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 	if err := checkRequest("set", path, len(b)); err != nil {
 		return zk.Stat{}, err
 	}
-	d, err := perform(ctx, s, "set", path, writing, func(z *zk.Conn) (data, error) {
-		stat, err := z.Set(s.abs(path), b, version)
-		return toData(nil, stat, err)
+	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
+		return request{opSetData, setFrame(s.abs(path), b, version), taking(statReply, done)}
 	})
-	return d.stat, err
 }
 
 // Delete removes a node if its version is the given one; -1 is any.
@@ -160,12 +147,12 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // that reads nothing else meanwhile, and must not wait for anything. It reports false, and does nothing, if the request
 // cannot be sent at once.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil && s.sendNow(nil, request{opDelete, deleteFrame(s.abs(path), version), func(_ reply, err error) {
+	return ValidatePath(path) == nil && s.sendNow(nil, []request{{opDelete, deleteFrame(s.abs(path), version), func(_ reply, err error) {
 		if err != nil {
 			err = s.failed("delete", path, err)
 		}
 		done(err)
-	}})
+	}}})
 }
 
 type existence struct {
@@ -173,9 +160,17 @@ type existence struct {
 	stat   zk.Stat
 }
 
-func toExistence(exists bool, stat *zk.Stat, err error) (existence, error) {
-	d, err := toData(nil, stat, err)
-	return existence{exists, d.stat}, err
+func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
+	return request{opExists, readFrame(opExists, s.abs(path), watch), func(r reply, err error) {
+		var e existence
+		if err == nil {
+			e.exists = true
+			e.stat, err = statReply(r.body)
+		} else if errors.Is(err, zk.ErrNoNode) {
+			err = nil
+		}
+		done(e, err)
+	}}
 }
 
 // Exists reports whether there is a node, and its Stat.
@@ -183,7 +178,9 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	if err := checkRequest("exists", path, 0); err != nil {
 		return false, zk.Stat{}, err
 	}
-	e, err := perform(ctx, s, "exists", path, readOnly, func(z *zk.Conn) (existence, error) { return toExistence(z.Exists(s.abs(path))) })
+	e, err := ask(ctx, s, "exists", path, readOnly, nil, func(done func(existence, error)) request {
+		return s.existsRequest(path, false, done)
+	})
 	return e.exists, e.stat, err
 }
 
@@ -193,12 +190,7 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	if err := checkRequest("exists", path, 0); err != nil {
 		return false, zk.Stat{}, nil, err
 	}
-	e, w, err := watched(ctx, s, "exists", path, watchExist,
-		func(z *zk.Conn) (existence, error) {
-			exists, stat, _, err := z.ExistsW(s.abs(path))
-			return toExistence(exists, stat, err)
-		},
-		func(z *zk.Conn) (existence, error) { return toExistence(z.Exists(s.abs(path))) })
+	e, w, err := watched(ctx, s, "exists", path, watchExist, s.existsRequest)
 	return e.exists, e.stat, w, err
 }
 
@@ -207,6 +199,10 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkRequest("sync", path, 0); err != nil {
 		return err
 	}
-	_, err := perform(ctx, s, "sync", path, readOnly, func(z *zk.Conn) (string, error) { return z.Sync(s.abs(path)) })
+	_, err := ask(ctx, s, "sync", path, readOnly, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })
 	return err
+}
+
+func (s *Session) syncRequest(path string, done func(string, error)) request {
+	return request{opSync, syncFrame(s.abs(path)), taking(createReply, done)}
 }

@@ -1,16 +1,14 @@
 package conn
 
 import (
-	"context"
 	"errors"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// Creates, deletes, transactions and requests for children go past the library, straight to the link and back: recipes
-// live on them, and a call of the library takes two goroutines more to go out and one more to come back, which is most of
-// what it costs a client. The rest, the watches above all, is the library's.
+// Requests go past the library, straight to the link and back. A call of the library's takes two goroutines more to go out
+// and one more to come back, which is most of what it costs a client. The library opens the session, keeps it with its
+// pings, and closes it.
 
 // request is one of ours.
 type request struct {
@@ -28,7 +26,7 @@ type reply struct {
 
 // send sends the requests in one go, and calls sent, if not nil, when they are out. It may wait for the connection to take
 // them.
-func (s *session) send(sent func(), requests ...request) {
+func (s *session) send(sent func(), requests []request) {
 	if l := s.upLink(); l == nil || !l.ask(sent, requests) {
 		for _, r := range requests {
 			r.answer(reply{}, zk.ErrNoServer)
@@ -37,31 +35,20 @@ func (s *session) send(sent func(), requests ...request) {
 }
 
 // sendNow is send for one who must not wait. It reports false, and does nothing, if that might be needed.
-func (s *session) sendNow(sent func(), requests ...request) bool {
+func (s *session) sendNow(sent func(), requests []request) bool {
 	l := s.upLink()
 	return l != nil && l.askNow(sent, requests)
 }
 
-// ask is perform for a request of ours; each try has its own, and calls sent, if not nil, before it has an answer.
-func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
-	return repeat(ctx, s, op, path, m, func() (*call[T], error) {
-		c := newCall[T](op, path)
-		end, sent := c.end, sent
-		if sent != nil {
-			sent = sync.OnceFunc(sent)
-			end = func(value T, err error) {
-				if err == nil {
-					sent() // who writes may not have come to it
-				}
-				c.end(value, err)
-			}
+// taking is the answer for one that takes what read makes of the reply.
+func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(reply, error) {
+	return func(r reply, err error) {
+		var v T
+		if err == nil {
+			v, err = read(r.body)
 		}
-		r := requested(end)
-		if ctx.Err() == nil && s.sendNow(sent, r) {
-			return c, nil
-		}
-		return c, start(ctx, s, c, func() { s.send(sent, r) })
-	})
+		done(v, err)
+	}
 }
 
 // errGarbled says that a reply was not what ZooKeeper sends. Whether the request was executed is not known then.

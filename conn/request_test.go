@@ -285,17 +285,3 @@ func TestStartDelete(t *testing.T) {
 		require.Empty(t, outcome)
 	})
 }
-
-// TestRequests_LibraryComesToOurXids: it counts up, and after two thousand million requests of one session it comes to
-// those that we count by.
-func TestRequests_LibraryComesToOurXids(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := session(t, dial(t, srv))
-		answered := 0
-		s.Occupy(100, func() { answered++ })
-		exists, _, err := s.Exists(within(t, time.Second), "/zookeeper")
-		require.NoError(t, err, "after another connection")
-		require.True(t, exists)
-		require.Equal(t, 100, answered, "nobody waits for ever")
-	})
-}

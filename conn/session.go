@@ -92,7 +92,6 @@ func (s *session) connect() error {
 	object, events, err := zk.Connect(c.servers, c.opts.sessionTimeout,
 		zk.WithDialer(s.dial),
 		zk.WithHostProvider(s.hosts),
-		zk.WithEventCallback(s.onEvent),
 		zk.WithLogger(zkLog{c.opts.log}), zk.WithLogInfo(false))
 	if err != nil {
 		return err

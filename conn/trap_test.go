@@ -57,19 +57,20 @@ func TestTrap_QueuedCreates_NeverRunInTheNextSession(t *testing.T) {
 	}
 }
 
-// The library would send its watches with a zxid that replies to queued requests have moved on already, and race for it.
+// The library would set its watches again with a zxid that replies to queued requests have moved on already, and race for
+// it. It has none.
 func TestTrap_ManyWatchesAndQueuedWrites_NoWatchIsLostAtAReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		const watches = 3000 // in three setWatches
+		const watches = 3000
 		s := session(t, dial(t, srv))
 		path := func(i int) string { return fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i) }
-		var fired []<-chan zk.Event
+		var set []*conn.Watch
 		for i := range watches {
 			_, err := srv.Create(path(i), nil, zktest.Persistent)
 			require.NoError(t, err)
-			_, _, ch, err := s.ZK().GetW(path(i))
+			_, _, w, err := s.GetW(t.Context(), path(i))
 			require.NoError(t, err)
-			fired = append(fired, ch)
+			set = append(set, w)
 		}
 		for range 3 {
 			srv.Refuse(client)
@@ -80,19 +81,17 @@ func TestTrap_ManyWatchesAndQueuedWrites_NoWatchIsLostAtAReconnect(t *testing.T)
 			}
 			var wg sync.WaitGroup
 			for i := range 16 {
-				wg.Go(func() { _, _ = s.ZK().Create(fmt.Sprintf("/w-%d-", i), nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)) })
+				wg.Go(func() { _, _ = s.Create(t.Context(), fmt.Sprintf("/w-%d-", i), nil, zk.FlagSequence) })
 			}
 			synctest.Wait()
 			srv.Accept(client)
 			time.Sleep(2 * time.Second)
 			wg.Wait()
-			for i, ch := range fired {
-				select {
-				case <-ch:
-				default:
-					t.Fatalf("the watch on node %d of %d is lost", i, watches)
-				}
-				_, _, fired[i], _ = s.ZK().GetW(path(i))
+			for i, w := range set {
+				require.True(t, w.HasFired(), "the watch on node %d of %d is lost", i, watches)
+				_, _, again, err := s.GetW(t.Context(), path(i))
+				require.NoError(t, err)
+				set[i] = again
 			}
 		}
 		require.NoError(t, s.Err())

@@ -111,9 +111,9 @@ func (w *watches) spend(key watchKey, a *armed) {
 	delete(w.set, key)
 }
 
-// onEvent runs on a goroutine of the library, which delivers nothing else meanwhile: it only closes channels. The
-// library calls it for an event before it hands on any reply that was sent later, so a watch that a reply came with
-// is in the set by then.
+// onEvent is called by the link, which reads nothing else meanwhile: it only closes channels. A watch is in the set before
+// the request that sets it is sent, so it is there when an event comes; and the event comes before any reply that was sent
+// later.
 func (s *session) onEvent(e zk.Event) {
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
 	switch e.Type {
@@ -125,31 +125,30 @@ func (s *session) onEvent(e zk.Event) {
 		s.watches.fire(watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
 		s.watches.fire(data, exist, watchKey{watchChildren, e.Path})
-	case zk.EventSession, zk.EventNotWatching:
-		return // the link and the session know better
+	case zk.EventSession, zk.EventNotWatching: // of the library's own making
 	}
 }
 
 // watched reads with a watch. The first caller for a key sets the watch with its read; the others read once it is
 // set, so that the watch they share is older than what they have read.
 func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind,
-	set, read func(*zk.Conn) (T, error),
+	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
 	key := watchKey{kind, s.abs(path)}
 	for {
 		a, mine := s.watches.claim(key)
 		if mine {
-			call, err := begin(ctx, s, op, path, func(z *zk.Conn) (T, error) {
-				v, err := set(z)
+			c := newCall[T](op, path)
+			err := launch(ctx, s, c, nil, requested(path, true, func(v T, err error) {
 				s.watches.settle(key, a, err == nil)
-				return v, err
-			})
-			if err != nil { // not begun
+				c.end(v, err)
+			}))
+			if err != nil { // nothing was sent
 				s.watches.settle(key, a, false)
 				var none T
 				return none, nil, err
 			}
-			v, err := finish(ctx, s, call)
+			v, err := finish(ctx, s, c)
 			switch {
 			case err == nil:
 				return v, &a.Watch, nil
@@ -163,7 +162,7 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 		case <-ctx.Done():
 		case <-s.Done():
 		}
-		v, err := perform(ctx, s, op, path, readOnly, read)
+		v, err := ask(ctx, s, op, path, readOnly, nil, func(done func(T, error)) request { return requested(path, false, done) })
 		if err != nil {
 			return v, nil, err
 		}

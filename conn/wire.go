@@ -16,6 +16,8 @@ import (
 const (
 	opCreate          = 1
 	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
 	opSetData         = 5
 	opSetACL          = 7
 	opSync            = 9
@@ -28,12 +30,11 @@ const (
 	opCreateContainer = 19
 	opCreateTTL       = 21
 	opAuth            = 100
-	opSetWatches      = 101
 	opClose           = -11
 	opMultiError      = -1
 
-	// The xids of our own requests. The library counts up from 1. They are positive as well, or the server would not count
-	// them among those that it throttles by (ServerCnxn.incrOutstandingAndCheckThrottle).
+	// The xids of our requests; the library counts up from 1, and needs one to close. They are positive as well, or the
+	// server would not count them among those that it throttles by (ServerCnxn.incrOutstandingAndCheckThrottle).
 	xidOursFirst = 0x7f000000
 	xidOursLast  = 0x7ffffffe
 

@@ -48,11 +48,8 @@ var mutants = []mutant{
 		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},
 	},
 	{
-		name: "session: watches are lost at a reconnect",
-		edits: []edit{
-			{"conn/session.go", "	s.watches.fireAll()\n", ""},
-			{"conn/link.go", "l.send(withInt64(frame, prefixSize+8, l.resumed), op)", "l.send(withInt64(frame, prefixSize+8, l.session.zxid.Load()), op)"},
-		},
+		name:  "session: watches are lost at a reconnect",
+		edits: []edit{{"conn/session.go", "	s.watches.fireAll()\n", ""}},
 		tests: []test{connTests, chaos("cut,partition-short")},
 	},
 	{
@@ -67,7 +64,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"conn/link.go", "	if r.answer != nil {\n		body :=", "	if false {\n		body :="}},
+		edits: []edit{{"conn/link.go", "		p.answer(r, errorOf(code))\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./conn"}}},
 	},
 	{
