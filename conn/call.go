@@ -130,7 +130,11 @@ func retryRead(err error) bool {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	return errors.Is(err, errAgain) || errors.Is(err, zkrecipes.ErrUnknownOutcome) && !errors.Is(err, errGarbled)
+	var code Code
+	if errors.Is(err, errGarbled) || errors.As(err, &code) && code.fault() {
+		return false
+	}
+	return errors.Is(err, errAgain) || errors.Is(err, zkrecipes.ErrUnknownOutcome)
 }
 
 // retryPause is for a throttled request, or a connection that is just going: not at once, and not for long.

@@ -78,6 +78,9 @@ var libraryErrors = map[int32]error{
 	-117: zk.ErrNothing, -123: zk.ErrReconfigDisabled,
 }
 
+// fault reports whether the server says that something went wrong there: perhaps only when it made the reply.
+func (c Code) fault() bool { return c >= -5 && c <= -1 && c != -4 }
+
 // outcome is what an error says of whether the request was executed.
 type outcome int
 
@@ -92,10 +95,10 @@ func outcomeOf(err error) outcome {
 	var code Code
 	switch {
 	case errors.As(err, &code):
-		switch code {
-		case -4, -7, CodeRequestTimeout:
+		switch {
+		case code == -4, code == -7, code == CodeRequestTimeout, code.fault():
 			return unknown
-		case CodeThrottled:
+		case code == CodeThrottled:
 			return unsent
 		default:
 			return refused

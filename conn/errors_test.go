@@ -43,13 +43,13 @@ func TestOutcomeOf(t *testing.T) {
 		refused: {
 			zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 			zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments, fmt.Errorf("/door: %w", ErrNotLeft),
-			Code(-1), Code(-2), CodeUnimplemented, CodeNotReadOnly, CodeNeedsSASL, CodeQuotaExceeded, Code(7),
+			CodeUnimplemented, CodeNotReadOnly, CodeNeedsSASL, CodeQuotaExceeded, Code(7),
 		},
 		unsent:  {zk.ErrNoServer, zk.ErrSessionMoved, CodeThrottled},
 		expired: {zk.ErrSessionExpired},
 		unknown: {
 			zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrAPIError, errGarbled, errors.New("whatever comes later"),
-			Code(-4), Code(-7), CodeRequestTimeout,
+			Code(-1), Code(-2), Code(-3), Code(-4), Code(-5), Code(-7), CodeRequestTimeout,
 		},
 	} {
 		for _, err := range errs {
@@ -63,7 +63,7 @@ func TestRetryRead_OnlyWhatMayComeRight(t *testing.T) {
 	for _, yes := range []error{unknownOutcome(zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer)} {
 		require.True(t, retryRead(&OpError{"get", "/a", yes}))
 	}
-	for _, no := range []error{zk.ErrNoNode, unknownOutcome(lost), unknownOutcome(errGarbled), unknownOutcome(context.Canceled), unknownOutcome(context.DeadlineExceeded)} {
+	for _, no := range []error{zk.ErrNoNode, unknownOutcome(lost), unknownOutcome(errGarbled), unknownOutcome(Code(-5)), unknownOutcome(context.Canceled), unknownOutcome(context.DeadlineExceeded)} {
 		require.False(t, retryRead(&OpError{"get", "/a", no}))
 	}
 }

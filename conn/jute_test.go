@@ -99,6 +99,8 @@ func received(t *testing.T, c net.Conn) []byte {
 
 var (
 	statOf2    = append(make([]byte, statSize-1), 2) // the last field is the pzxid
+	dataOf3    = slices.Concat(appendString(nil, "xyz"), statOf2)
+	eventOfA   = appendString(appendInt32(appendInt32(nil, int32(zk.EventNodeDeleted)), 3), "/a")
 	listOf2    = slices.Concat(appendString(appendString(appendInt32(nil, 2), "a"), "bc"), statOf2)
 	multiOf3   = appendMultiHeader(slices.Concat(appendString(appendMultiHeader(nil, opCreate, false), "/p"), appendMultiHeader(nil, opDelete, false), appendMultiHeader(nil, opSetData, false), statOf2), -1, true)
 	multiError = appendMultiHeader(slices.Concat(
@@ -112,6 +114,20 @@ func TestReplies(t *testing.T) {
 	path, err = createReply(slices.Concat(appendString(nil, "/a"), statOf2))
 	require.NoError(t, err, "of a container")
 	require.Equal(t, "/a", path)
+
+	d, err := dataReply(dataOf3)
+	require.NoError(t, err)
+	require.Equal(t, "xyz", string(d.bytes))
+	require.EqualValues(t, 2, d.stat.Pzxid)
+	d, err = dataReply(slices.Concat(appendInt32(nil, -1), statOf2))
+	require.NoError(t, err)
+	require.Nil(t, d.bytes)
+	stat, err := statReply(statOf2)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stat.Pzxid)
+	e, err := eventOf(eventOfA)
+	require.NoError(t, err)
+	require.Equal(t, zk.Event{Type: zk.EventNodeDeleted, State: 3, Path: "/a"}, e)
 
 	f, err := childrenReply(listOf2)
 	require.NoError(t, err)
@@ -136,13 +152,16 @@ func TestReplies(t *testing.T) {
 // FuzzReplies looks for bodies that make a reply unreadable in another way than with an error, or that are read although
 // they are not whole.
 func FuzzReplies(f *testing.F) {
-	for _, body := range [][]byte{nil, appendString(nil, "/a"), listOf2, multiOf3, multiError} {
+	for _, body := range [][]byte{nil, appendString(nil, "/a"), listOf2, multiOf3, multiError, dataOf3, statOf2, eventOfA} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, read := range map[string]func([]byte) error{
 			"create":   func(b []byte) error { _, err := createReply(b); return err },
 			"children": func(b []byte) error { _, err := childrenReply(b); return err },
+			"data":     func(b []byte) error { _, err := dataReply(b); return err },
+			"stat":     func(b []byte) error { _, err := statReply(b); return err },
+			"event":    func(b []byte) error { _, err := eventOf(b); return err },
 			"multi": func(b []byte) error {
 				responses, err := multiReply(b)
 				if responses != nil {
@@ -163,8 +182,8 @@ func FuzzReplies(f *testing.F) {
 }
 
 func TestXids_AreThoseThatNobodyWaitsFor(t *testing.T) {
-	l := &link{pending: map[int32]pending{xidOursFirst: {}}}
-	l.asked = xidOursLast - xidOursFirst
+	l := &link{session: &session{}, pending: map[int32]pending{xidOursFirst: {}}}
+	l.session.asked.Store(xidOursLast - xidOursFirst - 1)
 	for _, want := range []int32{xidOursLast, xidOursFirst + 1, xidOursFirst + 2} {
 		frames, ok := l.enroll([]request{{op: opDelete, frame: deleteFrame("/a", -1)}}, 1<<10)
 		require.True(t, ok)

@@ -39,6 +39,8 @@ type link struct {
 	in   *bufio.Reader
 	head []byte // read and looked at, not yet handed on
 	rest int    // bytes of the current frame still in `in`
+	// patience is how long the library waits for something to read, of which it sees but a part; 0 is for ever.
+	patience time.Duration
 
 	writing chan struct{} // holds one while somebody writes, who may have to wait for the server
 
@@ -47,8 +49,7 @@ type link struct {
 	down        bool
 	connectSent time.Time
 	pending     map[int32]pending
-	unanswered  int   // bytes
-	asked       int32 // how many of our own, for their xids
+	unanswered  int // bytes
 	pings       []time.Time
 	syncs       []time.Time // unanswered, oldest first
 	downOnce    sync.Once
@@ -59,7 +60,7 @@ type pending struct {
 	op     int32
 	size   int
 	sent   time.Time
-	answer func(reply, error) // of one of ours
+	answer func(reply, error) // nil of the library's
 }
 
 func newLink(s *session, raw net.Conn, server string, handshakeBy time.Time) *link {
@@ -97,8 +98,8 @@ func (l *link) orphans() (all []func(reply, error)) {
 	return all
 }
 
-// ask sends requests that the library does not know of, in one write, and calls sent, if not nil, when they are out. It
-// reports false, and does nothing, on a link that is down.
+// ask sends requests in one write, and calls sent, if not nil, when they are out. It reports false, and does nothing, on a
+// link that is down.
 func (l *link) ask(sent func(), requests []request) bool {
 	frames, ok := l.enroll(requests, math.MaxInt)
 	if !ok {
@@ -152,11 +153,11 @@ func (l *link) enroll(requests []request, room int) (frames []byte, ok bool) {
 	return frames, true
 }
 
-// nextXid is called with mu held.
+// nextXid is called with mu held. The count is the session's: a server takes the commit of a write for that of the request
+// which it has under the same session and xid, whatever connection that came by (CommitProcessor of ZooKeeper).
 func (l *link) nextXid() int32 {
 	for {
-		xid := int32(xidOursFirst) + l.asked
-		l.asked = (l.asked + 1) % (xidOursLast - xidOursFirst + 1)
+		xid := int32(xidOursFirst + l.session.asked.Add(1)%(xidOursLast-xidOursFirst+1))
 		if _, taken := l.pending[xid]; !taken {
 			return xid
 		}
@@ -186,7 +187,13 @@ func (l *link) flush(frames []byte, sent func()) {
 }
 
 // SetReadDeadline never lets the library wait beyond the handshake bound for the connect answer.
-func (l *link) SetReadDeadline(t time.Time) error { return l.Conn.SetReadDeadline(l.clamp(t)) }
+func (l *link) SetReadDeadline(t time.Time) error {
+	l.patience = 0
+	if !t.IsZero() {
+		l.patience = time.Until(t)
+	}
+	return l.Conn.SetReadDeadline(l.clamp(t))
+}
 
 // SetWriteDeadline does the same for the connect request.
 func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.clamp(t)) }
@@ -277,6 +284,9 @@ func (l *link) nextFrame() error {
 // take reads the rest of a frame that is not for the library: the reply to a request of ours, or an event.
 func (l *link) take(p pending, r reply, code int32) error {
 	_, err := io.ReadFull(l.in, r.body)
+	if l.patience > 0 {
+		_ = l.Conn.SetReadDeadline(time.Now().Add(l.patience)) // the next read would tell the error
+	}
 	switch {
 	case p.answer != nil && err != nil:
 		p.answer(reply{}, zk.ErrConnectionClosed)

@@ -376,9 +376,14 @@ func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
 			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(code))
 			_, err := c.Create(t.Context(), "/a", nil, 0)
 			require.ErrorIs(t, err, conn.Code(code))
-			require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+			// A server that fails to marshal the reply has applied the write.
+			require.Equal(t, code == zktest.CodeMarshallingError, errors.Is(err, zkrecipes.ErrUnknownOutcome))
 			require.False(t, srv.Exists("/a"))
 		}
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeMarshallingError))
+		_, _, err := c.Get(within(t, time.Second), "/zookeeper")
+		require.ErrorIs(t, err, conn.Code(zktest.CodeMarshallingError))
+		require.NotErrorIs(t, err, errTooLong, "and is not asked for again and again")
 	})
 }
 

@@ -153,7 +153,7 @@ func TestRequests_ReplyThatIsNone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var garble atomic.Bool
 		s := session(t, dial(t, srv, through(srv, &pipe{read: func(frame []byte) {
-			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0x7f000000 { // one of ours
+			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0x40000000 { // one of ours
 				binary.BigEndian.PutUint32(frame[20:], 1<<30)
 			}
 		}})))
@@ -283,5 +283,44 @@ func TestStartDelete(t *testing.T) {
 		<-s.Done()
 		require.False(t, s.StartDelete("/a", -1, done))
 		require.Empty(t, outcome)
+	})
+}
+
+// TestRequests_XidsNeverComeAgain: a server takes the commit of a write that was sent on an earlier connection for that of
+// the request which has its xid now, and answers with its outcome.
+func TestRequests_XidsNeverComeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		sent := requests(srv, zktest.OpCreate)
+		seen := map[int32]bool{}
+		for i := range 5 {
+			for k := range 3 {
+				_, err := s.Create(t.Context(), fmt.Sprintf("/%d-%d", i, k), nil, 0)
+				require.NoError(t, err)
+			}
+			srv.Cut(client)
+			require.NoError(t, s.Sync(t.Context(), "/"))
+		}
+		for _, r := range sent.values() {
+			require.False(t, seen[r.Xid], "%#x", r.Xid)
+			seen[r.Xid] = true
+		}
+		require.Len(t, seen, 15)
+	})
+}
+
+// TestRequests_Answered_ConnectionLives: the library does not see what we read, and would take the server for dead.
+func TestRequests_Answered_ConnectionLives(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := session(t, c)
+		l := states(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: -1}, zktest.Ignore())
+		for range 100 {
+			time.Sleep(timeout / 20)
+			_, _, err := s.Get(t.Context(), "/zookeeper")
+			require.NoError(t, err)
+		}
+		require.NotContains(t, l.values(), conn.Suspended)
 	})
 }

@@ -38,6 +38,7 @@ type session struct {
 	zk    *zk.Conn
 	zkOK  chan struct{} // closed once zk is set: the library dials before Connect returns
 	zxid  atomic.Int64  // the newest one seen
+	asked atomic.Uint32 // how many requests of ours, for their xids
 
 	wake chan struct{} // tells the keeper that something changed; holds one
 

@@ -35,7 +35,7 @@ const (
 
 	// The xids of our requests; the library counts up from 1, and needs one to close. They are positive as well, or the
 	// server would not count them among those that it throttles by (ServerCnxn.incrOutstandingAndCheckThrottle).
-	xidOursFirst = 0x7f000000
+	xidOursFirst = 0x40000000
 	xidOursLast  = 0x7ffffffe
 
 	xidEvent = -1

@@ -68,6 +68,11 @@ var mutants = []mutant{
 		tests: []test{{args: []string{"-run=AnswerLost", "./conn"}}},
 	},
 	{
+		name:  "link: xids begin again with each connection",
+		edits: []edit{{"conn/link.go", "l.session.asked.Add(1)%", "uint32(len(l.pending))%"}},
+		tests: []test{connTests},
+	},
+	{
 		name:  "creation: the list goes ahead of the create",
 		edits: []edit{{"conn/creation.go", "requests = append(requests, s.childrenRequest(", "requests = slices.Insert(requests, 0, s.childrenRequest("}},
 		tests: []test{connTests},

@@ -158,13 +158,14 @@ func (l *lister) listed(children []string, _ zk.Stat, err error) {
 	}
 }
 
-// reportForeign logs, once, children that are no contenders: somebody keeps other nodes below the lock.
+// reportForeign logs, once, children that are no contenders: somebody keeps other nodes below the lock. It does so on a
+// goroutine of its own, since it may be called on one that must not wait.
 func (q *Queue) reportForeign(names []string) {
 	if len(names) == 0 {
 		return
 	}
 	q.foreign.Do(func() {
-		q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
+		go q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
 			"path", q.path, "kinds", strings.Join(q.kinds, " "), "children", names[:min(len(names), 5)], "of", len(names))
 	})
 }
