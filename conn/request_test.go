@@ -54,11 +54,14 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// through makes p the client's connections, one after the other.
-func through(srv *zktest.Server, p *pipe) conn.Option {
-	return conn.WithDialer(func(ctx context.Context, network, address string) (_ net.Conn, err error) {
-		p.Conn, err = srv.DialAs(label)(ctx, network, address)
-		return p, err
+// through makes the client's connections like p.
+func through(srv *zktest.Server, p pipe) conn.Option {
+	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := srv.DialAs(label)(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &pipe{Conn: raw, write: p.write, read: p.read}, nil
 	})
 }
 
@@ -69,7 +72,9 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 		jammed, room := false, 16<<10 // what a socket takes at least
 		var mu sync.Mutex
 		free := make(chan struct{})
-		p := &pipe{write: func(b []byte) {
+		unjam := sync.OnceFunc(func() { close(free) })
+		defer unjam()
+		p := pipe{write: func(b []byte) {
 			mu.Lock()
 			if jammed {
 				room -= len(b)
@@ -88,6 +93,7 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 		mu.Lock()
 		jammed = true
 		mu.Unlock()
+		time.AfterFunc(3*time.Second, unjam)
 		var wg sync.WaitGroup
 		for i := range 2000 {
 			wg.Go(func() {
@@ -113,7 +119,6 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		close(free)
 	})
 }
 
@@ -152,7 +157,7 @@ func TestRequests_BesideTheLibrarys(t *testing.T) {
 func TestRequests_ReplyThatIsNone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var garble atomic.Bool
-		s := session(t, dial(t, srv, through(srv, &pipe{read: func(frame []byte) {
+		s := session(t, dial(t, srv, through(srv, pipe{read: func(frame []byte) {
 			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0x40000000 { // one of ours
 				binary.BigEndian.PutUint32(frame[20:], 1<<30)
 			}
@@ -192,7 +197,7 @@ func startListing(t *testing.T, s *conn.Session, path string, n int) (*conn.Crea
 func TestCreation_Listed_SeesItInOneRoundTrip(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var writes log[int]
-		c := dial(t, srv, through(srv, &pipe{write: func(b []byte) { writes.add(len(b)) }}))
+		c := dial(t, srv, through(srv, pipe{write: func(b []byte) { writes.add(len(b)) }}))
 		s := session(t, c)
 		_, err := c.Create(t.Context(), "/a", nil, 0)
 		require.NoError(t, err)
