@@ -130,8 +130,7 @@ func retryRead(err error) bool {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	var code Code
-	if errors.Is(err, errGarbled) || errors.As(err, &code) && code.fault() {
+	if errors.Is(err, errGarbled) || ServerFault(err) {
 		return false
 	}
 	return errors.Is(err, errAgain) || errors.Is(err, zkrecipes.ErrUnknownOutcome)

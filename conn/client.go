@@ -244,7 +244,7 @@ func versioned(ctx context.Context, c *Client, path string, version int32, write
 			return zk.Stat{}, errors.Join(doubt, err)
 		}
 		stat, err := write(s)
-		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) || ServerFault(err) {
 			switch {
 			case err != nil && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
 				continue // not begun in a session that is over

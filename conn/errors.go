@@ -78,8 +78,12 @@ var libraryErrors = map[int32]error{
 	-117: zk.ErrNothing, -123: zk.ErrReconfigDisabled,
 }
 
-// fault reports whether the server says that something went wrong there: perhaps only when it made the reply.
-func (c Code) fault() bool { return c >= -5 && c <= -1 && c != -4 }
+// ServerFault reports whether err says that something went wrong in the server, perhaps only when it made the reply: a
+// write may have been executed, and asking again is not likely to help.
+func ServerFault(err error) bool {
+	var code Code
+	return errors.As(err, &code) && code >= -5 && code <= -1 && code != -4
+}
 
 // outcome is what an error says of whether the request was executed.
 type outcome int
@@ -96,7 +100,7 @@ func outcomeOf(err error) outcome {
 	switch {
 	case errors.As(err, &code):
 		switch {
-		case code == -4, code == -7, code == CodeRequestTimeout, code.fault():
+		case code == -4, code == -7, code == CodeRequestTimeout, ServerFault(code):
 			return unknown
 		case code == CodeThrottled:
 			return unsent

@@ -82,7 +82,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 		case flags != 0 && errors.Is(err, CodeUnimplemented):
 			s.core.opts.log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.core.noContainers.Store(true)
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil && s.Err() == nil:
+		case errors.Is(err, zkrecipes.ErrUnknownOutcome) && !ServerFault(err) && ctx.Err() == nil && s.Err() == nil:
 			// Made or not, making it again does no harm.
 			if err := sleep(ctx, retryPause); err != nil {
 				return &OpError{"create", path, unknownOutcome(err)}

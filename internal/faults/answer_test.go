@@ -130,12 +130,19 @@ func TestF40_TransientAnswers(t *testing.T) {
 	}
 }
 
-// TestF40_MarshallingError: the server could not read the request: an error, and nothing is left.
+// TestF40_MarshallingError: something went wrong in the server, before it created the contender or after: an error, and
+// nothing is left.
 func TestF40_MarshallingError(t *testing.T) {
-	each(t, func(w *world) {
-		w.take("a").release()
-		w.srv.Intercept(w.creates(), zktest.Fail(marshalling))
-		require.ErrorIs(w, w.take("a").requireFailed(), conn.Code(marshalling))
-		w.requireContenders(0)
-	})
+	for name, times := range map[string]int{"once": 1, "always": -1} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(w *world) {
+				w.take("a").release()
+				m := w.creates()
+				m.Times = times
+				w.srv.Intercept(m, zktest.Fail(marshalling))
+				require.ErrorIs(w, w.take("a").requireFailed(), conn.Code(marshalling))
+				w.requireContenders(0)
+			})
+		})
+	}
 }

@@ -146,7 +146,9 @@ func (l *lister) read(current *listing) {
 // listed settles the listing that is running, and asks for the next if anybody wants it.
 func (l *lister) listed(children []string, _ zk.Stat, err error) {
 	queue, foreign := pick(children, l.queue.kinds)
-	l.queue.reportForeign(foreign)
+	if len(foreign) > 0 { // not here, where nobody may wait for a logger
+		l.session.Go(func(context.Context) { l.queue.reportForeign(foreign) })
+	}
 	l.mu.Lock()
 	current, next := l.running, l.next
 	l.running, l.next = next, nil
@@ -158,14 +160,13 @@ func (l *lister) listed(children []string, _ zk.Stat, err error) {
 	}
 }
 
-// reportForeign logs, once, children that are no contenders: somebody keeps other nodes below the lock. It does so on a
-// goroutine of its own, since it may be called on one that must not wait.
+// reportForeign logs, once, children that are no contenders: somebody keeps other nodes below the lock.
 func (q *Queue) reportForeign(names []string) {
 	if len(names) == 0 {
 		return
 	}
 	q.foreign.Do(func() {
-		go q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
+		q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
 			"path", q.path, "kinds", strings.Join(q.kinds, " "), "children", names[:min(len(names), 5)], "of", len(names))
 	})
 }

@@ -71,6 +71,9 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 			if err := makeParents(ctx, s, q.path); err != nil {
 				return nil, nil, err
 			}
+		case conn.ServerFault(err):
+			q.abandon(s, c, guid)
+			return nil, nil, err
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			n, findErr := q.find(ctx, s, guid)
 			if findErr != nil {
