@@ -2,11 +2,14 @@ package znode_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -895,5 +898,41 @@ func TestNew_BadInput(t *testing.T) {
 		}
 		_, err := znode.New(nil, path, false, znode.Lock)
 		require.Error(t, err)
+	})
+}
+
+// faulty is a connection whose server fails to make the reply to a create, once.
+type faulty struct {
+	net.Conn
+	armed *atomic.Bool
+}
+
+func (f faulty) Read(b []byte) (int, error) {
+	n, err := f.Conn.Read(b)
+	for rest := b[:n]; len(rest) > 20; rest = rest[min(len(rest), 4+int(binary.BigEndian.Uint32(rest))):] {
+		if strings.HasPrefix(string(rest[24:]), path+"/_c_") && f.armed.CompareAndSwap(true, false) {
+			copy(rest[16:], []byte{0xff, 0xff, 0xff, 0xfb}) // -5, marshalling
+		}
+	}
+	return n, err
+}
+
+// TestAcquire_ServerFault_LeavesNothing: the contender has been created although the reply says that something went wrong.
+func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		var armed atomic.Bool
+		q := queue(t, srv, "a", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs("a")(ctx, network, address)
+			return faulty{raw, &armed}, err
+		}))
+		h := requireGranted(t, acquire(t.Context(), q))
+		require.NoError(t, h.Release(t.Context()))
+		armed.Store(true)
+		_, err := q.Acquire(t.Context(), entry)
+		require.ErrorIs(t, err, conn.Code(-5))
+		require.False(t, armed.Load())
+		time.Sleep(time.Second)
+		require.Empty(t, srv.Children(path))
+		require.NoError(t, requireGranted(t, acquire(t.Context(), q)).Release(t.Context()))
 	})
 }
