@@ -218,8 +218,8 @@ func (q *Queue) abandon(s *conn.Session, c *conn.Creation, guid string) {
 // removal is the deletion of a node, which goes on whoever waits for it.
 type removal struct{ done chan struct{} }
 
-// remove deletes the node, with all its paths: again and again, with back-off, until it is gone or the session over. It returns at once,
-// and may be called any number of times.
+// remove deletes the node, with all its paths: again and again, with back-off, until it is gone or the session over. It
+// returns at once, and may be called any number of times.
 func (n *node) remove() *removal {
 	// A granted node is taken off the session's list of those to be told first, see finish: so when the connection goes
 	// while this is sent, nobody who is told of it comes here and waits for us.
