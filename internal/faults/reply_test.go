@@ -104,6 +104,7 @@ func TestF6F7_DeleteLost(t *testing.T) {
 				require.NoError(w, a.hold.Release(w.Context()))
 				require.LessOrEqual(w, w.now(), 2*time.Second+blink)
 				require.ErrorIs(w, a.hold.Err(), zkrecipes.ErrReleased)
+				<-a.ended
 				require.Equal(w, 2*time.Second, a.over, "ended before its node was touched")
 				b.requireGranted(0)
 				b.release()
