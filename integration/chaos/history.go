@@ -33,6 +33,7 @@ type operation struct {
 	answer    journal.Line // Granted, Failed or Unknown; without a kind while there is none
 	released  *journal.Line
 	lost      *journal.Line
+	orphaned  bool
 	killedAt  int64 // 0: its client was not killed during it
 	nextCall  int64 // of the same client; 0: none
 	deletedAt int64 // by an operator; 0: not
@@ -88,6 +89,8 @@ func (h *history) add(client string, l journal.Line) {
 		if op.lost == nil {
 			op.lost = &l
 		}
+	case journal.Orphaned:
+		op.orphaned = true
 	case check.Called: // above
 	}
 }

@@ -21,7 +21,7 @@ type span struct {
 	group  string
 	end    string
 	reason string // of the loss
-	bound  int64  // when the release had returned; 0: not known
+	bound  int64  // when the node was gone, since the release had returned; 0: not known
 }
 
 // spans turns operations into holds. Where a hold ended depends on who could know:
@@ -40,7 +40,7 @@ func (h *history) spans(group string) []span {
 			Client: op.client, Op: op.number, Weight: op.called.Weight, Read: op.called.Read, Token: op.answer.Token,
 			Called: op.called.At, From: op.answer.At, To: check.StillHeld,
 		}}
-		if op.nextCall != 0 {
+		if op.nextCall != 0 && !op.orphaned {
 			s.bound = op.nextCall - 1
 		}
 		h.finish(&s, op)

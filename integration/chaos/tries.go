@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -24,6 +25,8 @@ const (
 	busy
 	gone // released or lost
 )
+
+func (a attempt) String() string { return a.client + " " + [...]string{"got", "busy", "gone"}[a.kind] }
 
 // mutexModel is one lock that nobody waits for: a try gets it when it is free, and is turned away when it is held.
 var mutexModel = porcupine.Model{
@@ -51,7 +54,8 @@ const never = int64(1)<<62 - 1
 // tries checks the try operations of a group with porcupine, in chunks that begin and end with the lock free.
 //
 // A try that is turned away while another is under way proves nothing, since contenders of tries stand in each other's
-// way too; such are left out. Of a hold that was lost the lock gets free at some time up to the end of its round.
+// way too; such are left out. Of a hold that was lost the lock gets free at some time up to the end of its round. And while
+// a leader may have been replaced without knowing, which answers a sync as well, a "no" may be as old as the fault.
 func tries(ops []*operation, spans []span, rounds []round) error {
 	var history []porcupine.Operation
 	clients := map[string]int{}
@@ -72,7 +76,7 @@ func tries(ops []*operation, spans []span, rounds []round) error {
 	}
 	for _, op := range ops {
 		if op.answer.Kind == check.Failed && !contended(ops, op, rounds) {
-			add(fmt.Sprintf("%s#%d", op.client, op.number), busy, op.called.At, op.answer.At)
+			add(fmt.Sprintf("%s#%d", op.client, op.number), busy, readSince(rounds, op.called.At), op.answer.At)
 		}
 	}
 	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
@@ -80,10 +84,27 @@ func tries(ops []*operation, spans []span, rounds []round) error {
 		switch result := porcupine.CheckOperationsTimeout(mutexModel, chunk, time.Minute); result {
 		case porcupine.Ok:
 		default:
-			return fmt.Errorf("porcupine: chunk %d of %d operations: %s", i, len(chunk), result)
+			return fmt.Errorf("porcupine: chunk %d of %d operations: %s: %s", i, len(chunk), result, culprits(chunk))
 		}
 	}
 	return nil
+}
+
+// culprits names the tries that were turned away and cannot be explained, with what stands around each.
+func culprits(chunk []porcupine.Operation) string {
+	turnedAway := func(op porcupine.Operation) bool { a, _ := op.Input.(attempt); return a.kind == busy }
+	holds := slices.DeleteFunc(slices.Clone(chunk), turnedAway)
+	var text strings.Builder
+	for i, op := range chunk {
+		if !turnedAway(op) || porcupine.CheckOperations(mutexModel, append(slices.Clip(holds), op)) {
+			continue
+		}
+		for _, near := range chunk[max(0, i-4):min(len(chunk), i+5)] {
+			fmt.Fprintf(&text, "\n\t%v from %v to %v", near.Input, time.Duration(near.Call), time.Duration(near.Return))
+		}
+		text.WriteByte('\n')
+	}
+	return text.String()
 }
 
 // endOfRound is when everything of a fault at the stamp is over.
@@ -96,14 +117,27 @@ func endOfRound(rounds []round, at int64) int64 {
 	return never
 }
 
-// contended tells whether another client's try was under way at the same time.
+// replaces are the faults that replace a leader which goes on, or may.
+var replaces = []Kind{PauseLeader, IsolateLeader}
+
+// readSince is from when on a server may have known what it answers to a call.
+func readSince(rounds []round, called int64) int64 {
+	for _, rd := range rounds {
+		if slices.Contains(replaces, rd.Kind) && rd.Injected <= called && called <= rd.Healed {
+			return rd.Injected
+		}
+	}
+	return called
+}
+
+// contended tells whether another client's try was under way at the same time, or may have left its contender behind.
 func contended(ops []*operation, op *operation, rounds []round) bool {
 	for _, other := range ops {
 		if other.client == op.client || other.called.At > op.answer.At {
 			continue
 		}
 		until := other.answer.At
-		if other.answer.Kind == "" || other.answer.Kind == journal.Unknown {
+		if other.answer.Kind == "" || other.answer.Kind == journal.Unknown || other.orphaned {
 			until = endOfRound(rounds, max(other.called.At, other.killedAt, other.answer.At))
 		}
 		if until >= op.called.At {

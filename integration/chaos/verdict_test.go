@@ -167,8 +167,43 @@ func TestTries(t *testing.T) {
 		s.released("a", 5)
 		s.op("a", 6).answer = journal.Line{Event: check.Event{Kind: check.Failed, At: 9}}
 	}
-	if err := triesOf(t, free); err == nil {
+	switch err := triesOf(t, free); {
+	case err == nil:
 		t.Error("turned away from a free lock, and nobody minds")
+	case !strings.Contains(err.Error(), "a#2 busy from 6ns to 9ns"):
+		t.Errorf("%v: does not name the try", err)
+	}
+	orphaned := func(s story) {
+		s.granted("a", 1, 2, 10)
+		s.released("a", 5)
+		s.tell("a", journal.Line{Event: check.Event{Kind: journal.Orphaned, At: 5}})
+		s.op("a", 6).answer = journal.Line{Event: check.Event{Kind: check.Failed, At: 9}}
+	}
+	if err := triesOf(t, orphaned); err != nil {
+		t.Errorf("turned away while the servers have the session of the last holder: %v", err)
+	}
+	behind := func(s story) {
+		s.granted("a", 1, 2, 10)
+		s.op("b", 3).answer = journal.Line{Event: check.Event{Kind: check.Failed, At: 4}}
+		s.tell("b", journal.Line{Event: check.Event{Kind: journal.Orphaned, At: 5}})
+		s.released("a", 5)
+		s.op("a", 6).answer = journal.Line{Event: check.Event{Kind: check.Failed, At: 9}}
+	}
+	if err := triesOf(t, behind); err != nil {
+		t.Errorf("turned away while the servers have the session of another that was: %v", err)
+	}
+	fault := round{Step: Step{Kind: PauseLeader}, Injected: 4, Healed: 20, Served: 30}
+	if err := triesOf(t, free, fault); err != nil {
+		t.Errorf("turned away by a leader that was replaced: %v", err)
+	}
+	for _, other := range []round{
+		{Step: Step{Kind: KillLeader}, Injected: 4, Healed: 20, Served: 30},
+		{Step: Step{Kind: PauseLeader}, Injected: 6, Healed: 20, Served: 30},
+		{Step: Step{Kind: PauseLeader}, Injected: 1, Healed: 5, Served: 30},
+	} {
+		if err := triesOf(t, free, other); err == nil {
+			t.Errorf("turned away from a free lock, and nobody minds in %+v", other)
+		}
 	}
 	held := func(s story) {
 		s.granted("a", 1, 2, 10)
@@ -190,11 +225,11 @@ func TestTries(t *testing.T) {
 	}
 }
 
-func triesOf(t *testing.T, tell func(s story)) error {
+func triesOf(t *testing.T, tell func(s story), rounds ...round) error {
 	t.Helper()
 	s := story{newHistory()}
 	tell(s)
-	return tries(s.operations("mutex"), s.spans("mutex"), nil)
+	return tries(s.operations("mutex"), s.spans("mutex"), rounds)
 }
 
 // A line that a kill has torn ends the journal, and what came before it counts.

@@ -132,17 +132,27 @@ func (e *Ensemble) await(what string, ok func(*Server) bool) (*Server, error) {
 	return nil, fmt.Errorf("no server %s after %v", what, limit)
 }
 
-// WaitReady returns once every running server serves.
+// WaitReady returns once every running server serves and one of them leads: a leader that has been replaced may serve for
+// a while before it finds out.
 func (e *Ensemble) WaitReady() error {
-	for _, s := range e.Servers {
-		if !s.Running() {
-			continue
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		leaders := 0
+		for _, s := range e.Servers {
+			if !s.Running() {
+				continue
+			}
+			if err := s.waitReady(); err != nil {
+				return err
+			}
+			if s.is("leader") {
+				leaders++
+			}
 		}
-		if err := s.waitReady(); err != nil {
-			return err
+		if leaders == 1 {
+			return nil
 		}
 	}
-	return nil
+	return fmt.Errorf("no single leader after %v", limit)
 }
 
 // Close kills all servers and removes what they wrote.

@@ -15,6 +15,10 @@ import (
 // anything was acquired in between.
 const Unknown check.Kind = "unknown"
 
+// Orphaned is the kind of another: the session of the operation was over when the client was done with it. What was to be
+// removed then goes when the servers end the session.
+const Orphaned check.Kind = "orphaned"
+
 // Line is one event as it is written.
 type Line struct {
 	check.Event

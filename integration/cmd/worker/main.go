@@ -80,6 +80,9 @@ func run(c config) error {
 	}
 	for ctx.Err() == nil {
 		orders.rested(ctx)
+		if w.session, err = client.Session(ctx); err != nil {
+			return leaving(ctx, err)
+		}
 		if err := w.section(ctx, recipe(w.rng)); err != nil {
 			return leaving(ctx, err)
 		}
@@ -99,6 +102,7 @@ func leaving(ctx context.Context, err error) error {
 type worker struct {
 	config
 	client   *conn.Client
+	session  *conn.Session
 	orders   *orders
 	resource *resource.Client
 	journal  *journal.Writer
@@ -108,6 +112,11 @@ type worker struct {
 // section is one acquisition, whatever comes of it.
 func (w *worker) section(ctx context.Context, a ask) error {
 	op := w.journal.Call(a.weight, a.read)
+	defer func() {
+		if w.session.Err() != nil {
+			op.Tell(journal.Line{Event: check.Event{Kind: journal.Orphaned}})
+		}
+	}()
 	h, err := a.acquire(ctx)
 	switch {
 	case err == nil:
