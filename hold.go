@@ -76,8 +76,9 @@ func (h *Hold) Token() Token { return h.grant.Token() }
 // Path returns the path of the contender, with the chroot taken off.
 func (h *Hold) Path() string { return h.grant.Path() }
 
-// Check asks ZooKeeper whether the hold is still held; the leader of the ensemble answers. An error that matches
-// [ErrLost] or [ErrReleased] says no; any other that it could not be found out.
+// Check asks ZooKeeper whether the hold is still held; the leader of the ensemble answers. One that has been replaced and
+// has not found out, which takes up to a tick, may still say yes; [Hold.Txn] asks a quorum. An error that matches [ErrLost]
+// or [ErrReleased] says no; any other that it could not be found out.
 func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -107,7 +108,8 @@ func (h *Hold) Revoked() <-chan struct{} { return h.grant.Revoked() }
 
 // Release ends the hold and removes its contender. The context bounds how long the caller waits for the removal, never
 // the removal itself, which goes on in the background until the node is gone or the session over: a Release with a
-// dead context still releases. Release is idempotent, and may be called again to go on waiting.
+// dead context still releases. After a session that ended for want of answers others are let in when the servers have
+// ended it as well. Release is idempotent, and may be called again to go on waiting.
 //
 // Errors: a [*LostError] if the hold was lost before; the cause of ctx if that ended first.
 func (h *Hold) Release(ctx context.Context) error {

@@ -59,10 +59,15 @@
 //
 //	ValidUntil = c + T - margin
 //
-// A quarter of T is the most that half a tick can be, since a server grants no less than two ticks by default;
-// [WithTickTime] replaces it by half of the tick it is told. If the ensemble's minSessionTimeout is set below two ticks,
-// WithTickTime is needed for the promise to hold. The connect answer for a new or a resumed session proves its own
-// request, because the leader gives it. All times are taken before a request leaves, and are monotonic.
+// A quarter of T is the most that half a tick can be, since a server grants no less than two ticks by default; that,
+// [WithTickTime] replaces by a tick, if it is shorter. If the ensemble's minSessionTimeout is set below two ticks,
+// WithTickTime is needed for the promise to hold. All times are taken before a request leaves, and are monotonic.
+//
+// The connect answer for a new session proves its own request, because a quorum has agreed to it. That for a session which
+// is resumed does not: a leader that was frozen, and replaced, may give it before it finds out, which takes it up to a
+// tick, while its successor counts from its own beginning. The first write that is answered on the connection shows that
+// there was no successor, and then the connect request counts. While anybody waits or holds, a transaction without
+// operations is sent for that, once for every connection.
 //
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
@@ -71,8 +76,8 @@
 //
 //   - a process that is frozen, or a virtual machine whose monotonic clock stands while it is suspended: the code that
 //     runs after it has looked at the clock may run late, by any time;
-//   - a leader that is cut off together with the client while the rest of the ensemble elects another, when the session
-//     timeout is below four ticks;
+//   - a leader that has been replaced and goes on answering the client, when the session timeout is below five ticks: it
+//     takes up to a tick to find out when it was frozen, and a little more when it was cut off;
 //   - clocks whose rates differ by more than the margin.
 //
 // For these there is the fencing token of a hold.
@@ -90,6 +95,7 @@
 // # What it costs
 //
 // A client has about six goroutines, and one for each operation that waits for room on the connection. go-zookeeper, which
-// opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It sends a ping every T/3, a sync every T/8 while there are contenders or holds, and after a reconnect
-// the reads with which those who wait set their watches again. Watches are shared: a session has at most one for each path and kind.
+// opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It sends a ping every T/3, and while there
+// are contenders or holds a sync every T/8. After a reconnect they cost an empty transaction, and the reads with which
+// those who wait set their watches again. Watches are shared: a session has at most one for each path and kind.
 package conn

@@ -98,9 +98,11 @@ func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
 	return due, false, false
 }
 
-// beat is one sync; its answer is booked by the link.
+// beat is one sync, and on a connection that has resumed the session a barrier as well; see proof. The answers are booked
+// by the link.
 func (s *session) beat() {
-	s.send(nil, []request{(&Session{session: s}).syncRequest("/", func(_ string, err error) {
+	view := &Session{session: s}
+	requests := []request{view.syncRequest("/", func(_ string, err error) {
 		if err != nil {
 			s.core.opts.log.Debug("zookeeper: sync", "error", err)
 		}
@@ -108,7 +110,18 @@ func (s *session) beat() {
 		s.beating = false
 		s.mu.Unlock()
 		s.nudge()
-	})})
+	})}
+	s.mu.Lock()
+	doubtful := s.proof.doubtful()
+	s.mu.Unlock()
+	if doubtful {
+		requests = append(requests, view.barrierRequest(func(_ transaction, err error) {
+			if err != nil {
+				s.core.opts.log.Debug("zookeeper: barrier", "error", err)
+			}
+		}))
+	}
+	s.send(nil, requests)
 }
 
 func earliest(a, b time.Time) time.Time {

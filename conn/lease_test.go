@@ -122,6 +122,43 @@ func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 	}
 }
 
+// The answer that resumes a session may come from a leader that has been replaced: only a write confirms it. One goes out
+// at once for whoever holds, and changes nothing.
+func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := session(t, c)
+		release := s.Retain()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		resume := func() {
+			srv.Cut(client)
+			for synctest.Wait(); c.State() != conn.Connected; synctest.Wait() {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		connects := requests(srv, zktest.OpConnect)
+		before, txns := s.ValidUntil(), len(srv.History())
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Ignore())
+		resume()
+		require.Equal(t, before, s.ValidUntil(), "resumed, and no write has been answered")
+		resume()
+		list := connects.all()
+		require.Equal(t, list[len(list)-1].at.Add(timeout-timeout/20), s.ValidUntil())
+		require.Len(t, srv.History(), txns+1)
+
+		release()
+		multis := requests(srv, zktest.OpMulti)
+		resume()
+		require.Empty(t, multis.all(), "nobody holds anything")
+		defer s.Retain()()
+		synctest.Wait()
+		require.Len(t, multis.all(), 1)
+		time.Sleep(timeout)
+		require.Len(t, multis.all(), 1, "once for a connection")
+	})
+}
+
 func TestLease_IdleSession_IsNotProvenAndIsNotLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)

@@ -2,21 +2,16 @@ package conn
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/zkrecipes"
 )
 
 // link is one connection to one server, under zk.Conn. It carries our requests beside the library's handshake, pings and
@@ -186,25 +181,6 @@ func (l *link) flush(frames []byte, sent func()) {
 	}
 }
 
-// SetReadDeadline never lets the library wait beyond the handshake bound for the connect answer.
-func (l *link) SetReadDeadline(t time.Time) error {
-	l.patience = 0
-	if !t.IsZero() {
-		l.patience = time.Until(t)
-	}
-	return l.Conn.SetReadDeadline(l.clamp(t))
-}
-
-// SetWriteDeadline does the same for the connect request.
-func (l *link) SetWriteDeadline(t time.Time) error { return l.Conn.SetWriteDeadline(l.clamp(t)) }
-
-func (l *link) clamp(t time.Time) time.Time {
-	if !l.up.Load() && (t.IsZero() || t.After(l.handshakeBy)) {
-		return l.handshakeBy
-	}
-	return t
-}
-
 // Write takes one frame, as the library writes them. Once it has sent the first, it never fails: a connection that cannot
 // be written to is closed, and the reading side reports that as what it is.
 //
@@ -301,59 +277,6 @@ func (l *link) take(p pending, r reply, code int32) error {
 	return err
 }
 
-// connectReply reads the answer whole, since the library clears its deadline between length and body.
-func (l *link) connectReply(head []byte, size int) error {
-	if size < 20 || size > maxConnectReply {
-		return fmt.Errorf("a frame of %d bytes is not a connect answer of ZooKeeper", size)
-	}
-	frame := slices.Concat(head, make([]byte, size))
-	if _, err := io.ReadFull(l.in, frame[prefixSize:]); err != nil {
-		return err
-	}
-	timeout := time.Duration(int32At(frame, prefixSize+4)) * time.Millisecond
-	id := int64At(frame, prefixSize+8)
-	password := stringAt(frame, prefixSize+16)
-	l.head = frame
-	if id == 0 || timeout <= 0 {
-		// The library takes this for its cue to open another session in the same object; the dialer refuses it.
-		l.session.end(lost(zkrecipes.LossExpired, time.Now(), nil))
-		return nil
-	}
-	for _, c := range l.session.core.opts.auth {
-		if err := l.authenticate(c); err != nil {
-			return err
-		}
-	}
-	l.up.Store(true)
-	if err := l.SetDeadline(time.Time{}); err != nil {
-		return err
-	}
-	if !l.session.linkUp(l, id, []byte(password), timeout) {
-		return errors.New("the session is over")
-	}
-	l.session.nowUp(l)
-	return nil
-}
-
-// authenticate sends a credential and waits for the verdict. Nothing else is on its way yet: what comes is the answer.
-func (l *link) authenticate(c credential) error {
-	if _, err := l.Conn.Write(authFrame(c.scheme, c.credential)); err != nil {
-		return err
-	}
-	var answer [prefixSize + replyHeaderSize]byte
-	if _, err := io.ReadFull(l.in, answer[:]); err != nil {
-		return err
-	}
-	if int32At(answer[:], 0) != replyHeaderSize || int32At(answer[:], prefixSize) != xidAuth {
-		return errors.New("no answer to a credential")
-	}
-	if code := int32At(answer[:], prefixSize+12); code != 0 {
-		l.session.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
-		return ErrAuthFailed
-	}
-	return nil
-}
-
 // answered books a reply as proof of liveness, and returns what it answers, nothing for an event.
 func (l *link) answered(xid, code int32) (r pending) {
 	now := time.Now()
@@ -375,7 +298,7 @@ func (l *link) answered(xid, code int32) (r pending) {
 		return r // an event, or an answer to nothing
 	}
 	if fromTree(code) {
-		l.session.answered(r.sent, now, servedByLeader(r.op))
+		l.session.answered(r.sent, now, witnessOf(r.op, code))
 	}
 	return r
 }
@@ -388,30 +311,4 @@ func (l *link) oldestSync() time.Time {
 		return time.Time{}
 	}
 	return l.syncs[0]
-}
-
-// dial is the zk.Dialer of a session: paced, bounded, and shut once the session is over. That is the gate: a library
-// that would open another session in the same object finds no way to a server.
-func (s *session) dial(network, address string, _ time.Duration) (net.Conn, error) {
-	<-s.zkOK
-	if err := s.pace.wait(s.ctx); err != nil {
-		return nil, err
-	}
-	// Counted as failed until a link has lasted: a server that accepts and hangs up is paced like one that is down.
-	s.pace.failed()
-	by := time.Now().Add(s.core.opts.connectTimeout)
-	ctx, cancel := context.WithDeadline(s.ctx, by)
-	defer cancel()
-	raw, err := s.core.opts.dial(ctx, network, address)
-	if err != nil {
-		err = fmt.Errorf("connect to %s: %w", address, err)
-		s.core.connectFailed(err)
-		return nil, err
-	}
-	l := newLink(s, raw, address, by)
-	if !s.attach(l) {
-		_ = raw.Close() // nothing was sent on it
-		return nil, s.Err()
-	}
-	return l, nil
 }

@@ -13,7 +13,7 @@ import (
 func lapsed() (s *session, until time.Time) {
 	s = &session{subs: map[*lossSub]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
-	s.proof.connected(now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
+	s.proof.connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
 	s.proof.heard = now
 	return s, s.proof.validUntil()
 }
@@ -25,7 +25,8 @@ func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 	s, _ := lapsed()
 	_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { t.Error("told, although refused") })
 	require.False(t, ok)
-	s.proof.connected(time.Now(), time.Hour, time.Minute, time.Minute)
+	s.proof.connected(time.Now(), time.Now(), time.Hour, time.Minute, time.Minute)
+	s.answered(time.Now(), time.Now(), quorum)
 	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
 	require.True(t, ok)
 	stop()
@@ -36,7 +37,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*session, time.Time){
 		"clock":       func(s *session, now time.Time) { s.step(now) },
-		"late answer": func(s *session, now time.Time) { s.answered(now, now, true) },
+		"late answer": func(s *session, now time.Time) { s.answered(now, now, leader) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

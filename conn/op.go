@@ -194,7 +194,9 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	return e.exists, e.stat, w, err
 }
 
-// Sync waits until the server has caught up with the leader: what is read next is at least as new as this call.
+// Sync waits until the server has caught up with the leader: what is read next is at least as new as this call, as far as
+// the leader knows. One that has been replaced and has not found out, which takes up to a tick when it was frozen, answers
+// as if nothing had happened since. Where that matters there is [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkRequest("sync", path, 0); err != nil {
 		return err
@@ -205,4 +207,15 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 
 func (s *Session) syncRequest(path string, done func(string, error)) request {
 	return request{opSync, syncFrame(s.abs(path)), taking(createReply, done)}
+}
+
+// Barrier waits until a quorum has agreed to a transaction without operations: what is read next is at least as new as this
+// call, whoever leads, and no earlier request of the session is still to be executed. It costs what a write costs.
+func (s *Session) Barrier(ctx context.Context) error {
+	_, err := ask(ctx, s, "barrier", "/", readOnly, nil, s.barrierRequest)
+	return err
+}
+
+func (s *Session) barrierRequest(done func(transaction, error)) request {
+	return s.multiRequest(nil, done)
 }

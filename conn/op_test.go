@@ -153,6 +153,7 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 						"multi":            func(ctx context.Context) error { _, err := c.Multi(ctx, &zk.DeleteRequest{Path: "/a"}); return err },
 						"sync":             func(ctx context.Context) error { return c.Sync(ctx, "/") },
 						"getw":             func(ctx context.Context) error { _, _, _, err := s.GetW(ctx, "/a"); return err },
+						"barrier":          func(ctx context.Context) error { return s.Barrier(ctx) },
 						"prove":            func(ctx context.Context) error { return s.Prove(ctx) },
 						"create container": func(ctx context.Context) error { return s.CreateContainer(ctx, "/c") },
 					}
@@ -234,7 +235,33 @@ func TestReads_ReplyLostAndSessionExpired_AreRepeated(t *testing.T) {
 	}
 }
 
-// versionedCase is a write with a fault, and what must come of it.
+// A barrier is a transaction, and may be repeated: it changes nothing.
+func TestBarrier_LostInEveryWay_IsRepeated(t *testing.T) {
+	for name, fault := range map[string]zktest.Action{
+		"not": zktest.Proceed(), "request": zktest.DropRequest(), "reply": zktest.DropReply(),
+		"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122), "moved": zktest.Fail(zktest.CodeSessionMoved),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv)
+				s := session(t, c)
+				rule := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 3}, fault)
+				multis := requests(srv, zktest.OpMulti)
+				require.NoError(t, s.Barrier(t.Context()))
+				require.GreaterOrEqual(t, rule.Hits(), 1)
+				for _, m := range multis.all() {
+					require.Empty(t, m.what.Paths)
+				}
+				history := srv.History()
+				require.Equal(t, zktest.OpMulti, history[len(history)-1].Op, "a quorum has agreed to it")
+				require.NoError(t, c.Close())
+				require.ErrorIs(t, s.Barrier(t.Context()), zkrecipes.ErrClosed)
+			})
+		})
+	}
+}
+
+// Each is a write with a fault, and what must come of it.
 func TestVersionedWrites_ReplyLost(t *testing.T) {
 	const ok, doubt, badVersion = "ok", "unknown outcome", "bad version"
 	tests := []struct {

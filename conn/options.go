@@ -92,8 +92,8 @@ func WithConnectTimeout(d time.Duration) Option {
 	}
 }
 
-// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with half a
-// tick where it otherwise counts with a quarter of the session timeout, the most that half a tick can be by default.
+// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with a tick where
+// it otherwise counts with a quarter of the session timeout; see the package documentation.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -234,10 +234,11 @@ func (o *options) dial(ctx context.Context, network, address string) (net.Conn, 
 	return secured, nil
 }
 
-// halfTick is how long after a contact the leader may still not have been told of it.
-func (o *options) halfTick(timeout time.Duration) time.Duration {
+// lag is how long before a request that the leader serves a contact must have been answered to count. Half a tick, for the
+// leader is told of it by then; a tick, for that is how long one that has been deposed may take itself for the leader.
+func (o *options) lag(timeout time.Duration) time.Duration {
 	if o.tick > 0 {
-		return o.tick / 2
+		return max(o.tick/2, min(o.tick, timeout/4))
 	}
 	return timeout / 4
 }

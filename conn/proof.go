@@ -17,33 +17,54 @@ import (
 //	c = when the newest request was sent whose answer, by whatever server, had come by p - lag
 //	valid until c + timeout - margin
 //
-// A connect answer proves its own sending: the leader creates or touches the session to give it.
+// The connect answer for a new session proves its own sending: a quorum has agreed to the session. That for a session
+// which is resumed does not. The leader touches the session to give it, but it may be one that has been deposed and does
+// not know: one that was frozen goes on answering for up to a tick, while its successor counts from its own beginning.
+// A write that is answered afterwards says that no successor had begun when the session was touched.
 type proof struct {
 	timeout time.Duration // negotiated
-	lag     time.Duration // half a tick
+	lag     time.Duration // between a contact and p, for the contact to count
 	margin  time.Duration
 
 	leader   time.Time // p
 	contact  time.Time // c
+	resumed  time.Time // when the connect request was sent that no write has confirmed yet
 	heard    time.Time // when the newest request of any kind was sent that has been answered
 	contacts []contact // answered requests that no p confirms yet, by time of answer
 }
 
 type contact struct{ sent, answered time.Time }
 
-// connected takes in a connect answer.
-func (p *proof) connected(sent time.Time, timeout, lag, margin time.Duration) {
+// witness is who stands behind an answer.
+type witness int
+
+const (
+	anyServer witness = iota
+	leader            // or a server that takes itself for it
+	quorum            // a write that was applied
+)
+
+// connected takes in a connect answer. The terms are the same every time.
+func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration) {
 	p.timeout, p.lag, p.margin = timeout, lag, margin
-	p.contact = latest(p.contact, sent)
-	p.heard = latest(p.heard, sent)
+	if p.contact.IsZero() {
+		p.contact = sent
+	} else {
+		p.resumed = sent
+	}
+	p.answered(sent, at, anyServer)
 }
 
-// answered takes in a request sent at sent whose answer came at at; byLeader says that the leader served it.
-func (p *proof) answered(sent, at time.Time, byLeader bool) {
+// answered takes in a request sent at sent whose answer came at at.
+func (p *proof) answered(sent, at time.Time, by witness) {
 	p.heard = latest(p.heard, sent)
-	if byLeader && sent.After(p.leader) {
+	if by >= leader && sent.After(p.leader) {
 		p.leader = sent
 		p.confirm(sent.Add(-p.lag))
+	}
+	if by == quorum {
+		p.contact = latest(p.contact, p.resumed)
+		p.resumed = time.Time{}
 	}
 	// Contacts close together add nothing but memory; leaving one out makes c at most a 64th of the timeout older. What
 	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
@@ -67,6 +88,9 @@ func (p *proof) confirm(limit time.Time) {
 	}
 	p.contacts = slices.Delete(p.contacts, 0, n)
 }
+
+// doubtful reports whether the newest connect answer still needs a write to count.
+func (p *proof) doubtful() bool { return p.resumed.After(p.contact) }
 
 // validUntil is the time up to which the session is proven; zero before the first connect answer.
 func (p *proof) validUntil() time.Time {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An exchange is a request in a test of the rule: when it was sent and answered, in seconds, and by whom.
+// An exchange is a request in a test of the rule: when it was sent and answered, in seconds, and by whom: "follower" and
+// "leader" for reads and syncs, "quorum" for writes.
 type exchange struct {
 	sent, answered float64
 	by             string
@@ -63,8 +64,12 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 			"frozen and thawed: new exchanges, half a tick later", 2, 0,
 			slices.Concat(syncs(1, 4, 0.01), []exchange{{5, 500, "leader"}, {500, 500.1, "leader"}, {502.2, 502.3, "leader"}}), 500,
 		},
-		{"re-attached: the connect answer proves its own sending", 2, 0, []exchange{{1, 1.01, "leader"}, {20, 20.1, "connect"}}, 20},
-		{"re-attached: what came before counts no more", 2, 0, []exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "leader"}}, 20},
+		{"resumed: the connect answer alone proves nothing", 2, 0, []exchange{{1, 1.01, "leader"}, {20, 20.1, "connect"}}, 0},
+		{"resumed: a write proves that it was sent", 2, 0, []exchange{{20, 20.1, "connect"}, {20.2, 20.3, "quorum"}}, 20},
+		{"resumed: a write before proves nothing", 2, 0, []exchange{{19, 19.1, "quorum"}, {20, 20.1, "connect"}, {20.2, 20.3, "leader"}}, 0},
+		{"resumed twice: the write proves the second", 2, 0, []exchange{{20, 20.1, "connect"}, {23, 23.1, "connect"}, {23.2, 23.3, "quorum"}}, 23},
+		{"resumed: without a write it is a contact like any other", 2, 0, []exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}}, 20},
+		{"resumed: what came before counts no more", 2, 0, []exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}}, 20},
 		{"tick time known", 0.25, 0, syncs(1, 10, 0.01), 9},
 		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}}, 1},
 	}
@@ -72,11 +77,12 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var p proof
 			require.True(t, p.validUntil().IsZero(), "before the first connect answer nothing is proven")
+			by := map[string]witness{"follower": anyServer, "leader": leader, "quorum": quorum}
 			for _, e := range append([]exchange{connect}, tt.exchanges...) {
 				if e.by == "connect" {
-					p.connected(at(e.sent), 8*time.Second, at(tt.lag).Sub(zero), at(tt.margin).Sub(zero))
+					p.connected(at(e.sent), at(e.answered), 8*time.Second, at(tt.lag).Sub(zero), at(tt.margin).Sub(zero))
 				} else {
-					p.answered(at(e.sent), at(e.answered), e.by == "leader")
+					p.answered(at(e.sent), at(e.answered), by[e.by])
 				}
 			}
 			require.Equal(t, tt.contact+8, p.validUntil().Sub(zero).Seconds())
@@ -87,13 +93,13 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 // In good health, with a sync every T/8, there is always close to 0.45 T left.
 func TestProof_SyncEveryEighth_LeavesNearlyHalfTheTimeout(t *testing.T) {
 	var p proof
-	p.connected(at(0), 8*time.Second, 2*time.Second, 400*time.Millisecond)
+	p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 400*time.Millisecond)
 	least := time.Hour
 	for _, e := range syncs(1, 1000, 0.02) {
 		if e.sent > 5 {
 			least = min(least, p.validUntil().Sub(at(e.answered)))
 		}
-		p.answered(at(e.sent), at(e.answered), true)
+		p.answered(at(e.sent), at(e.answered), leader)
 		require.LessOrEqual(t, len(p.contacts), 64+1)
 	}
 	require.InDelta(t, 0.44*8, least.Seconds(), 0.1)
@@ -104,10 +110,10 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 	for name, every := range map[string]float64{"pings": 2.7, "reads": 0.125, "busy": 0.001} {
 		t.Run(name, func(t *testing.T) {
 			var p proof
-			p.connected(at(0), 8*time.Second, 2*time.Second, 0)
+			p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 0)
 			most := 0
 			for i := range 100_000 {
-				p.answered(at(float64(i)*every), at(float64(i)*every), false)
+				p.answered(at(float64(i)*every), at(float64(i)*every), anyServer)
 				most = max(most, len(p.contacts))
 			}
 			require.LessOrEqual(t, most, 64+1)
@@ -117,15 +123,15 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 
 // A rule counts a deadline from answered requests. The real one is proof; the others are there to be found out.
 type rule struct {
-	connected func(sent time.Time)
-	answered  func(sent, at time.Time, byLeader bool)
+	connected func(sent, at time.Time)
+	answered  func(sent, at time.Time, by witness)
 	deadline  func() time.Time // without margin
 }
 
 func proofRule(timeout, lag time.Duration) rule {
 	p := &proof{}
 	return rule{
-		func(sent time.Time) { p.connected(sent, timeout, lag, 0) },
+		func(sent, at time.Time) { p.connected(sent, at, timeout, lag, 0) },
 		p.answered, p.validUntil,
 	}
 }
@@ -136,6 +142,9 @@ func proofRule(timeout, lag time.Duration) rule {
 // A follower hears the client at some time between sending and answer; it reports whom it has heard at least twice a
 // tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the
 // timeout from the arrival of a report, and of a re-attachment.
+//
+// With four ticks or more to the timeout, some attachments are to a leader that has been replaced at some time before: it answers all but
+// writes, for a tick, and what it hears counts for nothing. The one that has replaced it counts from its own beginning.
 func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
@@ -152,7 +161,7 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 		sent := now
 		touched = sent.Add(delay())
 		done = touched.Add(delay())
-		r.connected(sent)
+		r.connected(sent, done)
 		return touched, done
 	}
 	var touched time.Time // by the leader, for this session
@@ -164,9 +173,17 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 		return nil
 	}
 
-	for range 1 + rng.IntN(4) { // attachments
+	for i := range 1 + rng.IntN(4) { // attachments
+		replaced := i > 0 && timeout >= 4*tick && rng.IntN(3) == 0
+		if replaced { // at some time since the last answer
+			since := now
+			now = now.Add(upTo(timeout))
+			touched = since.Add(upTo(now.Sub(since)))
+		}
 		touchedBy, done := connect()
-		touched = latest(touched, touchedBy)
+		if !replaced {
+			touched = latest(touched, touchedBy)
+		}
 		now = done
 		if err := check("connect"); err != nil {
 			return err
@@ -197,14 +214,27 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 			}
 		}
 		end := cut.Add(upTo(2 * timeout))
+		if replaced {
+			end = done.Add(tick)
+		}
 		for now.Before(end) {
-			now = now.Add(upTo(timeout / 4))
-			sent, byLeader := now, rng.IntN(3) > 0
+			now = now.Add(upTo(min(end.Sub(done), timeout) / 4))
+			sent, by := now, witness(rng.IntN(3))
 			atFollower := sent.Add(delay())
 			until(atFollower)
 			heard = atFollower
 			done := atFollower.Add(delay())
-			if byLeader {
+			if replaced {
+				if done := atFollower.Add(delay()); by < quorum && done.Before(end) {
+					r.answered(sent, done, by)
+					now = done
+				}
+				if err := check("answer of the old leader"); err != nil {
+					return err
+				}
+				continue
+			}
+			if by >= leader {
 				served, ok := forward(atFollower)
 				if !ok {
 					until(done)
@@ -217,7 +247,7 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 			until(done)
 			land(done)
 			now = done
-			r.answered(sent, done, byLeader)
+			r.answered(sent, done, by)
 			if err := check("answer"); err != nil {
 				return err
 			}
@@ -233,7 +263,7 @@ func FuzzProof_AgainstAModelOfLeaderAndFollowers_IsNeverLate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, ticks uint8) {
 		const timeout = 8 * time.Second
 		tick := timeout / time.Duration(2+ticks%18) // the server grants two to twenty
-		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4, "tick time known": tick / 2}
+		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4, "tick time known": (&options{tick: tick}).lag(timeout)}
 		for name, lag := range lags {
 			if err := simulate(seed, proofRule(timeout, lag), timeout, tick); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -249,17 +279,17 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 		"newest answer of any kind": func() rule {
 			var c time.Time
 			return rule{
-				func(sent time.Time) { c = sent },
-				func(sent, _ time.Time, _ bool) { c = latest(c, sent) },
+				func(sent, _ time.Time) { c = sent },
+				func(sent, _ time.Time, _ witness) { c = latest(c, sent) },
 				func() time.Time { return c.Add(timeout) },
 			}
 		},
 		"newest answer of the leader": func() rule {
 			var c time.Time
 			return rule{
-				func(sent time.Time) { c = sent },
-				func(sent, _ time.Time, byLeader bool) {
-					if byLeader {
+				func(sent, _ time.Time) { c = sent },
+				func(sent, _ time.Time, by witness) {
+					if by >= leader {
 						c = latest(c, sent)
 					}
 				},
@@ -270,9 +300,9 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 		"contacts by their answer": func() rule {
 			p := &proof{}
 			return rule{
-				func(sent time.Time) { p.connected(sent, timeout, tick/2, 0) },
-				func(sent, at time.Time, byLeader bool) {
-					p.answered(sent, at, byLeader)
+				func(sent, at time.Time) { p.connected(sent, at, timeout, tick/2, 0) },
+				func(sent, at time.Time, by witness) {
+					p.answered(sent, at, by)
 					for i := range p.contacts {
 						p.contacts[i].sent = p.contacts[i].answered
 					}
@@ -282,13 +312,37 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 		},
 	}
 	for name, build := range wrong {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20_000) {
-				if simulate(seed, build(), timeout, tick) != nil {
-					return
-				}
-			}
-			t.Error("no history in which this rule is late")
-		})
+		t.Run(name, func(t *testing.T) { mustBeLate(t, build, timeout, tick) })
 	}
+}
+
+// The same for rules that are wrong only where a leader that has been replaced goes on answering.
+func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
+	const timeout, tick = 8 * time.Second, time.Second
+	t.Run("half a tick", func(t *testing.T) {
+		mustBeLate(t, func() rule { return proofRule(timeout, tick/2) }, timeout, tick)
+	})
+	t.Run("connect answers", func(t *testing.T) {
+		mustBeLate(t, func() rule {
+			p := &proof{}
+			return rule{
+				func(sent, at time.Time) {
+					p.connected(sent, at, timeout, tick, 0)
+					p.contact = sent
+				},
+				p.answered, p.validUntil,
+			}
+		}, timeout, tick)
+	})
+}
+
+func mustBeLate(t *testing.T, build func() rule, timeout, tick time.Duration) {
+	t.Helper()
+	for seed := range uint64(20_000) {
+		if err := simulate(seed, build(), timeout, tick); err != nil {
+			t.Log(err)
+			return
+		}
+	}
+	t.Error("no history in which this rule is late")
 }

@@ -200,7 +200,7 @@ func (s *Session) Prove(ctx context.Context) error {
 			return err
 		}
 		// One sync confirms only contacts that are half a tick old by the time it is sent.
-		if err := sleep(ctx, min(s.Timeout()/64, s.core.opts.halfTick(s.Timeout())/4)); err != nil {
+		if err := sleep(ctx, min(s.Timeout()/64, s.core.opts.lag(s.Timeout())/4)); err != nil {
 			return err
 		}
 	}
@@ -235,8 +235,9 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 	}
 	first := s.id == 0
 	s.id, s.password = id, password
-	gone := s.lapseIfDue(time.Now())
-	s.proof.connected(sent, timeout, s.core.opts.halfTick(timeout), s.core.opts.marginOf(timeout))
+	now := time.Now()
+	gone := s.lapseIfDue(now)
+	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
 	s.mu.Unlock()
 	gone.tell()
 	if first {
@@ -254,6 +255,7 @@ func (s *session) nowUp(l *link) {
 		return
 	}
 	close(s.up)
+	s.lastBeat = time.Time{} // the next is due, see beat
 	s.nudge()
 	if s.since.IsZero() {
 		s.since = time.Now()
@@ -311,10 +313,10 @@ func (s *session) linkDown(l *link) {
 
 // answered books an answer as proof. A lapse comes before what would have prevented it: the order in which a late
 // answer and the clock are looked at must not decide whether a hold lives.
-func (s *session) answered(sent, at time.Time, byLeader bool) {
+func (s *session) answered(sent, at time.Time, by witness) {
 	s.mu.Lock()
 	gone := s.lapseIfDue(at)
-	s.proof.answered(sent, at, byLeader)
+	s.proof.answered(sent, at, by)
 	s.mu.Unlock()
 	gone.tell()
 }

@@ -49,13 +49,18 @@ const (
 	maxRequest      = 1<<20 - 4<<10 // below the server's jute.maxbuffer, with room for what surrounds the data
 )
 
-// servedByLeader says of an opcode that no server but the leader can have answered it.
-func servedByLeader(op int32) bool {
+// witnessOf says who stands behind an answer to the opcode.
+func witnessOf(op, code int32) witness {
 	switch op {
-	case opSync, opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opSetACL, opMulti, opReconfig:
-		return true
+	case opSync:
+		return leader
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opSetACL, opMulti, opReconfig:
+		if code == 0 {
+			return quorum
+		}
+		return leader
 	default:
-		return false
+		return anyServer
 	}
 }
 

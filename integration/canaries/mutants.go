@@ -24,7 +24,7 @@ var (
 var mutants = []mutant{
 	{
 		name:  "proof: an answer of any server counts as one of the leader's",
-		edits: []edit{{"conn/proof.go", "if byLeader && sent.After(p.leader) {", "if sent.After(p.leader) {"}},
+		edits: []edit{{"conn/proof.go", "if by >= leader && sent.After(p.leader) {", "if sent.After(p.leader) {"}},
 		tests: []test{connTests, isolation},
 	},
 	{
@@ -36,6 +36,16 @@ var mutants = []mutant{
 		name:  "proof: a deadline from the last answer of any kind",
 		edits: []edit{{"conn/proof.go", "return p.contact.Add(p.timeout - p.margin)", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
+	},
+	{
+		name:  "proof: whoever resumes the session proves it",
+		edits: []edit{{"conn/proof.go", "		p.resumed = sent\n", "		p.contact = sent\n"}},
+		tests: []test{connTests, {dir: "integration", args: []string{"-run=Resumed", "./lease"}}},
+	},
+	{
+		name:  "proof: a leader that was replaced counts for a tick",
+		edits: []edit{{"conn/options.go", "return max(o.tick/2, min(o.tick, timeout/4))", "return o.tick / 2"}},
+		tests: []test{connTests},
 	},
 	{
 		name:  "hold: the clock is not looked at",

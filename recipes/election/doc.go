@@ -28,6 +28,9 @@
 // A leader that looks at its term, is frozen by the operating system or a virtual machine, and then acts, acts late.
 // Give the resource the token (package fence), or write in ZooKeeper with [Term.Txn].
 //
+// What Leader and Candidates return is as new as the call as far as ZooKeeper's own leader knows; one that has been
+// replaced takes up to a tick to find out.
+//
 // # What it costs
 //
 // A candidate is one ephemeral znode, under a parent that the servers remove when nobody stands. Standing costs two

@@ -28,6 +28,9 @@
 // A process can be frozen between looking at its hold and acting on it, and act when another holds already. A resource
 // that must not see that checks tokens: package fence does, and for writes in ZooKeeper [zkrecipes.Hold.Txn].
 //
+// A "no" of a try, and what Queue returns, is as new as the call as far as the leader knows; one that has been replaced
+// takes up to a tick to find out. A "yes" is never old.
+//
 // # Nested locking
 //
 // Ownership goes through the context. Lock with a context that descends from a live hold on the same path returns

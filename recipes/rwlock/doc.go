@@ -37,6 +37,9 @@
 // that must not see that checks tokens: package fence does, and for writes in ZooKeeper [zkrecipes.Hold.Txn]. Both are for
 // writers; a reader that was frozen has read what it has read.
 //
+// A "no" of a try, and what Queue returns, is as new as the call as far as the leader knows; one that has been replaced
+// takes up to a tick to find out. A "yes" is never old.
+//
 // # Cost
 //
 // One node per caller, holder or waiter, and one watch: the holder's on itself, a writer's on the node just ahead, a

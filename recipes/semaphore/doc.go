@@ -36,6 +36,9 @@
 // resource that must not see that can refuse tokens it has seen the end of; a fence as for a lock, which refuses all but
 // the newest, does not fit where several hold at once.
 //
+// A "no" of a try, and what Holders and Limit return, is as new as the call as far as the leader knows; one that has been
+// replaced takes up to a tick to find out. A "yes" is never old.
+//
 // Holds are not nested: Acquire with the context of a hold takes more leases, and waits for ever if that needs those that
 // the caller has.
 //

@@ -1,0 +1,134 @@
+// Package lease_test tries, on a real ensemble, what the proof of liveness in package conn has to withstand: a leader that
+// has been replaced and does not know.
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/proxy"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+)
+
+const tick = 500 * time.Millisecond
+
+// A client that finds nobody but a leader that was frozen, in the moment when that goes on, and then nobody at all: its
+// deadline must not be counted from what that leader said, since its successor counts from before.
+func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T) {
+	t.Parallel()
+	e, old := ensemble(t)
+	network := proxy.Start(t, old.Addr())
+	c, err := conn.Dial(t.Context(), network.Addr(), conn.WithSessionTimeout(12*tick), conn.WithConnectTimeout(tick),
+		conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(tick / 50) }))
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	_, err = c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
+	must(t, err)
+	s, err := c.Session(t.Context())
+	must(t, err)
+	defer s.Retain()()
+	start := time.Now()
+	note := func(what string) {
+		t.Logf("%.3f s: %s, valid until %.3f s", time.Since(start).Seconds(), what, s.ValidUntil().Sub(start).Seconds())
+	}
+
+	must(t, old.Pause())
+	witness := await(t, e, old)
+	note("replaced")
+	time.Sleep(4 * tick) // by so much, the successor will be ahead
+	must(t, old.Resume())
+	for state := range c.States(t.Context()) {
+		if state == conn.Connected {
+			break
+		}
+	}
+	note("resumed by the old leader")
+	network.Refuse()
+	network.Cut()
+	until := s.ValidUntil()
+	for there := true; there; time.Sleep(5 * time.Millisecond) {
+		there, _, err = witness.Exists("/held")
+		must(t, err)
+	}
+	gone := time.Now()
+	note("gone")
+	if until.After(gone) {
+		t.Errorf("valid until %v after the node was gone", until.Sub(gone))
+	}
+}
+
+// What that rests on, and why a "no" of TryLock may be old: until it finds out, such a leader answers a sync, and reads.
+func TestSync_AnsweredByALeaderThatWasReplaced_IsOld(t *testing.T) {
+	t.Parallel()
+	e, old := ensemble(t)
+	here := connect(t, old)
+	must(t, old.Pause())
+	there := await(t, e, old)
+	_, err := there.Create("/new", nil, 0, zk.WorldACL(zk.PermAll))
+	must(t, err)
+	must(t, old.Resume())
+	resumed, stale := time.Now(), 0
+	for {
+		_, err := here.Sync("/")
+		if err != nil {
+			break // it has found out
+		}
+		exists, _, err := here.Exists("/new")
+		if err != nil {
+			break
+		}
+		if exists {
+			t.Fatal("the old leader sees what it cannot have been told of")
+		}
+		stale++
+	}
+	t.Logf("%d answers in %v, all old", stale, time.Since(resumed))
+	if after := time.Since(resumed); after > 2*tick {
+		t.Errorf("a leader that was replaced served for %v: the proof of liveness counts on a tick", after)
+	}
+}
+
+func ensemble(t *testing.T) (*zkserver.Ensemble, *zkserver.Server) {
+	t.Helper()
+	e := zkserver.StartEnsemble(t, 3, zkserver.WithTickTime(tick))
+	leader, err := e.Leader()
+	must(t, err)
+	return e, leader
+}
+
+// await waits for the leader that replaces old, and connects to it.
+func await(t *testing.T, e *zkserver.Ensemble, old *zkserver.Server) *zk.Conn {
+	t.Helper()
+	for {
+		leader, err := e.Leader()
+		must(t, err)
+		if leader != old {
+			return connect(t, leader)
+		}
+	}
+}
+
+func connect(t *testing.T, s *zkserver.Server) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect([]string{s.Addr()}, 18*tick, zk.WithLogger(quiet{}))
+	must(t, err)
+	t.Cleanup(c.Close)
+	_, err = c.Sync("/")
+	must(t, err)
+	return c
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
