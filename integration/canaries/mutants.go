@@ -180,7 +180,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: the search does not wait for what is on its way",
-		edits: []edit{{"internal/znode/node.go", "	if err := s.Sync(ctx, q.path); err != nil {\n		return nil, err\n	}\n	children", "	children"}}, tests: []test{queueTests, mutexTests},
+		edits: []edit{{"internal/znode/node.go", "	if err := s.Barrier(ctx); err != nil {\n		return nil, err\n	}\n	children", "	children"}}, tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "node: the search asks a leader that may have been replaced",
+		edits: []edit{{"internal/znode/node.go", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, q.path); err != nil {"}},
+		tests: []test{mutexTests},
 	},
 	{
 		name:  "node: one attempt to delete, and done",

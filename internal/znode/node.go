@@ -41,7 +41,7 @@ type node struct {
 //
 // Errors: errRequeue if part of what was made is gone, or the node to leave was.
 //
-// Source: Curator's CreateBuilder with protection; its search lacks the sync, and trusts a follower that lags.
+// Source: Curator's CreateBuilder with protection; its search trusts a follower that lags.
 func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *listing, error) {
 	guid := newGUID()
 	lister := q.lister(s)
@@ -160,9 +160,10 @@ func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
 }
 
 // find looks for what was made with the GUID. Nil and no error says that this session has nothing of it, and, since the
-// sync makes what is read newer than any create whose answer is lost, that none is on its way.
+// barrier makes what is read newer than any create whose answer is lost, that none is on its way. A sync would not do: the
+// leader that answers it may have been replaced by the one that has the create.
 func (q *Queue) find(ctx context.Context, s *conn.Session, guid string) (*node, error) {
-	if err := s.Sync(ctx, q.path); err != nil {
+	if err := s.Barrier(ctx); err != nil {
 		return nil, err
 	}
 	children, err := s.Children(ctx, q.path)
