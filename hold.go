@@ -76,8 +76,8 @@ func (h *Hold) Token() Token { return h.grant.Token() }
 // Path returns the path of the contender, with the chroot taken off.
 func (h *Hold) Path() string { return h.grant.Path() }
 
-// Check asks ZooKeeper whether the hold is still held; the leader of the ensemble answers. One that has been replaced and
-// has not found out, which takes up to a tick, may still say yes; [Hold.Txn] asks a quorum. An error that matches [ErrLost]
+// Check asks ZooKeeper whether the hold is still held; the leader of the ensemble answers. One that has been replaced, and
+// takes up to a tick and a half to find out, may still say yes; [Hold.Txn] asks a quorum. An error that matches [ErrLost]
 // or [ErrReleased] says no; any other that it could not be found out.
 func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {

@@ -60,12 +60,12 @@
 //	ValidUntil = c + T - margin
 //
 // A quarter of T is the most that half a tick can be, since a server grants no less than two ticks by default; that,
-// [WithTickTime] replaces by a tick, if it is shorter. If the ensemble's minSessionTimeout is set below two ticks,
+// [WithTickTime] replaces by a tick and a half, if that is shorter. If the ensemble's minSessionTimeout is set below two ticks,
 // WithTickTime is needed for the promise to hold. All times are taken before a request leaves, and are monotonic.
 //
 // The connect answer for a new session proves its own request, because a quorum has agreed to it. That for a session which
-// is resumed does not: a leader that was frozen, and replaced, may give it before it finds out, which takes it up to a
-// tick, while its successor counts from its own beginning. The first write that is answered on the connection shows that
+// is resumed does not: a leader that was frozen or cut off, and replaced, may give it before it finds out, which takes it
+// up to a tick and a half, while its successor counts from its own beginning. The first write that is answered on the connection shows that
 // there was no successor, and then the connect request counts. While anybody waits or holds, a transaction without
 // operations is sent for that, once for every connection.
 //
@@ -76,8 +76,8 @@
 //
 //   - a process that is frozen, or a virtual machine whose monotonic clock stands while it is suspended: the code that
 //     runs after it has looked at the clock may run late, by any time;
-//   - a leader that has been replaced and goes on answering the client, when the session timeout is below five ticks: it
-//     takes up to a tick to find out when it was frozen, and a little more when it was cut off;
+//   - a leader that has been replaced, and goes on answering the client until it finds out, when the session timeout is
+//     below five ticks;
 //   - clocks whose rates differ by more than the margin.
 //
 // For these there is the fencing token of a hold.

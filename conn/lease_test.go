@@ -101,9 +101,9 @@ func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 		left time.Duration // after a connect answer, and between the newest sync and the deadline
 		sync time.Duration
 	}{
-		"default":       {nil, 9500 * time.Millisecond, 7000 * time.Millisecond},
-		"no margin":     {[]conn.Option{conn.WithSafetyMargin(0)}, 10 * time.Second, 7500 * time.Millisecond},
-		"tick time 1 s": {[]conn.Option{conn.WithTickTime(time.Second)}, 9500 * time.Millisecond, 8250 * time.Millisecond},
+		"default":         {nil, 9500 * time.Millisecond, 7000 * time.Millisecond},
+		"no margin":       {[]conn.Option{conn.WithSafetyMargin(0)}, 10 * time.Second, 7500 * time.Millisecond},
+		"tick time 0.5 s": {[]conn.Option{conn.WithTickTime(time.Second / 2)}, 9500 * time.Millisecond, 8250 * time.Millisecond},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -195,8 +195,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 }
 
 // Sync waits until the server has caught up with the leader: what is read next is at least as new as this call, as far as
-// the leader knows. One that has been replaced and has not found out, which takes up to a tick when it was frozen, answers
-// as if nothing had happened since. Where that matters there is [Session.Barrier].
+// the leader knows. One that has been replaced and has not found out, which takes up to a tick and a half, answers as if
+// nothing had happened since. Where that matters there is [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkRequest("sync", path, 0); err != nil {
 		return err

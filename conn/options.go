@@ -92,8 +92,8 @@ func WithConnectTimeout(d time.Duration) Option {
 	}
 }
 
-// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with a tick where
-// it otherwise counts with a quarter of the session timeout; see the package documentation.
+// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with a tick
+// and a half where it otherwise counts with a quarter of the session timeout; see the package documentation.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -235,10 +235,13 @@ func (o *options) dial(ctx context.Context, network, address string) (net.Conn, 
 }
 
 // lag is how long before a request that the leader serves a contact must have been answered to count. Half a tick, for the
-// leader is told of it by then; a tick, for that is how long one that has been deposed may take itself for the leader.
+// leader is told of it by then; a tick and a half, for so long one that has been replaced may take itself for the leader.
+//
+// Source: Leader.lead of ZooKeeper counts its followers once a tick. One that was frozen misses them the first time. One
+// that is cut off counts syncLimit ticks from the beginning of the next, they from its last ping, half a tick before.
 func (o *options) lag(timeout time.Duration) time.Duration {
 	if o.tick > 0 {
-		return max(o.tick/2, min(o.tick, timeout/4))
+		return max(o.tick/2, min(o.tick*3/2, timeout/4))
 	}
 	return timeout / 4
 }

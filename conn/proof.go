@@ -18,9 +18,9 @@ import (
 //	valid until c + timeout - margin
 //
 // The connect answer for a new session proves its own sending: a quorum has agreed to the session. That for a session
-// which is resumed does not. The leader touches the session to give it, but it may be one that has been deposed and does
-// not know: one that was frozen goes on answering for up to a tick, while its successor counts from its own beginning.
-// A write that is answered afterwards says that no successor had begun when the session was touched.
+// which is resumed does not. The leader touches the session to give it, but it may be one that has been replaced and does
+// not know: it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A write
+// that is answered afterwards says that no successor had begun when the session was touched.
 type proof struct {
 	timeout time.Duration // negotiated
 	lag     time.Duration // between a contact and p, for the contact to count

@@ -143,8 +143,9 @@ func proofRule(timeout, lag time.Duration) rule {
 // tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the
 // timeout from the arrival of a report, and of a re-attachment.
 //
-// With four ticks or more to the timeout, some attachments are to a leader that has been replaced at some time before: it answers all but
-// writes, for a tick, and what it hears counts for nothing. The one that has replaced it counts from its own beginning.
+// With six ticks or more to the timeout, some attachments are to a leader that has been replaced at some time before: it
+// answers all but writes, for a tick and a half, and what it hears counts for nothing. The one that has replaced it counts
+// from its own beginning.
 func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
@@ -174,7 +175,7 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 	}
 
 	for i := range 1 + rng.IntN(4) { // attachments
-		replaced := i > 0 && timeout >= 4*tick && rng.IntN(3) == 0
+		replaced := i > 0 && timeout >= 6*tick && rng.IntN(3) == 0
 		if replaced { // at some time since the last answer
 			since := now
 			now = now.Add(upTo(timeout))
@@ -215,7 +216,7 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 		}
 		end := cut.Add(upTo(2 * timeout))
 		if replaced {
-			end = done.Add(tick)
+			end = done.Add(tick * 3 / 2)
 		}
 		for now.Before(end) {
 			now = now.Add(upTo(min(end.Sub(done), timeout) / 4))
@@ -319,15 +320,15 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 // The same for rules that are wrong only where a leader that has been replaced goes on answering.
 func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
 	const timeout, tick = 8 * time.Second, time.Second
-	t.Run("half a tick", func(t *testing.T) {
-		mustBeLate(t, func() rule { return proofRule(timeout, tick/2) }, timeout, tick)
+	t.Run("a tick", func(t *testing.T) {
+		mustBeLate(t, func() rule { return proofRule(timeout, tick) }, timeout, tick)
 	})
 	t.Run("connect answers", func(t *testing.T) {
 		mustBeLate(t, func() rule {
 			p := &proof{}
 			return rule{
 				func(sent, at time.Time) {
-					p.connected(sent, at, timeout, tick, 0)
+					p.connected(sent, at, timeout, tick*3/2, 0)
 					p.contact = sent
 				},
 				p.answered, p.validUntil,

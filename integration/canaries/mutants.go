@@ -43,8 +43,8 @@ var mutants = []mutant{
 		tests: []test{connTests, {dir: "integration", args: []string{"-run=Resumed", "./lease"}}},
 	},
 	{
-		name:  "proof: a leader that was replaced counts for a tick",
-		edits: []edit{{"conn/options.go", "return max(o.tick/2, min(o.tick, timeout/4))", "return o.tick / 2"}},
+		name:  "proof: what a leader answers that was replaced counts",
+		edits: []edit{{"conn/options.go", "return max(o.tick/2, min(o.tick*3/2, timeout/4))", "return o.tick / 2"}},
 		tests: []test{connTests},
 	},
 	{

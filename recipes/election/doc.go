@@ -29,7 +29,7 @@
 // Give the resource the token (package fence), or write in ZooKeeper with [Term.Txn].
 //
 // What Leader and Candidates return is as new as the call as far as ZooKeeper's own leader knows; one that has been
-// replaced takes up to a tick to find out.
+// replaced takes up to a tick and a half to find out.
 //
 // # What it costs
 //

@@ -29,7 +29,7 @@
 // that must not see that checks tokens: package fence does, and for writes in ZooKeeper [zkrecipes.Hold.Txn].
 //
 // A "no" of a try, and what Queue returns, is as new as the call as far as the leader knows; one that has been replaced
-// takes up to a tick to find out. A "yes" is never old.
+// takes up to a tick and a half to find out. A "yes" is never old.
 //
 // # Nested locking
 //

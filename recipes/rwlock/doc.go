@@ -38,7 +38,7 @@
 // writers; a reader that was frozen has read what it has read.
 //
 // A "no" of a try, and what Queue returns, is as new as the call as far as the leader knows; one that has been replaced
-// takes up to a tick to find out. A "yes" is never old.
+// takes up to a tick and a half to find out. A "yes" is never old.
 //
 // # Cost
 //

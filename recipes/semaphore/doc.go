@@ -37,7 +37,7 @@
 // the newest, does not fit where several hold at once.
 //
 // A "no" of a try, and what Holders and Limit return, is as new as the call as far as the leader knows; one that has been
-// replaced takes up to a tick to find out. A "yes" is never old.
+// replaced takes up to a tick and a half to find out. A "yes" is never old.
 //
 // Holds are not nested: Acquire with the context of a hold takes more leases, and waits for ever if that needs those that
 // the caller has.
