@@ -59,15 +59,16 @@
 //
 //	ValidUntil = c + T - margin
 //
-// A quarter of T is the most that half a tick can be, since a server grants no less than two ticks by default; that,
-// [WithTickTime] replaces by a tick and a half, if that is shorter. If the ensemble's minSessionTimeout is set below two ticks,
-// WithTickTime is needed for the promise to hold. All times are taken before a request leaves, and are monotonic.
+// A quarter of T is the most that half a tick can be, since a server grants no less than two ticks by default. Told the
+// tick with [WithTickTime], a tick and a half takes its place if that is shorter. If the ensemble's minSessionTimeout is
+// set below two ticks, WithTickTime is needed for the promise to hold. All times are taken before a request leaves, and
+// are monotonic.
 //
 // The connect answer for a new session proves its own request, because a quorum has agreed to it. That for a session which
 // is resumed does not: a leader that was frozen or cut off, and replaced, may give it before it finds out, which takes it
-// up to a tick and a half, while its successor counts from its own beginning. The first write that is answered on the connection shows that
-// there was no successor, and then the connect request counts. While anybody waits or holds, a transaction without
-// operations is sent for that, once for every connection.
+// up to a tick and a half, while its successor counts from its own beginning. The first write that is answered on the
+// connection shows that there was no successor, and then the connect request counts. While anybody waits or holds, a
+// transaction without operations is sent for that, once for every connection.
 //
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
@@ -95,7 +96,7 @@
 // # What it costs
 //
 // A client has about six goroutines, and one for each operation that waits for room on the connection. go-zookeeper, which
-// opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It sends a ping every T/3, and while there
-// are contenders or holds a sync every T/8. After a reconnect they cost an empty transaction, and the reads with which
+// opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It sends a ping every T/3, and while
+// there are contenders or holds a sync every T/8. After a reconnect they cost an empty transaction, and the reads with which
 // those who wait set their watches again. Watches are shared: a session has at most one for each path and kind.
 package conn
