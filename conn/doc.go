@@ -66,9 +66,9 @@
 //
 // The connect answer for a new session proves its own request, because a quorum has agreed to it. That for a session which
 // is resumed does not: a leader that was frozen or cut off, and replaced, may give it before it finds out, which takes it
-// up to a tick and a half, while its successor counts from its own beginning. The first write that is answered on the
-// connection shows that there was no successor, and then the connect request counts. While anybody waits or holds, a
-// transaction without operations is sent for that, once for every connection.
+// up to a tick and a half, while its successor counts from its own beginning. The first write that succeeds on the
+// connection shows that there was no successor, and then the connect request counts. While anybody holds, a transaction
+// that changes nothing is sent for that, once for every connection.
 //
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
@@ -77,8 +77,11 @@
 //
 //   - a process that is frozen, or a virtual machine whose monotonic clock stands while it is suspended: the code that
 //     runs after it has looked at the clock may run late, by any time;
-//   - a leader that has been replaced, and goes on answering the client until it finds out, when the session timeout is
-//     below five ticks;
+//   - a leader that has been replaced, and goes on answering the client until it finds out, or a server that reports
+//     through an observer master, when the session timeout is below six ticks;
+//   - a leader that was frozen for long enough to be replaced, though for less than the 3T/8 after which the client tries
+//     another server, and when it goes on is cut off from the others so that it cannot find out, with the client on its
+//     side: it takes itself for the leader for syncLimit ticks more;
 //   - clocks whose rates differ by more than the margin.
 //
 // For these there is the fencing token of a hold.
@@ -97,6 +100,6 @@
 //
 // A client has about six goroutines, and one for each operation that waits for room on the connection. go-zookeeper, which
 // opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It sends a ping every T/3, and while
-// there are contenders or holds a sync every T/8. After a reconnect they cost an empty transaction, and the reads with which
-// those who wait set their watches again. Watches are shared: a session has at most one for each path and kind.
+// there are contenders or holds a sync every T/8. After a reconnect a client that holds sends a transaction that changes
+// nothing, and those who wait set their watches again with a read. Watches are shared: a session has at most one for each path and kind.
 package conn

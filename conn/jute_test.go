@@ -191,3 +191,23 @@ func TestXids_AreThoseThatNobodyWaitsFor(t *testing.T) {
 		require.Contains(t, l.pending, want)
 	}
 }
+
+// Whoever may not read the root gets its barrier all the same; one whose session has moved does not.
+func TestBarrier_RefusedByTheRoot_IsOneStill(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int32]error{0: nil, -102: nil, -118: zk.ErrSessionMoved} {
+		body := append(appendInt32(nil, opCheck), 0)
+		body = appendInt32(body, 0)
+		if code != 0 {
+			body = append(appendInt32(nil, opMultiError), 0)
+			body = appendInt32(appendInt32(body, code), code)
+		}
+		body = appendInt32(append(appendInt32(body, -1), 1), -1)
+		answered := false
+		(&Session{session: &session{}}).barrierRequest(func(_ transaction, err error) {
+			answered = true
+			require.Equal(t, want, err, "%d", code)
+		}).answer(reply{body: body}, nil)
+		require.True(t, answered)
+	}
+}

@@ -98,8 +98,7 @@ func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
 	return due, false, false
 }
 
-// beat is one sync, and on a connection that has resumed the session a barrier as well; see proof. The answers are booked
-// by the link.
+// beat is one sync, and with it, where a hold needs that, a barrier; see proof. The answers are booked by the link.
 func (s *session) beat() {
 	view := &Session{session: s}
 	requests := []request{view.syncRequest("/", func(_ string, err error) {
@@ -112,16 +111,32 @@ func (s *session) beat() {
 		s.nudge()
 	})}
 	s.mu.Lock()
-	doubtful := s.proof.doubtful()
+	l := s.link
+	barrier := s.wantsBarrier() && l.barrier.CompareAndSwap(false, true)
 	s.mu.Unlock()
-	if doubtful {
+	if barrier {
 		requests = append(requests, view.barrierRequest(func(_ transaction, err error) {
 			if err != nil {
+				l.barrier.Store(false)
 				s.core.opts.log.Debug("zookeeper: barrier", "error", err)
 			}
 		}))
 	}
 	s.send(nil, requests)
+}
+
+// wantsBarrier reports whether somebody holds, and a write has yet to confirm that the link has resumed the session. Called
+// with mu held.
+func (s *session) wantsBarrier() bool {
+	return len(s.subs) > 0 && s.proof.doubtful() && !s.link.barrier.Load()
+}
+
+// hurry makes a beat due if it is wanted for its barrier. Called with mu held.
+func (s *session) hurry() {
+	if s.wantsBarrier() {
+		s.lastBeat = time.Time{}
+		s.nudge()
+	}
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -128,35 +128,65 @@ func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		s := session(t, c)
-		release := s.Retain()
+		defer s.Retain()()
+		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.True(t, ok)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		resume := func() {
-			srv.Cut(client)
-			for synctest.Wait(); c.State() != conn.Connected; synctest.Wait() {
-				time.Sleep(time.Millisecond)
-			}
+		connects, multis := requests(srv, zktest.OpConnect), requests(srv, zktest.OpMulti)
+		proven := func() time.Time {
+			list := connects.all()
+			return list[len(list)-1].at.Add(timeout - timeout/20)
 		}
-		connects := requests(srv, zktest.OpConnect)
+
 		before, txns := s.ValidUntil(), len(srv.History())
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Ignore())
-		resume()
+		deaf := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Ignore())
+		reconnect(srv, c)
 		require.Equal(t, before, s.ValidUntil(), "resumed, and no write has been answered")
-		resume()
-		list := connects.all()
-		require.Equal(t, list[len(list)-1].at.Add(timeout-timeout/20), s.ValidUntil())
+		time.Sleep(timeout / 5)
+		require.Equal(t, 1, deaf.Hits(), "once for a connection")
+		deaf.Remove()
+		reconnect(srv, c)
+		require.Equal(t, proven(), s.ValidUntil())
 		require.Len(t, srv.History(), txns+1)
 
-		release()
-		multis := requests(srv, zktest.OpMulti)
-		resume()
-		require.Empty(t, multis.all(), "nobody holds anything")
-		defer s.Retain()()
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Fail(zktest.CodeThrottled))
+		reconnect(srv, c)
+		time.Sleep(timeout/8 + timeout/64)
+		require.Equal(t, proven(), s.ValidUntil(), "refused once, and sent again")
+
+		stop()
+		n := len(multis.all())
+		reconnect(srv, c)
+		time.Sleep(timeout / 5)
+		require.Len(t, multis.all(), n, "nobody holds anything")
+		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.True(t, ok)
 		synctest.Wait()
-		require.Len(t, multis.all(), 1)
-		time.Sleep(timeout)
-		require.Len(t, multis.all(), 1, "once for a connection")
+		require.Len(t, multis.all(), n+1)
+		require.Equal(t, proven(), s.ValidUntil(), "at once, for the old proof may not last until the next sync")
+		stop()
 	})
+}
+
+// Whoever is granted something after a reconnect, without a write of its own, does not wait for old contacts to count.
+func TestProve_Resumed_TakesOneRoundTrip(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := session(t, c)
+		time.Sleep(time.Minute)
+		reconnect(srv, c)
+		require.False(t, time.Now().Before(s.ValidUntil()))
+		require.Zero(t, after(func() { require.NoError(t, s.Prove(t.Context())) }))
+		require.True(t, time.Now().Before(s.ValidUntil()))
+	})
+}
+
+func reconnect(srv *zktest.Server, c *conn.Client) {
+	srv.Cut(client)
+	for synctest.Wait(); c.State() != conn.Connected; synctest.Wait() {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func TestLease_IdleSession_IsNotProvenAndIsNotLost(t *testing.T) {

@@ -29,6 +29,7 @@ type link struct {
 	// handshakeBy bounds everything up to the connect answer.
 	handshakeBy time.Time
 	up          atomic.Bool // the connect answer was good
+	barrier     atomic.Bool // one was sent, and not refused
 
 	// The reading side, used by one goroutine of the library at a time.
 	in   *bufio.Reader

@@ -246,12 +246,8 @@ func TestBarrier_LostInEveryWay_IsRepeated(t *testing.T) {
 				c := dial(t, srv)
 				s := session(t, c)
 				rule := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 3}, fault)
-				multis := requests(srv, zktest.OpMulti)
 				require.NoError(t, s.Barrier(t.Context()))
 				require.GreaterOrEqual(t, rule.Hits(), 1)
-				for _, m := range multis.all() {
-					require.Empty(t, m.what.Paths)
-				}
 				history := srv.History()
 				require.Equal(t, zktest.OpMulti, history[len(history)-1].Op, "a quorum has agreed to it")
 				require.NoError(t, c.Close())

@@ -17,6 +17,8 @@ import (
 //	c = when the newest request was sent whose answer, by whatever server, had come by p - lag
 //	valid until c + timeout - margin
 //
+// The lag is more than half a tick, since whoever served may have been replaced: it goes on for up to a tick and a half.
+//
 // The connect answer for a new session proves its own sending: a quorum has agreed to the session. That for a session
 // which is resumed does not. The leader touches the session to give it, but it may be one that has been replaced and does
 // not know: it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A write
@@ -62,7 +64,7 @@ func (p *proof) answered(sent, at time.Time, by witness) {
 		p.leader = sent
 		p.confirm(sent.Add(-p.lag))
 	}
-	if by == quorum {
+	if by == quorum && !sent.Before(p.resumed) {
 		p.contact = latest(p.contact, p.resumed)
 		p.resumed = time.Time{}
 	}

@@ -161,6 +161,7 @@ func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop fun
 		return nil, false
 	}
 	s.subs[sub] = struct{}{}
+	s.hurry()
 	s.nudgeBefore(s.proof.validUntil())
 	return func() {
 		s.mu.Lock()
@@ -193,17 +194,33 @@ func (s *Session) Prove(ctx context.Context) error {
 		if err := s.Err(); err != nil {
 			return err
 		}
-		if time.Now().Before(s.ValidUntil()) {
+		if s.proven() {
 			return nil
 		}
-		if err := s.Sync(ctx, "/"); err != nil && !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+		if err := s.askLeader(ctx); err != nil && !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
 			return err
 		}
-		// One sync confirms only contacts that are half a tick old by the time it is sent.
+		if s.proven() {
+			continue
+		}
+		// One sync confirms only contacts that are old enough by the time it is sent.
 		if err := sleep(ctx, min(s.Timeout()/64, s.core.opts.lag(s.Timeout())/4)); err != nil {
 			return err
 		}
 	}
+}
+
+func (s *session) proven() bool { return time.Now().Before(s.ValidUntil()) }
+
+// askLeader does what prolongs the proof soonest.
+func (s *Session) askLeader(ctx context.Context) error {
+	s.mu.Lock()
+	doubtful := s.proof.doubtful()
+	s.mu.Unlock()
+	if doubtful {
+		return s.Barrier(ctx)
+	}
+	return s.Sync(ctx, "/")
 }
 
 // Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
@@ -255,7 +272,7 @@ func (s *session) nowUp(l *link) {
 		return
 	}
 	close(s.up)
-	s.lastBeat = time.Time{} // the next is due, see beat
+	s.hurry()
 	s.nudge()
 	if s.since.IsZero() {
 		s.since = time.Now()

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
@@ -31,6 +32,11 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	s, err := c.Session(t.Context())
 	must(t, err)
 	defer s.Retain()()
+	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+	if !ok {
+		t.Fatal("not proven")
+	}
+	defer stop()
 	start := time.Now()
 	note := func(what string) {
 		t.Logf("%.3f s: %s, valid until %.3f s", time.Since(start).Seconds(), what, s.ValidUntil().Sub(start).Seconds())
@@ -87,8 +93,8 @@ func TestSync_AnsweredByALeaderThatWasReplaced_IsOld(t *testing.T) {
 		stale++
 	}
 	t.Logf("%d answers in %v, all old", stale, time.Since(resumed))
-	if after := time.Since(resumed); after > 2*tick {
-		t.Errorf("a leader that was replaced served for %v: the proof of liveness counts on a tick", after)
+	if after := time.Since(resumed); after > 2*tick { // on a busy machine
+		t.Errorf("a leader that was replaced served for %v: the proof of liveness counts on a tick and a half", after)
 	}
 }
 
