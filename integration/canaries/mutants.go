@@ -188,6 +188,11 @@ var mutants = []mutant{
 		tests: []test{mutexTests},
 	},
 	{
+		name:  "node: a create that was sent again leaves what the first made late",
+		edits: []edit{{"internal/znode/node.go", "			repeated = guid\n", ""}},
+		tests: []test{mutexTests},
+	},
+	{
 		name:  "node: one attempt to delete, and done",
 		edits: []edit{{"internal/znode/node.go", "for f() != nil && ctx.Err() == nil {", "if f() != nil && ctx.Err() == nil {"}},
 		tests: []test{queueTests, mutexTests},

@@ -25,7 +25,8 @@ type node struct {
 	others    []Contender
 	paths     []string // of all
 	token     zkrecipes.Token
-	told      bool // its place in the queue was known without reading
+	told      bool   // its place in the queue was known without reading
+	guid      string // if its create was sent more than once
 	removed   *removal
 	once      sync.Once
 
@@ -50,6 +51,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 	if known == nil && e.Key == "" {
 		known = lister.succession.take()
 	}
+	repeated := ""
 	for {
 		c, l, err := q.start(ctx, s, guid, e, known == nil || !lister.succession.regular())
 		if err != nil {
@@ -59,6 +61,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 		switch {
 		case err == nil:
 			n := q.newNode(s, paths, zxid)
+			n.guid = repeated
 			if known != nil {
 				told := known.with(n)
 				n.told, l = told != nil, cmp.Or(told, l)
@@ -81,12 +84,14 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 				return nil, nil, errors.Join(err, findErr)
 			}
 			if n != nil && len(n.paths) == count {
+				n.guid = repeated
 				return n, nil, nil
 			}
 			if n != nil { // somebody has deleted part of it already
 				n.remove()
 				return nil, nil, errRequeue
 			}
+			repeated = guid
 		case conn.NotExecuted(err):
 			if err := rest(ctx, 10*time.Millisecond); err != nil { // the server sheds load, or the connection is just going
 				return nil, nil, err
@@ -161,7 +166,9 @@ func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
 
 // find looks for what was made with the GUID. Nil and no error says that this session has nothing of it, and, since the
 // barrier makes what is read newer than any create whose answer is lost, that none is on its way. A sync would not do: the
-// leader that answers it may have been replaced by the one that has the create.
+// leader that answers it may have been replaced by the one that has the create. One thing can still make it late: a server
+// that hung while it had the create, and while we tried it again in vain, may take the session back when it goes on; see
+// sweep.
 func (q *Queue) find(ctx context.Context, s *conn.Session, guid string) (*node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err
@@ -206,13 +213,19 @@ func (q *Queue) abandon(s *conn.Session, c *conn.Creation, guid string) {
 		case <-ctx.Done():
 			return
 		}
-		untilDone(ctx, func() error {
-			n, err := q.find(ctx, s, guid)
-			if err != nil || n == nil {
-				return err
-			}
-			return n.delete(ctx)
-		})
+		q.sweep(ctx, s, guid)
+	})
+}
+
+// sweep removes what there is with the GUID. A create that was sent again may have made two contenders after all, the first
+// of them late (ZOOKEEPER-710 is about such servers). Behind the one that counts it does no harm, but it must not outlive it.
+func (q *Queue) sweep(ctx context.Context, s *conn.Session, guid string) {
+	untilDone(ctx, func() error {
+		n, err := q.find(ctx, s, guid)
+		if err != nil || n == nil {
+			return err
+		}
+		return n.delete(ctx)
 	})
 }
 
@@ -226,7 +239,7 @@ func (n *node) remove() *removal {
 	// while this is sent, nobody who is told of it comes here and waits for us.
 	n.once.Do(func() {
 		left := n.succession.leaving(n)
-		if len(n.paths) > 1 || !n.session.StartDelete(n.path, -1, func(err error) {
+		if len(n.paths) > 1 || n.guid != "" || !n.session.StartDelete(n.path, -1, func(err error) {
 			if err == nil {
 				left()
 			}
@@ -246,6 +259,9 @@ func (n *node) keepRemoving() {
 	if !n.session.Go(func(ctx context.Context) {
 		defer close(n.removed.done)
 		untilDone(ctx, func() error { return n.delete(ctx) })
+		if n.guid != "" {
+			n.succession.queue.sweep(ctx, n.session, n.guid)
+		}
 	}) {
 		close(n.removed.done) // the client is closed, and its session with it
 	}
@@ -262,7 +278,15 @@ func (n *node) checkKeys() error {
 }
 
 // gone notes that the node has been deleted already.
-func (n *node) gone() { n.once.Do(func() { close(n.removed.done) }) }
+func (n *node) gone() {
+	n.once.Do(func() {
+		if n.guid == "" {
+			close(n.removed.done)
+		} else {
+			n.keepRemoving() // see sweep
+		}
+	})
+}
 
 func (r *removal) wait(ctx context.Context) error {
 	select {
