@@ -111,8 +111,10 @@ func (s *session) beat() {
 		s.nudge()
 	})}
 	s.mu.Lock()
-	l := s.link
-	barrier := s.wantsBarrier() && l.barrier.CompareAndSwap(false, true)
+	l, barrier := s.link, s.wantsBarrier()
+	if barrier {
+		l.barrier.Store(true)
+	}
 	s.mu.Unlock()
 	if barrier {
 		requests = append(requests, view.barrierRequest(func(_ transaction, err error) {
