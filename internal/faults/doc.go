@@ -36,7 +36,7 @@
 //	F15       waiter away for long                           here, random
 //	F16, F17  holder, waiter cut off for short               here, random
 //	F18, F19  one direction lost                             here, random
-//	F20, F21  leader killed, minority                        integration/chaos: they take an ensemble
+//	F20, F21  leader killed, replaced, minority              integration/chaos, integration/lease: they take an ensemble
 //	F22       all servers down for short, dial rate          here, random
 //	F23       server lags behind                             here, as far as one server can
 //	F24       session moved                                  conn; it takes two servers
