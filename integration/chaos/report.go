@@ -27,8 +27,12 @@ type Report struct {
 // Operations counts what a group did.
 type Operations struct{ Calls, Holds, Busy, Lost int }
 
-// SetResult is what became of the updates of one kind of set.
-type SetResult struct{ Updates, Lost, Refused int }
+// SetResult is what became of the updates of one kind of set, and of those that were lost, how the holds had ended that
+// somebody wrote after.
+type SetResult struct {
+	Updates, Lost, Refused int
+	By                     map[string]int
+}
 
 // Durations are measurements, sorted.
 type Durations []time.Duration
@@ -80,10 +84,14 @@ func (rep *Report) String() string {
 		row(how, rep.Losses[how])
 	}
 	row()
-	row("set", "updates", "lost", "refused by fence")
+	row("set", "updates", "lost", "refused by fence", "lost since a hold was")
 	for _, name := range slices.Sorted(maps.Keys(rep.Sets)) {
 		s := rep.Sets[name]
-		row(name, s.Updates, s.Lost, s.Refused)
+		var by []string
+		for _, how := range slices.Sorted(maps.Keys(s.By)) {
+			by = append(by, fmt.Sprintf("%s: %d", how, s.By[how]))
+		}
+		row(name, s.Updates, s.Lost, s.Refused, strings.Join(by, ", "))
 	}
 	row()
 	row("next grant", "n", "median", "worst")

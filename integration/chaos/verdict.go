@@ -40,7 +40,7 @@ func (r *run) judge(took time.Duration) *Report {
 			}
 		}
 		for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
-			rep.set(g.Recipe, set, r.resource.Set(g.Recipe+"/"+set))
+			rep.set(g.Recipe, set, r.resource.Set(g.Recipe+"/"+set), spans)
 		}
 	}
 	rep.sort()
@@ -150,7 +150,7 @@ func (rep *Report) violated(format string, args ...any) {
 	rep.Violations = append(rep.Violations, fmt.Sprintf(format, args...))
 }
 
-func (rep *Report) set(group, name string, set *check.Set) {
+func (rep *Report) set(group, name string, set *check.Set, spans []span) {
 	updates := set.Updates()
 	if len(updates) == 0 {
 		return
@@ -160,8 +160,24 @@ func (rep *Report) set(group, name string, set *check.Set) {
 	res.Updates += len(updates)
 	res.Lost += len(lost)
 	res.Refused += set.Refused()
+	for _, l := range lost {
+		if res.By == nil {
+			res.By = map[string]int{}
+		}
+		res.By[overstayed(spans, l)]++
+	}
 	rep.Sets[name] = res
 	if name == resource.Fenced && len(lost) > 0 {
 		rep.violated("%s: %d updates lost behind a fence, such as: %v", group, len(lost), lost[0])
 	}
+}
+
+// overstayed tells how the hold ended that one of the two had written after: released, if neither.
+func overstayed(spans []span, l check.LostUpdate) string {
+	for _, s := range spans {
+		if (s.Token == l.Lost.Token || s.Token == l.By.Token) && s.end != endReleased {
+			return s.end
+		}
+	}
+	return endReleased
 }

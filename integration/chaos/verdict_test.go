@@ -242,3 +242,23 @@ func TestHistory_TornJournal(t *testing.T) {
 		t.Errorf("read %+v", spans)
 	}
 }
+
+// Of two who wrote without seeing each other, the one is to blame whose hold had ended.
+func TestOverstayed(t *testing.T) {
+	s := story{newHistory()}
+	s.granted("a", 1, 2, 10)
+	s.deleted["a"] = 3
+	s.granted("b", 2, 4, 11)
+	s.released("b", 5)
+	spans := s.spans("mutex")
+	late := check.Update{Client: "a", Token: 10}
+	next := check.Update{Client: "b", Token: 11}
+	for _, l := range []check.LostUpdate{{Lost: next, By: late}, {Lost: late, By: next}} {
+		if how := overstayed(spans, l); how != endDeleted {
+			t.Errorf("%v: %q", l, how)
+		}
+	}
+	if how := overstayed(spans, check.LostUpdate{Lost: next, By: next}); how != endReleased {
+		t.Errorf("nobody had overstayed: %q", how)
+	}
+}
