@@ -4,10 +4,13 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -425,6 +428,37 @@ func TestAcquire_WithoutAWatchOnTheParent_KeepsTheDoor(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Forbid())
 		require.NoError(t, srv.Delete(ahead))
 		release(t, try.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+// ZOOKEEPER-710: the create of a contender at the door that was sent again may be executed late as well. What it made goes
+// with the one that counts.
+func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		others, mine := regular(t, b, 2), regular(t, a, 2)
+		held := acquire(t, others, 1)
+		inside, giveUp := context.WithCancel(t.Context())
+		ahead := bubble.Start(inside, of(others, 2))
+		ahead.Waits(t)
+		lost := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "^" + locks + "/"}, zktest.DropRequest())
+		waiter := bubble.Start(t.Context(), of(mine, 1))
+		time.Sleep(time.Second)
+		require.Equal(t, 1, lost.Hits())
+		waiter.Waits(t)
+		doors := srv.Children(locks)
+		require.Len(t, doors, 2)
+		number := func(name string) string { return name[strings.LastIndex(name, "-"):] }
+		last := slices.MaxFunc(doors, func(x, y string) int { return strings.Compare(number(x), number(y)) })
+		late := locks + "/" + strings.TrimSuffix(last, number(last)) + "-"
+		_, err := a.Create(t.Context(), late, nil, zk.FlagEphemeral|zk.FlagSequence)
+		require.NoError(t, err)
+		giveUp()
+		h := waiter.Granted(t, time.Second)
+		synctest.Wait()
+		require.Empty(t, srv.Children(locks))
+		release(t, h)
+		release(t, held)
 		clean(t, srv)
 	})
 }
