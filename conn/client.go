@@ -117,7 +117,8 @@ func withReason(err, reason error) error {
 	return fmt.Errorf("%w (%w)", err, reason)
 }
 
-// Sub returns a client on the same connection whose root is prefix. The node need not exist.
+// Sub returns a client on the same connection whose root is prefix. The node need not exist: the recipes make it, Create
+// and Multi do not.
 func (c *Client) Sub(prefix string) (*Client, error) {
 	if err := ValidatePath(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)

@@ -42,9 +42,10 @@
 // # Namespaces, access, encryption
 //
 // A chroot in the connect string, and [Client.Sub], put a prefix before every path that goes out and take it off every
-// path that comes back. [WithAuth] sends credentials on every connection before any request; when they are refused the
-// session ends and calls fail with [ErrAuthFailed]. [WithACL] is the access list of what is created without one of its
-// own. [WithTLS] verifies the name in the connect string. SASL is not supported.
+// path that comes back. Its nodes need not exist for the recipes, which make them as containers; [Client.Create] and
+// [Client.Multi] do not make them. [WithAuth] sends credentials on every connection before any request; when they are
+// refused the session ends and calls fail with [ErrAuthFailed]. [WithACL] is the access list of what is created without
+// one of its own. [WithTLS] verifies the name in the connect string. SASL is not supported.
 //
 // # Proof of liveness
 //
@@ -87,19 +88,24 @@
 // For these there is the fencing token of a hold.
 //
 // The proof is kept fresh only while somebody needs it ([Session.Retain], as every contender and hold does): then a sync
-// goes out every T/8, which leaves about 0.45 T in good health, and a connection that leaves one unanswered for T/4 is
-// dropped for another server. An idle session is not proven, and is not lost for that: [Session.Prove] asks.
+// goes out every T/8, which in good health keeps the deadline at least about 0.45 T ahead, and a connection that leaves
+// one unanswered for T/4 is dropped for another server. An idle session is not proven, and is not lost for that:
+// [Session.Prove] asks.
 //
 // # What it logs
 //
 // To the logger of [WithLogger], by default nowhere: changes of state and dropped connections as Info, the end of a
-// session and connections that do not end as Warn, failed attempts to connect and what go-zookeeper says as Debug.
-// Credentials and session passwords are never logged.
+// session and connections that do not end as Warn, failed attempts to connect and what go-zookeeper says as Debug. The
+// recipes log as Warn what an operator should look at, such as children of a queue that are no contenders. That a hold
+// was lost is not logged: its owner is told. Credentials and session passwords are never logged.
+//
+// There are no metrics; [Client.States] and the errors are what to count.
 //
 // # What it costs
 //
-// A client has about six goroutines, and one for each operation that waits for room on the connection. go-zookeeper, which
-// opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It sends a ping every T/3, and while
-// there are contenders or holds a sync every T/8. After a reconnect a client that holds sends a transaction that changes
-// nothing, and those who wait set their watches again with a read. Watches are shared: a session has at most one for each path and kind.
+// A client has about six goroutines, one more for each node of a hold, and one for each operation that waits for room on
+// the connection. go-zookeeper, which opens, keeps and closes the session, allocates 3 MiB of buffers for a connection. It
+// sends a ping every T/3, and while there are contenders or holds a sync goes out every T/8. After a reconnect a client
+// that holds sends a transaction that changes nothing, and those who wait set their watches again with a read. Watches are
+// shared: a session has at most one for each path and kind.
 package conn

@@ -67,9 +67,11 @@ func newOptions(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithSessionTimeout asks for a session timeout; default 15 s. The server grants something between 2 and 20 of its
-// ticks, see [Session.Timeout]. Short timeouts find dead peers sooner and leave less time to reconnect: below 10 s a
-// slow network or a long garbage collection on the server costs sessions.
+// WithSessionTimeout asks for a session timeout, between 10 ms and 24 h; default 15 s. The server grants something
+// between 2 and 20 of its ticks, see [Session.Timeout]. Short timeouts find dead peers sooner and leave less time to
+// reconnect: below 10 s a slow network or a long garbage collection on the server costs sessions. Below six ticks of the
+// ensemble, 12 s with its default of 2 s, a leader that has been replaced may prolong a deadline; see the package
+// documentation.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
@@ -104,8 +106,8 @@ func WithTickTime(d time.Duration) Option {
 	}
 }
 
-// WithSafetyMargin sets which part of the session timeout is taken off every deadline, for clocks that run at
-// different rates; default 0.05, a twentieth.
+// WithSafetyMargin sets which part of the session timeout, between 0 and 0.3, is taken off every deadline, for clocks
+// that run at different rates; default 0.05, a twentieth.
 func WithSafetyMargin(part float64) Option {
 	return func(o *options) error {
 		if !(part >= 0 && part <= 0.3) {
@@ -136,8 +138,8 @@ func (o *options) defaultBackOff() backoff.BackOff {
 		backoff.WithMaxElapsedTime(0))
 }
 
-// WithLogger sets where to log; default nowhere. State changes are Info, sessions and holds that end by themselves are
-// Warn, what the library under this one says is Debug.
+// WithLogger sets where to log; default nowhere. State changes are Info, sessions that end by themselves are Warn, what
+// the library under this one says is Debug; see the package documentation.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -185,7 +187,9 @@ func WithAuth(scheme, cred string) Option {
 }
 
 // WithACL sets the access list of every node that is created without one of its own, by the recipes above all; default
-// open to the world. Whoever shares a queue needs read, create and delete on its parent.
+// open to the world. Whoever shares a queue needs read, create and delete on its parent, and read on the contenders of
+// the others, to wait for them; to revoke, write on the holder's. So clients with credentials of their own need a list
+// that names all of them.
 func WithACL(acl []zk.ACL) Option {
 	return func(o *options) error {
 		if len(acl) == 0 {
