@@ -38,9 +38,9 @@ const (
 	CodeUnimplemented  Code = -6   // the server is too old for the operation
 	CodeQuotaExceeded  Code = -125 // an enforced quota is used up
 	CodeThrottled      Code = -127 // the server sheds load
-	CodeRequestTimeout Code = -122
-	CodeNotReadOnly    Code = -119
-	CodeNeedsSASL      Code = -124
+	CodeRequestTimeout Code = -122 // the server gave up on the request
+	CodeNotReadOnly    Code = -119 // the server is read-only
+	CodeNeedsSASL      Code = -124 // the server wants SASL
 )
 
 // Error names the code.

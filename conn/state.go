@@ -10,7 +10,7 @@ import (
 // State is what a client can say of its connection.
 type State int
 
-// The states; doc.go has the diagram.
+// The states; the package documentation has the diagram.
 const (
 	// Connecting: there has been no session yet.
 	Connecting State = iota
