@@ -32,8 +32,9 @@
 //   - The connection is lost: nothing at first. Holds run on to their deadlines, waiters keep their places. If a server
 //     answers for the same session in time, it was as if nothing had happened. See each recipe's WithLossOnSuspend for
 //     callers that would rather stop at once.
-//   - The deadline passes or the session expires: all its holds end, with a [*LostError]. Waiters queue again, at the
-//     end of the line, in the next session.
+//   - The deadline passes: all holds of the session end, with a [*LostError]. Waiters keep their places as long as the
+//     session lives.
+//   - The session ends: its holds end as well. Waiters queue again, at the end of the line, in the next session.
 //   - Somebody deletes a contender by hand: its hold ends, or its waiter queues again.
 //   - The client is closed: everything ends, and its nodes are gone when Close returns, if a server could be reached.
 //
@@ -41,4 +42,13 @@
 //
 // The nodes are those of Apache Curator 5, names, order and data, so that Go and Java take turns on one lock. Both must
 // use the same chroot or namespace. On a read-write lock, Java needs Curator 5.5 or later to be kept out of a downgrade.
+//
+//   - InterProcessMutex is recipes/mutex, InterProcessMultiLock its LockAll, and Revoker its Revoke.
+//   - InterProcessReadWriteLock is recipes/rwlock.
+//   - InterProcessSemaphoreV2 is recipes/semaphore, and InterProcessSemaphoreMutex one with a limit of 1. SharedCount, as
+//     its limit, is WithLimitNode.
+//   - LeaderLatch is recipes/election, and LeaderSelector the same with WithLayout(Selector).
+//   - A namespace is a chroot, or conn.Client.Sub.
+//
+// Reentrance is by context, not by thread: package mutex says how.
 package zkrecipes
