@@ -8,16 +8,17 @@
 //
 // # What is guaranteed
 //
-// At most one term is alive at a time, by the clock that [Term.Err] looks at. A leader that is cut off, frozen or
-// expired finds its term ended before the next candidate is elected: its deadline is earlier than the moment at which
+// At most one term is alive at a time, by the clock that [zkrecipes.Hold.Err] looks at. A leader that is cut off, frozen
+// or expired finds its term ended before the next candidate is elected: its deadline is earlier than the moment at which
 // the servers can give it up. Tokens, the numbers of the terms, only grow.
 //
 // # What happens on disconnect, expiry and close
 //
 // A lost connection alone ends nothing: a leader that is back before its deadline is still the leader, and nobody has
 // heard a word. [WithLossOnSuspend] changes that. A term whose deadline passes, whose session expires, whose node
-// somebody deletes, or whose client is closed is lost: Err says which, and [Election.Run] stands again. Candidates that
-// wait keep their place through short outages, and go to the end of the line when their session is over.
+// somebody deletes, or whose client is closed is lost: Err says which, and [Election.Run] stands again, unless the client
+// is closed. Candidates that wait keep their place through short outages, and go to the end of the line when their
+// session is over.
 //
 // # How fair it is
 //
@@ -26,7 +27,7 @@
 // # What is not guaranteed
 //
 // A leader that looks at its term, is frozen by the operating system or a virtual machine, and then acts, acts late.
-// Give the resource the token (package fence), or write in ZooKeeper with [Term.Txn].
+// Give the resource the token (package fence), or write in ZooKeeper with [zkrecipes.Hold.Txn].
 //
 // What Leader and Candidates return is as new as the call as far as ZooKeeper's own leader knows; one that has been
 // replaced takes up to a tick and a half to find out.

@@ -16,6 +16,7 @@ import (
 // Layout says how candidates are named in ZooKeeper. Candidates of different layouts do not see each other.
 type Layout int
 
+// The layouts.
 const (
 	// Latch is the layout of Curator's LeaderLatch, and the default.
 	Latch Layout = iota

@@ -21,7 +21,7 @@ type Leadership struct {
 // Leader returns the leader, as new as this call: the candidate at the head of the line, which leads, or is about to
 // find out that it does.
 //
-// Errors: ErrNoLeader if there is no candidate; the cause of ctx.
+// Errors: ErrNoLeader if there is no candidate; the cause of ctx; ErrClosed; otherwise what the server said.
 func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err
