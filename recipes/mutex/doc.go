@@ -47,7 +47,8 @@
 // the nodes tell. A longer hold adds its watch. A release wakes one client.
 //
 // Between sessions who is woken reads the list of the line, which grows with it; within one session two reads do that do
-// not. One who waits takes 3.5 KiB of heap and no goroutine beside the caller's own: ten thousand on one lock are tested.
+// not. One who waits takes about 3 KiB of heap and no goroutine beside the caller's own: ten thousand on one lock are
+// tested.
 //
 // The nodes are those of Curator's InterProcessMutex, and both exclude each other, as does an election with
 // election.Selector on the same path.

@@ -93,8 +93,8 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 // After an error the caller holds no lease; what is left of it in ZooKeeper is being removed.
 //
 // Errors: n below 1, above the limit, unless that is in a node and may be raised, or more than fit into one request
-// (some 5,000), all at once; [*zkrecipes.WaitError] when
-// ctx ends; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read; otherwise what the server said.
+// (thousands), all at once; [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; a limit node that
+// cannot be read; otherwise what the server said.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
