@@ -88,7 +88,7 @@ func (s *Server) Cut(who Who) int {
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
 // Refuse turns new connections away; [Server.Accept] ends it. Only [Everyone] and [Label] make sense: a connection has
-// no session yet. A client on a real socket has no label.
+// no session yet. A client on a real socket has the label of its listener, with [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()

@@ -5,6 +5,7 @@
 //
 //	srv := zktest.Run(t)                            // on a free port of the loopback, closed when the test ends
 //	c, events, err := zk.Connect([]string{srv.Addr()}, 10*time.Second)
+//	client, err := conn.Dial(ctx, srv.Addr())       // or, for the recipes of this module
 //
 // Programs use [Start], which returns an error instead of failing a test, and [WithListener] or [Server.Serve].
 //
@@ -16,6 +17,7 @@
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := zktest.Run(t, zktest.InMemory())
 //		c, _, err := zk.Connect([]string{srv.Addr()}, 10*time.Second, zk.WithDialer(srv.DialTimeoutAs("a")))
+//		client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs("b")))
 //		...
 //	})
 //
