@@ -46,8 +46,8 @@ type File struct {
 // OpenFile opens or creates the store at path, whose directory must exist. A record that a crash has left unfinished
 // at the end was never acknowledged, and is dropped.
 //
-// Errors: [ErrInUse]; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an operator has to decide about, since
-// a fence that forgets is none; errors of the file system.
+// Errors: [ErrInUse]; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an
+// operator has to decide about, since a fence that forgets is none; errors of the file system.
 func OpenFile(path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
 	if err := f.open(path); err != nil {

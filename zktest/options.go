@@ -94,8 +94,8 @@ func WithListener(addr string) Option { return option(func(c *config) { c.listen
 func InMemory() Option { return WithListener("") }
 
 // OnViolation gets what the server finds wrong: one of its own invariants broken, a request that [Forbid] forbids, or
-// a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server, without locks. By default [Run] fails the test and [Start]
-// keeps them for [Server.Violations] only.
+// a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server,
+// without locks. By default [Run] fails the test and [Start] keeps them for [Server.Violations] only.
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
 // Release is a release of ZooKeeper.
