@@ -115,7 +115,7 @@ func (c *client) network(f func(*proxy.Proxy)) error {
 	return nil
 }
 
-// everybody does something to every network path, twice in a session timeout.
+// everybody does something to every network path, eight times in a session timeout.
 func (r *run) everybody(f func(*proxy.Proxy)) func() error {
 	last := time.Time{}
 	return func() error {
