@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -27,6 +29,40 @@ func ExampleMutex_Do() {
 	// Output:
 	// writing the report
 	// <nil>
+}
+
+// A job that every process starts at the same hour, and one does: whoever gets the lock after that finds it done. That it
+// is done can be written only by one who still holds.
+func ExampleMutex_Do_onceADay() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	m, err := mutex.New(client, "/app/report")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := client.Create(ctx, "/last-report", nil, 0); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		fmt.Println(err)
+		return
+	}
+	for _, day := range []string{"monday", "monday", "tuesday"} { // in as many processes
+		err := m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+			last, stat, err := client.Get(ctx, "/last-report")
+			if err != nil || string(last) == day {
+				return err
+			}
+			fmt.Println("report of", day) // stopping when ctx ends
+			_, err = h.Txn(ctx, &zk.SetDataRequest{Path: "/last-report", Data: []byte(day), Version: stat.Version})
+			return err
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// report of monday
+	// report of tuesday
 }
 
 // A holder takes its token along, and the resource refuses those that are older than what it has seen.
