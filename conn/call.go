@@ -38,6 +38,11 @@ const (
 // not care for ctx, since the connection may not take it: one of the session's own, see Go, will do. An error says that
 // nothing was sent.
 func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), requests ...request) error {
+	for _, r := range requests {
+		if err := checkSize(c.op, c.path, len(r.frame)); err != nil {
+			return err
+		}
+	}
 	if ctx.Err() == nil && s.sendNow(sent, requests) {
 		return nil
 	}

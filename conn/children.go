@@ -26,7 +26,7 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 // before the answer: for one who wants both answers in one round trip, and in this order. It is called on a goroutine of
 // the session and must not wait for anything; again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
-	if err := checkRequest("children", path, 0); err != nil {
+	if err := checkPath("children", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	f, err := ask(ctx, s, "children", path, readOnly, sent, func(done func(family, error)) request {
@@ -70,7 +70,7 @@ func (s *Session) childrenRequest(path string, watch bool, done func(family, err
 
 // ChildrenW is Children with a watch on the list.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
-	if err := checkRequest("children", path, 0); err != nil {
+	if err := checkPath("children", path); err != nil {
 		return nil, nil, err
 	}
 	f, w, err := watched(ctx, s, "children", path, watchChildren, s.childrenRequest)

@@ -32,11 +32,11 @@ type Along struct {
 // Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; nothing was sent, and nothing
 // along with it.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, along Along) (*Creation, error) {
-	if err := CheckCreate(path, len(data), n); err != nil {
+	if err := checkPath("create", path); err != nil {
 		return nil, err
 	}
 	for _, path := range along.Leave {
-		if err := checkRequest("delete", path, 0); err != nil {
+		if err := checkPath("delete", path); err != nil {
 			return nil, err
 		}
 	}
@@ -53,12 +53,15 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 	return c, nil
 }
 
-// CheckCreate returns the error of creating n nodes of one name in one transaction that can be told beforehand.
-func CheckCreate(path string, size, n int) error {
-	if n > 1 {
-		size = n * (len(path) + size + 64)
+// CheckCreate returns the error of [Session.StartCreate] that can be told without a session: that of a bad path, or of a
+// request that would be too large.
+func (c *Client) CheckCreate(path string, data []byte, n int) error {
+	if err := checkPath("create", path); err != nil {
+		return err
 	}
-	return checkRequest("create", path, size)
+	one := &zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.opts.acl}
+	size := len(appendCreate(appendMultiHeader(nil, opCreate, false), one))
+	return checkSize("create", path, size*min(n, maxRequest/size+1))
 }
 
 // ErrNotLeft says that a node that was to be deleted together with a creation was not there: nothing was created.

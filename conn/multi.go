@@ -82,13 +82,11 @@ func (s *Session) absolute(ops []any) (absolute []any, first string, err error) 
 	if len(ops) == 0 {
 		return nil, "", fmt.Errorf("multi: no requests")
 	}
-	size := 0
 	for i, op := range ops {
 		name, path := describe(op)
 		if i == 0 {
 			first = path
 		}
-		var payload []byte
 		switch r := op.(type) {
 		case *zk.CreateRequest:
 			c := *r
@@ -102,11 +100,9 @@ func (s *Session) absolute(ops []any) (absolute []any, first string, err error) 
 			if c.Flags < 0 || c.Flags > zk.FlagContainer {
 				return nil, "", &OpError{"multi: " + name, path, zk.ErrInvalidFlags}
 			}
-			payload = c.Data
 			absolute = append(absolute, &c)
 		case *zk.SetDataRequest:
 			absolute = append(absolute, &zk.SetDataRequest{Path: s.abs(r.Path), Data: r.Data, Version: r.Version})
-			payload = r.Data
 		case *zk.DeleteRequest:
 			absolute = append(absolute, &zk.DeleteRequest{Path: s.abs(r.Path), Version: r.Version})
 		case *zk.CheckVersionRequest:
@@ -115,8 +111,7 @@ func (s *Session) absolute(ops []any) (absolute []any, first string, err error) 
 			return nil, "", fmt.Errorf("multi: request %d is a %T: want *zk.CreateRequest, *zk.SetDataRequest, "+
 				"*zk.DeleteRequest or *zk.CheckVersionRequest", i, op)
 		}
-		size += len(path) + len(payload) + 64
-		if err := checkRequest("multi: "+name, path, size); err != nil {
+		if err := checkPath("multi: "+name, path); err != nil {
 			return nil, "", err
 		}
 	}

@@ -29,12 +29,9 @@ func (s *Session) Root() *Session { return &Session{session: s.session} }
 // Abs returns the path on the server of what this session calls path.
 func (s *Session) Abs(path string) string { return s.abs(path) }
 
-func checkRequest(op, path string, size int) error {
+func checkPath(op, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
-	}
-	if size+len(path) > maxRequest {
-		return &OpError{op, path, fmt.Errorf("%w: %d bytes", ErrTooLarge, size+len(path))}
 	}
 	return nil
 }
@@ -45,7 +42,7 @@ func checkRequest(op, path string, size int) error {
 //
 // Errors: what the server said, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	if err := checkRequest("create", path, len(data)); err != nil {
+	if err := checkPath("create", path); err != nil {
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagContainer {
@@ -100,7 +97,7 @@ type data struct {
 
 // Get returns a node's data and Stat.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	if err := checkRequest("get", path, 0); err != nil {
+	if err := checkPath("get", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	d, err := ask(ctx, s, "get", path, readOnly, nil, func(done func(data, error)) request {
@@ -115,7 +112,7 @@ func (s *Session) getRequest(path string, watch bool, done func(data, error)) re
 
 // GetW is Get with a watch on the node's data and its deletion. A missing node gets no watch, and is zk.ErrNoNode.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
-	if err := checkRequest("get", path, 0); err != nil {
+	if err := checkPath("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
 	d, w, err := watched(ctx, s, "get", path, watchData, s.getRequest)
@@ -124,7 +121,7 @@ func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watc
 
 // Set replaces a node's data if its version is the given one; -1 is any.
 func (s *Session) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	if err := checkRequest("set", path, len(b)); err != nil {
+	if err := checkPath("set", path); err != nil {
 		return zk.Stat{}, err
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
@@ -134,7 +131,7 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 
 // Delete removes a node if its version is the given one; -1 is any.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	if err := checkRequest("delete", path, 0); err != nil {
+	if err := checkPath("delete", path); err != nil {
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
@@ -175,7 +172,7 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 
 // Exists reports whether there is a node, and its Stat.
 func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	if err := checkRequest("exists", path, 0); err != nil {
+	if err := checkPath("exists", path); err != nil {
 		return false, zk.Stat{}, err
 	}
 	e, err := ask(ctx, s, "exists", path, readOnly, nil, func(done func(existence, error)) request {
@@ -187,7 +184,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 // ExistsW is Exists with a watch, also on a node that does not exist. It stays on the server until it fires, so it is
 // for paths that will come to exist, or are few.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
-	if err := checkRequest("exists", path, 0); err != nil {
+	if err := checkPath("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
 	}
 	e, w, err := watched(ctx, s, "exists", path, watchExist, s.existsRequest)
@@ -198,7 +195,7 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 // the leader knows. One that has been replaced and has not found out, which takes up to a tick and a half, answers as if
 // nothing had happened since. Where that matters there is [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
-	if err := checkRequest("sync", path, 0); err != nil {
+	if err := checkPath("sync", path); err != nil {
 		return err
 	}
 	_, err := ask(ctx, s, "sync", path, readOnly, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })

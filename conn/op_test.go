@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -114,16 +115,46 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 	})
 }
 
+// What the request takes counts, the chroot and the access list with it: a server hangs up on one that is too large.
+func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithACL(zk.DigestACL(zk.PermAll, strings.Repeat("u", 10_000), "")))
+		below, err := c.Sub("/" + strings.Repeat("c", 10_000))
+		require.NoError(t, err)
+		s := session(t, below)
+		srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
+			return r.Op != zktest.OpCloseSession
+		}}, zktest.Forbid())
+		ctx := t.Context()
+		data := make([]byte, 1<<20-4<<10-15_000) // either alone would do
+		require.ErrorIs(t, below.CheckCreate("/a", data, 1), conn.ErrTooLarge)
+		_, err = below.Create(ctx, "/a", data, 0)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorContains(t, err, "create /a")
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1, conn.Along{})
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		data = data[:len(data)/50]
+		require.NoError(t, below.CheckCreate("/a", data, 25))
+		require.ErrorIs(t, below.CheckCreate("/a", data, 30), conn.ErrTooLarge)
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30, conn.Along{})
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = below.Multi(ctx, slices.Repeat([]any{&zk.CreateRequest{Path: "/a", Data: data}}, 30)...)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = below.Multi(ctx, slices.Repeat([]any{&zk.DeleteRequest{Path: "/a"}}, 110)...)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+	})
+}
+
 func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
-		payload := make([]byte, 1<<20-4<<10-len("/a"))
+		payload := make([]byte, 1<<20-4<<10-100)
 		_, err := c.Create(t.Context(), "/a", payload, 0)
 		require.NoError(t, err)
 		data, _, err := c.Get(t.Context(), "/a")
 		require.NoError(t, err)
 		require.Len(t, data, len(payload))
-		_, err = c.Set(t.Context(), "/a", make([]byte, len(payload)+1), -1)
+		_, err = c.Set(t.Context(), "/a", make([]byte, 1<<20-4<<10), -1)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 	})
 }

@@ -46,7 +46,7 @@ const (
 	replyHeaderSize = 16
 	maxReply        = 256 << 20 // the server sets no limit; above this it is not a reply
 	maxConnectReply = 1 << 10
-	maxRequest      = 1<<20 - 4<<10 // below the server's jute.maxbuffer, with room for what surrounds the data
+	maxRequest      = 1<<20 - 4<<10 // below the server's jute.maxbuffer, with room for what the servers add when they pass it on
 )
 
 // witnessOf says who stands behind an answer to the opcode.

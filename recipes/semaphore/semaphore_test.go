@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -650,8 +651,13 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		}
 		require.ErrorContains(t, s.SetLimit(t.Context(), 0), "limit 0")
 		require.ErrorContains(t, s.SetLimit(t.Context(), 5), "WithLimitNode")
-		_, err = newSemaphore(t, a, 100_000).Acquire(t.Context(), 100_000)
-		require.ErrorIs(t, err, conn.ErrTooLarge)
+		follows := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
+		for _, n := range []int{100_000, math.MaxInt32, math.MaxInt} {
+			_, err = follows.Acquire(t.Context(), n)
+			require.ErrorIs(t, err, conn.ErrTooLarge)
+			_, err = follows.TryAcquire(t.Context(), n)
+			require.ErrorIs(t, err, conn.ErrTooLarge)
+		}
 		require.Zero(t, sent.Hits())
 		require.NoError(t, a.Close())
 		before := sent.Hits()
