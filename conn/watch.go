@@ -14,8 +14,13 @@ import (
 // and one that nobody waits for any more is kept for the next, since the library cannot remove it from the server.
 type Watch struct{ fired chan struct{} }
 
-// Fired is closed when the watch has fired.
-func (w *Watch) Fired() <-chan struct{} { return w.fired }
+// Fired is closed when the watch has fired. That of no watch, nil, never is.
+func (w *Watch) Fired() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.fired
+}
 
 // HasFired reports whether the watch has fired. Once a request of this session has been answered, a change that was
 // applied before that request is known here, since the server sends the event before the answer: false then says that

@@ -238,12 +238,11 @@ func (g *grant) monitor(ctx context.Context, path string) {
 		case errors.Is(err, zk.ErrNoNode):
 			g.lose(&zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, At: time.Now()})
 			return
-		case err != nil:
-			if ctx.Err() == nil {
-				g.queue.client.Logger().Warn("zookeeper: cannot watch our own node, its deletion would go unnoticed",
-					"path", path, "error", err)
-			}
+		case ctx.Err() != nil:
 			return
+		case err != nil:
+			g.queue.client.Logger().Warn("zookeeper: cannot watch our own node, its deletion goes unnoticed until the next try",
+				"path", path, "error", err)
 		case string(data) == revokeRequest:
 			g.revokeOnce()
 		}

@@ -45,6 +45,24 @@ func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 	})
 }
 
+// One answer that is a fault of the server's does not end the watching for good.
+func TestHold_WatchMeetsAServerFault_IsSetLater(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		fault := srv.Intercept(zktest.Match{Op: zktest.OpGetData, From: zktest.Label("a"), Path: "lock-"}, zktest.Fail(-1))
+		held := lock(t, newMutex(t, a))
+		synctest.Wait()
+		require.Equal(t, 1, fault.Hits())
+		time.Sleep(3 * bubble.Timeout)
+		require.NoError(t, held.Err())
+		require.NoError(t, srv.Delete(held.Path()))
+		other := lock(t, newMutex(t, b))
+		synctest.Wait()
+		require.Error(t, held.Err())
+		requireLost(t, held, zkrecipes.LossNodeDeleted)
+		require.NoError(t, other.Release(t.Context()))
+	})
+}
+
 func TestHold_NodeDeleted_CheckFindsOutWithoutTheWatch(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		held := lock(t, newMutex(t, a))
