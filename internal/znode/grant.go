@@ -141,8 +141,13 @@ func (q *Queue) Beside(ctx context.Context, kind string, e Entry) (*zkrecipes.Ho
 		return nil, ErrNotHeld
 	}
 	e.Key, e.Rule = g.Key, beside(kind)
-	h, err := q.acquire(ctx, g.session, e, false)
-	if errors.Is(err, zkrecipes.ErrLocked) || err != nil && (g.session.Err() != nil || errors.Is(err, errRequeue)) {
+	h, err := q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+		if s.ID() != g.session.ID() {
+			return nil, ErrNotHeld
+		}
+		return q.acquire(ctx, s, e, false)
+	})
+	if errors.Is(err, zkrecipes.ErrLocked) {
 		return nil, ErrNotHeld
 	}
 	return h, err

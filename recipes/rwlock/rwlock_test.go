@@ -352,6 +352,69 @@ func TestReplyLost_IsOneNode(t *testing.T) {
 	})
 }
 
+// The write hold lives, and its reader must not stand in line behind it.
+func TestDowngrade_ReaderDeletedByHand_IsMadeAgain(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		writer := held(t, t.Context(), l.Lock)
+		synctest.Wait()
+		listed := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: path}, zktest.Before(func(zktest.Request) {
+			for _, p := range srv.Ephemerals(srv.SessionOf("a")) {
+				if p != writer.Path() {
+					require.NoError(t, srv.Delete(p))
+				}
+			}
+		}))
+		reader := bubble.Start(writer.Context(), l.RLock).Granted(t, time.Second)
+		require.Equal(t, 1, listed.Hits())
+		release(t, writer)
+		release(t, reader)
+		bubble.Clean(t, srv, path)
+	})
+}
+
+// The same connection and the same path on the server, by another name.
+func TestDowngrade_ThroughSub(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		sub, err := a.Sub("/app")
+		require.NoError(t, err)
+		below, err := rwlock.New(sub, strings.TrimPrefix(path, "/app"))
+		require.NoError(t, err)
+		writer := held(t, t.Context(), newLock(t, a).Lock)
+		next := bubble.Start(t.Context(), newLock(t, b).Lock)
+		next.Waits(t)
+		reader := bubble.Start(writer.Context(), below.RLock).Granted(t, time.Second)
+		release(t, writer)
+		next.Waits(t)
+		release(t, reader)
+		release(t, next.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestDowngrade_Cancelled_IsAWaitError(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		writer := held(t, t.Context(), l.Lock)
+		synctest.Wait()
+		served := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.DelayUntil(served))
+		ctx, cancel := context.WithCancel(writer.Context())
+		reader := bubble.Start(ctx, l.RLock)
+		reader.Waits(t)
+		cancel()
+		err := reader.Failed(t, 0)
+		require.ErrorIs(t, err, context.Canceled)
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, err, &waited)
+		require.Equal(t, path, waited.Path)
+		close(served)
+		synctest.Wait()
+		release(t, writer)
+		bubble.Clean(t, srv, path)
+	})
+}
+
 func TestLock_Cancelled_LeavesNothingAndLetsThoseBehindIn(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		first := held(t, t.Context(), newLock(t, a).RLock)
