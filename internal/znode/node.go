@@ -69,6 +69,9 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 			}
 			return n, l, nil
 		case errors.Is(err, conn.ErrNotLeft):
+			if repeated != "" { // it may be the first copy, late, that has left it; see sweep
+				q.abandon(s, c, guid)
+			}
 			return nil, nil, errRequeue
 		case errors.Is(err, zk.ErrNoNode):
 			if err := makeParents(ctx, s, q.path); err != nil {
@@ -218,7 +221,8 @@ func (q *Queue) abandon(s *conn.Session, c *conn.Creation, guid string) {
 }
 
 // sweep removes what there is with the GUID. A create that was sent again may have made two contenders after all, the first
-// of them late (ZOOKEEPER-710 is about such servers). Behind the one that counts it does no harm, but it must not outlive it.
+// of them late (ZOOKEEPER-710 is about such servers). Behind the one that counts it does no harm, but it must not outlive it;
+// ahead of it, see behindItself, none of them counts.
 func (q *Queue) sweep(ctx context.Context, s *conn.Session, guid string) {
 	untilDone(ctx, func() error {
 		n, err := q.find(ctx, s, guid)
@@ -265,6 +269,11 @@ func (n *node) keepRemoving() {
 	}) {
 		close(n.removed.done) // the client is closed, and its session with it
 	}
+}
+
+// behindItself reports whether one that was made by the same create, sent again, is ahead of n.
+func (n *node) behindItself(ahead []Contender) bool {
+	return n.guid != "" && slices.ContainsFunc(ahead, func(c Contender) bool { return strings.HasPrefix(c.Name, guidPrefix(n.guid)) })
 }
 
 // checkKeys returns the error of numbers from which the order cannot be told.

@@ -212,6 +212,9 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 			}
 			continue
 		}
+		if n.behindItself(l.queue[:me]) {
+			return nil, errRequeue // it would wait for itself; the removal sweeps
+		}
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			if me == 0 {

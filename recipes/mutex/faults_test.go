@@ -45,6 +45,41 @@ func TestHold_NodeDeletedByAnother_IsLost(t *testing.T) {
 	})
 }
 
+// The first copy of a create is executed after all, when it has been looked for, and before the second.
+func TestLock_CreateSentAgain_LateOneAhead_IsNotWaitedFor(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		require.NoError(t, lock(t, m).Release(t.Context()))
+		time.Sleep(2 * time.Second)
+		var name string
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Where: func(r zktest.Request) bool {
+			if strings.Contains(r.Path, "lock-") {
+				name = r.Path
+			}
+			return name != ""
+		}}, zktest.DropRequest())
+		barrier := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Proceed())
+		found := make(chan struct{})
+		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: path + "$", Where: func(zktest.Request) bool {
+			return barrier.Hits() > 0
+		}}, zktest.HoldReplyUntil(found))
+		waiting := bubble.Start(t.Context(), m.Lock)
+		time.Sleep(time.Second)
+		require.Equal(t, 1, searched.Hits())
+		late := make(chan error, 1)
+		go func() {
+			_, err := a.Create(t.Context(), name, nil, zk.FlagEphemeralSequential)
+			late <- err
+		}()
+		synctest.Wait()
+		require.Len(t, srv.Children(path), 1)
+		close(found)
+		require.NoError(t, <-late)
+		require.NoError(t, waiting.Granted(t, time.Minute).Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}
+
 // One answer that is a fault of the server's does not end the watching for good.
 func TestHold_WatchMeetsAServerFault_IsSetLater(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {

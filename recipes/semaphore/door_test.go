@@ -462,3 +462,90 @@ func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
 		clean(t, srv)
 	})
 }
+
+// The transaction that takes the leases and gives up the door is executed late, when it has been looked for, and before it
+// is sent again: the second finds the door gone.
+func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := regular(t, a, 1)
+		time.Sleep(2 * time.Second)
+		var paths []string
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lease-", Where: func(r zktest.Request) bool {
+			paths = r.Paths
+			return true
+		}}, zktest.DropRequest())
+		barrier := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Proceed())
+		gate := make(chan struct{})
+		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases + "$", Where: func(zktest.Request) bool {
+			return barrier.Hits() > 0
+		}}, zktest.HoldReplyUntil(gate))
+		try := bubble.Start(t.Context(), of(s, 1))
+		time.Sleep(time.Second)
+		require.Equal(t, 1, searched.Hits())
+		require.Len(t, paths, 2)
+		late := make(chan error, 1)
+		go func() {
+			_, err := a.Multi(t.Context(), &zk.CreateRequest{Path: paths[0], Flags: zk.FlagEphemeral | zk.FlagSequence},
+				&zk.DeleteRequest{Path: paths[1], Version: -1})
+			late <- err
+		}()
+		synctest.Wait()
+		close(gate)
+		require.NoError(t, <-late)
+		if !try.Over() {
+			time.Sleep(time.Minute)
+		}
+		require.True(t, try.Over(), "waits for its own lease: %v", srv.Children(leases))
+		release(t, try.Granted(t, 0))
+		clean(t, srv)
+	})
+}
+
+// The create of the door is sent again, and its first copy executed when the transaction that takes the leases has deleted
+// the door: nobody else would remove it.
+func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := regular(t, a, 2)
+		time.Sleep(2 * time.Second)
+		holder := foreign(t, srv, locks+"/lock-")
+		quits := foreign(t, srv, locks+"/lock-")
+		var door string
+		lost := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Where: func(r zktest.Request) bool {
+			if strings.HasPrefix(r.Path, locks+"/") {
+				door = r.Path
+			}
+			return door != ""
+		}}, zktest.DropRequest())
+		waiter := bubble.Start(t.Context(), of(s, 1))
+		time.Sleep(time.Second)
+		require.Equal(t, 1, lost.Hits())
+		waiter.Waits(t)
+		require.Len(t, srv.Children(locks), 3)
+		require.NoError(t, srv.Delete(quits)) // the first count sets the watch on the parent of the leases again
+		waiter.Waits(t)
+
+		// Its own door is deleted in the transaction. What it then does to see that nothing is left is held up, until the
+		// late copy is on its way behind it.
+		gate := make(chan struct{})
+		swap := srv.Intercept(together, zktest.Proceed())
+		removal := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: "^" + locks + "/"}, zktest.DelayUntil(gate))
+		require.NoError(t, srv.Delete(holder))
+		h := waiter.Granted(t, time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, swap.Hits(), "in the transaction that gives up the door")
+		require.Equal(t, 1, removal.Hits(), "and yet it looks after the door")
+		require.Empty(t, srv.Children(locks))
+		late := make(chan error, 1)
+		go func() {
+			_, err := a.Create(t.Context(), door, nil, zk.FlagEphemeral|zk.FlagSequence)
+			late <- err
+		}()
+		synctest.Wait()
+		close(gate)
+		require.NoError(t, <-late)
+		synctest.Wait()
+		require.Empty(t, srv.Children(locks), "the late copy is in everybody's way")
+		release(t, h)
+		clean(t, srv)
+	})
+}
