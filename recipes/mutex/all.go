@@ -16,8 +16,8 @@ import (
 // Holds are holds on several mutexes, taken together and of use only together.
 type Holds struct {
 	ctx   context.Context //nolint:containedctx // it is what Context returns
-	paths []string        // of the mutexes, on the server
-	holds []*zkrecipes.Hold
+	taken []*Mutex
+	holds []*zkrecipes.Hold // on those, in the same order
 }
 
 // LockAll locks all mutexes or none. It takes them one after the other in the order of their paths on the server,
@@ -45,7 +45,7 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 			_ = all.Release(ctx) // the error that counts is the first; the removals go on
 			return nil, fmt.Errorf("lock all: %w", err)
 		}
-		all.paths = append(all.paths, m.queue.Client().Abs(m.queue.Path()))
+		all.taken = append(all.taken, m)
 		all.holds = append(all.holds, h)
 		all.ctx, _ = znode.Both(h.Context(), all.ctx) //nolint:fatcontext // it ends with the first of them, and is inside all
 	}
@@ -54,12 +54,17 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 
 // inOrder returns the mutexes in the order of their paths, each once.
 func inOrder(ms []*Mutex) []*Mutex {
-	path := func(m *Mutex) string { return m.queue.Client().Abs(m.queue.Path()) }
 	ordered := slices.Clone(ms)
-	slices.SortStableFunc(ordered, func(a, b *Mutex) int { return cmp.Compare(path(a), path(b)) })
-	return slices.CompactFunc(ordered, func(a, b *Mutex) bool {
-		return path(a) == path(b) && a.queue.Client().Same(b.queue.Client())
-	})
+	slices.SortStableFunc(ordered, func(a, b *Mutex) int { return cmp.Compare(a.absolute(), b.absolute()) })
+	return slices.CompactFunc(ordered, (*Mutex).same)
+}
+
+// absolute returns the path on the server.
+func (m *Mutex) absolute() string { return m.queue.Client().Abs(m.queue.Path()) }
+
+// same reports whether both are one lock of one client.
+func (m *Mutex) same(other *Mutex) bool {
+	return m.absolute() == other.absolute() && m.queue.Client().Same(other.queue.Client())
 }
 
 // Context returns a context that ends with the first hold that ends, for its cause. It descends from all of them: locking
@@ -95,7 +100,7 @@ func (hs *Holds) ValidUntil() time.Time {
 
 // Of returns the hold on a mutex, whose token guards what that mutex stands for; nil if it was not among those given.
 func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
-	if i := slices.Index(hs.paths, m.queue.Client().Abs(m.queue.Path())); i >= 0 {
+	if i := slices.IndexFunc(hs.taken, m.same); i >= 0 {
 		return hs.holds[i]
 	}
 	return nil

@@ -656,6 +656,18 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 	})
 }
 
+func TestLockAll_EqualPathsOnTwoEnsembles_AreTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
+		x, y := newMutex(t, bubble.Dial(t, one, "a")), newMutex(t, bubble.Dial(t, two, "b"))
+		all, err := mutex.LockAll(t.Context(), x, y)
+		require.NoError(t, err)
+		require.True(t, one.Exists(all.Of(x).Path()))
+		require.True(t, two.Exists(all.Of(y).Path()), "the hold on the other ensemble, with a token of that")
+		require.NoError(t, all.Release(t.Context()))
+	})
+}
+
 func TestLockAll_OneLostWhileWaitingForAnother_FailsAtOnce(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		x, err := mutex.New(a, "/l/x")
