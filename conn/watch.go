@@ -29,7 +29,7 @@ func (w *Watch) Fired() <-chan struct{} {
 // Source: the ordering guarantees of ZooKeeper's watches.
 func (w *Watch) HasFired() bool {
 	select {
-	case <-w.fired:
+	case <-w.Fired():
 		return true
 	default:
 		return false

@@ -59,19 +59,19 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := p.leases.check(e); err != nil {
 		return nil, err
 	}
-	enough := func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error) {
-		rule, _, err := e.look(ctx, s)
+	enough := func(ctx context.Context, s *conn.Session) (Rule, Changes, error) {
+		rule, changed, err := e.look(ctx, s)
 		if err != nil {
-			return nil, nil, err
+			return nil, changed, err
 		}
 		l, w, err := p.leases.peek(ctx, s)
 		if err != nil {
-			return nil, nil, err
+			return nil, changed, err
 		}
 		if _, granted := rule(l.queue, len(l.queue)); !granted {
-			return nil, nil, p.leases.busy(ctx, s, l)
+			return nil, changed, p.leases.busy(ctx, s, l)
 		}
-		return First, w, nil
+		return First, Changes{changed[0], w}, nil
 	}
 	return p.leases.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
 		// The sync keeps a server that lags from saying no too long.
@@ -171,8 +171,8 @@ func (e *Entry) lookOnce(ctx context.Context, s *conn.Session) (Rule, error) {
 		return e.Rule, nil
 	}
 	rule, changed, err := look(ctx, s)
-	e.Look = func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error) {
-		if changed == nil || !changed.HasFired() {
+	e.Look = func(ctx context.Context, s *conn.Session) (Rule, Changes, error) {
+		if !changed.haveFired() {
 			return rule, changed, nil
 		}
 		return look(ctx, s)

@@ -39,7 +39,7 @@ type Entry struct {
 	Count int
 	// Look is asked for the rule before every look at the queue, if that is not always the same, and for what tells
 	// that it may have changed; nil is Rule, for ever.
-	Look func(ctx context.Context, s *conn.Session) (Rule, *conn.Watch, error)
+	Look func(ctx context.Context, s *conn.Session) (Rule, Changes, error)
 	// Waiting is called before every wait; nil is nothing.
 	Waiting func()
 	// Next is called after every wait for the one ahead, to read what else is wanted from a time when one is first: that
@@ -53,16 +53,17 @@ type Entry struct {
 	leave *node
 }
 
+// Changes tell that a rule may have changed, when one of them has fired; nil ones never do.
+type Changes [2]*conn.Watch
+
+func (c Changes) haveFired() bool { return c[0].HasFired() || c[1].HasFired() }
+
 // look returns the rule as it is now.
-func (e *Entry) look(ctx context.Context, s *conn.Session) (Rule, <-chan struct{}, error) {
+func (e *Entry) look(ctx context.Context, s *conn.Session) (Rule, Changes, error) {
 	if e.Look == nil {
-		return e.Rule, nil, nil
+		return e.Rule, Changes{}, nil
 	}
-	rule, w, err := e.Look(ctx, s)
-	if w == nil {
-		return rule, nil, err
-	}
-	return rule, w.Fired(), err
+	return e.Look(ctx, s)
 }
 
 // New returns the queue under path; kinds are the contenders that take part in its order.

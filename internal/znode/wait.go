@@ -17,7 +17,7 @@ import (
 // await waits until there is reason to look again: what is watched has changed, the rule may have, the connection was
 // away, or nothing has happened for so long that an event may have been lost.
 func (q *Queue) await(ctx context.Context, s *conn.Session, v *view, l *listing, predecessor int,
-	changed <-chan struct{},
+	changed Changes,
 ) error {
 	for {
 		w, moved, err := q.watch(ctx, s, v, l, predecessor)
@@ -39,12 +39,14 @@ const unnamed = 50 * time.Millisecond
 
 // pause is one wait for the watch; again says that an event may have been lost, and only what is watched is to be read
 // again: a thousand waiters must not each list a thousand.
-func (q *Queue) pause(ctx context.Context, s *conn.Session, v *view, w *conn.Watch, changed <-chan struct{}, timer *time.Timer) (again bool, _ error) {
+func (q *Queue) pause(ctx context.Context, s *conn.Session, v *view, w *conn.Watch, changed Changes, timer *time.Timer) (again bool, _ error) {
 	for named := false; ; named = true {
 		select {
 		case <-w.Fired():
 			return false, nil
-		case <-changed:
+		case <-changed[0].Fired():
+			return false, nil
+		case <-changed[1].Fired():
 			return false, nil
 		case <-ctx.Done():
 			return false, context.Cause(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
@@ -547,5 +548,31 @@ func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
 		require.Empty(t, srv.Children(locks), "the late copy is in everybody's way")
 		release(t, h)
 		clean(t, srv)
+	})
+}
+
+// One that waits at the door, since there seem to be enough, learns that there will not be.
+func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		const node = "/limit"
+		s := newSemaphore(t, a, 3, semaphore.WithLimitNode(node))
+		other := newSemaphore(t, b, 3, semaphore.WithLimitNode(node))
+		held := acquire(t, other, 1)
+		synctest.Wait()
+		// Another has made its lease, and the answer is on its way.
+		gate := make(chan struct{})
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate, Path: "lease-"}, zktest.HoldReplyUntil(gate))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpMulti, Path: "lease-"}, zktest.HoldReplyUntil(gate))
+		ahead := bubble.Start(t.Context(), of(other, 1))
+		ahead.Waits(t)
+		require.Len(t, srv.Children(leases), 2)
+		require.Len(t, srv.Children(locks), 1, "ahead stands at the door")
+		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return s.TryAcquire(ctx, 1) })
+		try.Waits(t) // 2 and 1 are within 3
+		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 1}))
+		close(gate)
+		ahead.Waits(t) // 2 are more than 1: it waits inside
+		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
+		release(t, held)
 	})
 }

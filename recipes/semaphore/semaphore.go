@@ -150,16 +150,16 @@ func (s *Semaphore) check(n int) error {
 func (s *Semaphore) entry(n int) znode.Entry {
 	return znode.Entry{
 		Kind: znode.Lease, Data: s.data, Count: n,
-		Look: func(ctx context.Context, session *conn.Session) (znode.Rule, *conn.Watch, error) {
+		Look: func(ctx context.Context, session *conn.Session) (znode.Rule, znode.Changes, error) {
 			limit, w, err := s.limit.follow(ctx, session)
 			if err != nil {
-				return nil, nil, fmt.Errorf("limit of %s: %w", s.path, err)
+				return nil, znode.Changes{}, fmt.Errorf("limit of %s: %w", s.path, err)
 			}
 			within := znode.Within(limit, n)
 			return func(queue []znode.Contender, me int) (int, bool) {
 				s.compare(me, limit)
 				return within(queue, me)
-			}, w, nil
+			}, znode.Changes{w}, nil
 		},
 	}
 }
