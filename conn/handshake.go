@@ -73,6 +73,9 @@ func (l *link) connectReply(head []byte, size int) error {
 	if id == 0 || timeout <= 0 {
 		// The library takes this for its cue to open another session in the same object; the dialer refuses it.
 		l.session.end(lost(zkrecipes.LossExpired, time.Now(), nil))
+		if id != 0 {
+			return errors.New("a session without a timeout") // at which the library would panic
+		}
 		return nil
 	}
 	for _, c := range l.session.core.opts.auth {

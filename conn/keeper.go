@@ -75,7 +75,7 @@ func (s *session) step(now time.Time) time.Time {
 // heartbeat works out when the next sync is due, whether it is now, and whether one has been unanswered for too long.
 // Called with mu held.
 func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
-	timeout := s.proof.timeout
+	timeout := s.proof.least
 	far := now.Add(timeout)
 	if s.retained == 0 || !s.isUp() {
 		return far, false, false

@@ -2,9 +2,11 @@ package conn_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -370,5 +372,51 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 			}
 		}
 		require.Greater(t, len(losses), 20)
+	})
+}
+
+// The proof runs out, the first is being told, and the server says that the session is over.
+func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := session(t, c)
+		var told atomic.Int32
+		for range 3 {
+			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
+				time.Sleep(time.Second)
+				told.Add(1)
+			})
+			require.True(t, ok)
+		}
+		time.Sleep(time.Until(s.ValidUntil()))
+		time.Sleep(100 * time.Millisecond) // the first is being told
+		srv.Expire(s.ID())
+		<-s.Done()
+		require.EqualValues(t, 3, told.Load(), "before done is closed")
+	})
+}
+
+// A session made with 10 s is resumed on a server that grants no less than 20 s: its configuration is being changed. Whoever
+// leads next counts with the 10 s of the transaction that made the session.
+func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+			if n == 2 {
+				binary.BigEndian.PutUint32(frame[8:], 20_000)
+			}
+		})))
+		s := session(t, c)
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		srv.Cut(client)
+		time.Sleep(time.Minute)
+		require.Empty(t, losses.all())
+		srv.Refuse(client)
+		srv.Cut(client) // and with the next leader the session has 10 s, as zktest counts
+		<-s.Done()
+		require.Len(t, losses.all(), 1)
+		time.Sleep(timeout)
+		late := losses.all()[0].at.Sub(expiry(t, srv, s.ID()))
+		require.Negative(t, late, "told %v after the server had ended the session", late)
 	})
 }

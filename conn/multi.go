@@ -42,7 +42,9 @@ func (s *Session) multiRequest(absolute []any, done func(transaction, error)) re
 	return request{opMulti, multiFrame(absolute), func(r reply, err error) {
 		t := transaction{zxid: r.zxid}
 		if err == nil {
-			t.responses, err = multiReply(r.body)
+			if t.responses, err = multiReply(r.body); len(t.responses) != len(absolute) {
+				t.responses, err = nil, errGarbled
+			}
 		}
 		for i := range t.responses {
 			t.responses[i].String = s.rel(t.responses[i].String)

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -23,8 +24,12 @@ import (
 // which is resumed does not. The leader touches the session to give it, but it may be one that has been replaced and does
 // not know: it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A write
 // that is answered afterwards says that no successor had begun when the session was touched.
+//
+// A server that resumes a session may grant another timeout, if it is configured differently. The next leader goes back to
+// that of the transaction which created the session; so it is the least of all that counts.
 type proof struct {
-	timeout time.Duration // negotiated
+	timeout time.Duration // negotiated with the newest connect request
+	least   time.Duration // ever negotiated
 	lag     time.Duration // between a contact and p, for the contact to count
 	margin  time.Duration
 
@@ -46,9 +51,10 @@ const (
 	quorum            // a write that was applied
 )
 
-// connected takes in a connect answer. The terms are the same every time.
+// connected takes in a connect answer.
 func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration) {
 	p.timeout, p.lag, p.margin = timeout, lag, margin
+	p.least = min(timeout, cmp.Or(p.least, timeout))
 	if p.contact.IsZero() {
 		p.contact = sent
 	} else {
@@ -99,7 +105,7 @@ func (p *proof) validUntil() time.Time {
 	if p.contact.IsZero() {
 		return time.Time{}
 	}
-	return p.contact.Add(p.timeout - p.margin)
+	return p.contact.Add(p.least - p.margin)
 }
 
 // silentUntil is when nothing will have been answered for a whole timeout.

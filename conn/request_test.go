@@ -329,3 +329,121 @@ func TestRequests_Answered_ConnectionLives(t *testing.T) {
 		require.NotContains(t, l.values(), conn.Suspended)
 	})
 }
+
+// connectReplies changes the answers to connect requests, the nth of them.
+func connectReplies(change func(n int32, frame []byte)) pipe {
+	var n atomic.Int32
+	return pipe{read: func(frame []byte) {
+		// The answer to a connect request begins with the protocol version, 0, and has 16 bytes of password.
+		if len(frame) >= 40 && binary.BigEndian.Uint32(frame[4:]) == 0 && binary.BigEndian.Uint32(frame[20:]) == 16 {
+			change(n.Add(1), frame)
+		}
+	}}
+}
+
+func TestConnectAnswer_WithoutATimeout_IsNone(t *testing.T) {
+	for _, ms := range []int32{0, -1} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+				if n == 2 {
+					binary.BigEndian.PutUint32(frame[8:], uint32(ms))
+				}
+			})))
+			srv.Cut(client)
+			time.Sleep(5 * time.Second)
+			require.NoError(t, c.Sync(t.Context(), "/"))
+		})
+	}
+}
+
+// A server that cannot resume a session, and opens another instead of saying so.
+func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var connects atomic.Int32
+		c := dial(t, srv, through(srv, pipe{write: func(b []byte) {
+			if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 && connects.Add(1) == 2 { // the second connect request
+				clear(b[20:28])
+				clear(b[32:48])
+			}
+		}}))
+		s := session(t, c)
+		id := s.ID()
+		defer s.Retain()()
+		_, err := s.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		losses := onLoss(t, s, false)
+		srv.Cut(client)
+		time.Sleep(3 * timeout)
+		require.False(t, srv.Exists("/held"), "the server has ended the session")
+		require.Len(t, losses.all(), 1, "and its holder knows")
+		require.False(t, s.ValidUntil().After(time.Now()))
+		require.ErrorIs(t, s.Err(), zkrecipes.ErrLost)
+		require.Equal(t, id, s.ID())
+	})
+}
+
+// forger replaces the body of replies to requests of ours.
+type forger struct {
+	net.Conn
+	forge *atomic.Bool
+	body  []byte
+	in    []byte
+	out   []byte
+}
+
+func (f *forger) dialer(srv *zktest.Server) conn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := srv.DialAs(label)(ctx, network, address)
+		return &forger{Conn: raw, forge: f.forge, body: f.body}, err
+	}
+}
+
+func (f *forger) Read(b []byte) (int, error) {
+	for len(f.out) == 0 {
+		chunk := make([]byte, 64<<10)
+		n, err := f.Conn.Read(chunk)
+		if err != nil {
+			return 0, err
+		}
+		f.in = append(f.in, chunk[:n]...)
+		for len(f.in) >= 4 && len(f.in) >= 4+int(binary.BigEndian.Uint32(f.in)) {
+			size := 4 + int(binary.BigEndian.Uint32(f.in))
+			frame := append([]byte(nil), f.in[:size]...)
+			f.in = f.in[size:]
+			if f.forge.Load() && size > 20 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0x40000000 {
+				frame = append(frame[:20], f.body...)
+				binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+			}
+			f.out = append(f.out, frame...)
+		}
+	}
+	n := copy(b, f.out)
+	f.out = f.out[n:]
+	return n, nil
+}
+
+func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
+	for name, results := range map[string][]byte{
+		"more": {
+			0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, // error 0
+			0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0x9b, 0xff, 0xff, 0xff, 0x9b, // no node
+			0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff,
+		},
+		"none": {0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				var forge atomic.Bool
+				p := &forger{forge: &forge, body: results}
+				s := session(t, dial(t, srv, conn.WithDialer(p.dialer(srv))))
+				forge.Store(true)
+				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2, conn.Along{})
+				require.NoError(t, err)
+				paths, _, err := s.FinishCreate(t.Context(), c)
+				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v", paths)
+			})
+		})
+	}
+}

@@ -49,7 +49,8 @@ type session struct {
 	up       chan struct{} // closed while connected
 	since    time.Time     // when it was first up
 	lost     *zkrecipes.LostError
-	told     bool // everybody on the list has been told of it
+	telling  int  // losses of which somebody is just being told
+	told     bool // everybody on the list has been told of the last
 	subs     map[*lossSub]struct{}
 	retained int // contenders and holds; while there are any, sync goes out every T/8
 	beating  bool
@@ -213,6 +214,11 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 		return false
 	}
 	first := s.id == 0
+	if !first && s.id != id {
+		s.mu.Unlock()
+		s.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
+		return false
+	}
 	s.id, s.password = id, password
 	now := time.Now()
 	gone := s.lapseIfDue(now)
@@ -311,13 +317,15 @@ func (s *session) lapseIfDue(now time.Time) departures {
 
 // departures are the functions to call for one loss, once no lock is held.
 type departures struct {
-	lost *zkrecipes.LostError
-	subs []*lossSub
+	session *session // nil: there is nothing to tell
+	lost    *zkrecipes.LostError
+	subs    []*lossSub
 }
 
 // collect takes the subs that match off the list. Called with mu held.
 func (s *session) collect(why *zkrecipes.LostError, match func(*lossSub) bool) departures {
-	d := departures{lost: why}
+	s.telling++
+	d := departures{session: s, lost: why}
 	for sub := range s.subs {
 		if match(sub) {
 			delete(s.subs, sub)
@@ -327,14 +335,30 @@ func (s *session) collect(why *zkrecipes.LostError, match func(*lossSub) bool) d
 	return d
 }
 
+// tell is called once for all that was collected. Whoever is the last to have told buries the session, if it is over: its
+// end may come while others are still being told of an earlier loss.
 func (d departures) tell() {
 	for _, sub := range d.subs {
 		sub.f(d.lost)
 	}
+	s := d.session
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.telling--
+	over := s.lost != nil && s.telling == 0
+	s.told = s.told || over
+	s.mu.Unlock()
+	if over {
+		s.core.sessionEnded(s, s.lost)
+		close(s.done)
+		s.stop()
+	}
 }
 
-// end ends the session; the first reason counts. Safe side first: all holds have ended when this returns, and before
-// pending operations fail or another session can exist.
+// end ends the session; the first reason counts. Safe side first: all holds have ended before pending operations fail or
+// another session can exist.
 func (s *session) end(why *zkrecipes.LostError) {
 	s.mu.Lock()
 	if s.lost != nil {
@@ -345,12 +369,6 @@ func (s *session) end(why *zkrecipes.LostError) {
 	gone := s.collect(why, func(*lossSub) bool { return true })
 	s.mu.Unlock()
 	gone.tell()
-	s.mu.Lock()
-	s.told = true
-	s.mu.Unlock()
-	s.core.sessionEnded(s, why)
-	close(s.done)
-	s.stop()
 }
 
 // lifetime is how long the session has been usable; 0 if it never was.
