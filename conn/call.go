@@ -13,13 +13,14 @@ import (
 // call is a request on its way, whoever waits for it; it ends at the latest when its session does.
 type call[T any] struct {
 	op, path string
+	mode     mode
 	done     chan struct{}
 	value    T
 	err      error
 }
 
-func newCall[T any](op, path string) *call[T] {
-	return &call[T]{op: op, path: path, done: make(chan struct{})}
+func newCall[T any](op, path string, m mode) *call[T] {
+	return &call[T]{op: op, path: path, mode: m, done: make(chan struct{})}
 }
 
 func (c *call[T]) end(value T, err error) {
@@ -81,8 +82,11 @@ func (s *session) awaitUp(ctx context.Context) error {
 // errAgain marks a request that certainly was not executed, and may be sent again.
 var errAgain = errors.New("not executed")
 
-// finish waits for the call. Its errors match ErrUnknownOutcome if the request may have been executed, also when ctx
-// ended first: then the call goes on, and the caller no longer knows.
+// errUnanswered marks a read that may be repeated for want of an answer.
+var errUnanswered = errors.New("no answer")
+
+// finish waits for the call. The errors of a write match ErrUnknownOutcome if it may have been executed, also when ctx ended
+// first: then the call goes on, and the caller no longer knows.
 func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	select {
 	case <-c.done:
@@ -94,18 +98,26 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	default:
 		var none T
 		if err := s.Err(); err != nil {
-			return none, &OpError{c.op, c.path, unknownOutcome(err)}
+			return none, &OpError{c.op, c.path, c.mode.unanswered(err)}
 		}
-		return none, &OpError{c.op, c.path, unknownOutcome(context.Cause(ctx))}
+		return none, &OpError{c.op, c.path, c.mode.unanswered(context.Cause(ctx))}
 	}
 	if c.err == nil {
 		return c.value, nil
 	}
-	return c.value, s.failed(c.op, c.path, c.err)
+	return c.value, s.failed(c.op, c.path, c.mode, c.err)
+}
+
+// unanswered says of why there is no answer what it means: of a write, that its outcome is unknown.
+func (m mode) unanswered(why error) error {
+	if m == writing {
+		return unknownOutcome(why)
+	}
+	return why
 }
 
 // failed says of a call that has come back with an error what became of the request.
-func (s *session) failed(op, path string, err error) error {
+func (s *session) failed(op, path string, m mode, err error) error {
 	switch outcomeOf(err) {
 	case unsent:
 		if over := s.Err(); over != nil {
@@ -116,8 +128,10 @@ func (s *session) failed(op, path string, err error) error {
 	case unknown:
 		if over := s.Err(); over != nil {
 			err = over // which is why there is no answer
+		} else if m == readOnly && !ServerFault(err) && !errors.Is(err, errGarbled) {
+			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
-		err = unknownOutcome(err)
+		err = m.unanswered(err)
 	case expired:
 		s.end(lost(zkrecipes.LossExpired, time.Now(), err))
 		err = s.Err()
@@ -135,10 +149,7 @@ func retryRead(err error) bool {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	if errors.Is(err, errGarbled) || ServerFault(err) {
-		return false
-	}
-	return errors.Is(err, errAgain) || errors.Is(err, zkrecipes.ErrUnknownOutcome)
+	return errors.Is(err, errAgain) || errors.Is(err, errUnanswered)
 }
 
 // retryPause is for a throttled request, or a connection that is just going: not at once, and not for long.
@@ -149,7 +160,7 @@ const retryPause = 10 * time.Millisecond
 // before there is an answer.
 func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
 	for {
-		c := newCall[T](op, path)
+		c := newCall[T](op, path, m)
 		if err := try(ctx, s, c, sent, requested); err != nil {
 			var none T
 			return none, err

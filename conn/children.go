@@ -52,7 +52,7 @@ func (s *Session) ReadChildren(path string, sent func(), listed Listed) bool {
 func (s *Session) firstAnswer(path string, sent func(), listed Listed) func(family, error) {
 	return func(f family, err error) {
 		if err != nil {
-			err = s.failed("children", path, err)
+			err = s.failed("children", path, readOnly, err)
 		}
 		if retryRead(err) && s.Go(func(ctx context.Context) {
 			_ = sleep(ctx, retryPause) // what follows looks at ctx

@@ -70,6 +70,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	s := c.session
+	c.broadcast() // the session may be over, and nobody else left to wake those who wait for the next
 	c.mu.Unlock()
 	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
 	c.transit(closed)()
@@ -151,15 +152,24 @@ func (s *session) live() bool {
 	return s.lost == nil && !s.since.IsZero()
 }
 
-// read does op on the live session, and again on the next one if it ended.
-func read[T any](ctx context.Context, c *Client, op func(*Session) (T, error)) (T, error) {
+// sessionFor is Session for an operation, which the error names.
+func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, error) {
+	s, err := c.Session(ctx)
+	if err != nil {
+		return nil, &OpError{op, path, err}
+	}
+	return s, nil
+}
+
+// read does f on the live session, and again on the next one if it ended.
+func read[T any](ctx context.Context, c *Client, op, path string, f func(*Session) (T, error)) (T, error) {
 	for {
-		s, err := c.Session(ctx)
+		s, err := c.sessionFor(ctx, op, path)
 		if err != nil {
 			var none T
 			return none, err
 		}
-		v, err := op(s)
+		v, err := f(s)
 		if err == nil || s.Err() == nil || ctx.Err() != nil || c.State() == Closed {
 			return v, err
 		}
@@ -168,7 +178,7 @@ func read[T any](ctx context.Context, c *Client, op func(*Session) (T, error)) (
 
 // Get returns a node's data and Stat; it survives reconnects and sessions, within ctx.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	d, err := read(ctx, c, func(s *Session) (data, error) {
+	d, err := read(ctx, c, "get", path, func(s *Session) (data, error) {
 		b, stat, err := s.Get(ctx, path)
 		return data{b, stat}, err
 	})
@@ -177,7 +187,7 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) 
 
 // Exists reports whether there is a node, and its Stat; it survives reconnects and sessions, within ctx.
 func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	e, err := read(ctx, c, func(s *Session) (existence, error) {
+	e, err := read(ctx, c, "exists", path, func(s *Session) (existence, error) {
 		exists, stat, err := s.Exists(ctx, path)
 		return existence{exists, stat}, err
 	})
@@ -186,19 +196,19 @@ func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error)
 
 // Children returns the names of a node's children, in no order; it survives reconnects and sessions, within ctx.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
-	return read(ctx, c, func(s *Session) ([]string, error) { return s.Children(ctx, path) })
+	return read(ctx, c, "children", path, func(s *Session) ([]string, error) { return s.Children(ctx, path) })
 }
 
 // Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
 func (c *Client) Sync(ctx context.Context, path string) error {
-	_, err := read(ctx, c, func(s *Session) (struct{}, error) { return struct{}{}, s.Sync(ctx, path) })
+	_, err := read(ctx, c, "sync", path, func(s *Session) (struct{}, error) { return struct{}{}, s.Sync(ctx, path) })
 	return err
 }
 
 // Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
 // if the reply is lost, the error matches ErrUnknownOutcome.
 func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
-	s, err := c.Session(ctx)
+	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
 		return "", err
 	}
@@ -207,7 +217,11 @@ func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32,
 
 // Multi applies the requests all or none, see [Session.Multi]. It is tried once.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	s, err := c.Session(ctx)
+	path := ""
+	if len(ops) > 0 {
+		_, path = describe(ops[0])
+	}
+	s, err := c.sessionFor(ctx, "multi", path)
 	if err != nil {
 		return nil, err
 	}
@@ -215,17 +229,17 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 }
 
 // Set replaces a node's data if its version is the given one; -1 is any. A versioned Set whose reply was lost is
-// repeated if the node still has the version, since then it was not applied. Otherwise the error matches
-// ErrUnknownOutcome: the node has moved on, by this Set or by another.
+// repeated if the node still has the version, since then it was not applied, unless somebody has deleted the node and made
+// it again meanwhile. Otherwise the error matches ErrUnknownOutcome: the node has moved on, by this Set or by another.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return versioned(ctx, c, path, version, func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
+	return versioned(ctx, c, "set", path, version, func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
 }
 
 // Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
-// is what was asked for, one that still has the version is deleted again. Otherwise, and always with -1, a node that is
-// there may be another's, and the error matches ErrUnknownOutcome.
+// is what was asked for, one that still has the version is deleted again, also if somebody has made it since. Otherwise,
+// and always with -1, a node that is there may be another's, and the error matches ErrUnknownOutcome.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	_, err := versioned(ctx, c, path, version, func(s *Session) (zk.Stat, error) {
+	_, err := versioned(ctx, c, "delete", path, version, func(s *Session) (zk.Stat, error) {
 		return zk.Stat{}, s.Delete(ctx, path, version)
 	})
 	if errors.Is(err, errGone) {
@@ -237,17 +251,17 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 var errGone = errors.New("the node is gone")
 
 // versioned does a write that the version guards against being applied twice.
-func versioned(ctx context.Context, c *Client, path string, version int32, write func(*Session) (zk.Stat, error)) (zk.Stat, error) {
+func versioned(ctx context.Context, c *Client, op, path string, version int32, write func(*Session) (zk.Stat, error)) (zk.Stat, error) {
 	var doubt error // of an earlier try, which may have been applied after all, or may still be
 	for {
-		s, err := c.Session(ctx)
+		s, err := c.sessionFor(ctx, op, path)
 		if err != nil {
 			return zk.Stat{}, errors.Join(doubt, err)
 		}
 		stat, err := write(s)
 		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) || ServerFault(err) {
 			switch {
-			case err != nil && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
+			case err != nil && !ServerFault(err) && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
 				continue // not begun in a session that is over
 			case doubt != nil && errors.Is(err, zk.ErrNoNode):
 				return stat, fmt.Errorf("%w: %w", errGone, doubt)

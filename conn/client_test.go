@@ -444,3 +444,86 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 		require.NoError(t, c.Close())
 	})
 }
+
+// slow is a log that takes a while to say that a session is lost.
+type slow struct{ slog.Handler }
+
+func (slow) Enabled(context.Context, slog.Level) bool { return true }
+func (s slow) WithAttrs([]slog.Attr) slog.Handler     { return s }
+func (s slow) WithGroup(string) slog.Handler          { return s }
+func (slow) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "session lost") {
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+// The old session is over, and everybody who waits for the next has begun to.
+func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithLogger(slog.New(slow{})))
+		s := session(t, c)
+		srv.Expire(s.ID())
+		for s.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond) // the log is being written
+		ctx := within(t, time.Hour)
+		got := make(chan error, 1)
+		go func() { _, _, err := c.Get(ctx, "/a"); got <- err }()
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		closed := time.Now()
+		require.ErrorIs(t, <-got, zkrecipes.ErrClosed)
+		require.Zero(t, time.Since(closed))
+	})
+}
+
+// A server that ends every session soon is not flooded with new ones.
+func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
+	for _, servers := range []string{"10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"} {
+		t.Run(servers, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				board := newSwitchboard(srv.DialAs(label))
+				c := dialTo(t, servers, conn.WithDialer(board.dial))
+				session(t, c)
+				before, start := board.dials.Load(), time.Now()
+				stop := make(chan struct{})
+				go func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						s, err := c.Session(t.Context())
+						if err != nil {
+							return
+						}
+						if board.dials.Load() > 3000 {
+							_ = c.Close()
+							return
+						}
+						time.Sleep(time.Millisecond)
+						srv.Expire(s.ID())
+						<-s.Done()
+					}
+				}()
+				for time.Since(start) < time.Minute && board.dials.Load() < 3000 {
+					time.Sleep(time.Millisecond)
+				}
+				close(stop)
+				require.Less(t, int(board.dials.Load()-before), 200)
+			})
+		})
+	}
+}
+
+func TestCreate_TheChrootItself_ReturnsTheRoot(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialTo(t, srv.Addr()+"/chroot", conn.WithDialer(srv.DialAs(label)))
+		created, err := c.Create(t.Context(), "/", nil, 0)
+		require.NoError(t, err)
+		require.Equal(t, "/", created)
+	})
+}

@@ -66,6 +66,7 @@ func (c *core) open() error {
 // run retires each session that has ended and opens the next.
 func (c *core) run() {
 	pace := newPace(c.opts.newBackOff, 1)
+	brief := false // the last session ended soon
 	for {
 		c.mu.Lock()
 		s := c.session
@@ -73,9 +74,13 @@ func (c *core) run() {
 		<-s.done
 		c.mourn(s) // before another session can be up, which buries it
 		c.wg.Go(s.retire)
-		if lived := s.lifetime(); lived > s.Timeout() && lived > time.Second {
+		switch lived := s.lifetime(); {
+		case lived > s.Timeout() && lived > time.Second:
 			pace.succeeded()
-		} else if lived == 0 {
+			brief = false
+		case lived > 0 && !brief:
+			brief = true // one is an accident, the second in a row is not
+		default:
 			pace.failed()
 		}
 		if pace.wait(c.ctx) != nil {

@@ -40,7 +40,7 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 			return nil, err
 		}
 	}
-	c := &Creation{call: *newCall[[]string]("create", path), sent: make(chan struct{})}
+	c := &Creation{call: *newCall[[]string]("create", path, writing), sent: make(chan struct{})}
 	c.markSent = sync.OnceFunc(func() { close(c.sent) })
 	requests := []request{s.createRequest(c, data, flags, n, along.Leave)}
 	if along.Listed != nil {

@@ -60,10 +60,13 @@ func TestOutcomeOf(t *testing.T) {
 
 func TestRetryRead_OnlyWhatMayComeRight(t *testing.T) {
 	lost := lost(zkrecipes.LossExpired, zero, nil)
-	for _, yes := range []error{unknownOutcome(zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer)} {
+	for _, yes := range []error{fmt.Errorf("%w: %w", errUnanswered, zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer)} {
 		require.True(t, retryRead(&OpError{"get", "/a", yes}))
 	}
-	for _, no := range []error{zk.ErrNoNode, unknownOutcome(lost), unknownOutcome(errGarbled), unknownOutcome(Code(-5)), unknownOutcome(context.Canceled), unknownOutcome(context.DeadlineExceeded)} {
+	for _, no := range []error{
+		zk.ErrNoNode, lost, errGarbled, Code(-5), context.Canceled, context.DeadlineExceeded,
+		unknownOutcome(zk.ErrConnectionClosed),
+	} {
 		require.False(t, retryRead(&OpError{"get", "/a", no}))
 	}
 }

@@ -21,7 +21,12 @@ func (s *Session) abs(path string) string {
 	}
 }
 
-func (s *Session) rel(path string) string { return path[min(len(s.prefix), len(path)):] }
+func (s *Session) rel(path string) string {
+	if path != "" && path == s.prefix {
+		return "/"
+	}
+	return path[min(len(s.prefix), len(path)):]
+}
 
 // Root returns the same session without the chroot: paths are those of the server.
 func (s *Session) Root() *Session { return &Session{session: s.session} }
@@ -146,7 +151,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
 	return ValidatePath(path) == nil && s.sendNow(nil, []request{{opDelete, deleteFrame(s.abs(path), version), func(_ reply, err error) {
 		if err != nil {
-			err = s.failed("delete", path, err)
+			err = s.failed("delete", path, writing, err)
 		}
 		done(err)
 	}}})

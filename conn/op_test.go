@@ -740,3 +740,32 @@ func TestGo_EndsWithTheSession(t *testing.T) {
 		require.Error(t, s.Err())
 	})
 }
+
+func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := session(t, c)
+		srv.Refuse(client)
+		srv.Cut(client)
+		<-s.Done() // no session now
+		var op *conn.OpError
+		for name, err := range map[string]error{
+			"get":    func() error { _, _, err := c.Get(within(t, time.Second), "/a"); return err }(),
+			"create": func() error { _, err := c.Create(within(t, time.Second), "/a", nil, 0); return err }(),
+			"set":    func() error { _, err := c.Set(within(t, time.Second), "/a", nil, 0); return err }(),
+			"delete": c.Delete(within(t, time.Second), "/a", 0),
+		} {
+			require.Truef(t, errors.As(err, &op), "%s: %v", name, err)
+		}
+	})
+}
+
+func TestReads_ThatEndWithTheirContext_HaveNoOutcome(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		srv.Stall(client, zktest.FromServer)
+		_, _, err := s.Get(within(t, time.Millisecond), "/a")
+		require.ErrorIs(t, err, errTooLong)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}

@@ -143,7 +143,7 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 	for {
 		a, mine := s.watches.claim(key)
 		if mine {
-			c := newCall[T](op, path)
+			c := newCall[T](op, path, readOnly)
 			err := launch(ctx, s, c, nil, requested(path, true, func(v T, err error) {
 				s.watches.settle(key, a, err == nil)
 				c.end(v, err)
