@@ -58,8 +58,8 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 }
 
 // Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
-// returns nil. When no server can be reached it gives up telling the server after about a second, and the nodes go when
-// the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
+// returns nil. A server that does not answer it gives up telling after a second; then, and without a connection, the nodes
+// go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
 //
 // On a client made by [Client.Sub] it closes only that: new calls on it fail, the connection and its state stay.
 func (c *Client) Close() error {

@@ -116,9 +116,8 @@ func (s *session) retire() {
 		if link != nil {
 			_ = link.Close() // whatever it was doing, it is not telling the server
 		}
-		// There the library answers its Close at once, as a rule; elsewhere it takes a second.
 		select {
-		case <-s.hosts.resting:
+		case <-s.bye.greeted:
 		case <-joined.C:
 			joined.Reset(5 * time.Second)
 		}

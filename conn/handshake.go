@@ -13,11 +13,11 @@ import (
 )
 
 // dial is the zk.Dialer of a session: paced, bounded, and shut once the session is over. That is the gate: a library
-// that would open another session in the same object finds no way to a server.
+// that would open another session in the same object finds no way to a server, see farewell.
 func (s *session) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	<-s.zkOK
-	if err := s.pace.wait(s.ctx); err != nil {
-		return nil, err
+	if s.pace.wait(s.ctx) != nil {
+		return s.bye, nil
 	}
 	// Counted as failed until a link has lasted: a server that accepts and hangs up is paced like one that is down.
 	s.pace.failed()

@@ -116,22 +116,17 @@ func ValidatePath(path string) error {
 }
 
 // hosts hands zk.Conn one server after the other, in an order of its own for each client. It never asks for the
-// library's pause of a second between rounds, the dialer paces; but once the session is over it does, since that pause
-// is the only place at which a library that cannot connect notices its Close.
+// library's pause of a second between rounds: the dialer paces.
 type hosts struct {
-	over    <-chan struct{}
-	resting chan struct{} // closed once the library is in that pause
-
 	mu      sync.Mutex
 	servers []string
 	next    int
-	rests   bool
 }
 
-func newHosts(servers []string, over <-chan struct{}) *hosts {
+func newHosts(servers []string) *hosts {
 	shuffled := append([]string(nil), servers...)
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return &hosts{servers: shuffled, over: over, resting: make(chan struct{})}
+	return &hosts{servers: shuffled}
 }
 
 // Init is part of zk.HostProvider; the servers are known already.
@@ -146,16 +141,7 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
-	select {
-	case <-h.over:
-		if !h.rests {
-			h.rests = true
-			close(h.resting)
-		}
-		return server, true
-	default:
-		return server, false
-	}
+	return server, false
 }
 
 // Connected is part of zk.HostProvider.

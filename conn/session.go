@@ -21,7 +21,7 @@ import (
 // client is closed; the server refuses the credentials.
 //
 // Source: go-zookeeper opens another session in the same object and may run queued requests in it; so each Session
-// has an object of its own, whose dialer is shut when the session ends.
+// has an object of its own, whose dialer finds no server any more when the session has ended.
 type Session struct {
 	*session
 	prefix string
@@ -31,7 +31,6 @@ type Session struct {
 type session struct {
 	core  *core
 	pace  *pace
-	hosts *hosts
 	ctx   context.Context // ends with the session
 	stop  context.CancelFunc
 	zk    *zk.Conn
@@ -60,6 +59,7 @@ type session struct {
 	watches watches
 	done    chan struct{}
 	events  <-chan zk.Event
+	bye     *farewell
 }
 
 type lossSub struct {
@@ -80,10 +80,10 @@ func newSession(c *core) *session {
 		up:   make(chan struct{}),
 		subs: make(map[*lossSub]struct{}),
 		done: make(chan struct{}),
+		bye:  newFarewell(),
 	}
 	s.watches.init()
 	s.ctx, s.stop = context.WithCancel(c.ctx)
-	s.hosts = newHosts(c.servers, s.ctx.Done())
 	return s
 }
 
@@ -92,7 +92,7 @@ func (s *session) connect() error {
 	c := s.core
 	object, events, err := zk.Connect(c.servers, c.opts.sessionTimeout,
 		zk.WithDialer(s.dial),
-		zk.WithHostProvider(s.hosts),
+		zk.WithHostProvider(newHosts(c.servers)),
 		zk.WithLogger(zkLog{c.opts.log}), zk.WithLogInfo(false))
 	if err != nil {
 		return err
