@@ -18,8 +18,10 @@ type Grant interface {
 	Token() Token
 	// ValidUntil is the time up to which the contender is proven to exist, unless somebody deletes it by hand.
 	ValidUntil() time.Time
-	// Check, Txn, Revoked and Release stand behind the methods of Hold. Release is called by every Hold.Release, so
-	// it must be idempotent; by then the hold has ended.
+	// Check, Txn, Revoked and Release stand behind the methods of Hold. Release is called by every Hold.Release of a hold
+	// that was not lost before, so it must be idempotent; and, with a context that has ended, when the hold itself finds
+	// that its deadline has passed, wherever it is asked something, so it must not wait for more than its context. By then
+	// the hold has ended.
 	Check(ctx context.Context) error
 	Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 	Revoked() <-chan struct{}
@@ -125,16 +127,29 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.grant.Release(ctx)
 }
 
-// lapse ends the hold if its deadline has passed.
+// lapse ends the hold if its deadline has passed. Then it sees to the contender as well: an answer that came in time, but
+// is booked after this look, keeps the session, and nobody else would be told of a hold that ended.
 func (h *Hold) lapse() {
-	if until := h.grant.ValidUntil(); !time.Now().Before(until) {
-		h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until})
+	until := h.grant.ValidUntil()
+	if time.Now().Before(until) {
+		return
+	}
+	if h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until}) {
+		_ = h.grant.Release(past) // the removal goes on
 	}
 }
 
-func (h *Hold) end(err error) {
+// past is a context that has ended.
+var past = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// end reports whether this is what has ended the hold.
+func (h *Hold) end(err error) (first bool) {
 	h.mu.Lock()
-	first := h.err == nil
+	first = h.err == nil
 	if first {
 		h.err = err
 	}
@@ -142,6 +157,7 @@ func (h *Hold) end(err error) {
 	if first {
 		h.ctx.cancel(err)
 	}
+	return first
 }
 
 // holdContext looks at the clock wherever it can be asked something: a context whose deadline passed while the
