@@ -136,6 +136,9 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 // Identity returns the name under which this client appears to others, see [WithIdentity].
 func (c *Client) Identity() string { return c.opts.identity }
 
+// View returns s with the paths of this client; s must be of this client, or of one that is the Same.
+func (c *Client) View(s *Session) *Session { return &Session{session: s.session, prefix: c.prefix} }
+
 // Same reports whether both clients share a connection, as one made by [Client.Sub] does with its origin.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
 

@@ -1,12 +1,14 @@
 package znode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 type grant struct {
 	*node
 	queue   *Queue
+	token   zkrecipes.Token
 	revoked chan struct{}
 	over    chan struct{} // closed when the grant has ended
 
@@ -34,16 +37,23 @@ type grant struct {
 	release  func() // of the session's retention
 }
 
-// share is what one hold has of a grant.
+// share is what one hold has of a grant, through a queue that may be another client's, made by Sub, with other names for
+// the same paths.
 type share struct {
 	*grant
+	through *Queue
+}
+
+// local returns a path of the contender's as the client of the share sees it.
+func (sh *share) local(path string) string {
+	return sh.through.path + strings.TrimPrefix(path, sh.queue.path)
 }
 
 // grant makes the hold on n. It is the last gate: the session must be proven alive now, and the hold be on the
 // session's list of those to end before the caller gets to see it.
-func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release func(), lazy bool) (*zkrecipes.Hold, error) {
+func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release func(), e Entry) (*zkrecipes.Hold, error) {
 	g := &grant{
-		node: n, queue: q, release: release,
+		node: n, queue: q, release: release, token: cmp.Or(e.token, zkrecipes.Token(n.czxid)),
 		revoked: make(chan struct{}), over: make(chan struct{}),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
@@ -71,7 +81,7 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 			}
 		}
 	}
-	h, ok := g.hold(ctx)
+	h, ok := g.hold(ctx, q)
 	if !ok || ctx.Err() != nil {
 		g.drop() // and the caller's deferred removal follows
 		if err := s.Err(); err != nil {
@@ -82,7 +92,7 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 		}
 		return nil, context.Cause(ctx)
 	}
-	if !lazy {
+	if !e.Lazy {
 		g.watch()
 	}
 	return h, nil
@@ -92,13 +102,13 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 type heldKey struct{ path, kind string }
 
 // hold returns another hold on the grant, unless that has ended.
-func (g *grant) hold(ctx context.Context) (*zkrecipes.Hold, bool) {
+func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
 		return nil, false
 	}
-	sh := &share{g}
+	sh := &share{g, through}
 	key := heldKey{g.queue.client.Abs(g.queue.path), g.Kind}
 	h, end := zkrecipes.NewHold(context.WithValue(ctx, key, g), sh)
 	g.holds[sh] = end
@@ -112,7 +122,7 @@ func (q *Queue) Held(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
 	if !ok || ctx.Err() != nil {
 		return nil, false
 	}
-	return g.hold(ctx)
+	return g.hold(ctx, q)
 }
 
 // Holds reports whether ctx descends from a contender of the given kind that is still held.
@@ -134,13 +144,13 @@ func (q *Queue) above(ctx context.Context, kind string) (*grant, bool) {
 
 // Beside takes, in one go, the place in the queue of the contender of another kind that ctx descends from: the rule sees
 // that it is there together with ours, so that nobody behind it can have been let in. Both then hold the place, and it
-// is free when both have left. ErrNotHeld says that there is no such contender, or that it is being given up.
+// is free when both have left; so they have one token, and the next to get the place has a larger one. ErrNotHeld says that there is no such contender, or that it is being given up.
 func (q *Queue) Beside(ctx context.Context, kind string, e Entry) (*zkrecipes.Hold, error) {
 	g, ok := q.above(ctx, kind)
 	if !ok {
 		return nil, ErrNotHeld
 	}
-	e.Key, e.Rule = g.Key, beside(kind)
+	e.Key, e.Rule, e.token = g.Key, beside(kind), g.token
 	h, err := q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
 		if s.ID() != g.session.ID() {
 			return nil, ErrNotHeld
@@ -157,7 +167,7 @@ func (q *Queue) Beside(ctx context.Context, kind string, e Entry) (*zkrecipes.Ho
 var ErrNotHeld = errors.New("not held")
 
 // Path is part of zkrecipes.Grant.
-func (g *grant) Path() string { return g.path }
+func (sh *share) Path() string { return sh.local(sh.path) }
 
 // Token is part of zkrecipes.Grant.
 func (g *grant) Token() zkrecipes.Token { return g.token }
@@ -277,7 +287,7 @@ func (g *grant) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !exists || stat.Czxid != int64(g.token) {
+		if !exists || stat.Czxid != g.czxid {
 			return g.deleted()
 		}
 	}
@@ -293,21 +303,23 @@ func (g *grant) deleted() error {
 
 // Txn is part of zkrecipes.Grant. The contender's name is unique, so if it exists when the leader applies the ops, it is
 // ours, and nobody else can have been granted what it stands for.
-func (g *grant) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+func (sh *share) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	var guarded []any
-	for _, path := range g.paths {
-		guarded = append(guarded, &zk.CheckVersionRequest{Path: path, Version: -1})
+	var own []string
+	for _, path := range sh.paths {
+		own = append(own, sh.local(path))
+		guarded = append(guarded, &zk.CheckVersionRequest{Path: sh.local(path), Version: -1})
 	}
 	guarded = append(guarded, ops...)
-	responses, err := g.session.Multi(ctx, guarded...)
+	responses, err := sh.through.client.View(sh.session).Multi(ctx, guarded...)
 	var failed *conn.OpError
 	switch {
 	case err == nil:
-		return responses[len(g.paths):], nil
+		return responses[len(own):], nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
-	case errors.As(err, &failed) && slices.Contains(g.paths, failed.Path) && errors.Is(err, zk.ErrNoNode):
-		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, g.deleted())
+	case errors.As(err, &failed) && slices.Contains(own, failed.Path) && errors.Is(err, zk.ErrNoNode):
+		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, sh.deleted())
 	case errors.Is(err, zkrecipes.ErrLost):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 	default:

@@ -17,14 +17,14 @@ import (
 )
 
 // node is a contender of ours, made in a session and gone with it at the latest. Several that were made in one
-// transaction stand and fall together: they share the token, and none is of use without the others.
+// transaction stand and fall together: they share the czxid, and none is of use without the others.
 type node struct {
 	Contender // the first
 	session   *conn.Session
 	path      string // of the first
 	others    []Contender
 	paths     []string // of all
-	token     zkrecipes.Token
+	czxid     int64
 	told      bool   // its place in the queue was known without reading
 	guid      string // if its create was sent more than once
 	removed   *removal
@@ -163,7 +163,7 @@ func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
 	}
 	return &node{
 		Contender: contenders[0], path: paths[0], others: contenders[1:], paths: paths,
-		session: s, succession: q.lister(s).succession, token: zkrecipes.Token(zxid), removed: &removal{done: make(chan struct{})},
+		session: s, succession: q.lister(s).succession, czxid: zxid, removed: &removal{done: make(chan struct{})},
 	}
 }
 

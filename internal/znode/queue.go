@@ -51,6 +51,8 @@ type Entry struct {
 	// Of a Pool: what it has counted, and the node that is deleted in the transaction that makes the contenders.
 	known *survey
 	leave *node
+	// Of Beside: that of the place; 0 is its own.
+	token zkrecipes.Token
 }
 
 // Changes tell that a rule may have changed, when one of them has fired; nil ones never do.
@@ -221,7 +223,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 			if me == 0 {
 				n.succession.lead(n)
 			}
-			h, err = q.grant(ctx, s, n, release, e.Lazy)
+			h, err = q.grant(ctx, s, n, release, e)
 			return h, v.gaveUp(err)
 		}
 		if !wait {
@@ -241,7 +243,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 		var first bool
 		if l, first = q.woken(ctx, s, n, e, l.queue[predecessor].Name, predecessor == 0); first {
 			n.succession.lead(n)
-			h, err = q.grant(ctx, s, n, release, e.Lazy)
+			h, err = q.grant(ctx, s, n, release, e)
 			return h, v.gaveUp(err)
 		}
 	}

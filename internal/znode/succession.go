@@ -53,7 +53,7 @@ func (v *survey) with(n *node) *listing {
 	// In case the watch was lost, which ZooKeeper promises not to do: to make another parent and give it as many children
 	// takes a transaction for each, unless somebody makes several in one, and three more with the deletion and ours. There
 	// are fewer where a queue is busy compared with the ensemble; elsewhere the list costs little.
-	if int64(n.token)-v.zxid >= int64(v.next)+3 {
+	if n.czxid-v.zxid >= int64(v.next)+3 {
 		return nil
 	}
 	return &listing{queue: slices.Concat(v.contenders, []Contender{n.Contender}, n.others), reading: past}
@@ -139,7 +139,7 @@ func (s *succession) leaving(n *node) (left func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if home != nil && s.leader == n.Name {
-			s.vacant = &survey{next: n.number() + 1, home: home, zxid: int64(n.token), reading: past}
+			s.vacant = &survey{next: n.number() + 1, home: home, zxid: n.czxid, reading: past}
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (q *Queue) succeeds(ctx context.Context, s *conn.Session, n *node, predeces
 		return false
 	}
 	exists, stat, err := s.Exists(ctx, n.path)
-	if err != nil || !exists || stat.Czxid != int64(n.token) {
+	if err != nil || !exists || stat.Czxid != n.czxid {
 		return false
 	}
 	select {

@@ -35,7 +35,7 @@
 //
 // Ownership goes through the context. Lock with a context that descends from a live hold on the same path returns
 // another hold at once, so that a function may lock what its caller has locked. Goroutines that are given the context of
-// a hold are inside together.
+// a hold are inside together. The options are those of the mutex that was locked first.
 //
 // # Cost
 //

@@ -656,6 +656,33 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 	})
 }
 
+// A nested hold through a client made by Sub goes by that client's paths.
+func TestLock_NestedThroughSub_HasThePathsOfItsClient(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		sub, err := a.Sub("/app")
+		require.NoError(t, err)
+		below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
+		require.NoError(t, err)
+		for _, p := range []string{"/app", "/app/data", "/data"} {
+			_, err := srv.Create(p, []byte("old"), zktest.Persistent)
+			require.NoError(t, err)
+		}
+		outer := lock(t, newMutex(t, a))
+		inner, err := below.Lock(outer.Context())
+		require.NoError(t, err)
+		require.Equal(t, outer.Path(), "/app"+inner.Path())
+		_, err = inner.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("new"), Version: -1})
+		require.NoError(t, err)
+		inside, _ := srv.Node("/app/data")
+		outside, _ := srv.Node("/data")
+		require.Equal(t, "new", string(inside.Data))
+		require.Equal(t, "old", string(outside.Data))
+		require.NoError(t, srv.Delete(outer.Path()))
+		_, err = inner.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Version: -1})
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+	})
+}
+
 func TestLockAll_EqualPathsOnTwoEnsembles_AreTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())

@@ -100,8 +100,8 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 // context that descends from a live read hold on the same path it returns another hold on the same contender, at once.
 //
 // With a context that descends from a live write hold it is the downgrade: the read hold is granted at once and takes
-// the place of the writer, so that when the write hold is released readers get in and no writer does, until the read
-// hold is released as well.
+// the place of the writer, and its token, so that when the write hold is released readers get in and no writer does, until
+// the read hold is released as well.
 //
 // Otherwise it is as [RWLock.Lock], and never returns ErrUpgrade.
 //

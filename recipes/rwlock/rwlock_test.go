@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -65,7 +66,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 		const prefix = `^/app/config/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 		assert.Regexp(t, prefix+`__WRIT__0000000000$`, writer.Path())
 		assert.Regexp(t, prefix+`__READ__0000000000$`, reader.Path())
-		assert.Greater(t, reader.Token(), writer.Token())
+		assert.Equal(t, reader.Token(), writer.Token())
 		queue, err := mine.Queue(t.Context())
 		require.NoError(t, err)
 		require.Len(t, queue, 4)
@@ -370,6 +371,25 @@ func TestDowngrade_ReaderDeletedByHand_IsMadeAgain(t *testing.T) {
 		release(t, writer)
 		release(t, reader)
 		bubble.Clean(t, srv, path)
+	})
+}
+
+// The next writer, who has been in line before the downgrade, is not stale at a resource that has seen its token.
+func TestDowngrade_HasTheTokenOfItsPlace(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		gate := fence.New(fence.NewMemory())
+		admit := func(h *zkrecipes.Hold) { require.NoError(t, gate.Admit(t.Context(), "r", h.Token())) }
+		l := newLock(t, a)
+		writer := held(t, t.Context(), l.Lock)
+		admit(writer)
+		next := bubble.Start(t.Context(), newLock(t, b).Lock)
+		next.Waits(t)
+		reader := held(t, writer.Context(), l.RLock)
+		release(t, writer)
+		admit(reader)
+		require.NoError(t, reader.Check(t.Context()))
+		release(t, reader)
+		admit(next.Granted(t, 0))
 	})
 }
 
