@@ -135,16 +135,9 @@ func (h *Hold) lapse() {
 		return
 	}
 	if h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until}) {
-		_ = h.grant.Release(past) // the removal goes on
+		_ = h.grant.Release(h.ctx.Context) // which has ended; the removal goes on
 	}
 }
-
-// past is a context that has ended.
-var past = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // end reports whether this is what has ended the hold.
 func (h *Hold) end(err error) (first bool) {

@@ -7,7 +7,8 @@ import (
 
 // Token is a fencing token: the czxid of the contender behind a [Hold]. Every acquisition has a larger one than all
 // before it on the same ensemble, also after a container was reaped and its sequence numbers started again. A reader that
-// takes the place of its writer (package rwlock) goes on with the writer's token, as the next writer may be in line already.
+// takes the place of its writer (package rwlock) goes on with the writer's token, as the next writer may be in line
+// already.
 //
 // A token protects only a resource that refuses older ones, and that resource must see the token at the first read of
 // the section: a fence that is checked on the write alone loses updates. Package fence has the check.

@@ -34,7 +34,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"conn/proof.go", "return p.contact.Add(p.timeout - p.margin)", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"conn/proof.go", "return p.contact.Add(p.least - p.margin)", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
@@ -48,8 +48,68 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
+		name:  "proof: the newest timeout counts, not the least",
+		edits: []edit{{"conn/proof.go", "p.least = min(timeout, cmp.Or(p.least, timeout))", "p.least = cmp.Or(timeout, p.least)"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "session: whatever session the server gives is ours",
+		edits: []edit{{"conn/session.go", "if !first && s.id != id {", "if false && s.id != id {"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "session: over before all have been told",
+		edits: []edit{{"conn/session.go", "over := s.lost != nil && s.telling == 0", "over := s.lost != nil && !s.told"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "client: who waits between two sessions is not told of Close",
+		edits: []edit{{"conn/client.go", "	c.broadcast() // the session may be over", "	// the session may be over"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "request: too large by half",
+		edits: []edit{{"conn/request.go", "if size > maxRequest {", "if size > maxRequest*3/2 {"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "hold: one that has lapsed leaves its contender",
+		edits: []edit{{"hold.go", "if h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until}) {", "if h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until}) && false {"}},
+		tests: []test{bubbles(".")},
+	},
+	{
+		name:  "grant: one fault ends the watching",
+		edits: []edit{{"internal/znode/grant.go", "		case ctx.Err() != nil:\n			return\n", "		case ctx.Err() != nil || err != nil:\n			return\n"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "grant: a downgrade has a token of its own",
+		edits: []edit{{"internal/znode/grant.go", "= g.Key, beside(kind), g.token", "= g.Key, beside(kind), 0*g.token"}},
+		tests: []test{bubbles("./recipes/rwlock")},
+	},
+	{
+		name:  "node: one made by the same create is waited for",
+		edits: []edit{{"internal/znode/node.go", "return n.guid != \"\" && slices.ContainsFunc(", "return false && slices.ContainsFunc("}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "node: leases that a late transaction made stay",
+		edits: []edit{{"internal/znode/node.go", "if repeated != \"\" { // it may be", "if false { // it may be"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "node: a door that was sent again and given up is not looked for",
+		edits: []edit{{"internal/znode/node.go", "if n.guid == \"\" {", "if true {"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "pool: a try at the door minds the leases alone",
+		edits: []edit{{"internal/znode/pool.go", "Changes{changed[0], w}", "Changes{nil, w}"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
 		name:  "hold: the clock is not looked at",
-		edits: []edit{{"hold.go", "if until := h.grant.ValidUntil(); !time.Now().Before(until) {", "if until := h.grant.ValidUntil(); false && !time.Now().Before(until) {"}},
+		edits: []edit{{"hold.go", "if time.Now().Before(until) {", "if true || time.Now().Before(until) {"}},
 		tests: []test{bubbles(".")},
 	},
 	{
@@ -199,7 +259,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: the sequence number is the token",
-		edits: []edit{{"internal/znode/node.go", "session: s, succession: q.lister(s).succession, token: zkrecipes.Token(zxid),", "session: s, succession: q.lister(s).succession, token: func() (t zkrecipes.Token) {\nfor _, digit := range contenders[0].Key {\nt = t*10 + zkrecipes.Token(digit-'0')\n}\nreturn t + 0*zkrecipes.Token(zxid)\n}(),"}},
+		edits: []edit{{"internal/znode/node.go", "session: s, succession: q.lister(s).succession, czxid: zxid,", "session: s, succession: q.lister(s).succession, czxid: func() (n int64) {\nfor _, digit := range contenders[0].Key {\nn = n*10 + int64(digit-'0')\n}\nreturn n + 0*zxid\n}(),"}},
 		tests: []test{queueTests, mutexTests, chaos("reap")},
 	},
 	{

@@ -143,8 +143,9 @@ func (q *Queue) above(ctx context.Context, kind string) (*grant, bool) {
 }
 
 // Beside takes, in one go, the place in the queue of the contender of another kind that ctx descends from: the rule sees
-// that it is there together with ours, so that nobody behind it can have been let in. Both then hold the place, and it
-// is free when both have left; so they have one token, and the next to get the place has a larger one. ErrNotHeld says that there is no such contender, or that it is being given up.
+// that it is there together with ours, so that nobody behind it can have been let in. Both then hold the place, and it is
+// free when both have left; so they have one token, and the next to get the place has a larger one. ErrNotHeld says that
+// there is no such contender, or that it is being given up.
 func (q *Queue) Beside(ctx context.Context, kind string, e Entry) (*zkrecipes.Hold, error) {
 	g, ok := q.above(ctx, kind)
 	if !ok {

@@ -27,9 +27,10 @@
 //
 // # Nested locking
 //
-// Ownership goes through the context. Write inside write and read inside read return another hold on the same contender, with the options of the first.
-// Read inside write is the downgrade: the reader takes the place of its writer, and no writer gets in between the two.
-// Write inside read could never be granted, and is ErrUpgrade at once: release, lock, and look again at what was read.
+// Ownership goes through the context. Write inside write and read inside read return another hold on the same contender,
+// with the options of the first. Read inside write is the downgrade: the reader takes the place of its writer, and no
+// writer gets in between the two. Write inside read could never be granted, and is ErrUpgrade at once: release, lock, and
+// look again at what was read.
 //
 // # What it does not guarantee
 //
