@@ -50,5 +50,9 @@
 //   - LeaderLatch is recipes/election, and LeaderSelector the same with WithLayout(Selector).
 //   - A namespace is a chroot, or conn.Client.Sub.
 //
+// Of Curator's other recipes, barriers, queues, caches, counters and group membership, there is none here. To take turns
+// with a Curator that runs, give both the same path below the same chroot, and access lists under which either may create
+// and delete below it and read what the other makes; nothing else has to agree, not even the identities.
+//
 // Reentrance is by context, not by thread: package mutex says how.
 package zkrecipes

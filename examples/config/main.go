@@ -134,15 +134,24 @@ func (u *user) read(ctx context.Context) error {
 	return nil
 }
 
-func (u *user) edit(ctx context.Context) error {
-	if _, err := u.client.Create(ctx, u.path, []byte("color=0"), 0); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-		return err
+// seed makes the configuration if there is none yet. The lock is held, and so has made the parents.
+func (u *user) seed(ctx context.Context) error {
+	_, err := u.client.Create(ctx, u.path, []byte("color=0"), 0)
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
 	}
+	return err
+}
+
+func (u *user) edit(ctx context.Context) error {
 	var stale *zkrecipes.Hold
 	for round := range u.rounds {
 		err := u.lock.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
 			stale = h
 			u.journal.Event(u.id, "editing", "token", h.Token())
+			if err := u.seed(ctx); err != nil {
+				return err
+			}
 			if err := u.sleep(ctx); err != nil {
 				return err
 			}

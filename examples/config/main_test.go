@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestRun_ReadersSeeWholeEditsAndTheStaleEditorIsFenced(t *testing.T) {
@@ -31,6 +33,14 @@ func TestRun_ReadersSeeWholeEditsAndTheStaleEditorIsFenced(t *testing.T) {
 		require.Contains(t, out.String(), "event=fenced")
 		require.NotContains(t, out.String(), "color=stale")
 	})
+}
+
+// Nobody has made the chroot yet.
+func TestRun_BelowAMissingChroot(t *testing.T) {
+	srv := zktest.Run(t)
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-servers", srv.Addr() + "/no/such", "-pause", "1ms"}, &out))
+	require.Contains(t, out.String(), "event=fenced")
 }
 
 func TestRun_Interrupted(t *testing.T) {

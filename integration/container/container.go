@@ -148,7 +148,7 @@ var prepare = sync.OnceFunc(func() {
 	}
 	// The reaper would be one image more to pull, and only cleans up after tests that are killed.
 	set("TESTCONTAINERS_RYUK_DISABLED", "true")
-	// In a sandbox that looks like a container, ports are taken to be on the host around it; not so if the daemon runs here.
+	// On a machine that is itself a container, ports are taken to be on the host around it; not so if the daemon runs here.
 	if _, err := os.Stat("/var/run/docker.pid"); err == nil {
 		set("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
 	}

@@ -36,7 +36,7 @@
 //
 // A candidate is one ephemeral znode, under a parent that the servers remove when nobody stands. Standing costs two
 // requests that are in flight together, create and children, and a third, a getData with a watch on the candidate just
-// ahead, if there is one. A resignation is one delete, and wakes one candidate, which reads the children once. A leader
-// watches its own node. Each client with candidates sends a sync every eighth of the session timeout. An observer has
-// one watch, on the leader's node.
+// ahead, if there is one. A resignation is one delete, and wakes one candidate, which reads the children once, or, if the
+// one before stood in the same process, two nodes. A leader watches its own node. Each client with candidates sends a
+// sync every eighth of the session timeout. An observer has one watch, on the leader's node.
 package election
