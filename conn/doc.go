@@ -39,6 +39,10 @@
 //
 // A [Watch] fires at the first change, and whenever a connection has been away: whoever waits reads again.
 //
+// The calls that start something and do not wait for it ([Session.StartCreate], [Session.StartDelete],
+// [Session.ReadChildren]), and what belongs to them, are what the recipes are made of. A program that uses recipes has no
+// need for them.
+//
 // # Namespaces, access, encryption
 //
 // A chroot in the connect string, and [Client.Sub], put a prefix before every path that goes out and take it off every

@@ -2,8 +2,14 @@ package conn_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -100,4 +106,29 @@ func ExampleClient_Sub() {
 	// Output:
 	// /config <nil>
 	// [config]
+}
+
+// Encrypted, with credentials, below a chroot of the application's; what it makes is open to its own user alone.
+func ExampleDial_secured() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	authority, err := os.ReadFile("/etc/app/zookeeper-ca.pem")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	const user, password = "app", "secret"
+	client, err := conn.Dial(ctx, "zk1:2281,zk2:2281,zk3:2281/app",
+		conn.WithTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}),
+		conn.WithAuth("digest", user+":"+password),
+		conn.WithACL(zk.DigestACL(zk.PermAll, user, password)),
+		conn.WithLogger(slog.Default()),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }() // never fails
 }
