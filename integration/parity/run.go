@@ -231,8 +231,11 @@ func (r *run) connect(o Op) (string, error) {
 	}
 	in := reader{rest: answer}
 	version, timeout, id, password := in.int(), in.int(), in.long(), in.buffer()
-	if id == 0 { // the server is about to close
-		_ = c.Close()
+	if id == 0 {
+		// The server is about to close; until then this connection stands in its books for the session that was asked for.
+		if err := c.hangUp(); err != nil {
+			return "", err
+		}
 	} else {
 		r.slots[o.Slot] = &slot{wire: c, session: o.Session}
 		r.sessions[o.Session], r.numbers[id] = session{id, password}, o.Session
