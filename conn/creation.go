@@ -54,14 +54,18 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 }
 
 // CheckCreate returns the error of [Session.StartCreate] that can be told without a session: that of a bad path, or of a
-// request that would be too large.
-func (c *Client) CheckCreate(path string, data []byte, n int) error {
+// request that would be too large with everything that is to be left.
+func (c *Client) CheckCreate(path string, data []byte, n int, leave ...string) error {
 	if err := checkPath("create", path); err != nil {
 		return err
 	}
 	one := &zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.opts.acl}
 	size := len(appendCreate(appendMultiHeader(nil, opCreate, false), one))
-	return checkSize("create", path, size*min(n, maxRequest/size+1))
+	size *= min(n, maxRequest/size+1) // n may be any number
+	for _, path := range leave {
+		size += len(appendPathVersion(appendMultiHeader(nil, opDelete, false), c.Abs(path), -1))
+	}
+	return checkSize("create", path, size+len(multiFrame(nil)))
 }
 
 // ErrNotLeft says that a node that was to be deleted together with a creation was not there: nothing was created.

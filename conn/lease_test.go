@@ -420,3 +420,25 @@ func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
 		require.Negative(t, late, "told %v after the server had ended the session", late)
 	})
 }
+
+func TestProve_OneServerFault_AsksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := session(t, dial(t, srv))
+		time.Sleep(time.Minute)
+		fault := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: 1}, zktest.Fail(-1))
+		require.NoError(t, s.Prove(within(t, time.Minute)))
+		require.Equal(t, 1, fault.Hits())
+	})
+}
+
+func TestProve_Resumed_OneServerFault_AsksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := session(t, c)
+		time.Sleep(time.Minute)
+		reconnect(srv, c)
+		fault := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 1}, zktest.Fail(-1))
+		require.NoError(t, s.Prove(within(t, time.Minute)))
+		require.Equal(t, 1, fault.Hits())
+	})
+}

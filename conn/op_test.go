@@ -769,3 +769,26 @@ func TestReads_ThatEndWithTheirContext_HaveNoOutcome(t *testing.T) {
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }
+
+// What passes the check is not refused later.
+func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := session(t, c)
+		const leave = "/missing"
+		for n := 1; n <= 2; n++ {
+			passed := 0
+			for size := (1<<20-4<<10)/n - 120; size < (1<<20-4<<10)/n; size++ {
+				if c.CheckCreate("/a", make([]byte, size), n, leave) != nil {
+					break
+				}
+				passed++
+				created, err := s.StartCreate(t.Context(), "/a", make([]byte, size), zk.FlagEphemeralSequential, n, conn.Along{Leave: []string{leave}})
+				require.NoError(t, err, size)
+				_, _, err = s.FinishCreate(t.Context(), created)
+				require.ErrorIs(t, err, conn.ErrNotLeft)
+			}
+			require.NotZero(t, passed)
+		}
+	})
+}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/zkrecipes/zkrecipes"
 )
 
-// Prove waits until the session is proven alive, asking the leader if it is not at the moment.
+// Prove waits until the session is proven alive, asking the leader if it is not at the moment, and again if what it says is
+// no answer.
 //
 // Errors: the session's own, or the cause of ctx.
 func (s *Session) Prove(ctx context.Context) error {
@@ -19,7 +18,7 @@ func (s *Session) Prove(ctx context.Context) error {
 		if s.proven() {
 			return nil
 		}
-		if err := s.askLeader(ctx); err != nil && !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+		if err := s.askLeader(ctx); err != nil && !ServerFault(err) && !errors.Is(err, errGarbled) {
 			return err
 		}
 		if s.proven() {

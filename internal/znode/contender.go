@@ -102,7 +102,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-const guidSize = 36
+const anyGUID = "00000000-0000-0000-0000-000000000000"
 
 // newGUID returns a random UUID, version 4, as Java writes it.
 func newGUID() string {

@@ -152,8 +152,8 @@ func (q *Queue) name(guid string, e Entry) string {
 }
 
 // check returns the error of an entry that no server would accept.
-func (q *Queue) check(e Entry) error {
-	return q.client.CheckCreate(q.name(strings.Repeat("0", guidSize), e), e.Data, max(e.Count, 1))
+func (q *Queue) check(e Entry, leave ...string) error {
+	return q.client.CheckCreate(q.name(anyGUID, e), e.Data, max(e.Count, 1), leave...)
 }
 
 func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {

@@ -45,7 +45,7 @@ func (p *Pool) List(ctx context.Context) ([]zkrecipes.Participant, error) { retu
 
 // Acquire waits for the leases of e, all or none. See [Queue.Acquire].
 func (p *Pool) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := p.leases.check(e); err != nil {
+	if err := p.check(e); err != nil {
 		return nil, err
 	}
 	return p.leases.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
@@ -56,7 +56,7 @@ func (p *Pool) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 // Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, as
 // long as it looks as if there will be enough for it.
 func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := p.leases.check(e); err != nil {
+	if err := p.check(e); err != nil {
 		return nil, err
 	}
 	enough := func(ctx context.Context, s *conn.Session) (Rule, Changes, error) {
@@ -83,6 +83,11 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		}
 		return p.acquire(ctx, s, Entry{Kind: Lock, Data: e.Data, Look: enough}, e, false)
 	})
+}
+
+// check is that of the leases, which may be made in one transaction with the deletion of a node at the door.
+func (p *Pool) check(e Entry) error {
+	return p.leases.check(e, p.door.name(anyGUID, Entry{Kind: Lock, Key: "0000000000"}))
 }
 
 func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {

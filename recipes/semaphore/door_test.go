@@ -576,3 +576,34 @@ func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
 		release(t, held)
 	})
 }
+
+// The node of the door takes room in the transaction that makes the leases.
+func TestAcquire_JustFits_HoweverTheDoorIsPassed(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		bad := 0
+		for size := (1<<20-4<<10)/2 - 260; size < (1<<20-4<<10)/2-100; size += 4 {
+			s := newSemaphore(t, a, 2, semaphore.WithData(make([]byte, size)))
+			h, err := s.Acquire(t.Context(), 2)
+			if err != nil {
+				continue
+			}
+			synctest.Wait()
+			release(t, h)
+			synctest.Wait()
+			small := regular(t, a, 2)
+			_ = small
+			for range 10 {
+				h, err = s.Acquire(t.Context(), 2)
+				if err != nil {
+					bad++
+					break
+				}
+				synctest.Wait()
+				release(t, h)
+				synctest.Wait()
+			}
+			synctest.Wait()
+		}
+		require.Zero(t, bad)
+	})
+}
