@@ -25,7 +25,8 @@ type Participant struct {
 	Path string
 	// ID is the data of the contender as text: by default the identity of its client ("host/pid").
 	ID string
-	// Token the contender has, or will have, as a holder.
+	// Token the contender has, or will have, as a holder: its czxid. A hold of a reader that has taken its writer's place has
+	// that of the writer, a smaller one.
 	Token Token
 	// Session that owns the contender.
 	Session int64

@@ -186,7 +186,7 @@ func (sh *share) Release(ctx context.Context) error {
 	}
 	// A context that descends from the hold has ended with it, which is no reason to complain.
 	if err := sh.remove().wait(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
-		return &conn.OpError{Op: "release", Path: sh.path, Err: fmt.Errorf("the removal goes on: %w", err)}
+		return &conn.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil
 }
@@ -206,19 +206,19 @@ func (sh *share) leave() (held bool) {
 
 // lose ends all holds as lost, then sees to the node: in a session that lives on, it would stand in everybody's way.
 func (g *grant) lose(why *zkrecipes.LostError) {
-	lost := *why
-	lost.Path = g.path
-	for _, end := range g.drop() {
+	for sh, end := range g.drop() {
+		lost := *why
+		lost.Path = sh.Path()
 		end(&lost)
 	}
 	g.remove()
 }
 
 // drop ends the grant, and returns what ends the holds that are left on it.
-func (g *grant) drop() []func(*zkrecipes.LostError) {
+func (g *grant) drop() map[*share]func(*zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	ends := slices.Collect(maps.Values(g.holds))
+	ends := maps.Clone(g.holds)
 	clear(g.holds)
 	g.finish()
 	return ends
@@ -279,26 +279,26 @@ func (g *grant) monitor(ctx context.Context, path string) {
 }
 
 // Check is part of zkrecipes.Grant: a read that is as new as the leader.
-func (g *grant) Check(ctx context.Context) error {
-	if err := g.session.Sync(ctx, g.path); err != nil {
+func (sh *share) Check(ctx context.Context) error {
+	if err := sh.session.Sync(ctx, sh.path); err != nil {
 		return err
 	}
-	for _, path := range g.paths {
-		exists, stat, err := g.session.Exists(ctx, path)
+	for _, path := range sh.paths {
+		exists, stat, err := sh.session.Exists(ctx, path)
 		if err != nil {
 			return err
 		}
-		if !exists || stat.Czxid != g.czxid {
-			return g.deleted()
+		if !exists || stat.Czxid != sh.czxid {
+			return sh.deleted()
 		}
 	}
 	return nil
 }
 
 // deleted ends the grant for want of a node, and returns the error that says so.
-func (g *grant) deleted() error {
-	why := &zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, Path: g.path, At: time.Now()}
-	g.lose(why)
+func (sh *share) deleted() error {
+	why := &zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, Path: sh.Path(), At: time.Now()}
+	sh.lose(why)
 	return why
 }
 

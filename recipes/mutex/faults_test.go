@@ -759,3 +759,57 @@ func TestLockAll_OneReleaseFails_TheOthersAreReleased(t *testing.T) {
 		bubble.Clean(t, srv, "/l", "x", "y")
 	})
 }
+
+func TestLock_NestedThroughSub_LossHasItsPath(t *testing.T) {
+	for _, how := range []string{"deleted", "check", "expired"} {
+		t.Run(how, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				sub, err := a.Sub("/app")
+				require.NoError(t, err)
+				below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
+				require.NoError(t, err)
+				outer := lock(t, newMutex(t, a))
+				inner, err := below.Lock(outer.Context())
+				require.NoError(t, err)
+				switch how {
+				case "deleted":
+					synctest.Wait()
+					require.NoError(t, srv.Delete(outer.Path()))
+					synctest.Wait()
+				case "check":
+					synctest.Wait()
+					srv.Stall(zktest.Label("a"), zktest.FromServer)
+					require.NoError(t, srv.Delete(outer.Path()))
+					srv.Heal(zktest.Label("a"))
+					_ = inner.Check(t.Context())
+				case "expired":
+					srv.Expire(srv.SessionOf("a"))
+					time.Sleep(bubble.Timeout)
+				}
+				var l *zkrecipes.LostError
+				require.True(t, errors.As(inner.Err(), &l))
+				require.Equal(t, inner.Path(), l.Path)
+			})
+		})
+	}
+}
+
+func TestLock_NestedThroughSub_ReleaseErrorHasItsPath(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		sub, err := a.Sub("/app")
+		require.NoError(t, err)
+		below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
+		require.NoError(t, err)
+		outer := lock(t, newMutex(t, a))
+		inner, err := below.Lock(outer.Context())
+		require.NoError(t, err)
+		require.NoError(t, outer.Release(t.Context()))
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var op *conn.OpError
+		require.ErrorAs(t, inner.Release(ctx), &op)
+		srv.Heal(zktest.Label("a"))
+		require.Equal(t, inner.Path(), op.Path)
+	})
+}
