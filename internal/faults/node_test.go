@@ -55,7 +55,9 @@ func TestF27_EverythingDeletedWhileWaiting(t *testing.T) {
 		b := w.rivals("b")
 		c := w.take("c")
 		w.until(time.Second)
-		_ = w.srv.DeleteAll("/app") // the first to queue again may already be back when it comes to the parents
+		w.srv.Freeze() // or the first to queue again may be back, and granted, before it is all gone
+		require.NoError(w, w.srv.DeleteAll("/app"))
+		w.srv.Thaw()
 		a.requireLostAt(time.Second, zkrecipes.LossNodeDeleted)
 		first, second := b, c // in whatever order they are back
 		select {

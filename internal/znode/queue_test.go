@@ -491,7 +491,9 @@ func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
 		b := acquire(t.Context(), queue(t, srv, "b"))
 		requireWaiting(t, b)
+		srv.Freeze() // or b may be back before it is all gone
 		require.NoError(t, srv.DeleteAll("/app"))
+		srv.Thaw()
 		release(t, requireGranted(t, b))
 		synctest.Wait()
 		requireLost(t, holder, zkrecipes.LossNodeDeleted)
