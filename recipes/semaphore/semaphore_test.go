@@ -411,6 +411,7 @@ func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var tries []*bubble.Attempt
+		lost := srv.Intercept(zktest.Match{Path: "lease-"}, zktest.DropReply())
 		for i := range 10 {
 			s := newSemaphore(t, bubble.Dial(t, srv, fmt.Sprint(i)), 1)
 			tries = append(tries, bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -421,7 +422,7 @@ func TestAcquire_ServerGoneAfterTheLeases_AllAcquireAgain(t *testing.T) {
 				return h, err
 			}))
 			if i == 0 {
-				<-srv.Intercept(zktest.Match{Path: "lease-"}, zktest.DropReply()).Done()
+				<-lost.Done()
 				srv.Down()
 			}
 			srv.Up()
