@@ -48,8 +48,7 @@ type session struct {
 	up       chan struct{} // closed while connected
 	since    time.Time     // when it was first up
 	lost     *zkrecipes.LostError
-	telling  int  // losses of which somebody is just being told
-	told     bool // everybody on the list has been told of the last
+	telling  int // losses of which somebody is just being told
 	subs     map[*lossSub]struct{}
 	retained int // contenders and holds; while there are any, sync goes out every T/8
 	beating  bool
@@ -128,7 +127,7 @@ func (s *session) ValidUntil() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Not before all have been told: whoever looks meanwhile would take it for a deadline that has passed.
-	if s.told {
+	if s.over() {
 		return earliest(s.proof.validUntil(), s.lost.At)
 	}
 	return s.proof.validUntil()
@@ -176,7 +175,7 @@ func (s *session) Retain() (release func()) {
 	s.mu.Lock()
 	s.retained++
 	if s.retained == 1 {
-		s.nudgeBefore(s.lastBeat.Add(s.proof.timeout / 8))
+		s.nudgeBefore(s.lastBeat.Add(s.proof.least / 8))
 	}
 	s.mu.Unlock()
 	return sync.OnceFunc(func() {
@@ -347,8 +346,7 @@ func (d departures) tell() {
 	}
 	s.mu.Lock()
 	s.telling--
-	over := s.lost != nil && s.telling == 0
-	s.told = s.told || over
+	over := s.over()
 	s.mu.Unlock()
 	if over {
 		s.core.sessionEnded(s, s.lost)
@@ -356,6 +354,10 @@ func (d departures) tell() {
 		s.stop()
 	}
 }
+
+// over reports that the session is, and that everybody has been told: nobody comes onto the list any more. Called with mu
+// held.
+func (s *session) over() bool { return s.lost != nil && s.telling == 0 }
 
 // end ends the session; the first reason counts. Safe side first: all holds have ended before pending operations fail or
 // another session can exist.

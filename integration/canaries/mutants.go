@@ -59,7 +59,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: over before all have been told",
-		edits: []edit{{"conn/session.go", "over := s.lost != nil && s.telling == 0", "over := s.lost != nil && !s.told"}},
+		edits: []edit{{"conn/session.go", "return s.lost != nil && s.telling == 0", "return s.lost != nil"}},
 		tests: []test{connTests},
 	},
 	{
