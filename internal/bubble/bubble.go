@@ -1,4 +1,4 @@
-// Package bubble has what the tests of several packages need inside a testing/synctest bubble.
+// Package bubble has what the tests of several packages need inside a testing/synctest bubble, and their examples outside.
 package bubble
 
 import (

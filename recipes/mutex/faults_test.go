@@ -656,22 +656,29 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 	})
 }
 
+// nestedThroughSub locks, and locks again inside, through a client made by Sub.
+func nestedThroughSub(t *testing.T, c *conn.Client) (outer, inner *zkrecipes.Hold) {
+	t.Helper()
+	sub, err := c.Sub("/app")
+	require.NoError(t, err)
+	below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
+	require.NoError(t, err)
+	outer = lock(t, newMutex(t, c))
+	inner, err = below.Lock(outer.Context())
+	require.NoError(t, err)
+	return outer, inner
+}
+
 // A nested hold through a client made by Sub goes by that client's paths.
 func TestLock_NestedThroughSub_HasThePathsOfItsClient(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		sub, err := a.Sub("/app")
-		require.NoError(t, err)
-		below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
-		require.NoError(t, err)
 		for _, p := range []string{"/app", "/app/data", "/data"} {
 			_, err := srv.Create(p, []byte("old"), zktest.Persistent)
 			require.NoError(t, err)
 		}
-		outer := lock(t, newMutex(t, a))
-		inner, err := below.Lock(outer.Context())
-		require.NoError(t, err)
+		outer, inner := nestedThroughSub(t, a)
 		require.Equal(t, outer.Path(), "/app"+inner.Path())
-		_, err = inner.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("new"), Version: -1})
+		_, err := inner.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("new"), Version: -1})
 		require.NoError(t, err)
 		inside, _ := srv.Node("/app/data")
 		outside, _ := srv.Node("/data")
@@ -680,6 +687,48 @@ func TestLock_NestedThroughSub_HasThePathsOfItsClient(t *testing.T) {
 		require.NoError(t, srv.Delete(outer.Path()))
 		_, err = inner.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Version: -1})
 		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+	})
+}
+
+func TestLock_NestedThroughSub_LossHasItsPath(t *testing.T) {
+	for _, how := range []string{"deleted", "check", "expired"} {
+		t.Run(how, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				outer, inner := nestedThroughSub(t, a)
+				switch how {
+				case "deleted":
+					synctest.Wait()
+					require.NoError(t, srv.Delete(outer.Path()))
+					synctest.Wait()
+				case "check":
+					synctest.Wait()
+					srv.Stall(zktest.Label("a"), zktest.FromServer)
+					require.NoError(t, srv.Delete(outer.Path()))
+					srv.Heal(zktest.Label("a"))
+					_ = inner.Check(t.Context())
+				case "expired":
+					srv.Expire(srv.SessionOf("a"))
+					time.Sleep(bubble.Timeout)
+				}
+				var l *zkrecipes.LostError
+				require.True(t, errors.As(inner.Err(), &l))
+				require.Equal(t, inner.Path(), l.Path)
+			})
+		})
+	}
+}
+
+func TestLock_NestedThroughSub_ReleaseErrorHasItsPath(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		outer, inner := nestedThroughSub(t, a)
+		require.NoError(t, outer.Release(t.Context()))
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var op *conn.OpError
+		require.ErrorAs(t, inner.Release(ctx), &op)
+		srv.Heal(zktest.Label("a"))
+		require.Equal(t, inner.Path(), op.Path)
 	})
 }
 
@@ -757,59 +806,5 @@ func TestLockAll_OneReleaseFails_TheOthersAreReleased(t *testing.T) {
 		require.Equal(t, all.Of(x).Path(), lost.Path)
 		require.ErrorIs(t, all.Err(), zkrecipes.ErrLost)
 		bubble.Clean(t, srv, "/l", "x", "y")
-	})
-}
-
-func TestLock_NestedThroughSub_LossHasItsPath(t *testing.T) {
-	for _, how := range []string{"deleted", "check", "expired"} {
-		t.Run(how, func(t *testing.T) {
-			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-				sub, err := a.Sub("/app")
-				require.NoError(t, err)
-				below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
-				require.NoError(t, err)
-				outer := lock(t, newMutex(t, a))
-				inner, err := below.Lock(outer.Context())
-				require.NoError(t, err)
-				switch how {
-				case "deleted":
-					synctest.Wait()
-					require.NoError(t, srv.Delete(outer.Path()))
-					synctest.Wait()
-				case "check":
-					synctest.Wait()
-					srv.Stall(zktest.Label("a"), zktest.FromServer)
-					require.NoError(t, srv.Delete(outer.Path()))
-					srv.Heal(zktest.Label("a"))
-					_ = inner.Check(t.Context())
-				case "expired":
-					srv.Expire(srv.SessionOf("a"))
-					time.Sleep(bubble.Timeout)
-				}
-				var l *zkrecipes.LostError
-				require.True(t, errors.As(inner.Err(), &l))
-				require.Equal(t, inner.Path(), l.Path)
-			})
-		})
-	}
-}
-
-func TestLock_NestedThroughSub_ReleaseErrorHasItsPath(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		sub, err := a.Sub("/app")
-		require.NoError(t, err)
-		below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
-		require.NoError(t, err)
-		outer := lock(t, newMutex(t, a))
-		inner, err := below.Lock(outer.Context())
-		require.NoError(t, err)
-		require.NoError(t, outer.Release(t.Context()))
-		srv.Stall(zktest.Label("a"), zktest.Both)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		var op *conn.OpError
-		require.ErrorAs(t, inner.Release(ctx), &op)
-		srv.Heal(zktest.Label("a"))
-		require.Equal(t, inner.Path(), op.Path)
 	})
 }

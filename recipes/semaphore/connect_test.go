@@ -1,24 +1,5 @@
 package semaphore_test
 
-import (
-	"context"
+import "github.com/zkrecipes/zkrecipes/internal/bubble"
 
-	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/zktest"
-)
-
-// connect is conn.Dial to a server in this process, so that the examples run anywhere.
-func connect(ctx context.Context) (client *conn.Client, done func()) {
-	server, err := zktest.Start()
-	if err != nil {
-		panic(err)
-	}
-	client, err = conn.Dial(ctx, server.Addr(), conn.WithDialer(server.Dial), conn.WithIdentity("worker-1"))
-	if err != nil {
-		panic(err)
-	}
-	return client, func() {
-		_ = client.Close() // never fails
-		server.Close()
-	}
-}
+var connect = bubble.Connect

@@ -1,0 +1,24 @@
+package bubble
+
+import (
+	"context"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// Connect is conn.Dial to a server in this process, so that examples run anywhere.
+func Connect(ctx context.Context) (client *conn.Client, done func()) {
+	server, err := zktest.Start()
+	if err != nil {
+		panic(err)
+	}
+	client, err = conn.Dial(ctx, server.Addr(), conn.WithDialer(server.Dial), conn.WithIdentity("worker-1"))
+	if err != nil {
+		panic(err)
+	}
+	return client, func() {
+		_ = client.Close() // never fails
+		server.Close()
+	}
+}
