@@ -33,7 +33,8 @@ func TestStory(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, []string{"elected", "resigned", "elected", "elected", "lost", "elected", "resigned"}, plot)
+		require.Equal(t, []string{"elected", "resigned", "elected", "elected", "lost", "elected", "resigned",
+			"elected", "resigned"}, plot)
 	})
 }
 

@@ -90,7 +90,8 @@ func (s *story) play() error {
 	}
 	s.say(third.leader + " is cut off: it must notice by itself, and first")
 	s.server.Stall(zktest.Label(third.leader), zktest.Both)
-	if _, err := s.next(); err != nil {
+	fourth, err := s.next()
+	if err != nil {
 		return err
 	}
 	if third.Err() == nil {
@@ -101,7 +102,12 @@ func (s *story) play() error {
 	if err := s.pause(2 * storyPause); err != nil {
 		return err
 	}
-	s.say("the end: everybody hands over")
+	s.say(fourth.leader + " leaves: it hands over to " + third.leader)
+	s.cast[fourth.leader].leave()
+	if _, err := s.next(); err != nil {
+		return err
+	}
+	s.say("the end")
 	return nil
 }
 
