@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -37,10 +36,7 @@ type Grant interface {
 // there are [Hold.Txn], for writes in ZooKeeper, and [Hold.Token], for all other resources.
 type Hold struct {
 	grant Grant
-	ctx   *holdContext
-
-	mu  sync.Mutex
-	err error
+	ctx   *holdContext // whose cause is the one book of whether it has ended, and why
 }
 
 // NewHold returns a hold on g, and the function that ends it as lost. The hold's context has the values of ctx, and
@@ -63,9 +59,7 @@ func (h *Hold) Done() <-chan struct{} { return h.ctx.Done() }
 // process that was frozen past the deadline sees the loss on its first call, before any timer has fired.
 func (h *Hold) Err() error {
 	h.lapse()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
+	return h.ended()
 }
 
 // ValidUntil is the time up to which the hold is proven; it moves on while the server answers. See package conn for what
@@ -118,10 +112,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	h.lapse()
 	// The hold ends before its node is touched: whoever is let in by the removal comes after this.
 	h.end(ErrReleased)
-	h.mu.Lock()
-	err := h.err
-	h.mu.Unlock()
-	if !errors.Is(err, ErrReleased) {
+	if err := h.ended(); !errors.Is(err, ErrReleased) {
 		return err
 	}
 	return h.grant.Release(ctx)
@@ -139,19 +130,15 @@ func (h *Hold) lapse() {
 	}
 }
 
-// end reports whether this is what has ended the hold.
+// end ends the hold unless it has ended, and reports whether err, a new one, is what has ended it. When it returns
+// everybody can see that the hold has ended, whoever it was that ended it.
 func (h *Hold) end(err error) (first bool) {
-	h.mu.Lock()
-	first = h.err == nil
-	if first {
-		h.err = err
-	}
-	h.mu.Unlock()
-	if first {
-		h.ctx.cancel(err)
-	}
-	return first
+	h.ctx.cancel(err)
+	return h.ended() == err //nolint:errorlint // the very one
 }
+
+// ended is Err for one who does not look at the clock.
+func (h *Hold) ended() error { return context.Cause(h.ctx.Context) }
 
 // holdContext looks at the clock wherever it can be asked something: a context whose deadline passed while the
 // process was frozen must not say that it is alive.

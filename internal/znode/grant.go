@@ -197,14 +197,15 @@ func (sh *share) leave() (held bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	delete(sh.holds, sh)
-	if len(sh.holds) > 0 {
+	if len(sh.holds) > 0 && !sh.ended {
 		return true
 	}
 	sh.finish()
 	return false
 }
 
-// lose ends all holds as lost, then sees to the node: in a session that lives on, it would stand in everybody's way.
+// lose ends all holds as lost, then sees to the node: in a session that lives on, it would stand in everybody's way. When it
+// returns they have ended, also when somebody else is about to end them at that moment.
 func (g *grant) lose(why *zkrecipes.LostError) {
 	for sh, end := range g.drop() {
 		lost := *why
@@ -218,10 +219,8 @@ func (g *grant) lose(why *zkrecipes.LostError) {
 func (g *grant) drop() map[*share]func(*zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	ends := maps.Clone(g.holds)
-	clear(g.holds)
 	g.finish()
-	return ends
+	return maps.Clone(g.holds)
 }
 
 // finish is called with mu held; no more holds are given out after it.
