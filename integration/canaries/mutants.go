@@ -225,7 +225,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: no second look when an event is lost",
-		edits: []edit{{"internal/znode/wait.go", "timer.Reset(2*timeout + rand.N(timeout))", "timer.Reset(100*24*time.Hour + 0*rand.N(timeout))"}},
+		edits: []edit{{"internal/znode/wait.go", "timer.Reset(2*timeout + rand.N(timeout) - unnamed)", "timer.Reset(100*24*time.Hour + 0*rand.N(timeout))"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{

@@ -59,7 +59,7 @@ func (q *Queue) pause(ctx context.Context, s *conn.Session, v *view, w *conn.Wat
 		}
 		v.name(s)
 		timeout := s.Timeout()
-		timer.Reset(2*timeout + rand.N(timeout))
+		timer.Reset(2*timeout + rand.N(timeout) - unnamed)
 	}
 }
 
