@@ -95,9 +95,11 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 		a := w.take("a")
 		c := w.rivals("c")
 		w.until(time.Second)
+		w.srv.Freeze() // or a, once it misses the first, may be faster to delete the others
 		for _, p := range w.srv.Ephemerals(w.srv.SessionOf("a")) {
 			require.NoError(w, w.srv.Delete(p))
 		}
+		w.srv.Thaw()
 		a.requireWaiting()
 		w.until(2 * time.Second)
 		b.release()
