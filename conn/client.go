@@ -37,6 +37,9 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, err)
 	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
+	}
 	if o.rawDial == nil {
 		if err := lookup(ctx, servers, 5*time.Second); err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", connect, err)
