@@ -188,7 +188,7 @@ func try[T any](ctx context.Context, s *Session, c *call[T], sent func(), reques
 	}
 	sent = sync.OnceFunc(sent)
 	return launch(ctx, s, c, sent, requested(func(v T, err error) {
-		if err == nil {
+		if err == nil || outcomeOf(err) == refused { // there is an answer
 			sent() // who writes may not have come to it
 		}
 		c.end(v, err)
