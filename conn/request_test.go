@@ -272,16 +272,20 @@ func TestStartDelete(t *testing.T) {
 		require.NoError(t, err)
 		outcome := make(chan error, 1)
 		done := func(err error) { outcome <- err }
+		synctest.Wait() // whoever has sent the last request may still be about to let go of the connection
 		for _, want := range []error{nil, zk.ErrNoNode} {
 			require.True(t, s.StartDelete("/a", -1, done))
 			require.ErrorIs(t, <-outcome, want)
 		}
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DropReply())
+		srv.Refuse(client) // or the next connection may be there when we look
 		require.True(t, s.StartDelete("/a", -1, done))
 		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
 		require.False(t, s.StartDelete("a", -1, done), "no path")
 		require.False(t, s.StartDelete("/a", -1, done), "no connection yet")
+		srv.Accept(client)
 		require.NoError(t, s.Sync(t.Context(), "/"))
+		synctest.Wait()
 		require.True(t, s.StartDelete("/a", -1, done))
 		require.ErrorIs(t, <-outcome, zk.ErrNoNode)
 		srv.Expire(s.ID())
