@@ -553,10 +553,11 @@ func TestRelease_DeadContext_Releases(t *testing.T) {
 		held := lock(t, newMutex(t, a))
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second)) // or it may be done before Release looks
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, held.Release(ctx), context.Canceled)
-		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
+		require.NoError(t, waiter.Granted(t, time.Second).Release(t.Context()))
 	})
 }
 
