@@ -35,7 +35,8 @@ type outbox struct {
 	mu     sync.Mutex
 	chunks []chunk
 	spare  []byte
-	closed bool          // nothing more is taken in
+	deaf   bool          // nothing more is taken in
+	closed bool          // nor will be: the writer ends after what is queued
 	ready  chan struct{} // tells the writer to look
 }
 
@@ -72,7 +73,7 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
 	o := &c.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed {
+	if o.deaf {
 		return
 	}
 	if len(o.chunks) == 0 || hold != nil {
@@ -93,7 +94,7 @@ func (c *conn) sendText(text string) {
 	o := &c.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.closed {
+	if !o.deaf {
 		o.chunks = append(o.chunks, chunk{data: []byte(text)})
 		o.wake()
 	}
@@ -106,11 +107,18 @@ func (o *outbox) wake() {
 	}
 }
 
-// close stops the queue from taking in more.
+// deafen stops the queue from taking in more. The connection stays.
+func (o *outbox) deafen() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.deaf = true
+}
+
+// close ends the queue, and the connection with it, once what is queued has been written.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.closed = true
+	o.deaf, o.closed = true, true
 	o.wake()
 }
 

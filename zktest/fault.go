@@ -273,7 +273,7 @@ func (c *conn) before(a Action, req Request) bool {
 func (c *conn) during(a Action) <-chan struct{} {
 	switch a.kind {
 	case actCut:
-		c.outbox.close()
+		c.outbox.deafen() // the client must not see its connection end before the request is applied
 	case actHold:
 		if a.until != nil {
 			return a.until
