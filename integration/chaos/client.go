@@ -103,14 +103,16 @@ func (c *client) leave(limit time.Duration) error {
 
 // attach moves the client to one server, and keeps it there until detach.
 func (c *client) attach(server int) error {
+	for i, p := range c.proxies {
+		if i != server {
+			p.Refuse()
+			p.Cut()
+		}
+	}
 	open := make([]int, len(c.proxies))
 	err := poll(patience, fmt.Sprintf("%s attached to server %d", c.id, server), func() bool {
 		attached := true
 		for i, p := range c.proxies {
-			if i != server {
-				p.Refuse()
-				p.Cut() // again and again: a connection may have been on its way through
-			}
 			open[i] = p.Conns()
 			attached = attached && (open[i] > 0) == (i == server)
 		}

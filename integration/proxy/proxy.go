@@ -33,6 +33,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	listener net.Listener // nil while refusing
 	closed   bool
+	cuts     int // how often Cut was called
 	links    map[*link]bool
 	lanes    map[Direction]*lane
 	traps    []*Trap
@@ -117,11 +118,19 @@ func (p *Proxy) serve(l net.Listener) {
 		if err != nil {
 			return // Refuse or Close
 		}
-		p.running.Go(func() { p.connect(client) })
+		p.running.Go(func() { p.connect(l, client) })
 	}
 }
 
-func (p *Proxy) connect(client net.Conn) {
+// connect makes a link for a client that l has let in. Refuse and Cut reach those on their way as well.
+func (p *Proxy) connect(l net.Listener, client net.Conn) {
+	p.mu.Lock()
+	refused, cuts := p.listener != l, p.cuts
+	p.mu.Unlock()
+	if refused {
+		_ = reset(client)
+		return
+	}
 	server, err := net.Dial("tcp", p.upstream)
 	if err != nil {
 		_ = reset(client)
@@ -129,7 +138,7 @@ func (p *Proxy) connect(client net.Conn) {
 	}
 	k := &link{proxy: p, client: client, server: server, done: make(chan struct{}), doomed: map[int32]*Trap{}}
 	p.mu.Lock()
-	if p.closed {
+	if p.cuts != cuts {
 		p.mu.Unlock()
 		k.cut()
 		return
@@ -146,6 +155,7 @@ func (p *Proxy) connect(client net.Conn) {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.cuts++
 	for k := range p.links {
 		k.cut()
 	}

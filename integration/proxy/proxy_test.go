@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -35,6 +36,30 @@ func TestProxy_CutEndsBothSides(t *testing.T) {
 	c.expectEnd()
 	eventually(t, func() bool { return peer.conns() == 0 && p.Conns() == 0 })
 	dial(t, p) // a new one is welcome
+}
+
+// Whoever is let in just before is reached by both together: else a partition would leave a connection out.
+func TestProxy_RefuseAndCutLeaveNobody(t *testing.T) {
+	_, p := setup(t)
+	for range 100 {
+		var dialing sync.WaitGroup
+		for range 4 {
+			dialing.Go(func() {
+				if c, err := net.Dial("tcp", p.Addr()); err == nil {
+					t.Cleanup(func() { _ = c.Close() })
+				}
+			})
+		}
+		time.Sleep(rand.N(time.Millisecond))
+		p.Refuse()
+		p.Cut()
+		dialing.Wait()
+		time.Sleep(2 * time.Millisecond)
+		eventually(t, func() bool { return p.Conns() == 0 })
+		if err := p.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestProxy_RefusesAndAcceptsOnTheSameAddress(t *testing.T) {
