@@ -2,6 +2,7 @@ package curator_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/chaos"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
 // patience bounds every wait for something that must come.
@@ -178,11 +181,13 @@ func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, 
 // holder runs a worker until it holds, and returns how to kill it.
 func (s *stage) holder(ctx context.Context, t *testing.T, worker string, k kind, path string) (kill func()) {
 	t.Helper()
-	p := exec.Command(worker, "-id", "worker", "-servers", s.addr, "-recipe", k.worker, "-path", path, "-resource", s.socket,
+	p := exec.CommandContext(ctx, worker, "-id", "worker", "-servers", s.addr, "-recipe", k.worker, "-path", path, "-resource", s.socket,
 		"-limit", fmt.Sprint(k.limit), "-session-timeout", session.String(), "-writes", "1")
 	in, err := p.StdinPipe()
 	must(t, err)
 	_, err = io.WriteString(in, "hold\n")
+	must(t, err)
+	out, err := p.StdoutPipe()
 	must(t, err)
 	must(t, p.Start())
 	ended := false
@@ -194,12 +199,12 @@ func (s *stage) holder(ctx context.Context, t *testing.T, worker string, k kind,
 		}
 	}
 	t.Cleanup(kill)
-	ours := k.open(t, s.clients[0], path, k.arg)
-	poll(t, "the worker holds", func() bool {
-		list, err := ours.who(ctx)
-		must(t, err)
-		return len(list) == 1
-	})
+	// What is in the queue does not say that the order has been read: the section before it is over in a moment.
+	for lines, stuck := json.NewDecoder(out), false; !stuck; {
+		var l journal.Line
+		must(t, lines.Decode(&l))
+		stuck = l.Kind == check.Granted && l.Stuck
+	}
 	return kill
 }
 
