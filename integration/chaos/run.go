@@ -209,7 +209,8 @@ func (r *run) victims(s Step) []*client {
 	return victims
 }
 
-// hold makes the victims hold what they ask for, and waits until all of them do.
+// hold makes the victims hold what they ask for, and waits until all of them do: one that loses it meanwhile, as may happen
+// on a busy machine, is to hold again.
 func (r *run) hold(victims []*client, prepare func() error) error {
 	if len(victims) == 0 {
 		return nil
@@ -220,14 +221,19 @@ func (r *run) hold(victims []*client, prepare func() error) error {
 	if err := each(victims, func(c *client) error { return c.order("hold") }); err != nil {
 		return err
 	}
+	told := map[*client]int64{} // after which operation, lost before the others held, to hold again
 	err := poll(patience, "victims hold", func() bool {
+		all := true
 		for _, v := range victims {
 			op, ok := r.history.last(v.id)
-			if !ok || !op.answer.Stuck || op.lost != nil || op.released != nil {
-				return false
+			held := ok && op.answer.Stuck && op.released == nil
+			if held && op.lost != nil && told[v] != op.number {
+				told[v] = op.number
+				_ = v.order("hold") // an error shows as one who does not hold
 			}
+			all = all && held && op.lost == nil
 		}
-		return true
+		return all
 	})
 	if err != nil {
 		return err

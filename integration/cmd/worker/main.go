@@ -2,8 +2,8 @@
 // begins again, and writes one JSON line on its output for everything that happens to it.
 //
 // It takes orders on its input, one word a line: "work" is what it does by itself; "hold" makes the next acquisition
-// last until another order comes, also when it is lost meanwhile; "rest" makes it ask for nothing. The end of its input
-// ends it in an orderly way.
+// last until the next order comes, if only to hold again, also when it is lost meanwhile; "rest" makes it ask for nothing.
+// The end of its input ends it in an orderly way.
 package main
 
 import (
@@ -128,10 +128,10 @@ func (w *worker) section(ctx context.Context, a ask) error {
 		pause(ctx, w.length())
 		return nil
 	}
-	stuck := w.orders.is(hold)
+	stuck := w.orders.holding()
 	op.Tell(journal.Line{
 		Event: check.Event{Kind: check.Granted, Token: int64(h.Token())},
-		Until: journal.At(h.ValidUntil()), Stuck: stuck, Path: h.Path(),
+		Until: journal.At(h.ValidUntil()), Stuck: stuck != nil, Path: h.Path(),
 	})
 	if err := w.use(ctx, op, h, a, stuck); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (w *worker) length() time.Duration {
 
 // use is the section itself: read the sets, work for a while, write them. Three programs in one, on a set each: one
 // whose resource has a fence; one without, that looks at its hold before it writes; and one that does neither.
-func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a ask, stuck bool) error {
+func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a ask, stuck <-chan struct{}) error {
 	sets := map[string]int{}
 	if a.exclusive {
 		for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
@@ -161,8 +161,8 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 			}
 		}
 	}
-	over := w.orders.released(ctx, stuck, w.length())
-	if stuck {
+	over := released(ctx, stuck, w.length())
+	if stuck != nil {
 		go w.chat(h)
 	}
 	select {

@@ -39,21 +39,28 @@ func listen(in io.Reader, stop func()) *orders {
 	return o
 }
 
-func (o *orders) is(want order) bool {
+// holding returns what is closed by the next order, if the newest is to hold; else nil.
+func (o *orders) holding() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.current == want
+	if o.current != hold {
+		return nil
+	}
+	return o.changed
 }
 
-// released returns a channel that is closed when a section is over: after d, or, if it is stuck, with the order to hold.
-func (o *orders) released(ctx context.Context, stuck bool, d time.Duration) <-chan struct{} {
+// released returns a channel that is closed when a section is over: after d, or, if it is stuck, with the next order.
+func released(ctx context.Context, stuck <-chan struct{}, d time.Duration) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		if stuck {
-			o.await(ctx, func(now order) bool { return now != hold })
-		} else {
+		if stuck == nil {
 			pause(ctx, d)
+			return
+		}
+		select {
+		case <-stuck:
+		case <-ctx.Done():
 		}
 	}()
 	return over
@@ -61,15 +68,11 @@ func (o *orders) released(ctx context.Context, stuck bool, d time.Duration) <-ch
 
 // rested returns once there is no order to rest.
 func (o *orders) rested(ctx context.Context) {
-	o.await(ctx, func(now order) bool { return now != rest })
-}
-
-func (o *orders) await(ctx context.Context, ok func(order) bool) {
 	for {
 		o.mu.Lock()
 		now, changed := o.current, o.changed
 		o.mu.Unlock()
-		if ok(now) {
+		if now != rest {
 			return
 		}
 		select {
