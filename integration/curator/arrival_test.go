@@ -139,10 +139,10 @@ func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, 
 		}
 		t.Run(k.name+"/curator", func(t *testing.T) {
 			t.Parallel() // most of it is waiting for sessions to expire
+			peer := s.start(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			path := "/killed/java/" + k.name
-			peer := s.start(t)
 			_, err := peer.Ask(ctx, "take", "java", k.name, path, k.arg)
 			must(t, err)
 			granted := take(ctx, k.open(t, s.clients[0], path, k.arg))
