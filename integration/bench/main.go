@@ -15,7 +15,6 @@ import (
 	"os"
 	"runtime/pprof"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -110,15 +109,15 @@ func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, serv
 	for round := -1; round < rounds; round++ { // the first warms up
 		for i := range r.run {
 			i = (i + round + 1) % len(r.run) // whoever comes first has no advantage
-			before, start := cost{client: cpu(r.run[i].pid), server: cpu(server)}, time.Now()
+			before, start := cost{client: zkserver.CPU(r.run[i].pid), server: zkserver.CPU(server)}, time.Now()
 			rate, err := r.run[i].rate(ctx, slice)
 			if err != nil {
 				return false, fmt.Errorf("%s: %w", r.run[i].name, err)
 			}
 			if round >= 0 {
 				rates[i] = append(rates[i], rate)
-				costs[i].client += cpu(r.run[i].pid) - before.client
-				costs[i].server += cpu(server) - before.server
+				costs[i].client += zkserver.CPU(r.run[i].pid) - before.client
+				costs[i].server += zkserver.CPU(server) - before.server
 				costs[i].sections += rate * time.Since(start).Seconds()
 			}
 		}
@@ -179,22 +178,6 @@ type cost struct {
 
 // each is a part of the cost for one section, in microseconds.
 func (c cost) each(part time.Duration) float64 { return float64(part.Microseconds()) / c.sections }
-
-// cpu is the processor time that a process has taken so far; 0 where there is no /proc.
-func cpu(pid int) time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(fields[11])   // digits, says the manual
-	system, _ := strconv.Atoi(fields[12]) // as above
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
 
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
