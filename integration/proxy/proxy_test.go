@@ -42,20 +42,28 @@ func TestProxy_CutEndsBothSides(t *testing.T) {
 func TestProxy_RefuseAndCutLeaveNobody(t *testing.T) {
 	_, p := setup(t)
 	for range 100 {
-		var dialing sync.WaitGroup
-		for range 4 {
-			dialing.Go(func() {
-				if c, err := net.Dial("tcp", p.Addr()); err == nil {
-					t.Cleanup(func() { _ = c.Close() })
-				}
-			})
+		const dials = 4
+		dialed := make(chan net.Conn, dials)
+		for range dials {
+			go func() {
+				c, _ := net.Dial("tcp", p.Addr()) // nil if it is refused
+				dialed <- c
+			}()
 		}
 		time.Sleep(rand.N(time.Millisecond))
 		p.Refuse()
 		p.Cut()
-		dialing.Wait()
-		time.Sleep(2 * time.Millisecond)
+		var open []net.Conn
+		for range dials {
+			if c := <-dialed; c != nil {
+				open = append(open, c)
+			}
+		}
+		time.Sleep(2 * time.Millisecond) // for one that is on its way still
 		eventually(t, func() bool { return p.Conns() == 0 })
+		for _, c := range open {
+			_ = c.Close()
+		}
 		if err := p.Accept(); err != nil {
 			t.Fatal(err)
 		}
