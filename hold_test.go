@@ -3,12 +3,14 @@ package zkrecipes_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -77,6 +79,22 @@ func TestHold_EndsOnce(t *testing.T) {
 			require.ErrorIs(t, err, zkrecipes.ErrFenced)
 			require.ErrorIs(t, err, c.want)
 		})
+	}
+}
+
+// TestHold_LostByTwo_BothFindItEnded: whoever comes second need not wait for the first.
+func TestHold_LostByTwo_BothFindItEnded(t *testing.T) {
+	for range 2000 {
+		h, lose := zkrecipes.NewHold(t.Context(), newGrant(time.Hour))
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+				assert.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+				assert.ErrorIs(t, context.Cause(h.Context()), zkrecipes.ErrLost)
+			})
+		}
+		wg.Wait()
 	}
 }
 
