@@ -33,8 +33,10 @@ func TestStory(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, []string{"elected", "resigned", "elected", "elected", "lost", "elected", "resigned",
-			"elected", "resigned"}, plot)
+		require.Equal(t, []string{
+			"elected", "resigned", "elected", "elected", "lost", "elected", "resigned",
+			"elected", "resigned",
+		}, plot)
 	})
 }
 
