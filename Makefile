@@ -89,3 +89,7 @@ containers: ## ZooKeeper in containers: start Docker, build an image without pul
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which test notices
 	cd integration && go run ./canaries
+
+.PHONY: schedules
+schedules: ## tests in virtual time under schedules that seldom come by themselves (half an hour)
+	cd integration && go run ./schedules

@@ -1,0 +1,197 @@
+// Command schedules runs tests in virtual time under schedules that seldom come by themselves: before and after every
+// operation on a channel and every use of a mutex, a goroutine may let the others run for a long while. All of these
+// schedules are legal, so what fails is wrong, be it the code or the test.
+//
+//	go run ./schedules                                        all tests of the root module, from integration/
+//	go run ./schedules -each 1m -run 'TestTxn' ./internal/znode    some of them, for longer
+//
+// A test is run again and again for a while, in new processes and with one, two and four processors. Tests that are in
+// no bubble of testing/synctest run as always. Nothing is changed on disk: the Go runtime is built with yields put in, with
+// go build -overlay.
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+//go:embed testdata/yield.go
+var yield []byte
+
+// An edit replaces old, which must occur once, in a file of the Go distribution.
+type edit struct{ file, old, new string }
+
+// Where the yields go. Functions that must not grow the stack cannot call anything that does, so they may from now on.
+var edits = []edit{
+	{
+		"runtime/chan.go", "//go:nosplit\nfunc chansend1(c *hchan, elem unsafe.Pointer) {\n",
+		"func chansend1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+	},
+	{
+		"runtime/chan.go", "//go:nosplit\nfunc chanrecv1(c *hchan, elem unsafe.Pointer) {\n",
+		"func chanrecv1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+	},
+	{
+		"runtime/chan.go", "//go:nosplit\nfunc chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n",
+		"func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+	},
+	{"runtime/chan.go", "func closechan(c *hchan) {\n", "func closechan(c *hchan) {\n\tyieldAtRandom()\n"},
+	{"runtime/select.go", "block bool) (int, bool) {\n", "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"},
+	{"internal/sync/mutex.go", "func (m *Mutex) Lock() {\n", "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n"},
+	{"internal/sync/mutex.go", "func (m *Mutex) Unlock() {\n", "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n"},
+	{"internal/sync/mutex.go", "// Lock locks m.\n", "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n"},
+}
+
+func main() {
+	var r runner
+	flag.DurationVar(&r.each, "each", 2*time.Second, "how long to repeat each test")
+	flag.DurationVar(&r.timeout, "timeout", 2*time.Minute, "of one process of a test; it may come to four times what it takes alone")
+	flag.BoolVar(&r.race, "race", false, "with the race detector")
+	run := flag.String("run", "^Test", "regular expression of tests")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := r.run(ctx, *run, flag.Args())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "schedules:", err)
+		os.Exit(1)
+	}
+}
+
+type runner struct {
+	each, timeout time.Duration
+	race          bool
+	dir           string // of what is built
+}
+
+func (r *runner) run(ctx context.Context, pattern string, packages []string) (err error) {
+	if _, err := regexp.Compile(pattern); err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp("", "schedules-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(r.dir) }() // in the temporary directory
+	overlay, err := r.overlay(ctx)
+	if err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	list, err := r.output(ctx, "..", "go", append([]string{"list", "-f", "{{.Name}} {{.Dir}}"}, packages...)...)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for line := range strings.Lines(list) {
+		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := r.test(ctx, name, dir, overlay, pattern)
+		if err != nil {
+			return err
+		}
+		failed += n
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d tests fail", failed)
+	}
+	return nil
+}
+
+// overlay puts the yields into copies of the runtime's files, and returns what has go build use them.
+func (r *runner) overlay(ctx context.Context) (string, error) {
+	root, err := r.output(ctx, "..", "go", "env", "GOROOT")
+	if err != nil {
+		return "", err
+	}
+	src := filepath.Join(strings.TrimSpace(root), "src")
+	texts := map[string][]byte{"runtime/yield_at_random.go": yield}
+	for _, e := range edits {
+		if texts[e.file] == nil {
+			if texts[e.file], err = os.ReadFile(filepath.Join(src, e.file)); err != nil {
+				return "", err
+			}
+		}
+		if n := bytes.Count(texts[e.file], []byte(e.old)); n != 1 {
+			return "", fmt.Errorf("%s has %q %d times: the edits need to follow the Go distribution", e.file, e.old, n)
+		}
+		texts[e.file] = bytes.Replace(texts[e.file], []byte(e.old), []byte(e.new), 1)
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		replace[filepath.Join(src, file)] = filepath.Join(r.dir, filepath.Base(file))
+		if err := os.WriteFile(filepath.Join(r.dir, filepath.Base(file)), text, 0o644); err != nil {
+			return "", err
+		}
+	}
+	spec, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(r.dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, spec, 0o644)
+}
+
+// test runs the tests of a package, each for a while, and returns how many fail.
+func (r *runner) test(ctx context.Context, pkg, dir, overlay, pattern string) (failed int, err error) {
+	binary := filepath.Join(r.dir, "package.test")
+	args := []string{"test", "-c", "-o", binary, "-overlay", overlay, fmt.Sprintf("-race=%v", r.race), "."}
+	if out, err := r.output(ctx, dir, "go", args...); err != nil || strings.Contains(out, "[no test files]") {
+		return 0, err
+	}
+	list, err := r.output(ctx, dir, binary, "-test.list", pattern)
+	if err != nil {
+		return 0, err
+	}
+	for name := range strings.FieldsSeq(list) {
+		fmt.Printf("%s %s: ", pkg, name)
+		runs, err := r.repeat(ctx, dir, binary, name)
+		if ctx.Err() != nil {
+			return failed, context.Cause(ctx)
+		}
+		if err != nil {
+			failed++
+			fmt.Printf("FAIL in run %d: %v\n", runs, err)
+			continue
+		}
+		fmt.Printf("ok, %d runs\n", runs)
+	}
+	return failed, os.Remove(binary)
+}
+
+// repeat runs a test until it fails or its time is over.
+func (r *runner) repeat(ctx context.Context, dir, binary, name string) (runs int, err error) {
+	for start := time.Now(); time.Since(start) < r.each; {
+		runs++
+		_, err := r.output(ctx, dir, binary, "-test.run", "^"+name+"$", "-test.short", "-test.cpu", "1,2,4",
+			"-test.timeout", r.timeout.String())
+		if err != nil {
+			return runs, err
+		}
+	}
+	return runs, nil
+}
+
+// output runs a command, and returns what it prints, as part of the error if it fails.
+func (r *runner) output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out), err
+}
