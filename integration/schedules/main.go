@@ -57,7 +57,7 @@ var edits = []edit{
 func main() {
 	var r runner
 	flag.DurationVar(&r.each, "each", 2*time.Second, "how long to repeat each test")
-	flag.DurationVar(&r.timeout, "timeout", 2*time.Minute, "of one process of a test; it may come to four times what it takes alone")
+	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "of one process of a test, which may take many times what it takes alone")
 	flag.BoolVar(&r.race, "race", false, "with the race detector")
 	run := flag.String("run", "^Test", "regular expression of tests")
 	flag.Parse()
