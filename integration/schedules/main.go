@@ -59,10 +59,11 @@ func main() {
 	flag.DurationVar(&r.each, "each", 2*time.Second, "how long to repeat each test")
 	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "of one process of a test, which may take many times what it takes alone")
 	flag.BoolVar(&r.race, "race", false, "with the race detector")
-	run := flag.String("run", "^Test", "regular expression of tests")
+	flag.StringVar(&r.pattern, "run", "^Test", "regular expression of tests")
+	flag.StringVar(&r.skip, "skip", "^TestRandom$", "regular expression of those left out; this one takes most of an hour (-timeout)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := r.run(ctx, *run, flag.Args())
+	err := r.run(ctx, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "schedules:", err)
@@ -73,11 +74,14 @@ func main() {
 type runner struct {
 	each, timeout time.Duration
 	race          bool
+	pattern, skip string
 	dir           string // of what is built
+	tests, failed int
 }
 
-func (r *runner) run(ctx context.Context, pattern string, packages []string) (err error) {
-	if _, err := regexp.Compile(pattern); err != nil {
+func (r *runner) run(ctx context.Context, packages []string) (err error) {
+	skip, err := regexp.Compile(r.skip)
+	if err != nil {
 		return err
 	}
 	if r.dir, err = os.MkdirTemp("", "schedules-"); err != nil {
@@ -95,17 +99,17 @@ func (r *runner) run(ctx context.Context, pattern string, packages []string) (er
 	if err != nil {
 		return err
 	}
-	failed := 0
 	for line := range strings.Lines(list) {
 		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := r.test(ctx, name, dir, overlay, pattern)
-		if err != nil {
+		if err := r.test(ctx, name, dir, overlay, skip); err != nil {
 			return err
 		}
-		failed += n
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d tests fail", failed)
+	switch {
+	case r.tests == 0:
+		return fmt.Errorf("no test matches %q and not %q", r.pattern, r.skip)
+	case r.failed > 0:
+		return fmt.Errorf("%d of %d tests fail", r.failed, r.tests)
 	}
 	return nil
 }
@@ -144,31 +148,35 @@ func (r *runner) overlay(ctx context.Context) (string, error) {
 	return overlay, os.WriteFile(overlay, spec, 0o644)
 }
 
-// test runs the tests of a package, each for a while, and returns how many fail.
-func (r *runner) test(ctx context.Context, pkg, dir, overlay, pattern string) (failed int, err error) {
+// test runs the tests of a package, each for a while.
+func (r *runner) test(ctx context.Context, pkg, dir, overlay string, skip *regexp.Regexp) error {
 	binary := filepath.Join(r.dir, "package.test")
 	args := []string{"test", "-c", "-o", binary, "-overlay", overlay, fmt.Sprintf("-race=%v", r.race), "."}
 	if out, err := r.output(ctx, dir, "go", args...); err != nil || strings.Contains(out, "[no test files]") {
-		return 0, err
+		return err
 	}
-	list, err := r.output(ctx, dir, binary, "-test.list", pattern)
+	list, err := r.output(ctx, dir, binary, "-test.list", r.pattern)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for name := range strings.FieldsSeq(list) {
+		if r.skip != "" && skip.MatchString(name) {
+			continue
+		}
+		r.tests++
 		fmt.Printf("%s %s: ", pkg, name)
 		runs, err := r.repeat(ctx, dir, binary, name)
 		if ctx.Err() != nil {
-			return failed, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		if err != nil {
-			failed++
+			r.failed++
 			fmt.Printf("FAIL in run %d: %v\n", runs, err)
 			continue
 		}
 		fmt.Printf("ok, %d runs\n", runs)
 	}
-	return failed, os.Remove(binary)
+	return os.Remove(binary)
 }
 
 // repeat runs a test until it fails or its time is over.
