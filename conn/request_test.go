@@ -117,6 +117,9 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.LessOrEqual(t, took, time.Second)
 			})
+			if i < 500 { // one after the other until long after there is no room, then all at once
+				synctest.Wait()
+			}
 		}
 		wg.Wait()
 	})

@@ -202,25 +202,16 @@ func TestAcquire_CancelledWhileDoorAndLeasesChange_LeavesNothing(t *testing.T) {
 func TestAcquire_DoorUsedInBetween_WaitsInside(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 3)
-		var ahead string
 		var others []string
-		counted := false
-		pass := func() { // takes two and leaves the door, when the leases are counted and a is in the queue
-			if counted && ahead != "" {
-				others = append(others, foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-"))
-				require.NoError(t, srv.Delete(ahead))
-			}
-		}
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Before(func(zktest.Request) {
-			ahead = foreign(t, srv, locks+"/lock-")
-			pass()
-		}))
+		ahead := foreign(t, srv, locks+"/lock-")                                                       // a has not heard of it, and counts beside its create
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.HoldReply(time.Second)) // until it has counted
 		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: leases}, zktest.After(func(zktest.Request) {
-			counted = true
-			pass()
+			others = append(others, foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-"))
+			require.NoError(t, srv.Delete(ahead)) // takes two and leaves the door
 		}))
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lock-", Times: -1}, zktest.Forbid())
 		try := bubble.Start(t.Context(), of(s, 2))
+		time.Sleep(2 * time.Second)
 		try.Waits(t)
 		require.Len(t, srv.Children(locks), 1)
 		require.Len(t, srv.Children(leases), 4)
