@@ -9,9 +9,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +21,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/overlay"
 )
 
 // A mutant is one way to break the code.
@@ -32,8 +32,8 @@ type mutant struct {
 	tests []test // in this order, until one fails
 }
 
-// An edit replaces old, which must occur once, in a file below the root.
-type edit struct{ file, old, new string }
+// An edit is in a file of the repository.
+type edit overlay.Edit
 
 // A test is a test that must fail, as arguments of go test and what they take from the environment.
 type test struct {
@@ -78,7 +78,6 @@ func run(pattern string, baseline bool, timeout time.Duration) error {
 type runner struct {
 	root, dir string
 	timeout   time.Duration
-	written   int // files
 	baseline  bool
 	sound     map[string]error // tests, as they do on the unbroken code
 }
@@ -119,18 +118,18 @@ func (r *runner) all(todo []mutant) error {
 
 // one breaks the code in one way and returns which test has noticed, and after how long.
 func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
-	overlay, err := r.overlay(m)
+	spec, err := r.overlay(m)
 	if err != nil {
 		return "", 0, err
 	}
-	build := exec.Command("go", "build", "-overlay", overlay, "./...")
+	build := exec.Command("go", "build", "-overlay", spec, "./...")
 	build.Dir = r.root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", 0, fmt.Errorf("the mutation does not compile: %w\n%s", err, out)
 	}
 	began := time.Now()
 	for _, t := range m.tests {
-		failed, err := r.fails(t, overlay)
+		failed, err := r.fails(t, spec)
 		after = time.Since(began)
 		if failed != "" {
 			err = r.check(t)
@@ -143,52 +142,27 @@ func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
 }
 
 // overlay writes the broken files, and what puts them in place.
-func (r *runner) overlay(m mutant) (string, error) {
-	replace := map[string]string{}
-	for _, e := range m.edits {
-		good, err := filepath.Abs(filepath.Join(r.root, e.file))
-		if err != nil {
-			return "", err
-		}
-		text, err := os.ReadFile(good)
-		if err != nil {
-			return "", err
-		}
-		if n := bytes.Count(text, []byte(e.old)); n != 1 {
-			return "", fmt.Errorf("%s has what is to be replaced %d times: the mutation needs to follow the code", e.file, n)
-		}
-		replace[good] = r.next(".go")
-		if err := os.WriteFile(replace[good], bytes.Replace(text, []byte(e.old), []byte(e.new), 1), 0o644); err != nil {
-			return "", err
-		}
+func (r *runner) overlay(m mutant) (spec string, err error) {
+	edits := make([]overlay.Edit, len(m.edits))
+	for i, e := range m.edits {
+		edits[i] = overlay.Edit(e)
 	}
-	spec, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := r.next(".json")
-	return overlay, os.WriteFile(overlay, spec, 0o644)
-}
-
-// next names a file; without blanks, since GOFLAGS is split at them.
-func (r *runner) next(suffix string) string {
-	r.written++
-	return filepath.Join(r.dir, fmt.Sprint(r.written)+suffix)
+	return overlay.Write(r.dir, r.root, edits, nil)
 }
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: test timed out|fatal error: .*|panic: .*)`)
 
 // fails runs a test and returns what failed, "" if nothing did. The error says that there was no verdict.
-func (r *runner) fails(t test, overlay string) (what string, err error) {
+func (r *runner) fails(t test, spec string) (what string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout+time.Minute)
 	defer cancel()
 	args := append([]string{"test", "-count=1", "-failfast", "-timeout=" + r.timeout.String()}, t.args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(r.root, t.dir)
 	cmd.Env = append(os.Environ(), t.env...)
-	if overlay != "" {
+	if spec != "" {
 		// In the environment, so that programs which a test builds are broken too.
-		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+spec))
 	}
 	out, err := cmd.CombinedOutput()
 	if err == nil {

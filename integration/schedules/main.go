@@ -11,10 +11,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,33 +23,33 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/integration/overlay"
 )
 
 //go:embed testdata/yield.go
 var yield []byte
 
-// An edit replaces old, which must occur once, in a file of the Go distribution.
-type edit struct{ file, old, new string }
-
-// Where the yields go. Functions that must not grow the stack cannot call anything that does, so they may from now on.
-var edits = []edit{
+// Where the yields go, in the Go distribution. Functions that must not grow the stack cannot call anything that does, so
+// they may from now on.
+var edits = []overlay.Edit{
 	{
-		"runtime/chan.go", "//go:nosplit\nfunc chansend1(c *hchan, elem unsafe.Pointer) {\n",
-		"func chansend1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chansend1(c *hchan, elem unsafe.Pointer) {\n",
+		New: "func chansend1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
 	},
 	{
-		"runtime/chan.go", "//go:nosplit\nfunc chanrecv1(c *hchan, elem unsafe.Pointer) {\n",
-		"func chanrecv1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chanrecv1(c *hchan, elem unsafe.Pointer) {\n",
+		New: "func chanrecv1(c *hchan, elem unsafe.Pointer) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
 	},
 	{
-		"runtime/chan.go", "//go:nosplit\nfunc chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n",
-		"func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
+		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n",
+		New: "func chanrecv2(c *hchan, elem unsafe.Pointer) (received bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n",
 	},
-	{"runtime/chan.go", "func closechan(c *hchan) {\n", "func closechan(c *hchan) {\n\tyieldAtRandom()\n"},
-	{"runtime/select.go", "block bool) (int, bool) {\n", "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"},
-	{"internal/sync/mutex.go", "func (m *Mutex) Lock() {\n", "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n"},
-	{"internal/sync/mutex.go", "func (m *Mutex) Unlock() {\n", "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n"},
-	{"internal/sync/mutex.go", "// Lock locks m.\n", "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n"},
+	{File: "runtime/chan.go", Old: "func closechan(c *hchan) {\n", New: "func closechan(c *hchan) {\n\tyieldAtRandom()\n"},
+	{File: "runtime/select.go", Old: "block bool) (int, bool) {\n", New: "block bool) (int, bool) {\n\tyieldAtRandom()\n\tdefer yieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Lock() {\n", New: "func (m *Mutex) Lock() {\n\tyieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "func (m *Mutex) Unlock() {\n", New: "func (m *Mutex) Unlock() {\n\tdefer yieldAtRandom()\n"},
+	{File: "internal/sync/mutex.go", Old: "// Lock locks m.\n", New: "//go:linkname yieldAtRandom\nfunc yieldAtRandom()\n\n// Lock locks m.\n"},
 }
 
 func main() {
@@ -88,7 +86,7 @@ func (r *runner) run(ctx context.Context, packages []string) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(r.dir) }() // in the temporary directory
-	overlay, err := r.overlay(ctx)
+	spec, err := r.overlay(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,7 +99,7 @@ func (r *runner) run(ctx context.Context, packages []string) (err error) {
 	}
 	for line := range strings.Lines(list) {
 		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if err := r.test(ctx, name, dir, overlay, skip); err != nil {
+		if err := r.test(ctx, name, dir, spec, skip); err != nil {
 			return err
 		}
 	}
@@ -121,37 +119,13 @@ func (r *runner) overlay(ctx context.Context) (string, error) {
 		return "", err
 	}
 	src := filepath.Join(strings.TrimSpace(root), "src")
-	texts := map[string][]byte{"runtime/yield_at_random.go": yield}
-	for _, e := range edits {
-		if texts[e.file] == nil {
-			if texts[e.file], err = os.ReadFile(filepath.Join(src, e.file)); err != nil {
-				return "", err
-			}
-		}
-		if n := bytes.Count(texts[e.file], []byte(e.old)); n != 1 {
-			return "", fmt.Errorf("%s has %q %d times: the edits need to follow the Go distribution", e.file, e.old, n)
-		}
-		texts[e.file] = bytes.Replace(texts[e.file], []byte(e.old), []byte(e.new), 1)
-	}
-	replace := map[string]string{}
-	for file, text := range texts {
-		replace[filepath.Join(src, file)] = filepath.Join(r.dir, filepath.Base(file))
-		if err := os.WriteFile(filepath.Join(r.dir, filepath.Base(file)), text, 0o644); err != nil {
-			return "", err
-		}
-	}
-	spec, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(r.dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, spec, 0o644)
+	return overlay.Write(r.dir, src, edits, map[string][]byte{"runtime/yield_at_random.go": yield})
 }
 
 // test runs the tests of a package, each for a while.
-func (r *runner) test(ctx context.Context, pkg, dir, overlay string, skip *regexp.Regexp) error {
+func (r *runner) test(ctx context.Context, pkg, dir, spec string, skip *regexp.Regexp) error {
 	binary := filepath.Join(r.dir, "package.test")
-	args := []string{"test", "-c", "-o", binary, "-overlay", overlay, fmt.Sprintf("-race=%v", r.race), "."}
+	args := []string{"test", "-c", "-o", binary, "-overlay", spec, fmt.Sprintf("-race=%v", r.race), "."}
 	if out, err := r.output(ctx, dir, "go", args...); err != nil || strings.Contains(out, "[no test files]") {
 		return err
 	}

@@ -1,0 +1,54 @@
+// Package overlay puts edited files in the place of others for one build, with go build -overlay: nothing on disk changes.
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+)
+
+// An Edit replaces Old, which must occur once, in a file below a root.
+type Edit struct{ File, Old, New string }
+
+// Write makes the edits, in their order, and adds the files whose texts are given, all below root. It returns the argument
+// of -overlay: a file below dir, whose name has no blanks beyond those of dir, since GOFLAGS is split at them.
+//
+// Errors: an edit that does not find its place, or finds several; what reading and writing files brings.
+func Write(dir, root string, edits []Edit, added map[string][]byte) (spec string, err error) {
+	if root, err = filepath.Abs(root); err != nil {
+		return "", err
+	}
+	if dir, err = os.MkdirTemp(dir, "overlay-"); err != nil {
+		return "", err
+	}
+	texts := map[string][]byte{}
+	maps.Copy(texts, added)
+	for _, e := range edits {
+		if texts[e.File] == nil {
+			if texts[e.File], err = os.ReadFile(filepath.Join(root, e.File)); err != nil {
+				return "", err
+			}
+		}
+		if n := bytes.Count(texts[e.File], []byte(e.Old)); n != 1 {
+			return "", fmt.Errorf("%s has %d times what is to be replaced, %q: the edit needs to follow the code", e.File, n, e.Old)
+		}
+		texts[e.File] = bytes.Replace(texts[e.File], []byte(e.Old), []byte(e.New), 1)
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		edited := filepath.Join(dir, fmt.Sprint(len(replace))+".go")
+		if err := os.WriteFile(edited, text, 0o644); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, file)] = edited
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	spec = filepath.Join(dir, "overlay.json")
+	return spec, os.WriteFile(spec, text, 0o644)
+}
