@@ -161,6 +161,11 @@ var mutants = []mutant{
 		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests},
 	},
 	{
+		name:  "grant: a hold that is being lost holds on to its node",
+		edits: []edit{{"internal/znode/grant.go", "len(sh.holds) > 0 && !sh.ended", "len(sh.holds) > 0"}},
+		tests: []test{bubbles("./internal/znode")},
+	},
+	{
 		name:  "grant: our own node is not watched",
 		edits: []edit{{"internal/znode/grant.go", "s.Go(func(ctx context.Context) { g.monitor(ctx, path) })", "_ = path"}},
 		tests: []test{queueTests},

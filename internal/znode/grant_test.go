@@ -1,0 +1,41 @@
+package znode
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestShare_ReleasedWhileBeingLost: a hold that is given back just before it is told that it was lost, beside another on
+// the same contender. Its release waits for the node: the other, which has been lost as well, holds on to nothing.
+func TestShare_ReleasedWhileBeingLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		q, err := New(bubble.Dial(t, srv, "a"), "/app/lock", false, Lock)
+		require.NoError(t, err)
+		outer, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
+		require.NoError(t, err)
+		inner, ok := q.Held(outer.Context(), Lock)
+		require.True(t, ok)
+		g, ok := q.above(outer.Context(), Lock)
+		require.True(t, ok)
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
+
+		ends := g.drop() // what lose does first
+		start := time.Now()
+		require.NoError(t, inner.Release(t.Context()))
+		require.Equal(t, time.Second, time.Since(start))
+		require.Empty(t, srv.Ephemerals(srv.SessionOf("a")))
+		for _, end := range ends {
+			end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+		}
+		require.ErrorIs(t, inner.Err(), zkrecipes.ErrReleased)
+		require.ErrorIs(t, outer.Err(), zkrecipes.ErrLost)
+	})
+}
