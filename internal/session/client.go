@@ -29,10 +29,7 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 	c := &core{opts: config, states: newStateLog(), changed: make(chan struct{})}
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
-	if err := c.open(); err != nil {
-		c.stop()
-		return nil, err
-	}
+	c.open()
 	c.wg.Go(c.run)
 	if _, err := client.Session(ctx); err != nil {
 		_ = client.Close() // never fails
