@@ -15,10 +15,10 @@ type Config struct {
 	Servers []string // host:port
 	Chroot  string   // "" for none
 
-	SessionTimeout time.Duration // to ask for
-	ConnectTimeout time.Duration // of one attempt; 0 is a part of the session timeout
-	Tick           time.Duration // of the ensemble; 0 is unknown
-	Margin         float64       // the part of the session timeout that is taken off every deadline
+	SessionTimeout time.Duration          // to ask for
+	ConnectTimeout time.Duration          // of one attempt; 0 is a part of the session timeout
+	Tick           time.Duration          // of the ensemble; 0 is unknown
+	Margin         float64                // the part of the session timeout that is taken off every deadline
 	NewBackOff     func() backoff.BackOff // nil is the default
 	Log            *slog.Logger
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
