@@ -75,6 +75,11 @@
 // connection shows that there was no successor, and then the connect request counts. While anybody holds, a transaction
 // that changes nothing is sent for that, once for every connection.
 //
+// From the moment a resumption is asked for, the server may count with a shorter timeout than before. Until an answer
+// tells, the deadline is at most two ticks after the request left, as told with WithTickTime, otherwise T/10. A server
+// that hangs up without an answer has granted nothing. A session that is resumed with so long a timeout that it cannot be
+// proven any more ends.
+//
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
 //
@@ -87,6 +92,9 @@
 //   - a leader that was frozen for long enough to be replaced, though for less than the 3T/8 after which the client tries
 //     another server, and when it goes on is cut off from the others so that it cannot find out, with the client on its
 //     side: it takes itself for the leader for syncLimit ticks more;
+//   - a server that resumes a session with a shorter timeout than it had, and dies before it can answer, or does so only
+//     after another server has resumed the session; or grants less than two ticks. While maxSessionTimeout is lowered
+//     below what clients ask for, such servers can exist;
 //   - clocks whose rates differ by more than the margin.
 //
 // For these there is the fencing token of a hold.

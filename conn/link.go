@@ -193,6 +193,7 @@ func (l *link) Write(frame []byte) (int, error) {
 	if !l.greeted {
 		l.greeted, l.connectSent = true, now
 		l.mu.Unlock()
+		l.session.asks(now)
 		return l.Conn.Write(withInt64(frame, prefixSize+4, l.session.zxid.Load()))
 	}
 	if xid := int32At(frame, prefixSize); xid == xidPing {
@@ -211,6 +212,9 @@ func (l *link) Read(p []byte) (int, error) {
 	for len(l.head) == 0 && l.rest == 0 {
 		if err := l.nextFrame(); err != nil {
 			if !l.up.Load() {
+				if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
+					l.session.hungUp(l)
+				}
 				l.session.core.connectFailed(fmt.Errorf("connect to %s: %w", l.server, err))
 			}
 			_ = l.Close() // the library drops the connection for err anyway; this tells the session first

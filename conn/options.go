@@ -253,3 +253,11 @@ func (o *options) lag(timeout time.Duration) time.Duration {
 func (o *options) marginOf(timeout time.Duration) time.Duration {
 	return time.Duration(o.margin * float64(timeout))
 }
+
+// leastGrant is the least timeout that a server may grant to a session which was granted timeout before; see proof.
+func (o *options) leastGrant(timeout time.Duration) time.Duration {
+	if o.tick > 0 {
+		return min(timeout, 2*o.tick)
+	}
+	return timeout / 10
+}

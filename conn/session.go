@@ -221,13 +221,41 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 	s.id, s.password = id, password
 	now := time.Now()
 	gone := s.lapseIfDue(now)
+	least := s.proof.least
 	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
+	hopeless := s.proof.hopeless()
 	s.mu.Unlock()
 	gone.tell()
+	if hopeless {
+		s.end(lost(zkrecipes.LossDeadline, now, fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
+			"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
+		return false
+	}
 	if first {
 		s.core.start(s.keep)
 	}
 	return true
+}
+
+// asks notes that a connect request is about to leave: if it resumes the session, what it is granted is not known yet.
+func (s *session) asks(sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == 0 {
+		return
+	}
+	grant := s.core.opts.leastGrant(s.proof.least)
+	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
+	s.nudgeBefore(s.proof.validUntil())
+}
+
+// hungUp notes that the newest connection has ended in order, and without a connect answer.
+func (s *session) hungUp(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l {
+		s.proof.hungUp()
+	}
 }
 
 // nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be
