@@ -1,0 +1,156 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// proof is the arithmetic behind [Session.ValidUntil], without clock and without I/O.
+//
+// The leader of the ensemble decides when a session expires, from what its followers report: each says, in its answer
+// to every ping of the leader (two a tick), which sessions it has heard from. So an answer by a follower proves nothing
+// by itself, and neither does one by the leader, since that contact may not have been reported yet when the follower is
+// cut off. But a request that the leader served proves that all contacts at least half a tick older were reported:
+// report and request travel the same connection, in order. Hence
+//
+//	p = when the newest request was sent that the leader has served and answered
+//	c = when the newest request was sent whose answer, by whatever server, had come by p - lag
+//	valid until c + timeout - margin
+//
+// The lag is more than half a tick, since whoever served may have been replaced: it goes on for up to a tick and a half.
+//
+// The connect answer for a new session proves its own sending: a quorum has agreed to the session. That for a session
+// which is resumed does not. The leader touches the session to give it, but it may be one that has been replaced and does
+// not know: it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A write
+// that is answered afterwards says that no successor had begun when the session was touched.
+//
+// A server that resumes a session may grant another timeout, if it is configured differently. The leader counts with that
+// from then on, also downwards, whether or not its answer arrives. The next leader goes back to the timeout of the
+// transaction which created the session. So the least of all grants counts, and a grant that is not known counts as the
+// least that it can be:
+//
+//   - The client asks for what it was granted. The server keeps that within its limits, so only its maximum can make it less.
+//   - No maximum is below the minimum, which is two ticks unless it is configured. With WithTickTime that is the bound.
+//   - Otherwise the bound is a tenth of the least grant. A server grants at most twenty ticks unless it is configured, so
+//     two ticks are at least a tenth of that.
+//   - The bound counts from the sending, since no server touches a session before it is asked to.
+//   - If the connection ends in order without an answer, the server has not served the request: it writes its answer at
+//     once, and what it has written arrives before the end. Servers without a leader hang up like this all the time.
+//   - A reset says nothing, for it destroys an answer that is on its way.
+//   - The next answer replaces what is not known. Package conn says what remains.
+type proof struct {
+	timeout time.Duration // negotiated with the newest connect request
+	least   time.Duration // ever negotiated
+	lag     time.Duration // between a contact and p, for the contact to count
+	margin  time.Duration
+
+	leader   time.Time // p
+	contact  time.Time // c
+	resumed  time.Time // when the connect request was sent that no write has confirmed yet
+	heard    time.Time // when the newest request of any kind was sent that has been answered
+	contacts []contact // answered requests that no p confirms yet, by time of answer
+
+	asking     time.Time // up to when the resumption that is on its way leaves the session alive; zero is none
+	unanswered time.Time // the same of earlier ones that may have been granted
+}
+
+type contact struct{ sent, answered time.Time }
+
+// witness is who stands behind an answer.
+type witness int
+
+const (
+	anyServer witness = iota
+	leader            // or a server that takes itself for it
+	quorum            // a write that was applied
+)
+
+// connected takes in a connect answer.
+func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration) {
+	p.timeout, p.lag, p.margin = timeout, lag, margin
+	p.least = min(timeout, cmp.Or(p.least, timeout))
+	if p.contact.IsZero() {
+		p.contact = sent
+	} else {
+		p.resumed = sent
+	}
+	p.asking, p.unanswered = time.Time{}, time.Time{}
+	p.answered(sent, at, anyServer)
+}
+
+// asks takes in that a resumption is being sent, which leaves the session alive until until, whatever it is granted.
+func (p *proof) asks(until time.Time) {
+	p.unanswered = soonest(p.unanswered, p.asking)
+	p.asking = until
+}
+
+// hungUp takes in that the server has not served the resumption that is on its way.
+func (p *proof) hungUp() { p.asking = time.Time{} }
+
+// hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
+// only when they are nearly as old as the session may get.
+func (p *proof) hopeless() bool { return p.timeout > p.least && p.lag > p.least/2 }
+
+// answered takes in a request sent at sent whose answer came at at.
+func (p *proof) answered(sent, at time.Time, by witness) {
+	p.heard = latest(p.heard, sent)
+	if by >= leader && sent.After(p.leader) {
+		p.leader = sent
+		p.confirm(sent.Add(-p.lag))
+	}
+	if by == quorum && !sent.Before(p.resumed) {
+		p.contact = latest(p.contact, p.resumed)
+		p.resumed = time.Time{}
+	}
+	// Contacts close together add nothing but memory; leaving one out makes c at most a 64th of the timeout older. What
+	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
+	n := len(p.contacts)
+	if n > 0 && sent.Sub(p.contacts[n-1].sent) < p.timeout/64 {
+		return
+	}
+	old := 0
+	for old < n && at.Sub(p.contacts[old].sent) >= p.timeout {
+		old++
+	}
+	p.contacts = append(slices.Delete(p.contacts, 0, old), contact{sent, at})
+}
+
+// confirm raises c to the newest contact answered by limit, and forgets those: a later p confirms only later ones.
+func (p *proof) confirm(limit time.Time) {
+	n := 0
+	for n < len(p.contacts) && !p.contacts[n].answered.After(limit) {
+		p.contact = latest(p.contact, p.contacts[n].sent)
+		n++
+	}
+	p.contacts = slices.Delete(p.contacts, 0, n)
+}
+
+// doubtful reports whether the newest connect answer still needs a write to count.
+func (p *proof) doubtful() bool { return p.resumed.After(p.contact) }
+
+// validUntil is the time up to which the session is proven; zero before the first connect answer.
+func (p *proof) validUntil() time.Time {
+	if p.contact.IsZero() {
+		return time.Time{}
+	}
+	return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))
+}
+
+// silentUntil is when nothing will have been answered for a whole timeout.
+func (p *proof) silentUntil() time.Time { return p.heard.Add(p.timeout) }
+
+// soonest is the earlier time; a zero one is none.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
