@@ -109,7 +109,8 @@
 // To the logger of [WithLogger], by default nowhere: changes of state and dropped connections as Info, the end of a
 // session and connections that do not end as Warn, failed attempts to connect and what go-zookeeper says as Debug. The
 // recipes log as Warn what an operator should look at, such as children of a queue that are no contenders. That a hold
-// was lost is not logged: its owner is told. Credentials and session passwords are never logged.
+// was lost is not logged: its owner is told. Credentials and session passwords are never logged. A log handler that is slow
+// or blocks holds nothing up: a goroutine of its own writes, up to 1,000 records wait, and of more the number is logged.
 //
 // There are no metrics; [Client.States] and the errors are what to count.
 //

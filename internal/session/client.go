@@ -26,7 +26,8 @@ type Client struct {
 
 // Open waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 func Open(ctx context.Context, config *Config) (*Client, error) {
-	c := &core{opts: config, states: newStateLog(), changed: make(chan struct{})}
+	c := &core{opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{})}
+	config.Log = c.log.logger(config.Log)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
 	if err := c.open(); err != nil {
@@ -60,6 +61,7 @@ func (c *Client) Close() error {
 	c.core.transit(closed)()
 	c.core.stop()
 	c.core.wg.Wait()
+	c.core.log.flush()
 	return nil
 }
 
@@ -129,7 +131,7 @@ func (c *Client) Same(other *Client) bool { return c.core == other.core }
 // Abs returns the path on the server of what this client calls path.
 func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
 
-// Logger returns the logger given with [WithLogger].
+// Logger returns a logger that writes to the one of the configuration, and never waits for it.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 
 // live reports that the session has been up and is not over.

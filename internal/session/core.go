@@ -16,6 +16,7 @@ import (
 // core is what a client and its subs share.
 type core struct {
 	opts   *Config
+	log    *logQueue
 	ctx    context.Context // ends with the client
 	stop   context.CancelFunc
 	states *stateLog
