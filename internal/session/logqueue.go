@@ -102,4 +102,6 @@ func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return queued{h.Handler.WithAttrs(attrs), h.queue}
 }
 
-func (h queued) WithGroup(name string) slog.Handler { return queued{h.Handler.WithGroup(name), h.queue} }
+func (h queued) WithGroup(name string) slog.Handler {
+	return queued{h.Handler.WithGroup(name), h.queue}
+}
