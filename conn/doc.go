@@ -33,7 +33,7 @@
 // versioned [Client.Set] is repeated if the node still has the version, and [Client.Delete] takes a node that is gone
 // for success. Operations of Session end with it; reads of Client go on in the next session.
 //
-// Bad paths and flags, and requests above the server's default limit of 1 MiB, are refused before anything is sent.
+// Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent.
 // What the server said can be matched with errors.Is: the variables of go-zookeeper, such as zk.ErrNoNode, and [Code]
 // for codes that it has none for. [OpError] names the operation and the path.
 //

@@ -69,7 +69,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "request: too large by half",
-		edits: []edit{{"internal/session/request.go", "if size > wire.MaxRequest {", "if size > wire.MaxRequest*3/2 {"}},
+		edits: []edit{{"internal/session/size.go", "most := c.opts.MaxRequest; size > most", "most := c.opts.MaxRequest; size > most*3/2"}},
 		tests: []test{connTests},
 	},
 	{

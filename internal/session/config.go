@@ -18,6 +18,8 @@ type Config struct {
 	SessionTimeout time.Duration // to ask for
 	ConnectTimeout time.Duration // of one attempt
 	Tick           time.Duration // of the ensemble; 0 is unknown
+	MaxRequest     int           // bytes; 0 is 1 MiB less 4 KiB
+	MaxReply       int           // bytes; 0 is 256 MiB
 	Margin         float64       // the part of the session timeout that is taken off every deadline
 	NewBackOff     func() backoff.BackOff
 	Log            *slog.Logger

@@ -258,10 +258,22 @@ func (l *link) nextFrame() error {
 	}
 	r := l.answered(xid, code)
 	if xid == wire.XidEvent || r.answer != nil {
+		if size > l.session.core.opts.MaxReply {
+			return l.skip(r, size)
+		}
 		return l.take(r, reply{zxid, make([]byte, size-wire.ReplyHeaderSize)}, code)
 	}
 	l.head, l.rest = head, size-wire.ReplyHeaderSize
 	return nil
+}
+
+// skip reads past the rest of a frame that is too large. The connection lives on.
+func (l *link) skip(p pending, size int) error {
+	if p.answer != nil {
+		p.answer(reply{}, l.session.core.tooLargeReply(size))
+	}
+	_, err := io.CopyN(io.Discard, l.in, int64(size-wire.ReplyHeaderSize))
+	return err
 }
 
 // take reads the rest of a frame that is not for the library: the reply to a request of ours, or an event.
