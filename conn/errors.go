@@ -31,5 +31,6 @@ const (
 )
 
 // ValidatePath reports why path cannot name a znode: it must be absolute, without a trailing slash, without empty, "."
-// or ".." parts, and without control characters. The root "/" is valid.
+// or ".." parts, and without control, private and special characters, and those above U+FFFF, such as emoji. The root "/" is
+// valid.
 func ValidatePath(path string) error { return session.ValidatePath(path) }
