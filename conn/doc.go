@@ -31,7 +31,9 @@
 // executed. One whose reply was lost, or whose context ended first, may have been executed: its error matches
 // zkrecipes.ErrUnknownOutcome, and it may still be executed shortly after. Two writes of Client look for themselves: a
 // versioned [Client.Set] is repeated if the node still has the version, and [Client.Delete] takes a node that is gone
-// for success. Operations of Session end with it; reads of Client go on in the next session.
+// for success. Operations of Session end with it; reads of Client go on in the next session, and never go back in time: a
+// server that lags behind what this client has seen refuses it. The exception is an ensemble without any server as new, such
+// as one restored from a backup: when servers have refused it for a session timeout, the client takes what there is.
 //
 // Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent.
 // What the server said can be matched with errors.Is: the variables of go-zookeeper, such as zk.ErrNoNode, and [Code]

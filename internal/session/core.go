@@ -30,6 +30,7 @@ type core struct {
 	session  *session      // the newest
 	changed  chan struct{} // closed, and replaced, when a session is up or over
 	lastErr  error         // why the last attempt to connect failed
+	hangups  time.Time     // when the first server hung up since a session was up; zero if none has
 	unburied []corpse
 }
 
@@ -58,6 +59,9 @@ func (c *core) open() error {
 		c.mu.Unlock()
 		s.stop()
 		return zkrecipes.ErrClosed
+	}
+	if before := c.session; before != nil {
+		s.zxid.Store(before.zxid.Load())
 	}
 	c.session = s // before it can be up: it is the one that wakes those who wait for it
 	c.mu.Unlock()
@@ -142,7 +146,7 @@ func (s *session) retire() {
 
 func (c *core) sessionUp() {
 	c.mu.Lock()
-	c.lastErr = nil
+	c.lastErr, c.hangups = nil, time.Time{}
 	c.broadcast()
 	unburied := c.unburied
 	c.unburied = nil
@@ -150,6 +154,25 @@ func (c *core) sessionUp() {
 	for _, corpse := range unburied {
 		c.start(func() { c.bury(corpse) })
 	}
+}
+
+// refused notes that a server has hung up on a connect request.
+func (c *core) refused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hangups.IsZero() {
+		c.hangups = time.Now()
+	}
+}
+
+// refusedFor returns for how long servers have hung up on connect requests.
+func (c *core) refusedFor() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hangups.IsZero() {
+		return 0
+	}
+	return time.Since(c.hangups)
 }
 
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {

@@ -196,7 +196,7 @@ func (l *link) Write(frame []byte) (int, error) {
 		l.greeted, l.connectSent = true, now
 		l.mu.Unlock()
 		l.session.asks(now)
-		return l.Conn.Write(wire.WithInt64(frame, wire.PrefixSize+4, l.session.zxid.Load()))
+		return l.Conn.Write(wire.WithInt64(frame, wire.PrefixSize+4, l.session.lastZxid()))
 	}
 	if xid := wire.Int32At(frame, wire.PrefixSize); xid == wire.XidPing {
 		l.pings = append(l.pings, now)

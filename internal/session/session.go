@@ -35,7 +35,7 @@ type session struct {
 	stop  context.CancelFunc
 	zk    *zk.Conn
 	zkOK  chan struct{} // closed once zk is set: the library dials before Connect returns
-	zxid  atomic.Int64  // the newest one seen
+	zxid  atomic.Int64  // the newest one seen, here or in an earlier session
 	asked atomic.Uint32 // how many requests of ours, for their xids
 
 	wake chan struct{} // tells the keeper that something changed; holds one
@@ -237,6 +237,16 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 	return true
 }
 
+// lastZxid is what a connect request says that we have seen. A server that lags behind it refuses us, so that reads never go
+// back in time. If servers have done nothing else for a whole timeout, none may be left that is as new: the ensemble was
+// restored from a backup, or made anew.
+func (s *session) lastZxid() int64 {
+	if s.ID() == 0 && s.core.refusedFor() >= s.core.opts.SessionTimeout {
+		return 0
+	}
+	return s.zxid.Load()
+}
+
 // asks notes that a connect request is about to leave: if it resumes the session, what it is granted is not known yet.
 func (s *session) asks(sent time.Time) {
 	s.mu.Lock()
@@ -256,6 +266,7 @@ func (s *session) hungUp(l *link) {
 	if s.link == l {
 		s.proof.hungUp()
 	}
+	s.core.refused()
 }
 
 // nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be
