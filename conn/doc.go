@@ -31,9 +31,11 @@
 // executed. One whose reply was lost, or whose context ended first, may have been executed: its error matches
 // zkrecipes.ErrUnknownOutcome, and it may still be executed shortly after. Two writes of Client look for themselves: a
 // versioned [Client.Set] is repeated if the node still has the version, and [Client.Delete] takes a node that is gone
-// for success. Operations of Session end with it; reads of Client go on in the next session.
+// for success. Operations of Session end with it; reads of Client go on in the next session, and never go back in time: a
+// server that lags behind what this client has seen refuses it. The exception is an ensemble without any server as new, such
+// as one restored from a backup: when servers have refused it for a session timeout, the client takes what there is.
 //
-// Bad paths and flags, and requests above the server's default limit of 1 MiB, are refused before anything is sent.
+// Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent.
 // What the server said can be matched with errors.Is: the variables of go-zookeeper, such as zk.ErrNoNode, and [Code]
 // for codes that it has none for. [OpError] names the operation and the path.
 //
@@ -75,6 +77,11 @@
 // connection shows that there was no successor, and then the connect request counts. While anybody holds, a transaction
 // that changes nothing is sent for that, once for every connection.
 //
+// From the moment a resumption is asked for, the server may count with a shorter timeout than before. Until an answer
+// tells, the deadline is at most two ticks after the request left, as told with WithTickTime, otherwise T/10. A server
+// that hangs up without an answer has granted nothing. A session that is resumed with so long a timeout that it cannot be
+// proven any more ends.
+//
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
 //
@@ -87,6 +94,9 @@
 //   - a leader that was frozen for long enough to be replaced, though for less than the 3T/8 after which the client tries
 //     another server, and when it goes on is cut off from the others so that it cannot find out, with the client on its
 //     side: it takes itself for the leader for syncLimit ticks more;
+//   - a server that resumes a session with a shorter timeout than it had, and dies before it can answer, or does so only
+//     after another server has resumed the session; or grants less than two ticks. While maxSessionTimeout is lowered
+//     below what clients ask for, such servers can exist;
 //   - clocks whose rates differ by more than the margin.
 //
 // For these there is the fencing token of a hold.
@@ -101,7 +111,8 @@
 // To the logger of [WithLogger], by default nowhere: changes of state and dropped connections as Info, the end of a
 // session and connections that do not end as Warn, failed attempts to connect and what go-zookeeper says as Debug. The
 // recipes log as Warn what an operator should look at, such as children of a queue that are no contenders. That a hold
-// was lost is not logged: its owner is told. Credentials and session passwords are never logged.
+// was lost is not logged: its owner is told. Credentials and session passwords are never logged. A log handler that is slow
+// or blocks holds nothing up: a goroutine of its own writes, up to 1,000 records wait, and of more the number is logged.
 //
 // There are no metrics; [Client.States] and the errors are what to count.
 //

@@ -12,8 +12,9 @@ type OpError = session.OpError
 // ErrAuthFailed says that the server refused the credentials given with [WithAuth].
 var ErrAuthFailed = session.ErrAuthFailed
 
-// ErrTooLarge says that a request was not sent, because a server with its default jute.maxbuffer of 1 MiB would answer
-// it by dropping the connection.
+// ErrTooLarge says that a request is above [WithMaxRequestSize], and was not sent; or that its reply is above
+// [WithMaxReplySize]; or that two connections in a row ended under it, as they do if it is above the jute.maxbuffer of the
+// servers. If a write may have been executed all the same, the error also matches zkrecipes.ErrUnknownOutcome.
 var ErrTooLarge = session.ErrTooLarge
 
 // Code is an error code of the server that go-zookeeper has no variable for; it is an error, for errors.Is.
@@ -30,5 +31,6 @@ const (
 )
 
 // ValidatePath reports why path cannot name a znode: it must be absolute, without a trailing slash, without empty, "."
-// or ".." parts, and without control characters. The root "/" is valid.
+// or ".." parts, and without control, private and special characters, and those above U+FFFF, such as emoji. The root "/" is
+// valid.
 func ValidatePath(path string) error { return session.ValidatePath(path) }

@@ -80,6 +80,32 @@ func WithConnectTimeout(d time.Duration) Option {
 	}
 }
 
+// WithMaxRequestSize sets how many bytes a request may have, between 4 KiB and 1 GiB; default 1 MiB less 4 KiB, for servers
+// with the default jute.maxbuffer. A larger request is refused with [ErrTooLarge] before it is sent, since servers would
+// hang up on it. Set it 4 KiB below the jute.maxbuffer of the servers, if that is not the default.
+func WithMaxRequestSize(bytes int) Option {
+	return func(o *options) error {
+		if bytes < 4<<10 || bytes > 1<<30 {
+			return fmt.Errorf("request size %d: want between 4 KiB and 1 GiB", bytes)
+		}
+		o.MaxRequest = bytes
+		return nil
+	}
+}
+
+// WithMaxReplySize sets how many bytes a reply may have, between 4 KiB and 1 GiB; default 256 MiB. The call whose reply is
+// larger fails with [ErrTooLarge], and nothing else does. Servers have no limit of their own: a node with a million children
+// makes a list of 50 MB.
+func WithMaxReplySize(bytes int) Option {
+	return func(o *options) error {
+		if bytes < 4<<10 || bytes > 1<<30 {
+			return fmt.Errorf("reply size %d: want between 4 KiB and 1 GiB", bytes)
+		}
+		o.MaxReply = bytes
+		return nil
+	}
+}
+
 // WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with a tick
 // and a half where it otherwise counts with a quarter of the session timeout; see the package documentation.
 func WithTickTime(d time.Duration) Option {

@@ -34,7 +34,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"internal/session/proof.go", "return p.contact.Add(p.least - p.margin)", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"internal/session/proof.go", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
@@ -69,7 +69,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "request: too large by half",
-		edits: []edit{{"internal/session/request.go", "if size > wire.MaxRequest {", "if size > wire.MaxRequest*3/2 {"}},
+		edits: []edit{{"internal/session/size.go", "most := c.opts.MaxRequest; size > most", "most := c.opts.MaxRequest; size > most*3/2"}},
 		tests: []test{connTests},
 	},
 	{
@@ -134,7 +134,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/session/link.go", "			r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))\n", ""}},
+		edits: []edit{{"internal/session/link.go", "		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{

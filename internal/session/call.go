@@ -41,7 +41,7 @@ const (
 // nothing was sent.
 func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), requests ...request) error {
 	for _, r := range requests {
-		if err := checkSize(c.op, c.path, len(r.frame)); err != nil {
+		if err := s.core.checkSize(c.op, c.path, len(r.frame)); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 	case unknown:
 		if over := s.Err(); over != nil {
 			err = over // which is why there is no answer
-		} else if m == readOnly && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) {
+		} else if m == readOnly && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		err = m.unanswered(err)

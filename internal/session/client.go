@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,10 @@ type Client struct {
 
 // Open waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 func Open(ctx context.Context, config *Config) (*Client, error) {
-	c := &core{opts: config, states: newStateLog(), changed: make(chan struct{})}
+	c := &core{opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{})}
+	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
+	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
+	config.Log = c.log.logger(config.Log)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
 	c.open()
@@ -57,6 +61,7 @@ func (c *Client) Close() error {
 	c.core.transit(closed)()
 	c.core.stop()
 	c.core.wg.Wait()
+	c.core.log.flush()
 	return nil
 }
 
@@ -126,7 +131,7 @@ func (c *Client) Same(other *Client) bool { return c.core == other.core }
 // Abs returns the path on the server of what this client calls path.
 func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
 
-// Logger returns the logger given with [WithLogger].
+// Logger returns a logger that writes to the one of the configuration, and never waits for it.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 
 // live reports that the session has been up and is not over.
@@ -216,14 +221,14 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 // repeated if the node still has the version, since then it was not applied, unless somebody has deleted the node and made
 // it again meanwhile. Otherwise the error matches ErrUnknownOutcome: the node has moved on, by this Set or by another.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return versioned(ctx, c, "set", path, version, func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
+	return versioned(ctx, c, "set", path, version, len(b), func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
 }
 
 // Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
 // is what was asked for, one that still has the version is deleted again, also if somebody has made it since. Otherwise,
 // and always with -1, a node that is there may be another's, and the error matches ErrUnknownOutcome.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	_, err := versioned(ctx, c, "delete", path, version, func(s *Session) (zk.Stat, error) {
+	_, err := versioned(ctx, c, "delete", path, version, len(path), func(s *Session) (zk.Stat, error) {
 		return zk.Stat{}, s.Delete(ctx, path, version)
 	})
 	if errors.Is(err, errGone) {
@@ -234,15 +239,18 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 
 var errGone = errors.New("the node is gone")
 
-// versioned does a write that the version guards against being applied twice.
-func versioned(ctx context.Context, c *Client, op, path string, version int32, write func(*Session) (zk.Stat, error)) (zk.Stat, error) {
+// versioned does a write, of about so many bytes, that the version guards against being applied twice.
+func versioned(ctx context.Context, c *Client, op, path string, version int32, size int, write func(*Session) (zk.Stat, error),
+) (zk.Stat, error) {
 	var doubt error // of an earlier try, which may have been applied after all, or may still be
+	var hangups Hangups
 	for {
 		s, err := c.sessionFor(ctx, op, path)
 		if err != nil {
 			return zk.Stat{}, errors.Join(doubt, err)
 		}
 		stat, err := write(s)
+		err = hangups.Judge(size, err)
 		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) || wire.ServerFault(err) {
 			switch {
 			case err != nil && !wire.ServerFault(err) && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
@@ -252,6 +260,9 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, w
 			case doubt != nil && err != nil:
 				return stat, errors.Join(doubt, err)
 			}
+			return stat, err
+		}
+		if errors.Is(err, ErrTooLarge) {
 			return stat, err
 		}
 		doubt = err

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -451,29 +452,16 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 	})
 }
 
-// slow is a log that takes a while to say that a session is lost.
-type slow struct{ slog.Handler }
-
-func (slow) Enabled(context.Context, slog.Level) bool { return true }
-func (s slow) WithAttrs([]slog.Attr) slog.Handler     { return s }
-func (s slow) WithGroup(string) slog.Handler          { return s }
-func (slow) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "session lost") {
-		time.Sleep(time.Second)
-	}
-	return nil
-}
-
 // The old session is over, and everybody who waits for the next has begun to.
 func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithLogger(slog.New(slow{})))
-		s := live(t, c)
-		srv.Expire(s.ID())
-		for s.Err() == nil {
-			time.Sleep(time.Millisecond)
+		c := dial(t, srv, conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }))
+		for range 2 { // the second in a row is no accident: a pause follows
+			s := live(t, c)
+			srv.Expire(s.ID())
+			<-s.Done()
 		}
-		time.Sleep(100 * time.Millisecond) // the log is being written
+		time.Sleep(100 * time.Millisecond)
 		ctx := within(t, time.Hour)
 		got := make(chan error, 1)
 		go func() { _, _, err := c.Get(ctx, "/a"); got <- err }()

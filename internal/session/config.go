@@ -18,6 +18,8 @@ type Config struct {
 	SessionTimeout time.Duration          // to ask for
 	ConnectTimeout time.Duration          // of one attempt; 0 is a part of the session timeout
 	Tick           time.Duration          // of the ensemble; 0 is unknown
+	MaxRequest     int                    // bytes; 0 is 1 MiB less 4 KiB
+	MaxReply       int                    // bytes; 0 is 256 MiB
 	Margin         float64                // the part of the session timeout that is taken off every deadline
 	NewBackOff     func() backoff.BackOff // nil is the default
 	Log            *slog.Logger
@@ -47,4 +49,12 @@ func (c *Config) lag(timeout time.Duration) time.Duration {
 
 func (c *Config) marginOf(timeout time.Duration) time.Duration {
 	return time.Duration(c.Margin * float64(timeout))
+}
+
+// leastGrant is the least timeout that a server may grant to a session which was granted timeout before; see proof.
+func (c *Config) leastGrant(timeout time.Duration) time.Duration {
+	if c.Tick > 0 {
+		return min(timeout, 2*c.Tick)
+	}
+	return timeout / 10
 }

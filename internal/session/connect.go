@@ -34,10 +34,11 @@ func (s *session) serve(server string) error {
 		return err
 	}
 	l := newLink(s, raw, server, limit-time.Since(start))
-	l.prepare(s.connectFrame())
+	sent := l.prepare(s.connectFrame())
 	if !s.attach(l) {
 		return l.Close() // nothing was sent on it
 	}
+	s.asks(sent)
 	var writer sync.WaitGroup
 	writer.Go(l.write)
 	l.start()

@@ -14,6 +14,7 @@ import (
 // core is what a client and its subs share.
 type core struct {
 	opts   *Config
+	log    *logQueue
 	ctx    context.Context // ends with the client
 	stop   context.CancelFunc
 	states *stateLog
@@ -28,6 +29,7 @@ type core struct {
 	changed chan struct{} // closed, and replaced, when a session is up or over
 	lastErr error         // why the last attempt to connect failed
 	orphans []orphan
+	hangups time.Time // when the first server hung up since a session was up; zero if none has
 
 	granted atomic.Int64 // the newest session timeout
 }
@@ -51,6 +53,9 @@ func (c *core) open() bool {
 	if c.closed {
 		s.stop()
 		return false
+	}
+	if before := c.session; before != nil {
+		s.zxid.Store(before.zxid.Load())
 	}
 	c.session = s
 	c.wg.Go(s.run)
@@ -87,7 +92,7 @@ func (c *core) run() {
 
 func (c *core) sessionUp() {
 	c.mu.Lock()
-	c.lastErr = nil
+	c.lastErr, c.hangups = nil, time.Time{}
 	c.broadcast()
 	orphans := c.orphans
 	c.orphans = nil
@@ -95,6 +100,25 @@ func (c *core) sessionUp() {
 	for _, left := range orphans {
 		c.start(func() { c.closeOrphan(c.ctx, left) })
 	}
+}
+
+// refused notes that a server has hung up on a connect request.
+func (c *core) refused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hangups.IsZero() {
+		c.hangups = time.Now()
+	}
+}
+
+// refusedFor returns for how long servers have hung up on connect requests.
+func (c *core) refusedFor() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hangups.IsZero() {
+		return 0
+	}
+	return time.Since(c.hangups)
 }
 
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {

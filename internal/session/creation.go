@@ -62,11 +62,11 @@ func (c *Client) CheckCreate(path string, data []byte, n int, leave ...string) e
 		return err
 	}
 	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})
-	size *= min(n, wire.MaxRequest/size+1) // n may be any number
+	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
 	for _, path := range leave {
 		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})
 	}
-	return checkSize("create", path, size+len(wire.MultiFrame(nil)))
+	return c.core.checkSize("create", path, size+len(wire.MultiFrame(nil)))
 }
 
 // ErrNotLeft says that a node that was to be deleted together with a creation was not there: nothing was created.

@@ -27,10 +27,6 @@ func (e *OpError) Unwrap() error { return e.Err }
 // ErrAuthFailed says that the server refused the credentials given with [WithAuth].
 var ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
 
-// ErrTooLarge says that a request was not sent, because a server with its default jute.maxbuffer of 1 MiB would answer
-// it by dropping the connection.
-var ErrTooLarge = errors.New("request above the server's limit of 1 MiB")
-
 // outcome is what an error says of whether the request was executed.
 type outcome int
 

@@ -1,20 +1,23 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// connectFrame asks for the session, or for a new one if no server has given it yet. The newest zxid seen goes with it: it
-// keeps us from a server that lags behind.
+// connectFrame asks for the session with the timeout that it was granted, or for a new one if no server has given it yet. The
+// newest zxid seen goes with it: it keeps us from a server that lags behind.
 func (s *session) connectFrame() []byte {
+	zxid := s.lastZxid()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return wire.ConnectFrame(s.zxid.Load(), s.core.opts.SessionTimeout, s.id, s.password)
+	return wire.ConnectFrame(zxid, cmp.Or(s.proof.timeout, s.core.opts.SessionTimeout), s.id, s.password)
 }
 
 // handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
@@ -22,6 +25,9 @@ func (s *session) connectFrame() []byte {
 // If the session ended here meanwhile, that is no error: goodbye is on its way, and the server may still answer it.
 func (s *session) handshake(l *link) error {
 	frame, err := readFrame(l.in, wire.MaxConnectReply)
+	if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
+		s.hungUp(l)
+	}
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (s *session) step(now time.Time) time.Time {
 	}
 	if drop {
 		s.core.opts.Log.Info("zookeeper: no answer to a sync, trying another server", "server", link.server)
-		_ = link.Close() // the library reconnects
+		_ = link.Close()
 	}
 	if beat {
 		s.core.start(s.beat)

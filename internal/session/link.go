@@ -207,12 +207,13 @@ func (l *link) enqueue(frame []byte) {
 	l.queued++
 }
 
-// prepare queues the connect request, which nothing can overtake any more.
-func (l *link) prepare(connect []byte) {
+// prepare queues the connect request, which nothing can overtake any more, and returns the time.
+func (l *link) prepare(connect []byte) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.connectSent = time.Now() // see ask
 	l.enqueue(connect)
+	return l.connectSent
 }
 
 // start sends it.
@@ -291,15 +292,31 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readFrame reads a frame of at most so many bytes, and returns it without its length.
-func readFrame(r io.Reader, most int) ([]byte, error) {
+// readSize reads the length of a frame.
+func readSize(r io.Reader) (int, error) {
 	var prefix [wire.PrefixSize]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
-		return nil, err
+		return 0, err
 	}
 	size := int(int32(binary.BigEndian.Uint32(prefix[:])))
-	if size < 0 || size > most {
-		return nil, fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
+	if size < 0 {
+		return 0, noServer(size)
+	}
+	return size, nil
+}
+
+func noServer(size int) error {
+	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
+}
+
+// readFrame reads a frame of at most so many bytes, and returns it without its length.
+func readFrame(r io.Reader, most int) ([]byte, error) {
+	size, err := readSize(r)
+	if err != nil {
+		return nil, err
+	}
+	if size > most {
+		return nil, noServer(size)
 	}
 	frame := make([]byte, size)
 	if _, err := io.ReadFull(r, frame); err != nil {
@@ -310,30 +327,64 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 
 // read takes in what the server sends, in its order, until the link is closed.
 func (l *link) read() error {
+	most := l.session.core.opts.MaxReply
 	for {
-		frame, err := readFrame(l.in, wire.MaxReply)
+		size, err := readSize(l.in)
+		if err == nil && size > most {
+			err = l.skip(size)
+		} else if err == nil {
+			err = l.take(size)
+		}
 		if err != nil {
 			return err
-		}
-		h, body, err := wire.ReadHeader(frame)
-		if err != nil {
-			return err
-		}
-		if h.Zxid > 0 {
-			l.session.zxid.Store(h.Zxid)
-		}
-		r := l.answered(h.Xid, h.Code)
-		switch {
-		case r.answer != nil:
-			r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))
-		case h.Xid == wire.XidEvent:
-			e, err := wire.EventOf(body)
-			if err != nil {
-				return err
-			}
-			l.session.onEvent(e)
 		}
 	}
+}
+
+// take takes in a frame of so many bytes: the reply to a request, or an event.
+func (l *link) take(size int) error {
+	frame := make([]byte, size)
+	if _, err := io.ReadFull(l.in, frame); err != nil {
+		return err
+	}
+	h, body, err := wire.ReadHeader(frame)
+	if err != nil {
+		return err
+	}
+	if h.Zxid > 0 {
+		l.session.zxid.Store(h.Zxid)
+	}
+	r := l.answered(h.Xid, h.Code)
+	switch {
+	case r.answer != nil:
+		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))
+	case h.Xid == wire.XidEvent:
+		e, err := wire.EventOf(body)
+		if err != nil {
+			return err
+		}
+		l.session.onEvent(e)
+	}
+	return nil
+}
+
+// skip reads past a frame that is too large, and fails its call. The connection lives on.
+func (l *link) skip(size int) error {
+	var header [wire.ReplyHeaderSize]byte
+	if _, err := io.ReadFull(l.in, header[:]); err != nil {
+		return err
+	}
+	h, _, err := wire.ReadHeader(header[:])
+	if err != nil {
+		return err
+	}
+	r := l.answered(h.Xid, h.Code)
+	if r.answer == nil {
+		return l.session.core.tooLargeReply(size) // an event must not be lost: on the next connection every watch fires
+	}
+	r.answer(reply{}, l.session.core.tooLargeReply(size))
+	_, err = io.CopyN(io.Discard, l.in, int64(size-len(header)))
+	return err
 }
 
 // answered books a reply as proof of liveness, and returns what it answers, nothing for an event.

@@ -86,7 +86,7 @@ func awaitClosed(raw net.Conn) error {
 		return err // or there is no such session any more
 	}
 	for {
-		frame, err := readFrame(raw, wire.MaxReply)
+		frame, err := readFrame(raw, wire.MaxConnectReply)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,10 @@ import (
 )
 
 // ValidatePath reports why path cannot name a znode: it must be absolute, without a trailing slash, without empty, "."
-// or ".." parts, and without control characters. The root "/" is valid.
+// or ".." parts, and without control, private and special characters, and those above U+FFFF, such as emoji. The root "/" is
+// valid.
+//
+// Source: PathUtils.validatePath of ZooKeeper, which looks at UTF-16 units.
 func ValidatePath(path string) error {
 	switch {
 	case path == "":
@@ -26,7 +29,7 @@ func ValidatePath(path string) error {
 		}
 	}
 	for _, r := range path {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar || r >= 0xE000 && r <= 0xF8FF || r >= 0xFFF0 && r <= 0xFFFF {
+		if unicode.IsControl(r) || r >= 0xE000 && r <= 0xF8FF || r >= 0xFFF0 { // above U+FFFF Java sees surrogates
 			return fmt.Errorf("path %q has a character that ZooKeeper refuses", path)
 		}
 	}

@@ -12,7 +12,7 @@ func TestValidatePath(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "a", "a/b", "/a/", "//", "//a", "/a//b", "/.", "/..", "/a/.", "/a/./b", "/a/../b",
-		"/a\x00", "/a\n", "/a\x7f", "/a\u0085", "/a\ue000", "/a\ufff0", "/a\uffff", "/a\xff",
+		"/a\x00", "/a\n", "/a\x7f", "/a\u0085", "/a\ue000", "/a\ufff0", "/a\uffff", "/a\xff", "/a😀", "/a\U00010000", "/a\U0010ffff",
 	} {
 		require.Error(t, ValidatePath(bad), "%q", bad)
 	}

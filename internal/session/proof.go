@@ -25,8 +25,20 @@ import (
 // not know: it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A write
 // that is answered afterwards says that no successor had begun when the session was touched.
 //
-// A server that resumes a session may grant another timeout, if it is configured differently. The next leader goes back to
-// that of the transaction which created the session; so it is the least of all that counts.
+// A server that resumes a session may grant another timeout, if it is configured differently. The leader counts with that
+// from then on, also downwards, whether or not its answer arrives. The next leader goes back to the timeout of the
+// transaction which created the session. So the least of all grants counts, and a grant that is not known counts as the
+// least that it can be:
+//
+//   - The client asks for what it was granted. The server keeps that within its limits, so only its maximum can make it less.
+//   - No maximum is below the minimum, which is two ticks unless it is configured. With WithTickTime that is the bound.
+//   - Otherwise the bound is a tenth of the least grant. A server grants at most twenty ticks unless it is configured, so
+//     two ticks are at least a tenth of that.
+//   - The bound counts from the sending, since no server touches a session before it is asked to.
+//   - If the connection ends in order without an answer, the server has not served the request: it writes its answer at
+//     once, and what it has written arrives before the end. Servers without a leader hang up like this all the time.
+//   - A reset says nothing, for it destroys an answer that is on its way.
+//   - The next answer replaces what is not known. Package conn says what remains.
 type proof struct {
 	timeout time.Duration // negotiated with the newest connect request
 	least   time.Duration // ever negotiated
@@ -38,6 +50,9 @@ type proof struct {
 	resumed  time.Time // when the connect request was sent that no write has confirmed yet
 	heard    time.Time // when the newest request of any kind was sent that has been answered
 	contacts []contact // answered requests that no p confirms yet, by time of answer
+
+	asking     time.Time // up to when the resumption that is on its way leaves the session alive; zero is none
+	unanswered time.Time // the same of earlier ones that may have been granted
 }
 
 type contact struct{ sent, answered time.Time }
@@ -60,8 +75,22 @@ func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	} else {
 		p.resumed = sent
 	}
+	p.asking, p.unanswered = time.Time{}, time.Time{}
 	p.answered(sent, at, anyServer)
 }
+
+// asks takes in that a resumption is being sent, which leaves the session alive until until, whatever it is granted.
+func (p *proof) asks(until time.Time) {
+	p.unanswered = soonest(p.unanswered, p.asking)
+	p.asking = until
+}
+
+// hungUp takes in that the server has not served the resumption that is on its way.
+func (p *proof) hungUp() { p.asking = time.Time{} }
+
+// hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
+// only when they are nearly as old as the session may get.
+func (p *proof) hopeless() bool { return p.timeout > p.least && p.lag > p.least/2 }
 
 // answered takes in a request sent at sent whose answer came at at.
 func (p *proof) answered(sent, at time.Time, by witness) {
@@ -105,11 +134,19 @@ func (p *proof) validUntil() time.Time {
 	if p.contact.IsZero() {
 		return time.Time{}
 	}
-	return p.contact.Add(p.least - p.margin)
+	return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))
 }
 
 // silentUntil is when nothing will have been answered for a whole timeout.
 func (p *proof) silentUntil() time.Time { return p.heard.Add(p.timeout) }
+
+// soonest is the earlier time; a zero one is none.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
 
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"fmt"
-
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -15,15 +13,6 @@ type request struct {
 	// answer takes the reply, or the error that there will be none. It is called once, on a goroutine of the session
 	// that may read nothing else meanwhile.
 	answer func(reply, error)
-}
-
-// checkSize refuses a request of so many bytes if the server would: it hangs up on whoever sends it, and so on everybody
-// else in the session, and again when that is repeated.
-func checkSize(op, path string, size int) error {
-	if size > wire.MaxRequest {
-		return &OpError{op, path, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)}
-	}
-	return nil
 }
 
 type reply struct {

@@ -28,7 +28,7 @@ type session struct {
 	ctx   context.Context // ends with the session
 	stop  context.CancelFunc
 	hosts *hosts
-	zxid  atomic.Int64  // the newest one seen
+	zxid  atomic.Int64  // the newest one seen, here or in an earlier session
 	asked atomic.Uint32 // how many requests of ours, for their xids
 
 	wake chan struct{} // tells the keeper that something changed; holds one
@@ -202,13 +202,52 @@ func (s *session) linkUp(l *link, timeout time.Duration) bool {
 	s.core.granted.Store(int64(timeout))
 	now := time.Now()
 	gone := s.lapseIfDue(now)
+	least := s.proof.least
 	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
+	hopeless := s.proof.hopeless()
 	s.mu.Unlock()
 	gone.tell()
+	if hopeless {
+		s.end(lost(zkrecipes.LossDeadline, now, fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
+			"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
+		return false
+	}
 	if first {
 		s.core.start(s.keep)
 	}
 	return true
+}
+
+// lastZxid is what a connect request says that we have seen. A server that lags behind it refuses us, so that reads never go
+// back in time. If servers have done nothing else for a whole timeout, none may be left that is as new: the ensemble was
+// restored from a backup, or made anew.
+func (s *session) lastZxid() int64 {
+	if s.ID() == 0 && s.core.refusedFor() >= s.core.opts.SessionTimeout {
+		return 0
+	}
+	return s.zxid.Load()
+}
+
+// asks notes that a connect request is about to leave: if it resumes the session, what it is granted is not known yet.
+func (s *session) asks(sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == 0 {
+		return
+	}
+	grant := s.core.opts.leastGrant(s.proof.least)
+	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
+	s.nudgeBefore(s.proof.validUntil())
+}
+
+// hungUp notes that the newest connection has ended in order, and without a connect answer.
+func (s *session) hungUp(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l {
+		s.proof.hungUp()
+	}
+	s.core.refused()
 }
 
 // nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be

@@ -49,12 +49,12 @@ type watchKey struct {
 	path string // absolute
 }
 
-// armed is a watch that is set, or being set, on the server.
+// armed is a watch that is set, or being set, on the server. All but the channel is guarded by watches.mu.
 type armed struct {
 	Watch
-	ready chan struct{} // closed once the request that sets it has come back
-	ok    bool          // valid once ready is closed
-	spent bool          // fired; guarded by watches.mu
+	asking int  // callers whose read may set it
+	set    bool // a read has
+	spent  bool // fired
 }
 
 // watches are the shared watches of one session.
@@ -65,25 +65,26 @@ type watches struct {
 
 func (w *watches) init() { w.set = make(map[watchKey]*armed) }
 
-// claim returns the watch under key, and whether the caller is the one to set it.
-func (w *watches) claim(key watchKey) (a *armed, mine bool) {
+// claim returns the watch under key, for a caller that is about to read with it.
+func (w *watches) claim(key watchKey) *armed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a, ok := w.set[key]; ok {
-		return a, false
+	a, ok := w.set[key]
+	if !ok {
+		a = &armed{Watch: Watch{make(chan struct{})}}
+		w.set[key] = a
 	}
-	a = &armed{Watch: Watch{make(chan struct{})}, ready: make(chan struct{})}
-	w.set[key] = a
-	return a, true
+	a.asking++
+	return a
 }
 
-// settle says how setting the watch went.
+// settle says how the read went. A watch that no read has set, and none is about to, is none.
 func (w *watches) settle(key watchKey, a *armed, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a.ok = ok
-	close(a.ready)
-	if !ok && w.set[key] == a {
+	a.asking--
+	a.set = a.set || ok
+	if !a.set && a.asking == 0 && w.set[key] == a {
 		delete(w.set, key)
 	}
 }
@@ -134,52 +135,20 @@ func (s *session) onEvent(e zk.Event) {
 	}
 }
 
-// watched reads with a watch. The first caller for a key sets the watch with its read; the others read once it is
-// set, so that the watch they share is older than what they have read.
+// watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection. So a
+// watch that the server has spent without an event is set again by the next caller.
+//
+// Source: WatchManager of ZooKeeper keeps a set of connections for each path. A server takes a watch away, and withholds
+// the event, if the client may not read the node any more, since 3.8.4 and 3.9.2 (CVE-2024-23944).
 func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind,
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
 	key := watchKey{kind, s.abs(path)}
-	for {
-		a, mine := s.watches.claim(key)
-		if mine {
-			c := newCall[T](op, path, readOnly)
-			err := launch(ctx, s, c, nil, requested(path, true, func(v T, err error) {
-				s.watches.settle(key, a, err == nil)
-				c.end(v, err)
-			}))
-			if err != nil { // nothing was sent
-				s.watches.settle(key, a, false)
-				var none T
-				return none, nil, err
-			}
-			v, err := finish(ctx, s, c)
-			switch {
-			case err == nil:
-				return v, &a.Watch, nil
-			case !retryRead(err) || sleep(ctx, retryPause) != nil:
-				return v, nil, err
-			}
-			continue
-		}
-		select {
-		case <-a.ready:
-		case <-ctx.Done():
-		case <-s.Done():
-		}
-		v, err := ask(ctx, s, op, path, readOnly, nil, func(done func(T, error)) request { return requested(path, false, done) })
-		if err != nil {
-			return v, nil, err
-		}
-		if s.watches.usable(a) {
-			return v, &a.Watch, nil
-		}
+	a := s.watches.claim(key)
+	v, err := ask(ctx, s, op, path, readOnly, nil, func(done func(T, error)) request { return requested(path, true, done) })
+	s.watches.settle(key, a, err == nil)
+	if err != nil {
+		return v, nil, err
 	}
-}
-
-// usable says whether a was set; if it has fired since, the caller will see that.
-func (w *watches) usable(a *armed) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return a.ok
+	return v, &a.Watch, nil
 }

@@ -38,9 +38,7 @@ const (
 
 	PrefixSize      = 4
 	ReplyHeaderSize = 16
-	MaxReply        = 256 << 20 // the server sets no limit; above this it is not a reply
 	MaxConnectReply = 1 << 10
-	MaxRequest      = 1<<20 - 4<<10 // below the server's jute.maxbuffer, with room for what the servers add when they pass it on
 )
 
 // FromTree says of a reply's error code that it was found by applying the request, or that there was none. Other codes

@@ -53,12 +53,14 @@ func (q *Queue) create(ctx context.Context, s *session.Session, e Entry) (*node,
 		known = lister.succession.take()
 	}
 	repeated := ""
+	var hangups session.Hangups
 	for {
 		c, l, err := q.start(ctx, s, guid, e, known == nil || !lister.succession.regular())
 		if err != nil {
 			return nil, nil, err
 		}
 		paths, zxid, err := s.FinishCreate(ctx, c)
+		err = hangups.Judge(count*len(e.Data), err)
 		switch {
 		case err == nil:
 			n := q.newNode(s, paths, zxid)
@@ -78,7 +80,7 @@ func (q *Queue) create(ctx context.Context, s *session.Session, e Entry) (*node,
 			if err := makeParents(ctx, s, q.path); err != nil {
 				return nil, nil, err
 			}
-		case wire.ServerFault(err):
+		case wire.ServerFault(err), errors.Is(err, session.ErrTooLarge):
 			q.abandon(s, c, guid)
 			return nil, nil, err
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):

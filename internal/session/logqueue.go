@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// logQueue writes the records of a logger on a goroutine of its own. The goroutines that read answers, keep the proof fresh
+// and tell of losses all log; a handler that blocks must hold up none of them.
+type logQueue struct {
+	mu      sync.Mutex
+	waiting []record
+	dropped int
+	idle    chan struct{} // closed when nothing is being written
+}
+
+type record struct {
+	ctx     context.Context //nolint:containedctx // of the call that logs, for the handler
+	handler slog.Handler
+	record  slog.Record
+}
+
+// maxWaiting is how many records wait for the handler before more are dropped.
+const maxWaiting = 1000
+
+func newLogQueue() *logQueue {
+	q := &logQueue{idle: make(chan struct{})}
+	close(q.idle)
+	return q
+}
+
+// logger returns a logger that never waits for the handler of log.
+func (q *logQueue) logger(log *slog.Logger) *slog.Logger {
+	return slog.New(queued{log.Handler(), q})
+}
+
+func (q *logQueue) add(r record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == maxWaiting {
+		q.dropped++
+		return
+	}
+	q.waiting = append(q.waiting, r)
+	select {
+	case <-q.idle:
+		q.idle = make(chan struct{})
+		go q.write(q.idle)
+	default: // the one that writes finds it
+	}
+}
+
+// write ends when nothing waits any more.
+func (q *logQueue) write(idle chan struct{}) {
+	for {
+		q.mu.Lock()
+		if len(q.waiting) == 0 {
+			close(idle)
+			q.mu.Unlock()
+			return
+		}
+		r := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		if q.dropped > 0 {
+			r.record = r.record.Clone()
+			r.record.AddAttrs(slog.Int("dropped", q.dropped)) // records, since the logger was too slow
+			q.dropped = 0
+		}
+		q.mu.Unlock()
+		_ = r.handler.Handle(r.ctx, r.record)
+	}
+}
+
+// flush waits until all is written, but not for long: a handler may block for ever.
+func (q *logQueue) flush() {
+	q.mu.Lock()
+	idle := q.idle
+	q.mu.Unlock()
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	select {
+	case <-idle:
+	case <-patience.C:
+	}
+}
+
+// queued is the handler of a logger that never waits.
+type queued struct {
+	slog.Handler
+	queue *logQueue
+}
+
+// Handle is part of slog.Handler, as what follows.
+func (h queued) Handle(ctx context.Context, r slog.Record) error {
+	h.queue.add(record{ctx, h.Handler, r})
+	return nil
+}
+
+func (h queued) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return queued{h.Handler.WithAttrs(attrs), h.queue}
+}
+
+func (h queued) WithGroup(name string) slog.Handler {
+	return queued{h.Handler.WithGroup(name), h.queue}
+}

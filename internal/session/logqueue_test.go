@@ -1,0 +1,116 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// blocking is a log handler that writes nothing until it is let go.
+type blocking struct {
+	slog.Handler
+	free chan struct{}
+}
+
+func (b blocking) Handle(ctx context.Context, r slog.Record) error {
+	<-b.free
+	return b.Handler.Handle(ctx, r)
+}
+
+func (b blocking) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return blocking{b.Handler.WithAttrs(attrs), b.free}
+}
+
+func (b blocking) WithGroup(name string) slog.Handler {
+	return blocking{b.Handler.WithGroup(name), b.free}
+}
+
+func newBlocking(text *lockedBuilder) (log *slog.Logger, free func()) {
+	b := blocking{slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug}), make(chan struct{})}
+	return slog.New(b), sync.OnceFunc(func() { close(b.free) })
+}
+
+// Connections come and go, servers leave syncs unanswered, sessions end, and nobody reads the log.
+func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var text lockedBuilder
+		log, free := newBlocking(&text)
+		defer free()
+		c := dial(t, srv, conn.WithLogger(log))
+		s := live(t, c)
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		time.Sleep(10 * time.Second)
+		reconnect(srv, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: 1}, zktest.Ignore())
+		time.Sleep(time.Minute)
+		require.Empty(t, losses.all(), "the heartbeat goes on")
+		require.Equal(t, conn.Connected, c.State())
+
+		srv.Refuse(client)
+		srv.Cut(client)
+		synctest.Wait()
+		until := s.ValidUntil()
+		<-s.Done()
+		require.Len(t, losses.all(), 1)
+		require.Equal(t, until, losses.all()[0].at)
+		srv.Accept(client)
+		require.NotEqual(t, s.ID(), live(t, c).ID())
+
+		start := time.Now()
+		require.NoError(t, c.Close())
+		require.LessOrEqual(t, time.Since(start), 2*time.Second)
+		free()
+		synctest.Wait()
+		var order []string
+		for _, line := range []string{"connected", "suspended", "no answer to a sync", "session lost", "closed"} {
+			order = append(order, fmt.Sprint(strings.Contains(text.String(), line)))
+		}
+		require.Equal(t, "true true true true true", strings.Join(order, " "))
+	})
+}
+
+// A log that is too slow for what there is to say is told how much it has missed.
+func TestLogger_TooSlow_SaysHowManyRecordsAreMissing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var text lockedBuilder
+		log, free := newBlocking(&text)
+		defer free()
+		c := dial(t, srv, conn.WithLogger(log))
+		for range 2000 {
+			inner(c).Logger().With("a", 1).WithGroup("g").Warn("again", "b", 2)
+		}
+		free()
+		synctest.Wait()
+		inner(c).Logger().Info("after")
+		synctest.Wait()
+		require.Contains(t, text.String(), "dropped=")
+		require.Contains(t, text.String(), "msg=again a=1 g.b=2")
+		require.Contains(t, text.String(), "msg=after")
+	})
+}
+
+// Close returns when the log is written.
+func TestClose_WritesTheLog(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var text lockedBuilder
+		log, free := newBlocking(&text)
+		c := dial(t, srv, conn.WithLogger(log))
+		_, err := c.Create(t.Context(), "/a", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		time.AfterFunc(500*time.Millisecond, free)
+		require.NoError(t, c.Close())
+		require.Contains(t, text.String(), `msg="zookeeper: closed"`)
+	})
+}

@@ -1,0 +1,140 @@
+package session_test
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// grantsLess makes the server grant ms to every session that is resumed, as one whose maximum was lowered at a restart.
+func grantsLess(ms uint32) pipe {
+	return pipe{write: func(b []byte) {
+		if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 && binary.BigEndian.Uint64(b[20:]) != 0 {
+			binary.BigEndian.PutUint32(b[16:], ms)
+		}
+	}}
+}
+
+// A session of 20 s is resumed by a server that grants 4 s, and that answer never arrives. The server counts with the 4 s.
+func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *testing.T) {
+	tests := map[string]struct {
+		opts []conn.Option
+		left time.Duration // after the connect request
+	}{
+		"a tenth of the timeout":   {nil, 2000 * time.Millisecond},
+		"two ticks of the servers": {[]conn.Option{conn.WithTickTime(2 * time.Second)}, 4000 * time.Millisecond},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				opts := append(tt.opts, conn.WithSessionTimeout(20*time.Second), through(srv, grantsLess(4000)))
+				c := dial(t, srv, opts...)
+				_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
+				require.NoError(t, err)
+				s := live(t, c)
+				defer s.Retain()()
+				losses := onLoss(t, s, false)
+				time.Sleep(30 * time.Second)
+				connects := requests(srv, zktest.OpConnect)
+				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
+				srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+				srv.Cut(client)
+				<-s.Done()
+				require.Len(t, losses.all(), 1)
+				require.Equal(t, connects.all()[0].at.Add(tt.left-tt.left/20), losses.all()[0].at)
+				time.Sleep(time.Minute)
+				require.True(t, losses.all()[0].at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
+			})
+		})
+	}
+}
+
+// Servers without a leader accept a connection, read the connect request, and hang up.
+func TestLease_ResumptionsThatServersHangUpOn_CostNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv, conn.WithTickTime(2*time.Second), conn.WithSessionTimeout(20*time.Second)))
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		time.Sleep(30 * time.Second)
+		until := s.ValidUntil()
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+		srv.Cut(client)
+		time.Sleep(8 * time.Second)
+		require.Equal(t, until, s.ValidUntil())
+		require.Empty(t, losses.all())
+	})
+}
+
+// The next answer says what is granted, and then the old proof counts again.
+func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithConnectTimeout(500*time.Millisecond))
+		s := live(t, c)
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		time.Sleep(30 * time.Second)
+		before := s.ValidUntil()
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
+		srv.Cut(client)
+		time.Sleep(100 * time.Millisecond)
+		require.True(t, s.ValidUntil().Before(before), "what it was granted is not known")
+		for c.State() != conn.Connected {
+			time.Sleep(time.Millisecond)
+		}
+		require.False(t, s.ValidUntil().Before(before))
+		require.Empty(t, losses.all())
+		time.Sleep(time.Minute)
+		require.NoError(t, s.Err())
+	})
+}
+
+// A session made with 10 s is resumed by a server that grants no less than 60 s.
+func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
+	longer := func(srv *zktest.Server) conn.Option {
+		var id atomic.Uint64
+		return through(srv, connectReplies(func(n int32, frame []byte) {
+			if session := binary.BigEndian.Uint64(frame[12:]); n == 1 {
+				id.Store(session)
+			} else if session == id.Load() {
+				binary.BigEndian.PutUint32(frame[8:], 60_000)
+			}
+		}))
+	}
+	t.Run("tick unknown", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv, longer(srv))
+			s := live(t, c)
+			srv.Cut(client)
+			<-s.Done()
+			var why *zkrecipes.LostError
+			require.ErrorAs(t, s.Err(), &why)
+			require.Equal(t, zkrecipes.LossDeadline, why.Reason)
+			require.ErrorContains(t, why, "10s was resumed with 1m0s")
+			next := live(t, c)
+			require.NotEqual(t, s.ID(), next.ID())
+			require.NoError(t, next.Prove(within(t, timeout)))
+			require.Eventually(t, func() bool { return len(srv.Sessions()) == 1 }, timeout, time.Second, "the old one is closed")
+		})
+	})
+	t.Run("tick known", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv, longer(srv), conn.WithTickTime(2*time.Second))
+			s := live(t, c)
+			srv.Cut(client)
+			time.Sleep(time.Second)
+			require.NoError(t, s.Prove(within(t, timeout)))
+			defer s.Retain()()
+			losses := onLoss(t, s, false)
+			time.Sleep(10 * time.Minute)
+			require.Empty(t, losses.all())
+		})
+	})
+}

@@ -1,0 +1,95 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// A server withholds an event, and spends the watch, if the client may not read the node at that moment.
+func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		_, _, first, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		require.Equal(t, 1, srv.LoseWatch(client, "/a"))
+		_, _, second, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		require.NoError(t, srv.Set("/a", nil))
+		synctest.Wait()
+		require.True(t, second.HasFired())
+		require.True(t, first.HasFired(), "it is the same")
+	})
+}
+
+// The read of the first caller is on its way for an hour.
+func TestWatch_SecondCaller_ReturnsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Ignore())
+		for range 2 {
+			go func() { _, _, _, _ = s.GetW(t.Context(), "/a") }()
+			synctest.Wait()
+		}
+		_, _, _, err = s.GetW(within(t, time.Second), "/a")
+		require.ErrorIs(t, err, errTooLong)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.Zero(t, after(func() { _, _, _, err = s.GetW(ctx, "/a") }))
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+// A read with a watch fails after another caller has set the watch of the same path.
+func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		for _, overtaken := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			failed := make(chan error)
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/a$"}, zktest.Ignore())
+			go func() {
+				_, _, _, err := s.GetW(ctx, "/a")
+				failed <- err
+			}()
+			synctest.Wait()
+			if overtaken { // what the failing one claimed has fired, and the next is a new one
+				require.Equal(t, 1, srv.SendEvent(client, zktest.NodeDataChanged, "/a"))
+				synctest.Wait()
+			}
+			_, _, w, err := s.GetW(t.Context(), "/a")
+			require.NoError(t, err)
+			cancel()
+			require.ErrorIs(t, <-failed, context.Canceled)
+			require.False(t, w.HasFired())
+			require.NoError(t, srv.Set("/a", nil))
+			synctest.Wait()
+			require.True(t, w.HasFired(), "overtaken: %v", overtaken)
+		}
+	})
+}
+
+// What was never set is not kept.
+func TestWatch_MissingNodes_AreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		for _, path := range []string{"/a", "/b", "/c"} {
+			_, _, _, err := s.GetW(t.Context(), path)
+			require.ErrorIs(t, err, zk.ErrNoNode)
+		}
+		require.Zero(t, s.WatchesKept())
+		require.Zero(t, watches(srv))
+	})
+}

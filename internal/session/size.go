@@ -1,0 +1,52 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ErrTooLarge says that a request or a reply is too large: for the limits of this client, or, as it seems, for those of the
+// servers.
+var ErrTooLarge = errors.New("too large")
+
+const (
+	maxRequest = 1<<20 - 4<<10 // below the default jute.maxbuffer, with room for what servers add when they pass it on
+	maxReply   = 256 << 20
+)
+
+// checkSize refuses a request of so many bytes if the server would: it hangs up on whoever sends it, and so on everybody
+// else in the session, and again when that is repeated.
+func (c *core) checkSize(op, path string, size int) error {
+	if most := c.opts.MaxRequest; size > most {
+		return &OpError{op, path, fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", ErrTooLarge, size, most)}
+	}
+	return nil
+}
+
+// tooLargeReply is the error of a request whose reply had so many bytes.
+func (c *core) tooLargeReply(size int) error {
+	return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, c.opts.MaxReply)
+}
+
+// suspect is from which size on a request may be what ended its connection. No server is of use with a lower limit.
+const suspect = 64 << 10
+
+// Hangups counts the connections in a row that ended under one request. A server hangs up on a request above its
+// jute.maxbuffer, and says nothing.
+type Hangups int
+
+// Judge takes the error of a try with so many bytes. From the second connection in a row it also matches ErrTooLarge, and
+// the request is not to be sent again.
+func (h *Hangups) Judge(size int, err error) error {
+	if size < suspect || !errors.Is(err, zk.ErrConnectionClosed) {
+		*h = 0
+		return err
+	}
+	if *h++; *h < 2 {
+		return err
+	}
+	return fmt.Errorf("%w: %d connections in a row ended under a request of %d bytes: jute.maxbuffer of the servers is probably "+
+		"lower, raise it or set WithMaxRequestSize: %w", ErrTooLarge, *h, size, err)
+}
