@@ -1,0 +1,24 @@
+package conn_test
+
+import (
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// BenchmarkDialClose is what a session costs, the server in this process included: time and bytes of a client that connects
+// and is closed.
+func BenchmarkDialClose(b *testing.B) {
+	srv := zktest.Run(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := conn.Dial(b.Context(), srv.Addr())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
