@@ -90,6 +90,9 @@ func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
 	}
 	if !s.beating {
 		next := s.lastBeat.Add(timeout / 8)
+		if ripe := s.proof.ripe(); s.lastBeat.Before(ripe) && !s.lasts(timeout/8) {
+			next = earliest(next, ripe)
+		}
 		if !now.Before(next) {
 			return earliest(due, now.Add(timeout/8)), true, false
 		}
