@@ -25,7 +25,9 @@ type options struct {
 	rawDial DialFunc
 }
 
-// DialFunc opens a connection to a server; [net.Dialer.DialContext] is one.
+// DialFunc opens a connection to a server; [net.Dialer.DialContext] is one. It must return when its context ends. Close of
+// the connection must end a Read and a Write that wait, as package net says. Deadlines are not used, and a connection needs
+// no buffer.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newOptions(opts []Option) (*options, error) {
@@ -47,12 +49,6 @@ func newOptions(opts []Option) (*options, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if o.ConnectTimeout == 0 {
-		o.ConnectTimeout = max(time.Second, o.SessionTimeout/6)
-	}
-	if o.NewBackOff == nil {
-		o.NewBackOff = o.defaultBackOff
-	}
 	o.Dial = o.dial
 	return o, nil
 }
@@ -72,8 +68,8 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithConnectTimeout bounds each attempt to connect to a server, up to its answer to the connect request; default the
-// larger of 1 s and a sixth of the session timeout.
+// WithConnectTimeout bounds each attempt to connect to a server, until it has given the session and accepted the
+// credentials; default the larger of 1 s and a sixth of the session timeout, of the granted one as soon as it is known.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -135,8 +131,8 @@ func WithSafetyMargin(part float64) Option {
 }
 
 // WithBackOff sets how long to pause between failed rounds over the servers and between sessions that fail; default
-// exponential from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. A policy that says
-// stop is reset: only the context of a call, or Close, ends trying.
+// exponential from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says stop,
+// the next begins; if that says stop at once, the pause is 5 s. Only the context of a call, or Close, ends trying.
 func WithBackOff(newBackOff func() backoff.BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {
@@ -145,13 +141,6 @@ func WithBackOff(newBackOff func() backoff.BackOff) Option {
 		o.NewBackOff = newBackOff
 		return nil
 	}
-}
-
-func (o *options) defaultBackOff() backoff.BackOff {
-	const shortest = 50 * time.Millisecond
-	longest := min(max(o.SessionTimeout/6, shortest), 5*time.Second)
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortest), backoff.WithMaxInterval(longest),
-		backoff.WithMaxElapsedTime(0))
 }
 
 // WithLogger sets where to log; default nowhere. State changes are Info, sessions that end by themselves are Warn, what

@@ -34,7 +34,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"internal/session/proof.go", "return p.contact.Add(p.least - p.margin)", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"internal/session/proof.go", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
@@ -54,7 +54,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: whatever session the server gives is ours",
-		edits: []edit{{"internal/session/session.go", "if !first && s.id != id {", "if false && s.id != id {"}},
+		edits: []edit{{"internal/session/session.go", "ours := s.id == 0 || s.id == id", "ours := true || s.id == id"}},
 		tests: []test{connTests},
 	},
 	{
@@ -123,23 +123,23 @@ var mutants = []mutant{
 		tests: []test{connTests, chaos("cut,partition-short")},
 	},
 	{
-		name:  "link: whoever asks waits until the connection takes it",
-		edits: []edit{{"internal/session/link.go", "const room = 4 << 10", "const room = math.MaxInt"}},
+		name:  "link: a caller waits until the connection takes its request",
+		edits: []edit{{"internal/session/link.go", "const room = 4 << 10", "const room = 1 << 40"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "link: nobody is told that an answer will not come",
-		edits: []edit{{"internal/session/link.go", "if r.answer != nil {\n			all = append(all, r.answer)", "if false && r.answer != nil {\n			all = append(all, r.answer)"}},
+		edits: []edit{{"internal/session/link.go", "			r.answer(reply{}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/session/link.go", "		p.answer(r, wire.ErrorOf(code))\n", ""}},
+		edits: []edit{{"internal/session/link.go", "		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: xids begin again with each connection",
-		edits: []edit{{"internal/session/link.go", "l.session.asked.Add(1)%", "uint32(len(l.pending))%"}},
+		edits: []edit{{"internal/session/link.go", "l.session.asked.Add(1) &", "uint32(l.queued) &"}},
 		tests: []test{connTests},
 	},
 	{

@@ -33,10 +33,7 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 	config.Log = c.log.logger(config.Log)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
-	if err := c.open(); err != nil {
-		c.stop()
-		return nil, err
-	}
+	c.open()
 	c.wg.Go(c.run)
 	if _, err := client.Session(ctx); err != nil {
 		_ = client.Close() // never fails

@@ -15,13 +15,13 @@ type Config struct {
 	Servers []string // host:port
 	Chroot  string   // "" for none
 
-	SessionTimeout time.Duration // to ask for
-	ConnectTimeout time.Duration // of one attempt
-	Tick           time.Duration // of the ensemble; 0 is unknown
-	MaxRequest     int           // bytes; 0 is 1 MiB less 4 KiB
-	MaxReply       int           // bytes; 0 is 256 MiB
-	Margin         float64       // the part of the session timeout that is taken off every deadline
-	NewBackOff     func() backoff.BackOff
+	SessionTimeout time.Duration          // to ask for
+	ConnectTimeout time.Duration          // of one attempt; 0 is a part of the session timeout
+	Tick           time.Duration          // of the ensemble; 0 is unknown
+	MaxRequest     int                    // bytes; 0 is 1 MiB less 4 KiB
+	MaxReply       int                    // bytes; 0 is 256 MiB
+	Margin         float64                // the part of the session timeout that is taken off every deadline
+	NewBackOff     func() backoff.BackOff // nil is the default
 	Log            *slog.Logger
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	Auth           []Credential

@@ -1,38 +1,23 @@
 package session
 
-import (
-	"math/rand/v2"
-	"sync"
-)
+import "math/rand/v2"
 
-// hosts hands zk.Conn one server after the other, in an order of its own for each client. It never asks for the
-// library's pause of a second between rounds: the dialer paces.
+// hosts is the order in which a session goes round the servers: one of its own, so that the clients of a program that
+// starts everywhere at once do not all begin with the same server.
 type hosts struct {
-	mu      sync.Mutex
 	servers []string
-	next    int
+	last    int
 }
 
 func newHosts(servers []string) *hosts {
-	shuffled := append([]string(nil), servers...)
-	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return &hosts{servers: shuffled}
+	shuffled := make([]string, len(servers))
+	for i, k := range rand.Perm(len(servers)) {
+		shuffled[i] = servers[k]
+	}
+	return &hosts{servers: shuffled, last: -1}
 }
 
-// Init is part of zk.HostProvider; the servers are known already.
-func (h *hosts) Init([]string) error { return nil }
-
-// Len is part of zk.HostProvider.
-func (h *hosts) Len() int { return len(h.servers) }
-
-// Next is part of zk.HostProvider.
-func (h *hosts) Next() (server string, retryStart bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	server = h.servers[h.next]
-	h.next = (h.next + 1) % len(h.servers)
-	return server, false
+func (h *hosts) next() string {
+	h.last = (h.last + 1) % len(h.servers)
+	return h.servers[h.last]
 }
-
-// Connected is part of zk.HostProvider.
-func (h *hosts) Connected() {}

@@ -1,23 +1,30 @@
 package session
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestHosts_Next_VisitsAllServersWithoutAPause(t *testing.T) {
+func TestHosts_Next_VisitsAllServersInTurn(t *testing.T) {
+	t.Parallel()
 	servers := []string{"a:1", "b:1", "c:1"}
 	h := newHosts(servers)
-	require.NoError(t, h.Init(nil))
-	require.Equal(t, 3, h.Len())
-	var seen []string
-	for range 6 {
-		server, pause := h.Next()
-		require.False(t, pause)
-		seen = append(seen, server)
+	var first []string
+	for range servers {
+		first = append(first, h.next())
 	}
-	require.ElementsMatch(t, servers, seen[:3])
-	require.Equal(t, seen[:3], seen[3:])
-	require.Equal(t, []string{"a:1", "b:1", "c:1"}, servers, "the caller's list stays as it is")
+	require.ElementsMatch(t, servers, first)
+	for range 3 {
+		for _, server := range first {
+			require.Equal(t, server, h.next())
+		}
+	}
+	firsts := map[string]bool{}
+	for range 200 {
+		firsts[newHosts(servers).next()] = true
+	}
+	require.Len(t, firsts, 3)
+	require.True(t, slices.IsSorted(servers), "untouched")
 }

@@ -64,7 +64,7 @@ func (s *session) step(now time.Time) time.Time {
 	}
 	if drop {
 		s.core.opts.Log.Info("zookeeper: no answer to a sync, trying another server", "server", link.server)
-		s.core.start(func() { _ = link.Close() }) // which may take a while with TLS; then the library reconnects
+		_ = link.Close()
 	}
 	if beat {
 		s.core.start(s.beat)

@@ -3,12 +3,14 @@ package session
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,283 +18,372 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// link is one connection to one server, under zk.Conn. It carries our requests beside the library's handshake, pings and
-// close, reads the frames that pass in both directions, and supplies what the library keeps to itself: the negotiated
-// timeout, and which requests were answered when (for [proof]). And it closes traps of the library from outside:
-//
-//   - the handshake is bounded, where the library waits for ten times its read timeout, or for ever;
-//   - credentials are sent here, since the library can deadlock when it sends them again;
-//   - a failed write is a lost connection like any other.
+// link is one connection to one server. Two goroutines work for it: the session's own reads, and one writes what callers
+// leave in the queue, so that no caller ever waits for the server to take a request. What a socket certainly takes, the
+// caller writes: waking a goroutine for it would cost a tenth of a hand-over.
 type link struct {
-	net.Conn
+	conn    net.Conn
 	session *session
 	server  string
+	socket  bool // the kernel has room for a little, whatever the server does
 	born    time.Time
-	// handshakeBy bounds everything up to the connect answer.
-	handshakeBy time.Time
-	up          atomic.Bool // the connect answer was good
-	barrier     atomic.Bool // one was sent, and not refused
+	up      atomic.Bool // the server has given us the session
+	barrier atomic.Bool // a barrier was sent, and not refused
 
-	// The reading side, used by one goroutine of the library at a time.
-	in   *bufio.Reader
-	head []byte // read and looked at, not yet handed on
-	rest int    // bytes of the current frame still in `in`
-	// patience is how long the library waits for something to read, of which it sees but a part; 0 is for ever.
-	patience time.Duration
+	in       *bufio.Reader
+	patience time.Duration // how long the server may be silent; of the reading goroutine; 0 until the link is up
+	watchdog *time.Timer   // closes the link when the server has been silent for too long
 
-	writing chan struct{} // holds one while somebody writes, who may have to wait for the server
+	wake chan struct{} // tells the writing goroutine that something is queued; holds one
+	gone chan struct{} // closed with the link
 
 	mu          sync.Mutex
-	greeted     bool // the connect request has been sent
-	down        bool
+	why         error // why the link is closed; nil while it is open
 	connectSent time.Time
 	pending     map[int32]pending
-	unanswered  int // bytes
+	queue       [][]byte // frames to be written
+	queued      int      // how many frames have ever been put into the queue
+	written     int      // how many of them have been given to the connection
+	writing     bool     // a goroutine writes; it looks at the queue again when it is done
+	unanswered  int      // bytes of requests
 	pings       []time.Time
 	syncs       []time.Time // unanswered, oldest first
-	downOnce    sync.Once
+	pinger      *time.Timer // nil until the link is up
 }
 
-// pending is a request that was sent and not yet answered.
+// pending is a request that was queued and not yet answered.
 type pending struct {
 	op     int32
 	size   int
+	nth    int // among the frames of the link
 	sent   time.Time
-	answer func(reply, error) // nil of the library's
+	answer func(reply, error)
 }
 
-func newLink(s *session, raw net.Conn, server string, handshakeBy time.Time) *link {
-	return &link{
-		Conn: raw, session: s, server: server, born: time.Now(), handshakeBy: handshakeBy,
-		in:      bufio.NewReaderSize(raw, 16<<10),
-		writing: make(chan struct{}, 1),
-		pending: make(map[int32]pending),
+// newLink returns a link that is closed after limit unless the server has given us the session by then.
+func newLink(s *session, raw net.Conn, server string, limit time.Duration) *link {
+	l := &link{
+		conn: raw, session: s, server: server, socket: isSocket(raw), born: time.Now(),
+		wake: make(chan struct{}, 1), gone: make(chan struct{}), pending: make(map[int32]pending),
 	}
-}
-
-// Close closes the connection; the session learns of it at once, whoever closes.
-func (l *link) Close() error {
-	err := l.Conn.Close()
-	l.downOnce.Do(func() {
-		l.session.linkDown(l)
-		for _, answer := range l.orphans() {
-			answer(reply{}, zk.ErrConnectionClosed)
-		}
+	l.in = bufio.NewReaderSize(l, 4<<10)
+	l.watchdog = time.AfterFunc(limit, func() {
+		l.fail(fmt.Errorf("no session within %v: the server accepts connections and does not answer", limit))
 	})
-	return err
+	return l
 }
 
-// orphans ends the asking, and returns who waits for an answer.
-func (l *link) orphans() (all []func(reply, error)) {
+// errDropped is why a link is closed that we have no use for any more.
+var errDropped = errors.New("closed by this client")
+
+// Close closes the link; the session learns of it at once.
+func (l *link) Close() error {
+	l.fail(errDropped)
+	return nil
+}
+
+// fail closes the link; the first reason counts. When it returns the session knows, also if another goroutine came first.
+// Holds that end with the connection end before the calls fail that wait for an answer.
+func (l *link) fail(why error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = true
-	for xid, r := range l.pending {
-		if r.answer != nil {
-			all = append(all, r.answer)
-			delete(l.pending, xid)
+	var unanswered map[int32]pending
+	written := l.written
+	if l.why == nil {
+		l.why = why
+		close(l.gone)
+		unanswered, l.pending = l.pending, nil
+		l.watchdog.Stop()
+		if l.pinger != nil {
+			l.pinger.Stop()
 		}
 	}
-	return all
+	l.mu.Unlock()
+	hangUp(l.conn)
+	l.session.linkDown(l)
+	for _, r := range unanswered {
+		if r.nth > written {
+			r.answer(reply{}, zk.ErrNoServer) // it has never left
+		} else {
+			r.answer(reply{}, zk.ErrConnectionClosed)
+		}
+	}
 }
 
-// ask sends requests in one write, and calls sent, if not nil, when they are out. It reports false, and does nothing, on a
-// link that is down.
-func (l *link) ask(sent func(), requests []request) bool {
-	frames, ok := l.enroll(requests, math.MaxInt)
-	if !ok {
-		return false
-	}
-	l.writing <- struct{}{}
-	l.flush(frames, sent)
-	return true
+// hangUp closes a connection without a word: to say goodbye, TLS would wait for a server that takes nothing any more.
+func hangUp(c net.Conn) { _ = beneathTLS(c).Close() }
+
+// isSocket reports whether c is one of the kernel's, with a buffer. Other connections may have none, as net.Pipe.
+func isSocket(c net.Conn) bool {
+	_, ok := beneathTLS(c).(syscall.Conn)
+	return ok
 }
 
-// askNow is ask for one who must not wait: it reports false also if it might have to. It need not if nobody else is
-// writing, and so little is unanswered that it has room in the buffers on the way, whatever the server does.
-func (l *link) askNow(sent func(), requests []request) bool {
-	const room = 4 << 10
-	select {
-	case l.writing <- struct{}{}:
-	default:
-		return false
+func beneathTLS(c net.Conn) net.Conn {
+	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
+		return secured.NetConn()
 	}
-	frames, ok := l.enroll(requests, room)
-	if !ok {
-		<-l.writing
-		return false
-	}
-	l.flush(frames, sent)
-	return true
+	return c
 }
 
-// enroll books requests and returns their frames; false if the link is down or more than room would be unanswered.
-func (l *link) enroll(requests []request, room int) (frames []byte, ok bool) {
+// reason returns why the link is closed.
+func (l *link) reason() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	size := 0
-	for _, r := range requests {
-		size += len(r.frame)
-	}
-	if l.down || l.unanswered+size > room {
-		return nil, false
+	return l.why
+}
+
+// ask sends requests in this order, and before everything that is asked later. It waits for nothing. It reports false, and
+// does nothing, on a link that is closed.
+func (l *link) ask(requests []request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why != nil {
+		return false
 	}
 	now := time.Now() // before the bytes leave: a time that is too early only makes the deadline earlier
-	for i, r := range requests {
+	for _, r := range requests {
 		xid := l.nextXid()
-		binary.BigEndian.PutUint32(r.frame[wire.PrefixSize:], uint32(xid))
-		l.book(xid, pending{op: r.op, size: len(r.frame), sent: now, answer: r.answer})
-		if i == 0 {
-			frames = r.frame
-		} else {
-			frames = append(frames, r.frame...)
+		wire.SetXid(r.frame, xid)
+		l.enqueue(r.frame)
+		l.pending[xid] = pending{op: r.op, size: len(r.frame), nth: l.queued, sent: now, answer: r.answer}
+		l.unanswered += len(r.frame)
+		if r.op == wire.OpSync {
+			l.syncs = append(l.syncs, now)
 		}
 	}
-	return frames, true
+	l.flush()
+	return true
+}
+
+// room is what the buffers of a socket hold at least.
+const room = 4 << 10
+
+// flush sees to it that the queue is written: here if nobody is writing, and so little is unanswered that a socket has room
+// for it, else by the writing goroutine. Called with mu held, which it gives up while it writes.
+func (l *link) flush() {
+	if l.writing {
+		return
+	}
+	if l.socket && l.unanswered <= room {
+		l.writeQueue()
+	}
+	if len(l.queue) > 0 { // or more has come meanwhile, which may be too much for a caller
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// writeQueue writes what is in the queue now. Called with mu held, which it gives up while it writes.
+func (l *link) writeQueue() {
+	frames := l.queue
+	l.queue, l.written, l.writing = nil, l.queued, true
+	l.mu.Unlock()
+	err := writeAll(l.conn, frames...)
+	if err != nil {
+		l.fail(err)
+	}
+	l.mu.Lock()
+	l.writing = false
 }
 
 // nextXid is called with mu held. The count is the session's: a server takes the commit of a write for that of the request
-// which it has under the same session and xid, whatever connection that came by (CommitProcessor of ZooKeeper).
+// which it has under the same session and xid, whatever connection that came by (CommitProcessor of ZooKeeper). Xids are
+// positive, or the server would not count the requests among those that it throttles by
+// (ServerCnxn.incrOutstandingAndCheckThrottle).
 func (l *link) nextXid() int32 {
 	for {
-		xid := int32(wire.XidOursFirst + l.session.asked.Add(1)%(wire.XidOursLast-wire.XidOursFirst+1))
-		if _, taken := l.pending[xid]; !taken {
+		xid := int32(l.session.asked.Add(1) & 0x7fffffff)
+		if _, taken := l.pending[xid]; !taken && xid != 0 {
 			return xid
 		}
 	}
 }
 
-// book is called with mu held.
-func (l *link) book(xid int32, p pending) {
-	l.pending[xid] = p
-	l.unanswered += p.size
-	if p.op == wire.OpSync {
-		l.syncs = append(l.syncs, p.sent)
-	}
+// enqueue is called with mu held.
+func (l *link) enqueue(frame []byte) {
+	l.queue = append(l.queue, frame)
+	l.queued++
 }
 
-// flush is called with writing held, and gives it up. A connection that cannot be written to is closed, and the reading
-// side tells why.
-func (l *link) flush(frames []byte, sent func()) {
-	_, err := l.Conn.Write(frames)
-	<-l.writing
-	if sent != nil {
-		sent()
-	}
-	if err != nil {
-		_ = l.Close()
-	}
-}
-
-// Write takes one frame, as the library writes them. Once it has sent the first, it never fails: a connection that cannot
-// be written to is closed, and the reading side reports that as what it is.
-//
-// The first is the connect request. It gets the newest zxid seen, which the library does not know: it keeps us from a
-// server that lags behind.
-func (l *link) Write(frame []byte) (int, error) {
+// prepare queues the connect request, which nothing can overtake any more, and returns the time.
+func (l *link) prepare(connect []byte) time.Time {
 	l.mu.Lock()
-	now := time.Now() // see enroll
-	if !l.greeted {
-		l.greeted, l.connectSent = true, now
-		l.mu.Unlock()
-		l.session.asks(now)
-		return l.Conn.Write(wire.WithInt64(frame, wire.PrefixSize+4, l.session.lastZxid()))
-	}
-	if xid := wire.Int32At(frame, wire.PrefixSize); xid == wire.XidPing {
-		l.pings = append(l.pings, now)
-	} else {
-		l.book(xid, pending{op: wire.Int32At(frame, wire.PrefixSize+4), size: len(frame), sent: now})
-	}
-	l.mu.Unlock()
-	l.writing <- struct{}{}
-	l.flush(frame, nil)
-	return len(frame), nil
+	defer l.mu.Unlock()
+	l.connectSent = time.Now() // see ask
+	l.enqueue(connect)
+	return l.connectSent
 }
 
-// Read hands on what is for the library.
-func (l *link) Read(p []byte) (int, error) {
-	for len(l.head) == 0 && l.rest == 0 {
-		if err := l.nextFrame(); err != nil {
-			if !l.up.Load() {
-				if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
-					l.session.hungUp(l)
-				}
-				l.session.core.connectFailed(fmt.Errorf("connect to %s: %w", l.server, err))
-			}
-			_ = l.Close() // the library drops the connection for err anyway; this tells the session first
-			return 0, err
+// start sends it.
+func (l *link) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+}
+
+// show sends a credential. The server answers it before anything that is sent later.
+func (l *link) show(frame []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enqueue(frame)
+	l.flush()
+}
+
+// goodbye ends the session on the server, and closes the link when that is done, at the latest after a second.
+func (l *link) goodbye() {
+	done := func(reply, error) { l.fail(errDropped) }
+	if l.ask([]request{{wire.OpClose, wire.CloseFrame(), done}}) {
+		time.AfterFunc(time.Second, func() { l.fail(errDropped) })
+	}
+}
+
+// keepAlive sends a ping after every interval, until the link is closed.
+func (l *link) keepAlive(interval time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pinger = time.AfterFunc(interval, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.why == nil {
+			l.pings = append(l.pings, time.Now()) // see ask
+			l.enqueue(wire.PingFrame())
+			l.flush()
+			l.pinger.Reset(interval)
 		}
+	})
+}
+
+// write writes what callers leave in the queue, until the link is closed.
+func (l *link) write() {
+	for {
+		select {
+		case <-l.wake:
+		case <-l.gone:
+			return
+		}
+		l.mu.Lock()
+		for !l.writing && len(l.queue) > 0 && l.why == nil {
+			l.writeQueue()
+		}
+		l.mu.Unlock()
 	}
-	if len(l.head) > 0 {
-		n := copy(p, l.head)
-		l.head = l.head[n:]
-		return n, nil
+}
+
+// writeAll writes the frames at once: one segment, where the kernel would make one of each.
+func writeAll(c net.Conn, frames ...[]byte) error {
+	var all []byte
+	if len(frames) == 1 {
+		all = frames[0]
+	} else {
+		all = slices.Concat(frames...)
 	}
-	n, err := l.in.Read(p[:min(len(p), l.rest)])
-	l.rest -= n
-	if err != nil {
-		_ = l.Close() // as above
+	_, err := c.Write(all)
+	return err
+}
+
+// Read reads from the connection, for the reader of frames. Every byte shows that the server is there.
+func (l *link) Read(p []byte) (int, error) {
+	n, err := l.conn.Read(p)
+	if n > 0 && l.patience > 0 {
+		l.watchdog.Reset(l.patience)
 	}
 	return n, err
 }
 
-func (l *link) nextFrame() error {
-	head := make([]byte, wire.PrefixSize, wire.PrefixSize+wire.ReplyHeaderSize)
-	if _, err := io.ReadFull(l.in, head); err != nil {
-		return err
+// readSize reads the length of a frame.
+func readSize(r io.Reader) (int, error) {
+	var prefix [wire.PrefixSize]byte
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return 0, err
 	}
-	size := int(wire.Int32At(head, 0))
-	if !l.up.Load() {
-		return l.connectReply(head, size)
+	size := int(int32(binary.BigEndian.Uint32(prefix[:])))
+	if size < 0 {
+		return 0, noServer(size)
 	}
-	if size < wire.ReplyHeaderSize || size > wire.MaxReply {
-		return fmt.Errorf("a frame of %d bytes is not a reply of ZooKeeper", size)
+	return size, nil
+}
+
+func noServer(size int) error {
+	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
+}
+
+// readFrame reads a frame of at most so many bytes, and returns it without its length.
+func readFrame(r io.Reader, most int) ([]byte, error) {
+	size, err := readSize(r)
+	if err != nil {
+		return nil, err
 	}
-	head = head[:cap(head)]
-	if _, err := io.ReadFull(l.in, head[wire.PrefixSize:]); err != nil {
-		return err
+	if size > most {
+		return nil, noServer(size)
 	}
-	xid, zxid, code := wire.Int32At(head, wire.PrefixSize), wire.Int64At(head, wire.PrefixSize+4), wire.Int32At(head, wire.PrefixSize+12)
-	if zxid > 0 {
-		l.session.zxid.Store(zxid)
+	frame := make([]byte, size)
+	if _, err := io.ReadFull(r, frame); err != nil {
+		return nil, err
 	}
-	r := l.answered(xid, code)
-	if xid == wire.XidEvent || r.answer != nil {
-		if size > l.session.core.opts.MaxReply {
-			return l.skip(r, size)
+	return frame, nil
+}
+
+// read takes in what the server sends, in its order, until the link is closed.
+func (l *link) read() error {
+	most := l.session.core.opts.MaxReply
+	for {
+		size, err := readSize(l.in)
+		if err == nil && size > most {
+			err = l.skip(size)
+		} else if err == nil {
+			err = l.take(size)
 		}
-		return l.take(r, reply{zxid, make([]byte, size-wire.ReplyHeaderSize)}, code)
+		if err != nil {
+			return err
+		}
 	}
-	l.head, l.rest = head, size-wire.ReplyHeaderSize
+}
+
+// take takes in a frame of so many bytes: the reply to a request, or an event.
+func (l *link) take(size int) error {
+	frame := make([]byte, size)
+	if _, err := io.ReadFull(l.in, frame); err != nil {
+		return err
+	}
+	h, body, err := wire.ReadHeader(frame)
+	if err != nil {
+		return err
+	}
+	if h.Zxid > 0 {
+		l.session.zxid.Store(h.Zxid)
+	}
+	r := l.answered(h.Xid, h.Code)
+	switch {
+	case r.answer != nil:
+		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))
+	case h.Xid == wire.XidEvent:
+		e, err := wire.EventOf(body)
+		if err != nil {
+			return err
+		}
+		l.session.onEvent(e)
+	}
 	return nil
 }
 
-// skip reads past the rest of a frame that is too large. The connection lives on.
-func (l *link) skip(p pending, size int) error {
-	if p.answer != nil {
-		p.answer(reply{}, l.session.core.tooLargeReply(size))
+// skip reads past a frame that is too large, and fails its call. The connection lives on.
+func (l *link) skip(size int) error {
+	var header [wire.ReplyHeaderSize]byte
+	if _, err := io.ReadFull(l.in, header[:]); err != nil {
+		return err
 	}
-	_, err := io.CopyN(io.Discard, l.in, int64(size-wire.ReplyHeaderSize))
-	return err
-}
-
-// take reads the rest of a frame that is not for the library: the reply to a request of ours, or an event.
-func (l *link) take(p pending, r reply, code int32) error {
-	_, err := io.ReadFull(l.in, r.body)
-	if l.patience > 0 {
-		_ = l.Conn.SetReadDeadline(time.Now().Add(l.patience)) // the next read would tell the error
+	h, _, err := wire.ReadHeader(header[:])
+	if err != nil {
+		return err
 	}
-	switch {
-	case p.answer != nil && err != nil:
-		p.answer(reply{}, zk.ErrConnectionClosed)
-	case p.answer != nil:
-		p.answer(r, wire.ErrorOf(code))
-	case err == nil:
-		var e zk.Event
-		if e, err = wire.EventOf(r.body); err == nil {
-			l.session.onEvent(e)
-		}
+	r := l.answered(h.Xid, h.Code)
+	if r.answer == nil {
+		return l.session.core.tooLargeReply(size) // an event must not be lost: on the next connection every watch fires
 	}
+	r.answer(reply{}, l.session.core.tooLargeReply(size))
+	_, err = io.CopyN(io.Discard, l.in, int64(size-len(header)))
 	return err
 }
 

@@ -8,17 +8,21 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
+// longestPause is the longest pause of the default policy, and that of a policy which has none.
+const longestPause = 5 * time.Second
+
 // pace says when the next attempt may start: the first round over all servers at once, each later one after a pause.
 type pace struct {
-	round int // attempts that make a round
+	round      int // attempts that make a round
+	newBackOff func() backoff.BackOff
 
 	mu       sync.Mutex
-	backOff  backoff.BackOff
+	backOff  backoff.BackOff // nil before the first pause
 	failures int
 }
 
 func newPace(newBackOff func() backoff.BackOff, round int) *pace {
-	return &pace{backOff: newBackOff(), round: round}
+	return &pace{newBackOff: newBackOff, round: round}
 }
 
 func (p *pace) failed() {
@@ -31,7 +35,7 @@ func (p *pace) succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failures = 0
-	p.backOff.Reset()
+	p.backOff = nil
 }
 
 // pause returns how long to wait before the next attempt.
@@ -41,12 +45,27 @@ func (p *pace) pause() time.Duration {
 	if p.failures == 0 || p.failures%p.round != 0 {
 		return 0
 	}
-	d := p.backOff.NextBackOff()
-	if d == backoff.Stop {
-		p.backOff.Reset()
-		d = max(p.backOff.NextBackOff(), 0)
+	if p.backOff != nil {
+		if d := p.backOff.NextBackOff(); d != backoff.Stop {
+			return d
+		}
 	}
-	return d
+	p.backOff = p.newBackOff()
+	if d := p.backOff.NextBackOff(); d != backoff.Stop {
+		return d
+	}
+	return longestPause // it says nothing else
+}
+
+// newBackOff returns the user's policy, or one that leaves time for several attempts before the session expires.
+func (c *core) newBackOff() backoff.BackOff {
+	if c.opts.NewBackOff != nil {
+		return c.opts.NewBackOff()
+	}
+	const shortest = 50 * time.Millisecond
+	longest := min(max(c.timeout()/6, shortest), longestPause)
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortest), backoff.WithMaxInterval(longest),
+		backoff.WithMaxElapsedTime(0))
 }
 
 func (p *pace) wait(ctx context.Context) error { return sleep(ctx, p.pause()) }

@@ -6,10 +6,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Requests go past the library, straight to the link and back. A call of the library's takes two goroutines more to go out
-// and one more to come back, which is most of what it costs a client. The library opens the session, keeps it with its
-// pings, and closes it.
-
 // request is one of ours.
 type request struct {
 	op    int32
@@ -24,20 +20,26 @@ type reply struct {
 	body []byte
 }
 
-// send sends the requests in one go, and calls sent, if not nil, when they are out. It may wait for the connection to take
-// them.
+// send queues the requests, which go out in this order, and calls sent, if not nil, when whatever is asked from now on is
+// asked after them.
 func (s *session) send(sent func(), requests []request) {
-	if l := s.upLink(); l == nil || !l.ask(sent, requests) {
+	if !s.sendNow(sent, requests) {
 		for _, r := range requests {
 			r.answer(reply{}, zk.ErrNoServer)
 		}
 	}
 }
 
-// sendNow is send for one who must not wait. It reports false, and does nothing, if that might be needed.
+// sendNow is send that reports false, and does nothing, without a connection.
 func (s *session) sendNow(sent func(), requests []request) bool {
 	l := s.upLink()
-	return l != nil && l.askNow(sent, requests)
+	if l == nil || !l.ask(requests) {
+		return false
+	}
+	if sent != nil {
+		sent()
+	}
+	return true
 }
 
 // taking is the answer for one that takes what read makes of the reply.

@@ -1,7 +1,10 @@
 package session
 
 import (
+	"encoding/binary"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -10,12 +13,15 @@ import (
 )
 
 func TestXids_AreThoseThatNobodyWaitsFor(t *testing.T) {
-	l := &link{session: &session{}, pending: map[int32]pending{wire.XidOursFirst: {}}}
-	l.session.asked.Store(wire.XidOursLast - wire.XidOursFirst - 1)
-	for _, want := range []int32{wire.XidOursLast, wire.XidOursFirst + 1, wire.XidOursFirst + 2} {
-		frames, ok := l.enroll([]request{{op: wire.OpDelete, frame: wire.DeleteFrame("/a", -1)}}, 1<<10)
-		require.True(t, ok)
-		require.Equal(t, want, wire.Int32At(frames, wire.PrefixSize))
+	t.Parallel()
+	s := &session{}
+	s.asked.Store(math.MaxInt32 - 1)
+	l := newLink(s, nil, "", time.Hour)
+	l.pending[1] = pending{}
+	for _, want := range []int32{math.MaxInt32, 2, 3} {
+		frame := wire.DeleteFrame("/a", -1)
+		require.True(t, l.ask([]request{{op: wire.OpDelete, frame: frame}}))
+		require.Equal(t, uint32(want), binary.BigEndian.Uint32(frame[wire.PrefixSize:]))
 		require.Contains(t, l.pending, want)
 	}
 }

@@ -3,12 +3,9 @@ package session
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 )
@@ -19,9 +16,6 @@ import (
 //
 // It ends at the earliest of: the server says that it has expired; nothing was answered for a whole timeout; the
 // client is closed; the server refuses the credentials.
-//
-// Source: go-zookeeper opens another session in the same object and may run queued requests in it; so each Session
-// has an object of its own, whose dialer finds no server any more when the session has ended.
 type Session struct {
 	*session
 	prefix string
@@ -33,8 +27,7 @@ type session struct {
 	pace  *pace
 	ctx   context.Context // ends with the session
 	stop  context.CancelFunc
-	zk    *zk.Conn
-	zkOK  chan struct{} // closed once zk is set: the library dials before Connect returns
+	hosts *hosts
 	zxid  atomic.Int64  // the newest one seen, here or in an earlier session
 	asked atomic.Uint32 // how many requests of ours, for their xids
 
@@ -57,8 +50,6 @@ type session struct {
 
 	watches watches
 	done    chan struct{}
-	events  <-chan zk.Event
-	bye     *farewell
 }
 
 type lossSub struct {
@@ -72,39 +63,18 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 
 func newSession(c *core) *session {
 	s := &session{
-		core: c,
-		pace: newPace(c.opts.NewBackOff, len(c.opts.Servers)),
-		zkOK: make(chan struct{}),
-		wake: make(chan struct{}, 1),
-		up:   make(chan struct{}),
-		subs: make(map[*lossSub]struct{}),
-		done: make(chan struct{}),
-		bye:  newFarewell(),
+		core:  c,
+		pace:  newPace(c.newBackOff, len(c.opts.Servers)),
+		hosts: newHosts(c.opts.Servers),
+		wake:  make(chan struct{}, 1),
+		up:    make(chan struct{}),
+		subs:  make(map[*lossSub]struct{}),
+		done:  make(chan struct{}),
 	}
 	s.watches.init()
 	s.ctx, s.stop = context.WithCancel(c.ctx)
 	return s
 }
-
-// connect starts the library, which goes on until retire.
-func (s *session) connect() error {
-	c := s.core
-	object, events, err := zk.Connect(c.opts.Servers, c.opts.SessionTimeout,
-		zk.WithDialer(s.dial),
-		zk.WithHostProvider(newHosts(c.opts.Servers)),
-		zk.WithLogger(zkLog{c.opts.Log}), zk.WithLogInfo(false))
-	if err != nil {
-		return err
-	}
-	s.zk, s.events = object, events
-	close(s.zkOK)
-	return nil
-}
-
-// zkLog passes on what the library says.
-type zkLog struct{ log *slog.Logger }
-
-func (l zkLog) Printf(format string, args ...any) { l.log.Debug(fmt.Sprintf(format, args...)) }
 
 // ID returns the id that the server gave to the session.
 func (s *session) ID() int64 {
@@ -205,8 +175,23 @@ func (s *session) attach(l *link) bool {
 	return true
 }
 
+// identify takes in which session a server has given us. It reports whether that is ours: a server that cannot resume it
+// may open another instead of saying so.
+func (s *session) identify(id int64, password []byte) bool {
+	s.mu.Lock()
+	ours := s.id == 0 || s.id == id
+	if ours {
+		s.id, s.password = id, password
+	}
+	s.mu.Unlock()
+	if !ours {
+		s.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
+	}
+	return ours
+}
+
 // linkUp takes in a connect answer that gave us the session, and reports whether it is still wanted.
-func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Duration) bool {
+func (s *session) linkUp(l *link, timeout time.Duration) bool {
 	l.mu.Lock()
 	sent := l.connectSent
 	l.mu.Unlock()
@@ -215,13 +200,9 @@ func (s *session) linkUp(l *link, id int64, password []byte, timeout time.Durati
 		s.mu.Unlock()
 		return false
 	}
-	first := s.id == 0
-	if !first && s.id != id {
-		s.mu.Unlock()
-		s.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
-		return false
-	}
-	s.id, s.password = id, password
+	first := s.proof.timeout == 0
+	l.up.Store(true)
+	s.core.granted.Store(int64(timeout))
 	now := time.Now()
 	gone := s.lapseIfDue(now)
 	least := s.proof.least
@@ -388,12 +369,20 @@ func (d departures) tell() {
 	}
 	s.mu.Lock()
 	s.telling--
-	over := s.over()
+	over, l, gone := s.over(), s.link, s.id == 0
 	s.mu.Unlock()
-	if over {
-		s.core.sessionEnded(s, s.lost)
-		close(s.done)
-		s.stop()
+	if !over {
+		return
+	}
+	s.core.sessionEnded(s, s.lost)
+	close(s.done)
+	s.stop()
+	switch {
+	case l == nil:
+	case gone || s.lost.Reason == zkrecipes.LossExpired:
+		_ = l.Close()
+	default:
+		l.goodbye()
 	}
 }
 
@@ -413,6 +402,12 @@ func (s *session) end(why *zkrecipes.LostError) {
 	gone := s.collect(why, func(*lossSub) bool { return true })
 	s.mu.Unlock()
 	gone.tell()
+}
+
+func (s *session) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost != nil
 }
 
 // lifetime is how long the session has been usable; 0 if it never was.

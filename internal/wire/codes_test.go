@@ -18,7 +18,7 @@ func TestErrorOf_IsTheLibrarys(t *testing.T) {
 			outcome := make(chan error, 1)
 			go func() { outcome <- z.Delete("/a", -1) }()
 			request := received(t, far)
-			reply := AppendInt32(make([]byte, PrefixSize), Int32At(request, PrefixSize))
+			reply := AppendInt32(make([]byte, PrefixSize), int32At(request, PrefixSize))
 			_, err := far.Write(Seal(AppendInt32(binary.BigEndian.AppendUint64(reply, 1), code)))
 			require.NoError(t, err)
 			err = <-outcome

@@ -38,7 +38,7 @@ func SetFrame(path string, data []byte, version int32) []byte {
 	return Seal(appendSet(newFrame(OpSetData), path, data, version))
 }
 
-// ReadFrame reads data, children or existence.
+// ReadFrame asks for data, children or existence.
 func ReadFrame(op int32, path string, watch bool) []byte {
 	return Seal(appendBool(appendString(newFrame(op), path), watch))
 }
@@ -128,6 +128,8 @@ func (d *decoder) take(n int) []byte {
 }
 
 func (d *decoder) int32() int32 { return int32(binary.BigEndian.Uint32(d.take(4))) }
+
+func (d *decoder) int64() int64 { return int64(binary.BigEndian.Uint64(d.take(8))) }
 
 func (d *decoder) bool() bool { return d.take(1)[0] != 0 }
 

@@ -91,7 +91,7 @@ func received(t *testing.T, c net.Conn) []byte {
 	head := make([]byte, PrefixSize)
 	_, err := io.ReadFull(c, head)
 	require.NoError(t, err)
-	frame := slices.Concat(head, make([]byte, Int32At(head, 0)))
+	frame := slices.Concat(head, make([]byte, int32At(head, 0)))
 	_, err = io.ReadFull(c, frame[PrefixSize:])
 	require.NoError(t, err)
 	return frame
@@ -180,3 +180,5 @@ func FuzzReplies(f *testing.F) {
 		}
 	})
 }
+
+func int32At(b []byte, at int) int32 { return int32(binary.BigEndian.Uint32(b[at:])) }

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/binary"
-	"math"
-	"slices"
+	"time"
 )
 
 // The frames of ZooKeeper's protocol; all integers are big-endian.
@@ -34,18 +32,12 @@ const (
 	OpClose           = -11
 	OpMultiError      = -1
 
-	// The xids of our requests; the library counts up from 1, and needs one to close. They are positive as well, or the
-	// server would not count them among those that it throttles by (ServerCnxn.incrOutstandingAndCheckThrottle).
-	XidOursFirst = 0x40000000
-	XidOursLast  = 0x7ffffffe
-
 	XidEvent = -1
 	XidPing  = -2
 	XidAuth  = -4
 
 	PrefixSize      = 4
 	ReplyHeaderSize = 16
-	MaxReply        = math.MaxInt32 // the server sets no limit
 	MaxConnectReply = 1 << 10
 )
 
@@ -60,36 +52,70 @@ func FromTree(code int32) bool {
 	}
 }
 
-// Int32At returns the integer at an offset; 0 behind the end.
-func Int32At(b []byte, at int) int32 {
-	if len(b) < at+4 {
-		return 0
+// ConnectFrame asks for the session with the id, or for a new one if the id is 0. A server that has not seen lastZxid does
+// not answer it.
+func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
+	b := make([]byte, PrefixSize, PrefixSize+44)
+	b = AppendInt32(b, 0)
+	b = appendInt64(b, lastZxid)
+	b = AppendInt32(b, int32(timeout.Milliseconds()))
+	b = appendInt64(b, id)
+	if len(password) == 0 {
+		password = make([]byte, passwordSize)
 	}
-	return int32(binary.BigEndian.Uint32(b[at:]))
+	return Seal(AppendBuffer(b, password))
 }
 
-// Int64At is Int32At for long integers.
-func Int64At(b []byte, at int) int64 {
-	if len(b) < at+8 {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(b[at:]))
+const passwordSize = 16
+
+// Granted is a server's answer to a connect request. The session has expired if its id is 0, or its timeout not above 0.
+type Granted struct {
+	Timeout  time.Duration
+	ID       int64
+	Password []byte
 }
 
-// WithInt64 returns a copy of the frame with v in it.
-func WithInt64(frame []byte, at int, v int64) []byte {
-	frame = bytes.Clone(frame)
-	binary.BigEndian.PutUint64(frame[at:], uint64(v))
-	return frame
+// ConnectReply reads the answer to a connect request. Newer servers send a flag behind it.
+func ConnectReply(body []byte) (Granted, error) {
+	d := decoder{body: body}
+	d.int32()
+	g := Granted{Timeout: time.Duration(d.int32()) * time.Millisecond, ID: d.int64(), Password: d.data()}
+	if d.bad {
+		return Granted{}, ErrGarbled
+	}
+	return g, nil
 }
 
-// StringAt returns the string at an offset; none behind the end.
-func StringAt(b []byte, at int) string {
-	n := int(Int32At(b, at))
-	if n <= 0 || len(b) < at+4+n {
-		return ""
+// Header is what a reply begins with.
+type Header struct {
+	Xid  int32
+	Zxid int64
+	Code int32
+}
+
+// ReadHeader returns the header of a reply, and what follows it.
+func ReadHeader(frame []byte) (Header, []byte, error) {
+	d := decoder{body: frame}
+	h := Header{d.int32(), d.int64(), d.int32()}
+	if d.bad {
+		return Header{}, nil, ErrGarbled
 	}
-	return string(b[at+4 : at+4+n])
+	return h, d.body, nil
+}
+
+// SetXid sets the xid of a request.
+func SetXid(frame []byte, xid int32) { binary.BigEndian.PutUint32(frame[PrefixSize:], uint32(xid)) }
+
+// PingFrame asks for nothing but an answer.
+func PingFrame() []byte {
+	b := AppendInt32(make([]byte, PrefixSize, PrefixSize+8), XidPing)
+	return Seal(AppendInt32(b, OpPing))
+}
+
+// CloseFrame ends the session; its xid is still to be set.
+func CloseFrame() []byte {
+	b := AppendInt32(make([]byte, PrefixSize, PrefixSize+8), 0)
+	return Seal(AppendInt32(b, OpClose))
 }
 
 // AuthFrame shows a credential.
@@ -103,22 +129,10 @@ func AuthFrame(scheme string, credential []byte) []byte {
 	return Seal(b)
 }
 
-// CloseFrames re-attach to a session and end it, in one write.
-func CloseFrames(id int64, password []byte) []byte {
-	connect := make([]byte, PrefixSize)
-	connect = AppendInt32(connect, 0)
-	connect = binary.BigEndian.AppendUint64(connect, 0)
-	connect = AppendInt32(connect, 1000)
-	connect = binary.BigEndian.AppendUint64(connect, uint64(id))
-	connect = Seal(AppendBuffer(connect, password))
-	end := make([]byte, PrefixSize)
-	end = AppendInt32(end, 1)
-	end = Seal(AppendInt32(end, OpClose))
-	return slices.Concat(connect, end)
-}
-
 // AppendInt32 appends an integer.
 func AppendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
+
+func appendInt64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
 
 // AppendBuffer appends bytes, and their number first.
 func AppendBuffer(b, data []byte) []byte { return append(AppendInt32(b, int32(len(data))), data...) }

@@ -1,0 +1,198 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// The servers grant far less than was asked for. The bound of one attempt comes from what they grant, or one silent server
+// of three costs the session.
+func TestReconnect_SilentServer_BoundIsThatOfTheGrantedTimeout(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.dial), conn.WithSessionTimeout(5*time.Minute))
+		s := live(t, c)
+		require.Equal(t, 40*time.Second, s.Timeout(), "20 ticks are the most")
+		for range 2 {
+			_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
+			require.NoError(t, err)
+			silentOnce(board, srv)
+			srv.Cut(client)
+			synctest.Wait()
+			require.LessOrEqual(t, after(func() { require.NoError(t, s.Sync(t.Context(), "/")) }), s.Timeout()/6+time.Second)
+			require.NoError(t, s.Err(), "the same session")
+			require.NoError(t, c.Delete(t.Context(), "/held", -1))
+		}
+		srv.Expire(s.ID()) // the next session knows what to expect
+		<-s.Done()
+		s = live(t, c)
+		srv.Expire(s.ID())
+		silentOnce(board, srv)
+		require.LessOrEqual(t, after(func() { <-s.Done(); live(t, c) }), s.Timeout()/6+time.Second)
+	})
+}
+
+// silentOnce makes the next dial lead to a server that accepts and does not answer.
+func silentOnce(board *switchboard, srv *zktest.Server) {
+	board.connect(func(context.Context, string, string) (net.Conn, error) {
+		board.connect(srv.DialAs(label))
+		return silent(), nil
+	})
+}
+
+// A server that hangs up when it is asked to close an old session may not have closed it: the next is asked.
+func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"before it answers", "in the middle of an answer", "after it has resumed the session"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				var closing atomic.Int32
+				board := newSwitchboard(srv.DialAs(label))
+				c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(board.dial))
+				s := live(t, c)
+				_, err := c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
+				require.NoError(t, err)
+				srv.Down()
+				<-s.Done()
+				board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+					raw, err := srv.DialAs(label)(ctx, network, address)
+					if err != nil || c.State() != conn.Connected || closing.Add(1) > 1 {
+						return raw, err
+					}
+					near, far := net.Pipe()
+					go func() {
+						defer func() { _ = raw.Close() }()
+						defer func() { _ = far.Close() }()
+						request := make([]byte, 48)
+						_, _ = io.ReadFull(far, request)
+						switch name {
+						case "in the middle of an answer":
+							go func() { _, _ = io.Copy(io.Discard, far) }()
+							_, _ = far.Write(binary.BigEndian.AppendUint32(nil, 37))
+						case "after it has resumed the session":
+							go func() { _, _ = io.Copy(io.Discard, far) }()
+							_, _ = raw.Write(request)
+							answer := make([]byte, 41)
+							n, _ := io.ReadFull(raw, answer[:40])
+							_, _ = far.Write(answer[:n])
+						}
+					}()
+					return near, nil
+				})
+				srv.Up()
+				live(t, c)
+				synctest.Wait()
+				require.Equal(t, int32(2), closing.Load(), "one after the other")
+				require.False(t, srv.Exists("/e"))
+				require.Len(t, srv.Sessions(), 1)
+			})
+		})
+	}
+}
+
+// A session whose credentials are refused is closed on the server, by which it was given.
+func TestSession_CredentialsRefused_LeavesNoneBehind(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithAuth("digest", "u:p"))
+		require.ErrorIs(t, err, conn.ErrAuthFailed)
+		require.Empty(t, srv.Sessions())
+
+		refuse.Remove()
+		c := dial(t, srv, conn.WithAuth("digest", "u:p"))
+		_, err = c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: 1}, zktest.Fail(zktest.CodeAuthFailed))
+		s := live(t, c)
+		srv.Cut(client)
+		<-s.Done()
+		synctest.Wait()
+		require.False(t, srv.Exists("/e"), "its nodes go at once")
+	})
+}
+
+// A policy that says Stop does not mean that servers are dialed without a pause.
+func TestReconnect_BackOffThatSaysStop_IsPaced(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]func() backoff.BackOff{
+		"always":   func() backoff.BackOff { return &backoff.StopBackOff{} },
+		"at times": func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				board := newSwitchboard(func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed })
+				ctx := within(t, time.Minute)
+				_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(board.dial), conn.WithBackOff(policy))
+				require.ErrorIs(t, err, errTooLong)
+				require.LessOrEqual(t, int(board.dials.Load()), 61)
+				require.GreaterOrEqual(t, int(board.dials.Load()), 12, "and it goes on trying")
+			})
+		})
+	}
+}
+
+// tight is a connection that takes nothing once the handshake is over: no buffer, and nothing reads at the other end.
+func tight(srv *zktest.Server) conn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := srv.DialAs(label)(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		near, far := net.Pipe()
+		go func() {
+			_, _ = io.CopyN(raw, far, 48) // the connect request
+		}()
+		go func() {
+			_, _ = io.Copy(far, raw)
+			_ = far.Close()
+			_ = raw.Close()
+		}()
+		return near, nil
+	}
+}
+
+// A connection without a buffer must not make a call wait for the server beyond its context.
+func TestRequests_ConnectionWithoutABuffer_CallsReturnWithTheirContext(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialTo(t, srv.Addr(), conn.WithDialer(tight(srv)))
+		s := live(t, c)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			require.LessOrEqual(t, after(func() {
+				_, _, err := s.Get(ctx, "/a")
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}), 100*time.Millisecond)
+			require.Zero(t, after(func() { s.StartDelete("/a", -1, func(error) {}) }))
+			cancel()
+		}
+		require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)
+	})
+}
+
+// A dialer that breaks its contract is told so.
+func TestDial_DialerReturnsNothing_IsSaid(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := conn.Dial(within(t, time.Second), srv.Addr(), conn.WithDialer(
+			func(context.Context, string, string) (net.Conn, error) { return nil, nil })) //nolint:nilnil // that is what is tried
+		require.ErrorContains(t, err, "neither a connection nor an error")
+	})
+}
