@@ -103,7 +103,8 @@
 //
 // The proof is kept fresh only while somebody needs it ([Session.Retain], as every contender and hold does): then a sync
 // goes out every T/8, which in good health keeps the deadline at least about 0.45 T ahead, and a connection that leaves
-// one unanswered for T/4 is dropped for another server. An idle session is not proven, and is not lost for that:
+// one unanswered for T/4, while no part of a reply arrives, is dropped for another server. A reply that takes long to
+// arrive holds up the answers behind it: a hold can run out meanwhile, so read large lists with a client of their own. An idle session is not proven, and is not lost for that:
 // [Session.Prove] asks.
 //
 // # What it logs

@@ -44,6 +44,9 @@ func (s *session) step(now time.Time) time.Time {
 	s.mu.Lock()
 	gone := s.lapseIfDue(now)
 	silent := s.proof.silentUntil()
+	if s.link != nil {
+		silent = latest(silent, s.link.arrived().Add(s.proof.timeout))
+	}
 	due := silent
 	if len(s.subs) > 0 {
 		due = earliest(due, s.proof.validUntil())
@@ -82,7 +85,7 @@ func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
 	}
 	due = far
 	if oldest := s.link.oldestSync(); !oldest.IsZero() {
-		overdue := oldest.Add(timeout / 4)
+		overdue := latest(oldest, s.link.arrived()).Add(timeout / 4)
 		if !now.Before(overdue) {
 			return far, false, true
 		}
@@ -90,6 +93,9 @@ func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
 	}
 	if !s.beating {
 		next := s.lastBeat.Add(timeout / 8)
+		if ripe := s.proof.ripe(); s.lastBeat.Before(ripe) && !s.lasts(timeout/8) {
+			next = earliest(next, ripe)
+		}
 		if !now.Before(next) {
 			return earliest(due, now.Add(timeout/8)), true, false
 		}

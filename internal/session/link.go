@@ -30,6 +30,8 @@ type link struct {
 	up      atomic.Bool // the server has given us the session
 	barrier atomic.Bool // a barrier was sent, and not refused
 
+	arriving atomic.Pointer[time.Time] // see arrived
+
 	in       *bufio.Reader
 	patience time.Duration // how long the server may be silent; of the reading goroutine; 0 until the link is up
 	watchdog *time.Timer   // closes the link when the server has been silent for too long
@@ -289,6 +291,9 @@ func (l *link) Read(p []byte) (int, error) {
 	if n > 0 && l.patience > 0 {
 		l.watchdog.Reset(l.patience)
 	}
+	if n > 0 && l.arriving.Load() != nil {
+		l.note()
+	}
 	return n, err
 }
 
@@ -330,11 +335,15 @@ func (l *link) read() error {
 	most := l.session.core.opts.MaxReply
 	for {
 		size, err := readSize(l.in)
+		if err == nil && size > l.in.Buffered() {
+			l.note()
+		}
 		if err == nil && size > most {
 			err = l.skip(size)
 		} else if err == nil {
 			err = l.take(size)
 		}
+		l.arriving.Store(nil)
 		if err != nil {
 			return err
 		}
@@ -411,6 +420,21 @@ func (l *link) answered(xid, code int32) (r pending) {
 		l.session.answered(r.sent, now, witnessOf(r.op, code))
 	}
 	return r
+}
+
+// note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and
+// that is no reason to give the connection up: the same reply would be as slow on the next.
+func (l *link) note() {
+	now := time.Now()
+	l.arriving.Store(&now)
+}
+
+// arrived returns when the newest part of a frame came that is not complete; zero between frames.
+func (l *link) arrived() time.Time {
+	if at := l.arriving.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // oldestSync returns when the oldest unanswered sync was sent; zero if there is none.

@@ -145,6 +145,9 @@ func (s *session) Retain() (release func()) {
 	s.mu.Lock()
 	s.retained++
 	if s.retained == 1 {
+		if s.lasts(s.proof.least / 8) {
+			s.lastBeat = time.Now() // the first sync has time, and a short hold needs none
+		}
 		s.nudgeBefore(s.lastBeat.Add(s.proof.least / 8))
 	}
 	s.mu.Unlock()

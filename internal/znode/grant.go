@@ -51,9 +51,9 @@ func (sh *share) local(path string) string {
 
 // grant makes the hold on n. It is the last gate: the session must be proven alive now, and the hold be on the
 // session's list of those to end before the caller gets to see it.
-func (q *Queue) grant(ctx context.Context, s *session.Session, n *node, release func(), e Entry) (*zkrecipes.Hold, error) {
+func (q *Queue) grant(ctx context.Context, s *session.Session, n *node, e Entry) (*zkrecipes.Hold, error) {
 	g := &grant{
-		node: n, queue: q, release: release, token: cmp.Or(e.token, zkrecipes.Token(n.czxid)),
+		node: n, queue: q, release: s.Retain(), token: cmp.Or(e.token, zkrecipes.Token(n.czxid)),
 		revoked: make(chan struct{}), over: make(chan struct{}),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
@@ -65,6 +65,7 @@ func (q *Queue) grant(ctx context.Context, s *session.Session, n *node, release 
 	})
 	for {
 		if err := s.Prove(ctx); err != nil {
+			g.drop()
 			return nil, err
 		}
 		stop, ok := s.OnLoss(q.lossOnSuspend, g.lose)
@@ -77,6 +78,7 @@ func (q *Queue) grant(ctx context.Context, s *session.Session, n *node, release 
 		if q.lossOnSuspend {
 			// Proven, but not connected: the next answer comes when it is.
 			if err := s.Sync(ctx, q.path); err != nil {
+				g.drop()
 				return nil, err
 			}
 		}

@@ -172,10 +172,8 @@ func besides(ctx context.Context, err error) error {
 
 // acquire is the queue loop. Every way out of it but a grant removes the contender.
 func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
-	release := s.Retain()
 	n, l, err := q.create(ctx, s, e)
 	if err != nil {
-		release()
 		return nil, err
 	}
 	var h *zkrecipes.Hold
@@ -183,9 +181,7 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait b
 		if h != nil {
 			return
 		}
-		removed := n.remove()
-		release()
-		_ = removed.wait(ctx) // nothing is left behind, unless ctx ends first; then the removal goes on
+		_ = n.remove().wait(ctx) // nothing is left behind, unless ctx ends first; then the removal goes on
 	}()
 	if err := n.checkKeys(); err != nil {
 		return nil, err
@@ -224,7 +220,7 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait b
 			if me == 0 {
 				n.succession.lead(n)
 			}
-			h, err = q.grant(ctx, s, n, release, e)
+			h, err = q.grant(ctx, s, n, e)
 			return h, v.gaveUp(err)
 		}
 		if !wait {
@@ -237,6 +233,7 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait b
 		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
+		s.Freshen() // a waiter does not keep its proof fresh; with one sync in front of the readings it is
 		if predecessor == Anyone {
 			l = nil
 			continue
@@ -244,7 +241,7 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait b
 		var first bool
 		if l, first = q.woken(ctx, s, n, e, l.queue[predecessor].Name, predecessor == 0); first {
 			n.succession.lead(n)
-			h, err = q.grant(ctx, s, n, release, e)
+			h, err = q.grant(ctx, s, n, e)
 			return h, v.gaveUp(err)
 		}
 	}

@@ -598,6 +598,7 @@ func TestAcquire_OthersHaveALargerLimit_IsReportedOnce(t *testing.T) {
 			_, err := s.TryAcquire(t.Context(), 1)
 			require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		}
+		synctest.Wait() // for the logger
 		require.Equal(t, 1, strings.Count(log.String(), "larger"), log.String())
 		require.Contains(t, log.String(), "limit=3 leases=4")
 		release(t, h)

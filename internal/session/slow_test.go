@@ -1,0 +1,133 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// line is a connection that delivers so many bytes a second once it is slow.
+type line struct {
+	net.Conn
+	rate   *atomic.Int64 // below 0: nothing arrives any more
+	closed chan struct{}
+	close  func()
+}
+
+func (l line) Close() error {
+	l.close()
+	return l.Conn.Close()
+}
+
+func slow(srv *zktest.Server, rate *atomic.Int64) conn.Option {
+	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		rate.Store(0)
+		raw, err := srv.DialAs(label)(ctx, network, address)
+		closed := make(chan struct{})
+		return line{raw, rate, closed, sync.OnceFunc(func() { close(closed) })}, err
+	})
+}
+
+func (l line) Read(p []byte) (int, error) {
+	rate := int(l.rate.Load())
+	switch {
+	case rate == 0:
+		return l.Conn.Read(p)
+	case rate < 0:
+		<-l.closed
+		return 0, net.ErrClosed
+	}
+	n, err := l.Conn.Read(p[:min(len(p), rate)])
+	time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+	return n, err
+}
+
+// A list of 1 MB takes 50 s to arrive, five session timeouts, and a sync waits behind it.
+func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
+	for _, retained := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			for i := range 10_000 {
+				_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
+				require.NoError(t, err)
+			}
+			var rate atomic.Int64
+			c := dial(t, srv, slow(srv, &rate))
+			s := live(t, c)
+			if retained {
+				defer s.Retain()()
+			}
+			seen := states(t, c)
+			lists := requests(srv, zktest.OpGetChildren2)
+			rate.Store(20_000)
+			var names []string
+			var err error
+			took := after(func() { names, err = c.Children(within(t, time.Hour), "/") })
+			require.NoError(t, err)
+			require.Greater(t, len(names), 10_000)
+			require.InDelta(t, 50, took.Seconds(), 10)
+			require.Len(t, lists.all(), 1)
+			require.Equal(t, []conn.State{conn.Connected}, seen.values())
+			require.NoError(t, s.Err())
+			rate.Store(0)
+			require.NoError(t, s.Prove(within(t, timeout)))
+		})
+	}
+}
+
+// A reply that stops in the middle does not keep the connection.
+func TestReads_ReplyThatStops_IsAskedForElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for i := range 1000 {
+			_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		var rate atomic.Int64
+		c := dial(t, srv, slow(srv, &rate))
+		s := live(t, c)
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		time.Sleep(20 * time.Second)
+		rate.Store(10_000)
+		took := after(func() {
+			time.AfterFunc(2*time.Second, func() { rate.Store(-1) })
+			_, err := c.Children(within(t, time.Hour), "/")
+			require.NoError(t, err)
+		})
+		require.LessOrEqual(t, took, timeout*3/4)
+		require.Empty(t, losses.all())
+	})
+}
+
+// Once a large reply is complete, a server that leaves syncs unanswered is dropped again, whatever else it answers.
+func TestHeartbeat_AfterALargeReply_SyncUnanswered_AnotherServerIsTried(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for i := range 1000 {
+			_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		c := dial(t, srv)
+		s := live(t, c)
+		defer s.Retain()()
+		time.Sleep(20 * time.Second)
+		_, err := c.Children(t.Context(), "/")
+		require.NoError(t, err)
+		seen := states(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Ignore())
+		for range int(timeout / 2 / (100 * time.Millisecond)) {
+			time.Sleep(100 * time.Millisecond)
+			_, _, err := c.Exists(t.Context(), "/")
+			require.NoError(t, err)
+		}
+		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, seen.values())
+	})
+}

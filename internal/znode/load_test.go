@@ -1,0 +1,60 @@
+package znode_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// Only a hold needs its proof fresh: of many sessions that wait for a lock, only the holder's loads the leader.
+func TestAcquire_Waiters_SendNoSyncs(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "holder")))
+		for i := range 20 {
+			requireWaiting(t, acquire(t.Context(), queue(t, srv, fmt.Sprint(i))))
+		}
+		syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1, Where: func(r zktest.Request) bool {
+			return r.Client != "holder"
+		}}, zktest.Proceed())
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Zero(t, syncs.Hits())
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+// After a wait of hours, the proof of a waiter has long run out. Its sync and its readings go out in one go.
+func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
+	const roundTrip = 10 * time.Millisecond
+	for _, reconnected := range []bool{false, true} {
+		var took []time.Duration
+		for _, wait := range []time.Duration{time.Second, 4 * time.Hour} {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+				b := acquire(t.Context(), queue(t, srv, "b"))
+				requireWaiting(t, b)
+				if reconnected && wait > time.Minute {
+					time.Sleep(time.Minute)
+					srv.Cut(zktest.Label("b"))
+				}
+				time.Sleep(wait)
+				srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.HoldReply(roundTrip))
+				require.NoError(t, h.Release(t.Context()))
+				start := time.Now()
+				held := requireGranted(t, b)
+				took = append(took, time.Since(start))
+				require.Greater(t, time.Until(held.ValidUntil()), bubble.Timeout/4)
+				require.NoError(t, held.Release(t.Context()))
+			})
+		}
+		require.Equal(t, roundTrip, took[0])
+		require.Equal(t, took[0], took[1], "reconnected: %v", reconnected)
+	}
+}
