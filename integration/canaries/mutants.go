@@ -54,12 +54,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: whatever session the server gives is ours",
-		edits: []edit{{"internal/session/session.go", "ours := s.id == 0 || s.id == id", "ours := true || s.id == id"}},
+		edits: []edit{{"internal/session/handshake.go", "ours := s.id == 0 || s.id == id", "ours := true || s.id == id"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "session: over before all have been told",
-		edits: []edit{{"internal/session/session.go", "return s.lost != nil && s.telling == 0", "return s.lost != nil"}},
+		edits: []edit{{"internal/session/loss.go", "return s.lost != nil && s.delivering == 0", "return s.lost != nil"}},
 		tests: []test{connTests},
 	},
 	{
@@ -114,32 +114,32 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: nobody is told when the proof runs out",
-		edits: []edit{{"internal/session/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
+		edits: []edit{{"internal/session/loss.go", "if len(s.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests, isolation},
 	},
 	{
 		name:  "session: watches are lost at a reconnect",
-		edits: []edit{{"internal/session/session.go", "	s.watches.fireAll()\n", ""}},
+		edits: []edit{{"internal/session/connect.go", "	s.watches.fireAll()\n", ""}},
 		tests: []test{connTests, chaos("cut,partition-short")},
 	},
 	{
 		name:  "link: a caller waits until the connection takes its request",
-		edits: []edit{{"internal/session/link.go", "const room = 4 << 10", "const room = 1 << 40"}},
+		edits: []edit{{"internal/session/connection.go", "const room = 4 << 10", "const room = 1 << 40"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "link: nobody is told that an answer will not come",
-		edits: []edit{{"internal/session/link.go", "			r.answer(reply{}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
+		edits: []edit{{"internal/session/connection.go", "			r.answer(reply{}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/session/link.go", "		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))\n", ""}},
+		edits: []edit{{"internal/session/connection.go", "		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: xids begin again with each connection",
-		edits: []edit{{"internal/session/link.go", "l.session.asked.Add(1) &", "uint32(l.queued) &"}},
+		edits: []edit{{"internal/session/connection.go", "c.session.asked.Add(1) &", "uint32(c.queued) &"}},
 		tests: []test{connTests},
 	},
 	{
@@ -156,7 +156,7 @@ var mutants = []mutant{
 		name: "grant: without a proof that the session lives, in both places that ask",
 		edits: []edit{
 			{"internal/znode/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
-			{"internal/session/session.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
+			{"internal/session/loss.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
 		},
 		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests},
 	},
@@ -225,7 +225,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: a call that ends without a grant leaves its contender",
-		edits: []edit{{"internal/znode/queue.go", "		removed := n.remove()\n		release()\n		_ = removed.wait(ctx)", "		release()"}},
+		edits: []edit{{"internal/znode/queue.go", "		_ = n.remove().wait(ctx) // nothing is left behind", "		// nothing is left behind"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -309,7 +309,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: leases without the door",
-		edits: []edit{{"internal/znode/node.go", "along := session.Along{Leave: e.leaves()}", "along := session.Along{}"}},
+		edits: []edit{{"internal/znode/node.go", "extras := session.CreateExtras{Delete: e.leaves()}", "extras := session.CreateExtras{}"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{

@@ -34,11 +34,11 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 
 // Listed takes what ChildrenStat would have returned. It is called on a goroutine of the session, which reads nothing else
 // meanwhile, and must not wait for anything.
-type Listed func(names []string, stat zk.Stat, err error)
+type ListFunc func(names []string, stat zk.Stat, err error)
 
 // ReadChildren is ChildrenThen for one who does not wait: listed is called once. It reports false, and does nothing, once
 // the client is closed.
-func (s *Session) ReadChildren(path string, sent func(), listed Listed) bool {
+func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
 	if ValidatePath(path) == nil && s.sendNow(sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
 		return true
 	}
@@ -46,7 +46,7 @@ func (s *Session) ReadChildren(path string, sent func(), listed Listed) bool {
 }
 
 // firstAnswer hands the answer on, and if there was none, asks again.
-func (s *Session) firstAnswer(path string, sent func(), listed Listed) func(wire.Children, error) {
+func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wire.Children, error) {
 	return func(f wire.Children, err error) {
 		if err != nil {
 			err = s.failed("children", path, readOnly, err)

@@ -9,13 +9,15 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // run connects to one server after the other until the session is over.
 func (s *session) run() {
-	for s.pace.wait(s.ctx) == nil {
+	for s.pauses.wait(s.ctx) == nil {
 		// Counted as failed until a connection has lasted: a server that accepts and hangs up is paced like one that is down.
-		s.pace.failed()
+		s.pauses.failed()
 		server := s.hosts.next()
 		if err := s.serve(server); err != nil {
 			s.core.connectFailed(fmt.Errorf("connect to %s: %w", server, err))
@@ -33,28 +35,28 @@ func (s *session) serve(server string) error {
 	if err != nil {
 		return err
 	}
-	l := newLink(s, raw, server, limit-time.Since(start))
-	sent := l.prepare(s.connectFrame())
-	if !s.attach(l) {
-		return l.Close() // nothing was sent on it
+	c := newConnection(s, raw, server, limit-time.Since(start))
+	sent := c.prepare(s.connectFrame())
+	if !s.attach(c) {
+		return c.Close() // nothing was sent on it
 	}
 	s.asks(sent)
 	var writer sync.WaitGroup
-	writer.Go(l.write)
-	l.start()
-	err = s.handshake(l)
+	writer.Go(c.write)
+	c.start()
+	err = s.handshake(c)
 	if err == nil {
-		err = l.read()
+		err = c.read()
 	}
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the server hung up: %w", err)
 	}
-	l.fail(err)
+	c.fail(err)
 	writer.Wait()
-	if l.up.Load() {
+	if c.up.Load() {
 		return nil
 	}
-	return l.reason()
+	return c.reason()
 }
 
 // dial opens a connection to a server.
@@ -78,4 +80,80 @@ func (c *core) connectTimeout() time.Duration {
 // timeout returns the session timeout that the servers grant, or what was asked for while that is not known.
 func (c *core) timeout() time.Duration {
 	return cmp.Or(time.Duration(c.granted.Load()), c.opts.SessionTimeout)
+}
+
+// attach makes l the session's link, unless the session is over.
+func (s *session) attach(c *connection) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return false
+	}
+	s.connection = c
+	return true
+}
+
+// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be
+// told.
+func (s *session) connectionUp(c *connection) {
+	s.mu.Lock()
+	if s.lost != nil || s.connection != c || s.isUp() {
+		s.mu.Unlock()
+		return
+	}
+	close(s.up)
+	s.hurryBarrier()
+	s.wakeHeartbeat()
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	// Within the lock, here and in linkDown: the order of the states is that of the facts.
+	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
+	s.mu.Unlock()
+	log()
+	s.watches.fireAll()
+	s.core.sessionUp()
+}
+
+// isUp is called with mu held.
+func (s *session) isUp() bool {
+	select {
+	case <-s.up:
+		return true
+	default:
+		return false
+	}
+}
+
+// upLink returns the link if it is up, else nil, as at the end of the session.
+func (s *session) upConnection() *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil || !s.isUp() {
+		return nil
+	}
+	return s.connection
+}
+
+// linkDown is called once for every link that closes.
+func (s *session) connectionDown(c *connection) {
+	if c.up.Load() && time.Since(c.born) > time.Second {
+		s.pauses.succeeded()
+	}
+	s.mu.Lock()
+	if s.connection != c || !s.isUp() {
+		s.mu.Unlock()
+		return
+	}
+	s.up = make(chan struct{})
+	s.syncing = false
+	if s.lost != nil {
+		s.mu.Unlock()
+		return
+	}
+	notices := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
+	log := s.core.transit(disconnected)
+	s.mu.Unlock()
+	notices.deliver()
+	log()
 }

@@ -64,7 +64,7 @@ func (c *core) open() bool {
 
 // run opens a session after each that has ended.
 func (c *core) run() {
-	pace := newPace(c.newBackOff, 1)
+	pauses := newPauses(c.newBackOff, 1)
 	brief := false // the last session ended soon
 	for {
 		c.mu.Lock()
@@ -74,14 +74,14 @@ func (c *core) run() {
 		c.noteOrphan(s) // before another session can be up, which closes it
 		switch lived := s.lifetime(); {
 		case lived > s.Timeout() && lived > time.Second:
-			pace.succeeded()
+			pauses.succeeded()
 			brief = false
 		case lived > 0 && !brief:
 			brief = true // one is an accident, the second in a row is not
 		default:
-			pace.failed()
+			pauses.failed()
 		}
-		if pace.wait(c.ctx) != nil {
+		if pauses.wait(c.ctx) != nil {
 			return
 		}
 		if !c.open() {

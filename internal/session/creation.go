@@ -22,9 +22,9 @@ type Creation struct {
 }
 
 // Along is what goes along with a creation.
-type Along struct {
-	Leave  []string // nodes that are deleted in the same transaction, whatever their version
-	Listed Listed   // is called once with the children of the parent, asked for right behind the creation; nil is nobody
+type CreateExtras struct {
+	Delete []string // nodes that are deleted in the same transaction, whatever their version
+	List   ListFunc // is called once with the children of the parent, asked for right behind the creation; nil is nobody
 }
 
 // StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The last part
@@ -33,21 +33,21 @@ type Along struct {
 //
 // Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; nothing was sent, and nothing
 // along with it.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, along Along) (*Creation, error) {
+func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, extras CreateExtras) (*Creation, error) {
 	if err := checkPath("create", path); err != nil {
 		return nil, err
 	}
-	for _, path := range along.Leave {
+	for _, path := range extras.Delete {
 		if err := checkPath("delete", path); err != nil {
 			return nil, err
 		}
 	}
 	c := &Creation{call: *newCall[[]string]("create", path, writing), sent: make(chan struct{})}
 	c.markSent = sync.OnceFunc(func() { close(c.sent) })
-	requests := []request{s.createRequest(c, data, flags, n, along.Leave)}
-	if along.Listed != nil {
+	requests := []request{s.createRequest(c, data, flags, n, extras.Delete)}
+	if extras.List != nil {
 		parent := path[:max(1, strings.LastIndexByte(path, '/'))]
-		requests = append(requests, s.childrenRequest(parent, false, s.firstAnswer(parent, nil, along.Listed)))
+		requests = append(requests, s.childrenRequest(parent, false, s.firstAnswer(parent, nil, extras.List)))
 	}
 	if err := launch(ctx, s, &c.call, c.markSent, requests...); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (c *Client) CheckCreate(path string, data []byte, n int, leave ...string) e
 }
 
 // ErrNotLeft says that a node that was to be deleted together with a creation was not there: nothing was created.
-var ErrNotLeft = errors.New("not there to be deleted, and so nothing was created")
+var ErrNotDeleted = errors.New("not there to be deleted, and so nothing was created")
 
 // createRequest returns the request of c: a transaction only if there is more than one thing to do.
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, leave []string) request {
@@ -100,7 +100,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, le
 			case i < n:
 				paths = append(paths, r.String)
 			case errors.Is(r.Error, zk.ErrNoNode):
-				err = fmt.Errorf("%s: %w", leave[i-n], ErrNotLeft)
+				err = fmt.Errorf("%s: %w", leave[i-n], ErrNotDeleted)
 			}
 		}
 		done(paths, t.zxid, err)

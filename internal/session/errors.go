@@ -63,7 +63,7 @@ func outcomeOf(err error) outcome {
 var refusals = []error{
 	zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 	zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrReconfigDisabled, zk.ErrNothing,
-	ErrNotLeft,
+	ErrNotDeleted,
 }
 
 // unknownOutcome joins why the outcome of a write is unknown to the fact that it is.

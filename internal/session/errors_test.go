@@ -17,7 +17,7 @@ func TestOutcomeOf(t *testing.T) {
 	for want, errs := range map[outcome][]error{
 		refused: {
 			zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
-			zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments, fmt.Errorf("/door: %w", ErrNotLeft),
+			zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments, fmt.Errorf("/door: %w", ErrNotDeleted),
 			wire.CodeUnimplemented, wire.CodeNotReadOnly, wire.CodeNeedsSASL, wire.CodeQuotaExceeded, wire.Code(7),
 		},
 		unsent:  {zk.ErrNoServer, zk.ErrSessionMoved, wire.CodeThrottled},

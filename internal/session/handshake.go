@@ -23,10 +23,10 @@ func (s *session) connectFrame() []byte {
 // handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
 //
 // If the session ended here meanwhile, that is no error: goodbye is on its way, and the server may still answer it.
-func (s *session) handshake(l *link) error {
-	frame, err := readFrame(l.in, wire.MaxConnectReply)
+func (s *session) handshake(c *connection) error {
+	frame, err := readFrame(c.in, wire.MaxConnectReply)
 	if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
-		s.hungUp(l)
+		s.hungUp(c)
 	}
 	if err != nil {
 		return err
@@ -42,19 +42,19 @@ func (s *session) handshake(l *link) error {
 	if !s.identify(g.ID, g.Password) {
 		return errExpired
 	}
-	for _, c := range s.core.opts.Auth {
+	for _, credential := range s.core.opts.Auth {
 		if s.ended() {
 			return nil
 		}
-		if err := s.authenticate(l, c); err != nil {
+		if err := s.authenticate(c, credential); err != nil {
 			return err
 		}
 	}
-	if s.linkUp(l, g.Timeout) {
-		l.patience = g.Timeout * 2 / 3
-		l.watchdog.Reset(l.patience)
-		l.keepAlive(g.Timeout / 3)
-		s.nowUp(l)
+	if s.takeGrant(c, g.Timeout) {
+		c.patience = g.Timeout * 2 / 3
+		c.watchdog.Reset(c.patience)
+		c.keepAlive(g.Timeout / 3)
+		s.connectionUp(c)
 	}
 	return nil
 }
@@ -62,9 +62,9 @@ func (s *session) handshake(l *link) error {
 var errExpired = errors.New("the session has expired")
 
 // authenticate shows a credential and waits for the verdict. Nothing else is on its way yet: what comes is the answer.
-func (s *session) authenticate(l *link, c Credential) error {
-	l.show(wire.AuthFrame(c.Scheme, c.Credential))
-	frame, err := readFrame(l.in, wire.ReplyHeaderSize)
+func (s *session) authenticate(c *connection, shown Credential) error {
+	c.show(wire.AuthFrame(shown.Scheme, shown.Credential))
+	frame, err := readFrame(c.in, wire.ReplyHeaderSize)
 	if err != nil {
 		return err
 	}
@@ -77,4 +77,82 @@ func (s *session) authenticate(l *link, c Credential) error {
 		return ErrAuthFailed
 	}
 	return nil
+}
+
+// identify takes in which session a server has given us. It reports whether that is ours: a server that cannot resume it
+// may open another instead of saying so.
+func (s *session) identify(id int64, password []byte) bool {
+	s.mu.Lock()
+	ours := s.id == 0 || s.id == id
+	if ours {
+		s.id, s.password = id, password
+	}
+	s.mu.Unlock()
+	if !ours {
+		s.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
+	}
+	return ours
+}
+
+// linkUp takes in a connect answer that gave us the session, and reports whether it is still wanted.
+func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
+	c.mu.Lock()
+	sent := c.connectSent
+	c.mu.Unlock()
+	s.mu.Lock()
+	if s.lost != nil || s.connection != c {
+		s.mu.Unlock()
+		return false
+	}
+	first := s.proof.timeout == 0
+	c.up.Store(true)
+	s.core.granted.Store(int64(timeout))
+	now := time.Now()
+	notices := s.lapseIfDue(now)
+	least := s.proof.least
+	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
+	hopeless := s.proof.hopeless()
+	s.mu.Unlock()
+	notices.deliver()
+	if hopeless {
+		s.end(lost(zkrecipes.LossDeadline, now, fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
+			"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
+		return false
+	}
+	if first {
+		s.core.start(s.runHeartbeat)
+	}
+	return true
+}
+
+// lastZxid is what a connect request says that we have seen. A server that lags behind it refuses us, so that reads never go
+// back in time. If servers have done nothing else for a whole timeout, none may be left that is as new: the ensemble was
+// restored from a backup, or made anew.
+func (s *session) lastZxid() int64 {
+	if s.ID() == 0 && s.core.refusedFor() >= s.core.opts.SessionTimeout {
+		return 0
+	}
+	return s.zxid.Load()
+}
+
+// asks notes that a connect request is about to leave: if it resumes the session, what it is granted is not known yet.
+func (s *session) asks(sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == 0 {
+		return
+	}
+	grant := s.core.opts.leastGrant(s.proof.least)
+	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
+	s.wakeHeartbeatBefore(s.proof.validUntil())
+}
+
+// hungUp notes that the newest connection has ended in order, and without a connect answer.
+func (s *session) hungUp(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.connection == c {
+		s.proof.hungUp()
+	}
+	s.core.refused()
 }

@@ -11,7 +11,7 @@ import (
 
 // lapsed is a session whose proof ran out while nobody looked, as in a process that stood still; servers still answer.
 func lapsed() (s *session, until time.Time) {
-	s = &session{subs: map[*lossSub]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	s = &session{callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
 	s.proof.connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
 	s.proof.heard = now
@@ -36,14 +36,14 @@ func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*session, time.Time){
-		"clock":       func(s *session, now time.Time) { s.step(now) },
+		"clock":       func(s *session, now time.Time) { s.heartbeat(now) },
 		"late answer": func(s *session, now time.Time) { s.answered(now, now, leader) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, until := lapsed()
 			var told []*zkrecipes.LostError
-			s.subs[&lossSub{f: func(e *zkrecipes.LostError) { told = append(told, e) }}] = struct{}{}
+			s.callbacks[&lossCallback{f: func(e *zkrecipes.LostError) { told = append(told, e) }}] = struct{}{}
 			look(s, time.Now())
 			require.Len(t, told, 1)
 			require.Equal(t, zkrecipes.LossDeadline, told[0].Reason)

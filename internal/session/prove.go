@@ -46,7 +46,7 @@ func (s *Session) Freshen() {
 	s.mu.Lock()
 	fresh, doubtful := s.lasts(s.proof.least/8), s.proof.doubtful()
 	if !fresh {
-		s.lastBeat = time.Now() // this is one
+		s.lastSync = time.Now() // this is one
 	}
 	s.mu.Unlock()
 	switch {

@@ -32,8 +32,8 @@ func (s *session) send(sent func(), requests []request) {
 
 // sendNow is send that reports false, and does nothing, without a connection.
 func (s *session) sendNow(sent func(), requests []request) bool {
-	l := s.upLink()
-	if l == nil || !l.ask(requests) {
+	c := s.upConnection()
+	if c == nil || !c.ask(requests) {
 		return false
 	}
 	if sent != nil {

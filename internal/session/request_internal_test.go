@@ -16,13 +16,13 @@ func TestXids_AreThoseThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
 	s := &session{}
 	s.asked.Store(math.MaxInt32 - 1)
-	l := newLink(s, nil, "", time.Hour)
-	l.pending[1] = pending{}
+	c := newConnection(s, nil, "", time.Hour)
+	c.pending[1] = pending{}
 	for _, want := range []int32{math.MaxInt32, 2, 3} {
 		frame := wire.DeleteFrame("/a", -1)
-		require.True(t, l.ask([]request{{op: wire.OpDelete, frame: frame}}))
+		require.True(t, c.ask([]request{{op: wire.OpDelete, frame: frame}}))
 		require.Equal(t, uint32(want), binary.BigEndian.Uint32(frame[wire.PrefixSize:]))
-		require.Contains(t, l.pending, want)
+		require.Contains(t, c.pending, want)
 	}
 }
 

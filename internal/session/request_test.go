@@ -195,8 +195,8 @@ type listing struct {
 func startListing(t *testing.T, s *session.Session, path string, n int) (*session.Creation, chan listing) {
 	t.Helper()
 	listed := make(chan listing, 2)
-	c, err := s.StartCreate(t.Context(), path, nil, zk.FlagEphemeralSequential, n, session.Along{
-		Listed: func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} },
+	c, err := s.StartCreate(t.Context(), path, nil, zk.FlagEphemeralSequential, n, session.CreateExtras{
+		List: func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} },
 	})
 	require.NoError(t, err)
 	return c, listed
@@ -451,7 +451,7 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 				p := &forger{forge: &forge, body: results}
 				s := live(t, dial(t, srv, conn.WithDialer(p.dialer(srv))))
 				forge.Store(true)
-				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2, session.Along{})
+				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2, session.CreateExtras{})
 				require.NoError(t, err)
 				paths, _, err := s.FinishCreate(t.Context(), c)
 				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v", paths)

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,53 +22,44 @@ type Session struct {
 
 // session is what all views of one session share.
 type session struct {
-	core  *core
-	pace  *pace
-	ctx   context.Context // ends with the session
-	stop  context.CancelFunc
-	hosts *hosts
-	zxid  atomic.Int64  // the newest one seen, here or in an earlier session
-	asked atomic.Uint32 // how many requests of ours, for their xids
+	core   *core
+	pauses *pauses
+	ctx    context.Context // ends with the session
+	stop   context.CancelFunc
+	hosts  *hosts
+	zxid   atomic.Int64  // the newest one seen, here or in an earlier session
+	asked  atomic.Uint32 // how many requests of ours, for their xids
 
 	wake chan struct{} // tells the keeper that something changed; holds one
 
-	mu       sync.Mutex
-	id       int64 // 0 until the first connect answer
-	password []byte
-	proof    proof
-	link     *link         // the newest; nil before the first
-	up       chan struct{} // closed while connected
-	since    time.Time     // when it was first up
-	lost     *zkrecipes.LostError
-	telling  int // losses of which somebody is just being told
-	subs     map[*lossSub]struct{}
-	retained int // contenders and holds; while there are any, sync goes out every T/8
-	beating  bool
-	lastBeat time.Time
-	nextStep time.Time // when the keeper looks again at the latest
+	mu            sync.Mutex
+	id            int64 // 0 until the first connect answer
+	password      []byte
+	proof         proof
+	connection    *connection   // the newest; nil before the first
+	up            chan struct{} // closed while connected
+	since         time.Time     // when it was first up
+	lost          *zkrecipes.LostError
+	delivering    int // losses of which somebody is just being told
+	callbacks     map[*lossCallback]struct{}
+	retained      int // contenders and holds; while there are any, sync goes out every T/8
+	syncing       bool
+	lastSync      time.Time
+	nextHeartbeat time.Time // when the keeper looks again at the latest
 
 	watches watches
 	done    chan struct{}
 }
 
-type lossSub struct {
-	onSuspend bool
-	f         func(*zkrecipes.LostError)
-}
-
-func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostError {
-	return &zkrecipes.LostError{Reason: reason, At: at, Err: err}
-}
-
 func newSession(c *core) *session {
 	s := &session{
-		core:  c,
-		pace:  newPace(c.newBackOff, len(c.opts.Servers)),
-		hosts: newHosts(c.opts.Servers),
-		wake:  make(chan struct{}, 1),
-		up:    make(chan struct{}),
-		subs:  make(map[*lossSub]struct{}),
-		done:  make(chan struct{}),
+		core:      c,
+		pauses:    newPauses(c.newBackOff, len(c.opts.Servers)),
+		hosts:     newHosts(c.opts.Servers),
+		wake:      make(chan struct{}, 1),
+		up:        make(chan struct{}),
+		callbacks: make(map[*lossCallback]struct{}),
+		done:      make(chan struct{}),
 	}
 	s.watches.init()
 	s.ctx, s.stop = context.WithCancel(c.ctx)
@@ -116,279 +106,21 @@ func (s *session) Err() error {
 	return s.lost
 }
 
-// OnLoss arranges for f to be called once, when the session ends or its proof runs out, whichever comes first, and,
-// with onSuspend, also when the connection is lost. It reports false, and f is not called, if that is so already.
-// Calling stop gives up the arrangement; f may be running then.
-//
-// f is called on a goroutine of the connection and must not wait for anything. All of a session's functions have
-// returned before the client opens the next session.
-func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop func(), ok bool) {
-	sub := &lossSub{onSuspend, f}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || onSuspend && !s.isUp() {
-		return nil, false
-	}
-	s.subs[sub] = struct{}{}
-	s.hurry()
-	s.nudgeBefore(s.proof.validUntil())
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.subs, sub)
-	}, true
-}
-
-// Retain keeps the proof fresh until release is called: a sync every eighth of the timeout, and a connection that
-// leaves one unanswered for a quarter of it is dropped, so that another server is tried in good time.
-func (s *session) Retain() (release func()) {
-	s.mu.Lock()
-	s.retained++
-	if s.retained == 1 {
-		if s.lasts(s.proof.least / 8) {
-			s.lastBeat = time.Now() // the first sync has time, and a short hold needs none
-		}
-		s.nudgeBefore(s.lastBeat.Add(s.proof.least / 8))
-	}
-	s.mu.Unlock()
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.retained--
-	})
-}
-
 // Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
 // and does not run f, once the client is closed.
 func (s *session) Go(f func(ctx context.Context)) bool {
 	return s.core.start(func() { f(s.ctx) })
 }
 
-// attach makes l the session's link, unless the session is over.
-func (s *session) attach(l *link) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost != nil {
-		return false
-	}
-	s.link = l
-	return true
-}
-
-// identify takes in which session a server has given us. It reports whether that is ours: a server that cannot resume it
-// may open another instead of saying so.
-func (s *session) identify(id int64, password []byte) bool {
-	s.mu.Lock()
-	ours := s.id == 0 || s.id == id
-	if ours {
-		s.id, s.password = id, password
-	}
-	s.mu.Unlock()
-	if !ours {
-		s.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
-	}
-	return ours
-}
-
-// linkUp takes in a connect answer that gave us the session, and reports whether it is still wanted.
-func (s *session) linkUp(l *link, timeout time.Duration) bool {
-	l.mu.Lock()
-	sent := l.connectSent
-	l.mu.Unlock()
-	s.mu.Lock()
-	if s.lost != nil || s.link != l {
-		s.mu.Unlock()
-		return false
-	}
-	first := s.proof.timeout == 0
-	l.up.Store(true)
-	s.core.granted.Store(int64(timeout))
-	now := time.Now()
-	gone := s.lapseIfDue(now)
-	least := s.proof.least
-	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
-	hopeless := s.proof.hopeless()
-	s.mu.Unlock()
-	gone.tell()
-	if hopeless {
-		s.end(lost(zkrecipes.LossDeadline, now, fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
-			"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
-		return false
-	}
-	if first {
-		s.core.start(s.keep)
-	}
-	return true
-}
-
-// lastZxid is what a connect request says that we have seen. A server that lags behind it refuses us, so that reads never go
-// back in time. If servers have done nothing else for a whole timeout, none may be left that is as new: the ensemble was
-// restored from a backup, or made anew.
-func (s *session) lastZxid() int64 {
-	if s.ID() == 0 && s.core.refusedFor() >= s.core.opts.SessionTimeout {
-		return 0
-	}
-	return s.zxid.Load()
-}
-
-// asks notes that a connect request is about to leave: if it resumes the session, what it is granted is not known yet.
-func (s *session) asks(sent time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.id == 0 {
-		return
-	}
-	grant := s.core.opts.leastGrant(s.proof.least)
-	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
-	s.nudgeBefore(s.proof.validUntil())
-}
-
-// hungUp notes that the newest connection has ended in order, and without a connect answer.
-func (s *session) hungUp(l *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link == l {
-		s.proof.hungUp()
-	}
-	s.core.refused()
-}
-
-// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be
-// told.
-func (s *session) nowUp(l *link) {
-	s.mu.Lock()
-	if s.lost != nil || s.link != l || s.isUp() {
-		s.mu.Unlock()
-		return
-	}
-	close(s.up)
-	s.hurry()
-	s.nudge()
-	if s.since.IsZero() {
-		s.since = time.Now()
-	}
-	// Within the lock, here and in linkDown: the order of the states is that of the facts.
-	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
-	s.mu.Unlock()
-	log()
-	s.watches.fireAll()
-	s.core.sessionUp()
-}
-
-// isUp is called with mu held.
-func (s *session) isUp() bool {
-	select {
-	case <-s.up:
-		return true
-	default:
-		return false
-	}
-}
-
-// upLink returns the link if it is up, else nil, as at the end of the session.
-func (s *session) upLink() *link {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost != nil || !s.isUp() {
-		return nil
-	}
-	return s.link
-}
-
-// linkDown is called once for every link that closes.
-func (s *session) linkDown(l *link) {
-	if l.up.Load() && time.Since(l.born) > time.Second {
-		s.pace.succeeded()
-	}
-	s.mu.Lock()
-	if s.link != l || !s.isUp() {
-		s.mu.Unlock()
-		return
-	}
-	s.up = make(chan struct{})
-	s.beating = false
-	if s.lost != nil {
-		s.mu.Unlock()
-		return
-	}
-	gone := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossSub) bool { return sub.onSuspend })
-	log := s.core.transit(disconnected)
-	s.mu.Unlock()
-	gone.tell()
-	log()
-}
-
 // answered books an answer as proof. A lapse comes before what would have prevented it: the order in which a late
 // answer and the clock are looked at must not decide whether a hold lives.
 func (s *session) answered(sent, at time.Time, by witness) {
 	s.mu.Lock()
-	gone := s.lapseIfDue(at)
+	notices := s.lapseIfDue(at)
 	s.proof.answered(sent, at, by)
 	s.mu.Unlock()
-	gone.tell()
+	notices.deliver()
 }
-
-// lapseIfDue collects everybody if the proof has run out by now. Called with mu held.
-func (s *session) lapseIfDue(now time.Time) departures {
-	until := s.proof.validUntil()
-	if len(s.subs) == 0 || now.Before(until) {
-		return departures{}
-	}
-	return s.collect(lost(zkrecipes.LossDeadline, until, nil), func(*lossSub) bool { return true })
-}
-
-// departures are the functions to call for one loss, once no lock is held.
-type departures struct {
-	session *session // nil: there is nothing to tell
-	lost    *zkrecipes.LostError
-	subs    []*lossSub
-}
-
-// collect takes the subs that match off the list. Called with mu held.
-func (s *session) collect(why *zkrecipes.LostError, match func(*lossSub) bool) departures {
-	s.telling++
-	d := departures{session: s, lost: why}
-	for sub := range s.subs {
-		if match(sub) {
-			delete(s.subs, sub)
-			d.subs = append(d.subs, sub)
-		}
-	}
-	return d
-}
-
-// tell is called once for all that was collected. Whoever is the last to have told buries the session, if it is over: its
-// end may come while others are still being told of an earlier loss.
-func (d departures) tell() {
-	for _, sub := range d.subs {
-		sub.f(d.lost)
-	}
-	s := d.session
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	s.telling--
-	over, l, gone := s.over(), s.link, s.id == 0
-	s.mu.Unlock()
-	if !over {
-		return
-	}
-	s.core.sessionEnded(s, s.lost)
-	close(s.done)
-	s.stop()
-	switch {
-	case l == nil:
-	case gone || s.lost.Reason == zkrecipes.LossExpired:
-		_ = l.Close()
-	default:
-		l.goodbye()
-	}
-}
-
-// over reports that the session is, and that everybody has been told: nobody comes onto the list any more. Called with mu
-// held.
-func (s *session) over() bool { return s.lost != nil && s.telling == 0 }
 
 // end ends the session; the first reason counts. Safe side first: all holds have ended before pending operations fail or
 // another session can exist.
@@ -399,9 +131,9 @@ func (s *session) end(why *zkrecipes.LostError) {
 		return
 	}
 	s.lost = why
-	gone := s.collect(why, func(*lossSub) bool { return true })
+	notices := s.collect(why, func(*lossCallback) bool { return true })
 	s.mu.Unlock()
-	gone.tell()
+	notices.deliver()
 }
 
 func (s *session) ended() bool {

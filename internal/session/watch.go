@@ -50,28 +50,28 @@ type watchKey struct {
 }
 
 // armed is a watch that is set, or being set, on the server. All but the channel is guarded by watches.mu.
-type armed struct {
+type sharedWatch struct {
 	Watch
-	asking int  // callers whose read may set it
-	set    bool // a read has
-	spent  bool // fired
+	asking  int  // callers whose read may set it
+	set     bool // a read has
+	isFired bool // fired
 }
 
 // watches are the shared watches of one session.
 type watches struct {
 	mu  sync.Mutex
-	set map[watchKey]*armed
+	set map[watchKey]*sharedWatch
 }
 
-func (w *watches) init() { w.set = make(map[watchKey]*armed) }
+func (w *watches) init() { w.set = make(map[watchKey]*sharedWatch) }
 
 // claim returns the watch under key, for a caller that is about to read with it.
-func (w *watches) claim(key watchKey) *armed {
+func (w *watches) share(key watchKey) *sharedWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a, ok := w.set[key]
 	if !ok {
-		a = &armed{Watch: Watch{make(chan struct{})}}
+		a = &sharedWatch{Watch: Watch{make(chan struct{})}}
 		w.set[key] = a
 	}
 	a.asking++
@@ -79,7 +79,7 @@ func (w *watches) claim(key watchKey) *armed {
 }
 
 // settle says how the read went. A watch that no read has set, and none is about to, is none.
-func (w *watches) settle(key watchKey, a *armed, ok bool) {
+func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a.asking--
@@ -94,7 +94,7 @@ func (w *watches) fire(keys ...watchKey) {
 	defer w.mu.Unlock()
 	for _, key := range keys {
 		if a, ok := w.set[key]; ok {
-			w.spend(key, a)
+			w.fireOne(key, a)
 		}
 	}
 }
@@ -104,14 +104,14 @@ func (w *watches) fireAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, a := range w.set {
-		w.spend(key, a)
+		w.fireOne(key, a)
 	}
 }
 
 // spend is called with mu held.
-func (w *watches) spend(key watchKey, a *armed) {
-	if !a.spent {
-		a.spent = true
+func (w *watches) fireOne(key watchKey, a *sharedWatch) {
+	if !a.isFired {
+		a.isFired = true
 		close(a.fired)
 	}
 	delete(w.set, key)
@@ -144,9 +144,9 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
 	key := watchKey{kind, s.abs(path)}
-	a := s.watches.claim(key)
+	a := s.watches.share(key)
 	v, err := ask(ctx, s, op, path, readOnly, nil, func(done func(T, error)) request { return requested(path, true, done) })
-	s.watches.settle(key, a, err == nil)
+	s.watches.unshare(key, a, err == nil)
 	if err != nil {
 		return v, nil, err
 	}

@@ -71,7 +71,7 @@ func (q *Queue) create(ctx context.Context, s *session.Session, e Entry) (*node,
 				lister.succession.note(n.told)
 			}
 			return n, l, nil
-		case errors.Is(err, session.ErrNotLeft):
+		case errors.Is(err, session.ErrNotDeleted):
 			if repeated != "" { // it may be the first copy, late, that has left it; see sweep
 				q.abandon(s, c, guid)
 			}
@@ -115,15 +115,15 @@ func (q *Queue) start(ctx context.Context, s *session.Session, guid string, e En
 	if e.Key != "" {
 		flags = zk.FlagEphemeral
 	}
-	along := session.Along{Leave: e.leaves()}
+	extras := session.CreateExtras{Delete: e.leaves()}
 	lister := q.lister(s)
 	var l *listing
 	if list {
 		if l = lister.accompany(); l != nil {
-			along.Listed = lister.listed
+			extras.List = lister.listed
 		}
 	}
-	c, err := s.StartCreate(ctx, q.name(guid, e), e.Data, flags, max(e.Count, 1), along)
+	c, err := s.StartCreate(ctx, q.name(guid, e), e.Data, flags, max(e.Count, 1), extras)
 	if err != nil {
 		if l != nil {
 			lister.listed(nil, zk.Stat{}, err)

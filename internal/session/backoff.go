@@ -12,7 +12,7 @@ import (
 const longestPause = 5 * time.Second
 
 // pace says when the next attempt may start: the first round over all servers at once, each later one after a pause.
-type pace struct {
+type pauses struct {
 	round      int // attempts that make a round
 	newBackOff func() backoff.BackOff
 
@@ -21,17 +21,17 @@ type pace struct {
 	failures int
 }
 
-func newPace(newBackOff func() backoff.BackOff, round int) *pace {
-	return &pace{newBackOff: newBackOff, round: round}
+func newPauses(newBackOff func() backoff.BackOff, round int) *pauses {
+	return &pauses{newBackOff: newBackOff, round: round}
 }
 
-func (p *pace) failed() {
+func (p *pauses) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failures++
 }
 
-func (p *pace) succeeded() {
+func (p *pauses) succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failures = 0
@@ -39,7 +39,7 @@ func (p *pace) succeeded() {
 }
 
 // pause returns how long to wait before the next attempt.
-func (p *pace) pause() time.Duration {
+func (p *pauses) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failures == 0 || p.failures%p.round != 0 {
@@ -68,7 +68,7 @@ func (c *core) newBackOff() backoff.BackOff {
 		backoff.WithMaxElapsedTime(0))
 }
 
-func (p *pace) wait(ctx context.Context) error { return sleep(ctx, p.pause()) }
+func (p *pauses) wait(ctx context.Context) error { return sleep(ctx, p.pause()) }
 
 // sleep waits for d, or for the end of ctx.
 func sleep(ctx context.Context, d time.Duration) error {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -9,7 +10,7 @@ import (
 
 // keep is the session's clock: it ends what has run out, and keeps the proof fresh. Every step works out anew what is
 // due from what is known, so a step too many does no harm, and none needs to be cancelled.
-func (s *session) keep() {
+func (s *session) runHeartbeat() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -19,12 +20,12 @@ func (s *session) keep() {
 		case <-s.done:
 			return
 		}
-		timer.Reset(time.Until(s.step(time.Now())))
+		timer.Reset(time.Until(s.heartbeat(time.Now())))
 	}
 }
 
 // nudge wakes the keeper.
-func (s *session) nudge() {
+func (s *session) wakeHeartbeat() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -33,33 +34,33 @@ func (s *session) nudge() {
 
 // nudgeBefore wakes the keeper if it would sleep past due. Called with mu held. A step works out all that is due when it
 // runs, so one that comes no later than due will do, and short holds need none of their own.
-func (s *session) nudgeBefore(due time.Time) {
-	if due.Before(s.nextStep) {
-		s.nudge()
+func (s *session) wakeHeartbeatBefore(due time.Time) {
+	if due.Before(s.nextHeartbeat) {
+		s.wakeHeartbeat()
 	}
 }
 
 // step does what is due, and returns when it wants to be called next.
-func (s *session) step(now time.Time) time.Time {
+func (s *session) heartbeat(now time.Time) time.Time {
 	s.mu.Lock()
-	gone := s.lapseIfDue(now)
+	notices := s.lapseIfDue(now)
 	silent := s.proof.silentUntil()
-	if s.link != nil {
-		silent = latest(silent, s.link.arrived().Add(s.proof.timeout))
+	if s.connection != nil {
+		silent = latest(silent, s.connection.arrived().Add(s.proof.timeout))
 	}
 	due := silent
-	if len(s.subs) > 0 {
+	if len(s.callbacks) > 0 {
 		due = earliest(due, s.proof.validUntil())
 	}
-	beatDue, beat, drop := s.heartbeat(now)
-	link := s.link
-	due = earliest(due, beatDue)
-	if beat {
-		s.beating, s.lastBeat = true, now
+	syncDue, syncNow, drop := s.nextSync(now)
+	link := s.connection
+	due = earliest(due, syncDue)
+	if syncNow {
+		s.syncing, s.lastSync = true, now
 	}
-	s.nextStep = due
+	s.nextHeartbeat = due
 	s.mu.Unlock()
-	gone.tell()
+	notices.deliver()
 
 	if !now.Before(silent) {
 		s.end(lost(zkrecipes.LossDeadline, silent, errors.New("nothing answered for a whole session timeout")))
@@ -69,31 +70,31 @@ func (s *session) step(now time.Time) time.Time {
 		s.core.opts.Log.Info("zookeeper: no answer to a sync, trying another server", "server", link.server)
 		_ = link.Close()
 	}
-	if beat {
-		s.core.start(s.beat)
+	if syncNow {
+		s.core.start(s.sendSync)
 	}
 	return due
 }
 
 // heartbeat works out when the next sync is due, whether it is now, and whether one has been unanswered for too long.
 // Called with mu held.
-func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
+func (s *session) nextSync(now time.Time) (due time.Time, syncNow, drop bool) {
 	timeout := s.proof.least
 	far := now.Add(timeout)
 	if s.retained == 0 || !s.isUp() {
 		return far, false, false
 	}
 	due = far
-	if oldest := s.link.oldestSync(); !oldest.IsZero() {
-		overdue := latest(oldest, s.link.arrived()).Add(timeout / 4)
+	if oldest := s.connection.oldestSync(); !oldest.IsZero() {
+		overdue := latest(oldest, s.connection.arrived()).Add(timeout / 4)
 		if !now.Before(overdue) {
 			return far, false, true
 		}
 		due = overdue
 	}
-	if !s.beating {
-		next := s.lastBeat.Add(timeout / 8)
-		if ripe := s.proof.ripe(); s.lastBeat.Before(ripe) && !s.lasts(timeout/8) {
+	if !s.syncing {
+		next := s.lastSync.Add(timeout / 8)
+		if ripe := s.proof.ripe(); s.lastSync.Before(ripe) && !s.lasts(timeout/8) {
 			next = earliest(next, ripe)
 		}
 		if !now.Before(next) {
@@ -105,27 +106,27 @@ func (s *session) heartbeat(now time.Time) (due time.Time, beat, drop bool) {
 }
 
 // beat is one sync, and with it, where a hold needs that, a barrier; see proof. The answers are booked by the link.
-func (s *session) beat() {
+func (s *session) sendSync() {
 	view := &Session{session: s}
 	requests := []request{view.syncRequest("/", func(_ string, err error) {
 		if err != nil {
 			s.core.opts.Log.Debug("zookeeper: sync", "error", err)
 		}
 		s.mu.Lock()
-		s.beating = false
+		s.syncing = false
 		s.mu.Unlock()
-		s.nudge()
+		s.wakeHeartbeat()
 	})}
 	s.mu.Lock()
-	l, barrier := s.link, s.wantsBarrier()
+	c, barrier := s.connection, s.wantsBarrier()
 	if barrier {
-		l.barrier.Store(true)
+		c.barrier.Store(true)
 	}
 	s.mu.Unlock()
 	if barrier {
 		requests = append(requests, view.barrierRequest(func(_ transaction, err error) {
 			if err != nil {
-				l.barrier.Store(false)
+				c.barrier.Store(false)
 				s.core.opts.Log.Debug("zookeeper: barrier", "error", err)
 			}
 		}))
@@ -136,14 +137,14 @@ func (s *session) beat() {
 // wantsBarrier reports whether somebody holds, and a write has yet to confirm that the link has resumed the session. Called
 // with mu held.
 func (s *session) wantsBarrier() bool {
-	return len(s.subs) > 0 && s.proof.doubtful() && !s.link.barrier.Load()
+	return len(s.callbacks) > 0 && s.proof.doubtful() && !s.connection.barrier.Load()
 }
 
 // hurry makes a beat due if it is wanted for its barrier. Called with mu held.
-func (s *session) hurry() {
+func (s *session) hurryBarrier() {
 	if s.wantsBarrier() {
-		s.lastBeat = time.Time{}
-		s.nudge()
+		s.lastSync = time.Time{}
+		s.wakeHeartbeat()
 	}
 }
 
@@ -152,4 +153,23 @@ func earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// Retain keeps the proof fresh until release is called: a sync every eighth of the timeout, and a connection that
+// leaves one unanswered for a quarter of it is dropped, so that another server is tried in good time.
+func (s *session) Retain() (release func()) {
+	s.mu.Lock()
+	s.retained++
+	if s.retained == 1 {
+		if s.lasts(s.proof.least / 8) {
+			s.lastSync = time.Now() // the first sync has time, and a short hold needs none
+		}
+		s.wakeHeartbeatBefore(s.lastSync.Add(s.proof.least / 8))
+	}
+	s.mu.Unlock()
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.retained--
+	})
 }

@@ -21,7 +21,7 @@ import (
 // link is one connection to one server. Two goroutines work for it: the session's own reads, and one writes what callers
 // leave in the queue, so that no caller ever waits for the server to take a request. What a socket certainly takes, the
 // caller writes: waking a goroutine for it would cost a tenth of a hand-over.
-type link struct {
+type connection struct {
 	conn    net.Conn
 	session *session
 	server  string
@@ -63,45 +63,45 @@ type pending struct {
 }
 
 // newLink returns a link that is closed after limit unless the server has given us the session by then.
-func newLink(s *session, raw net.Conn, server string, limit time.Duration) *link {
-	l := &link{
+func newConnection(s *session, raw net.Conn, server string, limit time.Duration) *connection {
+	c := &connection{
 		conn: raw, session: s, server: server, socket: isSocket(raw), born: time.Now(),
 		wake: make(chan struct{}, 1), gone: make(chan struct{}), pending: make(map[int32]pending),
 	}
-	l.in = bufio.NewReaderSize(l, 4<<10)
-	l.watchdog = time.AfterFunc(limit, func() {
-		l.fail(fmt.Errorf("no session within %v: the server accepts connections and does not answer", limit))
+	c.in = bufio.NewReaderSize(c, 4<<10)
+	c.watchdog = time.AfterFunc(limit, func() {
+		c.fail(fmt.Errorf("no session within %v: the server accepts connections and does not answer", limit))
 	})
-	return l
+	return c
 }
 
 // errDropped is why a link is closed that we have no use for any more.
 var errDropped = errors.New("closed by this client")
 
 // Close closes the link; the session learns of it at once.
-func (l *link) Close() error {
-	l.fail(errDropped)
+func (c *connection) Close() error {
+	c.fail(errDropped)
 	return nil
 }
 
 // fail closes the link; the first reason counts. When it returns the session knows, also if another goroutine came first.
 // Holds that end with the connection end before the calls fail that wait for an answer.
-func (l *link) fail(why error) {
-	l.mu.Lock()
+func (c *connection) fail(why error) {
+	c.mu.Lock()
 	var unanswered map[int32]pending
-	written := l.written
-	if l.why == nil {
-		l.why = why
-		close(l.gone)
-		unanswered, l.pending = l.pending, nil
-		l.watchdog.Stop()
-		if l.pinger != nil {
-			l.pinger.Stop()
+	written := c.written
+	if c.why == nil {
+		c.why = why
+		close(c.gone)
+		unanswered, c.pending = c.pending, nil
+		c.watchdog.Stop()
+		if c.pinger != nil {
+			c.pinger.Stop()
 		}
 	}
-	l.mu.Unlock()
-	hangUp(l.conn)
-	l.session.linkDown(l)
+	c.mu.Unlock()
+	hangUp(c.conn)
+	c.session.connectionDown(c)
 	for _, r := range unanswered {
 		if r.nth > written {
 			r.answer(reply{}, zk.ErrNoServer) // it has never left
@@ -128,32 +128,32 @@ func beneathTLS(c net.Conn) net.Conn {
 }
 
 // reason returns why the link is closed.
-func (l *link) reason() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.why
+func (c *connection) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.why
 }
 
 // ask sends requests in this order, and before everything that is asked later. It waits for nothing. It reports false, and
 // does nothing, on a link that is closed.
-func (l *link) ask(requests []request) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.why != nil {
+func (c *connection) ask(requests []request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why != nil {
 		return false
 	}
 	now := time.Now() // before the bytes leave: a time that is too early only makes the deadline earlier
 	for _, r := range requests {
-		xid := l.nextXid()
+		xid := c.nextXid()
 		wire.SetXid(r.frame, xid)
-		l.enqueue(r.frame)
-		l.pending[xid] = pending{op: r.op, size: len(r.frame), nth: l.queued, sent: now, answer: r.answer}
-		l.unanswered += len(r.frame)
+		c.enqueue(r.frame)
+		c.pending[xid] = pending{op: r.op, size: len(r.frame), nth: c.queued, sent: now, answer: r.answer}
+		c.unanswered += len(r.frame)
 		if r.op == wire.OpSync {
-			l.syncs = append(l.syncs, now)
+			c.syncs = append(c.syncs, now)
 		}
 	}
-	l.flush()
+	c.flush()
 	return true
 }
 
@@ -162,114 +162,114 @@ const room = 4 << 10
 
 // flush sees to it that the queue is written: here if nobody is writing, and so little is unanswered that a socket has room
 // for it, else by the writing goroutine. Called with mu held, which it gives up while it writes.
-func (l *link) flush() {
-	if l.writing {
+func (c *connection) flush() {
+	if c.writing {
 		return
 	}
-	if l.socket && l.unanswered <= room {
-		l.writeQueue()
+	if c.socket && c.unanswered <= room {
+		c.writeQueue()
 	}
-	if len(l.queue) > 0 { // or more has come meanwhile, which may be too much for a caller
+	if len(c.queue) > 0 { // or more has come meanwhile, which may be too much for a caller
 		select {
-		case l.wake <- struct{}{}:
+		case c.wake <- struct{}{}:
 		default:
 		}
 	}
 }
 
 // writeQueue writes what is in the queue now. Called with mu held, which it gives up while it writes.
-func (l *link) writeQueue() {
-	frames := l.queue
-	l.queue, l.written, l.writing = nil, l.queued, true
-	l.mu.Unlock()
-	err := writeAll(l.conn, frames...)
+func (c *connection) writeQueue() {
+	frames := c.queue
+	c.queue, c.written, c.writing = nil, c.queued, true
+	c.mu.Unlock()
+	err := writeAll(c.conn, frames...)
 	if err != nil {
-		l.fail(err)
+		c.fail(err)
 	}
-	l.mu.Lock()
-	l.writing = false
+	c.mu.Lock()
+	c.writing = false
 }
 
 // nextXid is called with mu held. The count is the session's: a server takes the commit of a write for that of the request
 // which it has under the same session and xid, whatever connection that came by (CommitProcessor of ZooKeeper). Xids are
 // positive, or the server would not count the requests among those that it throttles by
 // (ServerCnxn.incrOutstandingAndCheckThrottle).
-func (l *link) nextXid() int32 {
+func (c *connection) nextXid() int32 {
 	for {
-		xid := int32(l.session.asked.Add(1) & 0x7fffffff)
-		if _, taken := l.pending[xid]; !taken && xid != 0 {
+		xid := int32(c.session.asked.Add(1) & 0x7fffffff)
+		if _, taken := c.pending[xid]; !taken && xid != 0 {
 			return xid
 		}
 	}
 }
 
 // enqueue is called with mu held.
-func (l *link) enqueue(frame []byte) {
-	l.queue = append(l.queue, frame)
-	l.queued++
+func (c *connection) enqueue(frame []byte) {
+	c.queue = append(c.queue, frame)
+	c.queued++
 }
 
 // prepare queues the connect request, which nothing can overtake any more, and returns the time.
-func (l *link) prepare(connect []byte) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.connectSent = time.Now() // see ask
-	l.enqueue(connect)
-	return l.connectSent
+func (c *connection) prepare(connect []byte) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connectSent = time.Now() // see ask
+	c.enqueue(connect)
+	return c.connectSent
 }
 
 // start sends it.
-func (l *link) start() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flush()
+func (c *connection) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flush()
 }
 
 // show sends a credential. The server answers it before anything that is sent later.
-func (l *link) show(frame []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.enqueue(frame)
-	l.flush()
+func (c *connection) show(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enqueue(frame)
+	c.flush()
 }
 
 // goodbye ends the session on the server, and closes the link when that is done, at the latest after a second.
-func (l *link) goodbye() {
-	done := func(reply, error) { l.fail(errDropped) }
-	if l.ask([]request{{wire.OpClose, wire.CloseFrame(), done}}) {
-		time.AfterFunc(time.Second, func() { l.fail(errDropped) })
+func (c *connection) goodbye() {
+	done := func(reply, error) { c.fail(errDropped) }
+	if c.ask([]request{{wire.OpClose, wire.CloseFrame(), done}}) {
+		time.AfterFunc(time.Second, func() { c.fail(errDropped) })
 	}
 }
 
 // keepAlive sends a ping after every interval, until the link is closed.
-func (l *link) keepAlive(interval time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pinger = time.AfterFunc(interval, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.why == nil {
-			l.pings = append(l.pings, time.Now()) // see ask
-			l.enqueue(wire.PingFrame())
-			l.flush()
-			l.pinger.Reset(interval)
+func (c *connection) keepAlive(interval time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pinger = time.AfterFunc(interval, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.why == nil {
+			c.pings = append(c.pings, time.Now()) // see ask
+			c.enqueue(wire.PingFrame())
+			c.flush()
+			c.pinger.Reset(interval)
 		}
 	})
 }
 
 // write writes what callers leave in the queue, until the link is closed.
-func (l *link) write() {
+func (c *connection) write() {
 	for {
 		select {
-		case <-l.wake:
-		case <-l.gone:
+		case <-c.wake:
+		case <-c.gone:
 			return
 		}
-		l.mu.Lock()
-		for !l.writing && len(l.queue) > 0 && l.why == nil {
-			l.writeQueue()
+		c.mu.Lock()
+		for !c.writing && len(c.queue) > 0 && c.why == nil {
+			c.writeQueue()
 		}
-		l.mu.Unlock()
+		c.mu.Unlock()
 	}
 }
 
@@ -286,13 +286,13 @@ func writeAll(c net.Conn, frames ...[]byte) error {
 }
 
 // Read reads from the connection, for the reader of frames. Every byte shows that the server is there.
-func (l *link) Read(p []byte) (int, error) {
-	n, err := l.conn.Read(p)
-	if n > 0 && l.patience > 0 {
-		l.watchdog.Reset(l.patience)
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.conn.Read(p)
+	if n > 0 && c.patience > 0 {
+		c.watchdog.Reset(c.patience)
 	}
-	if n > 0 && l.arriving.Load() != nil {
-		l.note()
+	if n > 0 && c.arriving.Load() != nil {
+		c.note()
 	}
 	return n, err
 }
@@ -331,19 +331,19 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 }
 
 // read takes in what the server sends, in its order, until the link is closed.
-func (l *link) read() error {
-	most := l.session.core.opts.MaxReply
+func (c *connection) read() error {
+	most := c.session.core.opts.MaxReply
 	for {
-		size, err := readSize(l.in)
-		if err == nil && size > l.in.Buffered() {
-			l.note()
+		size, err := readSize(c.in)
+		if err == nil && size > c.in.Buffered() {
+			c.note()
 		}
 		if err == nil && size > most {
-			err = l.skip(size)
+			err = c.skip(size)
 		} else if err == nil {
-			err = l.take(size)
+			err = c.take(size)
 		}
-		l.arriving.Store(nil)
+		c.arriving.Store(nil)
 		if err != nil {
 			return err
 		}
@@ -351,9 +351,9 @@ func (l *link) read() error {
 }
 
 // take takes in a frame of so many bytes: the reply to a request, or an event.
-func (l *link) take(size int) error {
+func (c *connection) take(size int) error {
 	frame := make([]byte, size)
-	if _, err := io.ReadFull(l.in, frame); err != nil {
+	if _, err := io.ReadFull(c.in, frame); err != nil {
 		return err
 	}
 	h, body, err := wire.ReadHeader(frame)
@@ -361,9 +361,9 @@ func (l *link) take(size int) error {
 		return err
 	}
 	if h.Zxid > 0 {
-		l.session.zxid.Store(h.Zxid)
+		c.session.zxid.Store(h.Zxid)
 	}
-	r := l.answered(h.Xid, h.Code)
+	r := c.answered(h.Xid, h.Code)
 	switch {
 	case r.answer != nil:
 		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))
@@ -372,77 +372,77 @@ func (l *link) take(size int) error {
 		if err != nil {
 			return err
 		}
-		l.session.onEvent(e)
+		c.session.onEvent(e)
 	}
 	return nil
 }
 
 // skip reads past a frame that is too large, and fails its call. The connection lives on.
-func (l *link) skip(size int) error {
+func (c *connection) skip(size int) error {
 	var header [wire.ReplyHeaderSize]byte
-	if _, err := io.ReadFull(l.in, header[:]); err != nil {
+	if _, err := io.ReadFull(c.in, header[:]); err != nil {
 		return err
 	}
 	h, _, err := wire.ReadHeader(header[:])
 	if err != nil {
 		return err
 	}
-	r := l.answered(h.Xid, h.Code)
+	r := c.answered(h.Xid, h.Code)
 	if r.answer == nil {
-		return l.session.core.tooLargeReply(size) // an event must not be lost: on the next connection every watch fires
+		return c.session.core.tooLargeReply(size) // an event must not be lost: on the next connection every watch fires
 	}
-	r.answer(reply{}, l.session.core.tooLargeReply(size))
-	_, err = io.CopyN(io.Discard, l.in, int64(size-len(header)))
+	r.answer(reply{}, c.session.core.tooLargeReply(size))
+	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }
 
 // answered books a reply as proof of liveness, and returns what it answers, nothing for an event.
-func (l *link) answered(xid, code int32) (r pending) {
+func (c *connection) answered(xid, code int32) (r pending) {
 	now := time.Now()
-	l.mu.Lock()
+	c.mu.Lock()
 	switch {
-	case xid == wire.XidPing && len(l.pings) > 0:
-		r = pending{op: wire.OpPing, sent: l.pings[0]}
-		l.pings = l.pings[1:]
+	case xid == wire.XidPing && len(c.pings) > 0:
+		r = pending{op: wire.OpPing, sent: c.pings[0]}
+		c.pings = c.pings[1:]
 	case xid >= 0:
-		r = l.pending[xid]
-		delete(l.pending, xid)
-		l.unanswered -= r.size
-		if r.op == wire.OpSync && len(l.syncs) > 0 {
-			l.syncs = l.syncs[1:]
+		r = c.pending[xid]
+		delete(c.pending, xid)
+		c.unanswered -= r.size
+		if r.op == wire.OpSync && len(c.syncs) > 0 {
+			c.syncs = c.syncs[1:]
 		}
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	if r.sent.IsZero() {
 		return r // an event, or an answer to nothing
 	}
 	if wire.FromTree(code) {
-		l.session.answered(r.sent, now, witnessOf(r.op, code))
+		c.session.answered(r.sent, now, witnessOf(r.op, code))
 	}
 	return r
 }
 
 // note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and
 // that is no reason to give the connection up: the same reply would be as slow on the next.
-func (l *link) note() {
+func (c *connection) note() {
 	now := time.Now()
-	l.arriving.Store(&now)
+	c.arriving.Store(&now)
 }
 
 // arrived returns when the newest part of a frame came that is not complete; zero between frames.
-func (l *link) arrived() time.Time {
-	if at := l.arriving.Load(); at != nil {
+func (c *connection) arrived() time.Time {
+	if at := c.arriving.Load(); at != nil {
 		return *at
 	}
 	return time.Time{}
 }
 
 // oldestSync returns when the oldest unanswered sync was sent; zero if there is none.
-func (l *link) oldestSync() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.syncs) == 0 {
+func (c *connection) oldestSync() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.syncs) == 0 {
 		return time.Time{}
 	}
-	return l.syncs[0]
+	return c.syncs[0]
 }
