@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // refuseForeign looks at the children that are no contenders. It returns an error if one of them looks like the contender
@@ -15,7 +15,7 @@ import (
 //
 // The listing shows no owners, so each child that ends in ten digits is read every time. Only a lock with such children
 // pays for that.
-func (q *Queue) refuseForeign(ctx context.Context, s *conn.Session, children []string) error {
+func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children []string) error {
 	if len(children) == 0 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (q *Queue) refuseForeign(ctx context.Context, s *conn.Session, children []s
 			return err
 		}
 		if exists && stat.EphemeralOwner != 0 { // a container's is 0 as well
-			return &conn.OpError{Op: "queue", Path: q.path + "/" + name, Err: fmt.Errorf(
+			return &session.OpError{Op: "queue", Path: q.path + "/" + name, Err: fmt.Errorf(
 				"%w: it is ephemeral and ends in ten digits, but is not named %s: let one of the two use another path",
 				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "))}
 		}
