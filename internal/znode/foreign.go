@@ -33,7 +33,7 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "))}
 		}
 	}
-	q.foreign.Do(func() {
+	q.skipped.Do(func() {
 		s.Go(func(context.Context) { // the caller does not wait for a logger
 			q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
 				"path", q.path, "kinds", strings.Join(q.kinds, " "), "children", children[:min(len(children), 5)], "of", len(children))

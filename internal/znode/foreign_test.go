@@ -29,7 +29,7 @@ func TestAcquire_NamesThatContainTheBase_AreNoContenders(t *testing.T) {
 		h, err := q.Try(t.Context(), entry)
 		require.NoError(t, err)
 		release(t, h)
-		h = requireGranted(t, acquire(t.Context(), q))
+		h = acquire(t.Context(), q).Granted(t, time.Hour)
 		list, err := q.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 1)
@@ -64,21 +64,17 @@ func TestAcquire_ForeignContender_IsAnErrorThatNamesIt(t *testing.T) {
 // TestAcquire_ForeignContenderComesWhileWaiting: the waiter finds out when it reads the list again, and leaves the queue.
 func TestAcquire_ForeignContenderComesWhileWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		other := bubble.Dial(t, srv, "b")
 		waiting := acquire(t.Context(), queue(t, srv, "c"))
-		requireWaiting(t, waiting)
+		waiting.Waits(t)
 		foreign, err := other.Create(t.Context(), path+"/5a3b0c__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
 		require.NoError(t, err)
-		requireWaiting(t, waiting)
+		waiting.Waits(t)
 		release(t, holder)
-		select {
-		case r := <-waiting:
-			require.ErrorIs(t, r.err, zkrecipes.ErrForeignContender)
-			require.ErrorContains(t, r.err, foreign)
-		case <-time.After(time.Second):
-			t.Fatal("still waiting")
-		}
+		err = waiting.Failed(t, 0)
+		require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+		require.ErrorContains(t, err, foreign)
 		require.Len(t, srv.Children(path), 1)
 	})
 }
@@ -88,7 +84,7 @@ func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, err := znode.New(bubble.Dial(t, srv, "a"), path, false, znode.Latch)
 		require.NoError(t, err)
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "b")))
+		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
 		list, err := q.List(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, list)

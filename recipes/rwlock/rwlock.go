@@ -124,7 +124,7 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 		return h, nil
 	}
 	e := znode.Entry{Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead}
-	if h, err := l.queue.Beside(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
+	if h, err := l.queue.Downgrade(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
 		return h, err
 	}
 	return acquire(ctx, e)

@@ -56,10 +56,10 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
 	}
-	if err := s.pool.Client().Sync(ctx, s.limit.node); err != nil {
+	if err := s.shared.Client().Sync(ctx, s.limit.node); err != nil {
 		return 0, err
 	}
-	data, _, err := s.pool.Client().Get(ctx, s.limit.node)
+	data, _, err := s.shared.Client().Get(ctx, s.limit.node)
 	if errors.Is(err, zk.ErrNoNode) {
 		return s.limit.seed, nil
 	}
@@ -83,7 +83,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if s.limit.node == "" {
 		return fmt.Errorf("set limit of %s: the limit is fixed: want a semaphore made with WithLimitNode", s.path)
 	}
-	client := s.pool.Client()
+	client := s.shared.Client()
 	for {
 		_, err := client.Set(ctx, s.limit.node, encode(limit), -1)
 		switch {

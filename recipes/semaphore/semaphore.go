@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -15,11 +14,10 @@ import (
 // Semaphore is a number of leases that all who use the same path share. It keeps nothing but its settings: any number of
 // goroutines may share one, and count as processes do.
 type Semaphore struct {
-	pool  *znode.Pool
-	path  string
-	limit limit
-	data  []byte
-	over  sync.Once
+	shared *znode.Semaphore
+	path   string
+	limit  limit
+	data   []byte
 }
 
 // Option configures [New].
@@ -78,11 +76,11 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	for _, opt := range opts {
 		errs = append(errs, opt(&cfg))
 	}
-	pool, err := znode.NewPool(c, path, cfg.lossOnSuspend)
+	shared, err := znode.NewSemaphore(c, path, cfg.lossOnSuspend)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	s := &Semaphore{pool: pool, path: path, data: cfg.data}
+	s := &Semaphore{shared: shared, path: path, data: cfg.data}
 	s.limit.seed, s.limit.node = limit, cfg.limitNode
 	return s, nil
 }
@@ -102,7 +100,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	return s.pool.Acquire(ctx, s.entry(n))
+	return s.shared.Acquire(ctx, s.leases(n))
 }
 
 // TryAcquire is [Semaphore.Acquire] for a caller that does not wait until leases are given back; it does wait for others
@@ -114,7 +112,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	return s.pool.Try(ctx, s.entry(n))
+	return s.shared.Try(ctx, s.leases(n))
 }
 
 // Do acquires n leases, runs fn, waits for it, and releases them, also when fn panics. The context of fn ends with the
@@ -134,7 +132,7 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 // Holders returns the leases that are out, the oldest first, as new as this call. Those of one hold have the same token.
 // Whoever is first in line has its leases made already while it waits for others to go: these are then the last.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return s.pool.List(ctx)
+	return s.shared.List(ctx)
 }
 
 func (s *Semaphore) check(n int) error {
@@ -148,30 +146,15 @@ func (s *Semaphore) check(n int) error {
 	}
 }
 
-func (s *Semaphore) entry(n int) znode.Entry {
-	return znode.Entry{
-		Kind: znode.Lease, Data: s.data, Count: n,
-		Look: func(ctx context.Context, session *session.Session) (znode.Rule, znode.Changes, error) {
-			limit, w, err := s.limit.follow(ctx, session)
+func (s *Semaphore) leases(n int) znode.Leases {
+	return znode.Leases{
+		Count: n, Data: s.data,
+		Limit: func(ctx context.Context, in *session.Session) (int, *session.Watch, error) {
+			limit, changed, err := s.limit.follow(ctx, in)
 			if err != nil {
-				return nil, znode.Changes{}, fmt.Errorf("limit of %s: %w", s.path, err)
+				return 0, nil, fmt.Errorf("limit of %s: %w", s.path, err)
 			}
-			within := znode.Within(limit, n)
-			return func(queue []znode.Contender, me int) (int, bool) {
-				s.compare(me, limit)
-				return within(queue, me)
-			}, znode.Changes{w}, nil
+			return limit, changed, nil
 		},
 	}
-}
-
-// compare reports that others ahead have been granted more than the limit; one that was lowered makes that legal.
-func (s *Semaphore) compare(others, limit int) {
-	if others <= limit || s.limit.node != "" {
-		return
-	}
-	s.over.Do(func() {
-		s.pool.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
-			"path", s.path, "limit", limit, "leases", others)
-	})
 }

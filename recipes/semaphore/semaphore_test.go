@@ -313,7 +313,7 @@ func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
 		})
 		try.Waits(t) // as far as it can see there is enough
 		close(gate)
-		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
+		require.ErrorIs(t, try.Failed(t, time.Second), zkrecipes.ErrLocked)
 		require.Len(t, srv.Children(locks), 1)
 		release(t, h)
 		release(t, ahead.Granted(t, 0))
