@@ -50,6 +50,12 @@ func NewHold(ctx context.Context, g Grant) (h *Hold, end func(*LostError)) {
 
 // Context returns the context of the hold: it ends with the hold, and [context.Cause] says why, as [Hold.Err] does.
 // Work that must not outlive the hold takes it. Its values are those of the context given to the acquisition.
+//
+// This context, and every context that a recipe hands to a function, looks at the clock when it is asked. So does a
+// context that [context.WithValue] makes of it. A context that [context.WithCancel], [context.WithTimeout] or a
+// library makes of it does not: if the process was frozen past the deadline, it may say for a moment that it is alive,
+// until a timer has fired. A channel that Done returned before the freeze is closed as late. Before a step that counts, ask the
+// hold or the context that the recipe handed out.
 func (h *Hold) Context() context.Context { return h.ctx }
 
 // Done is closed when the hold has ended.

@@ -113,6 +113,11 @@ var mutants = []mutant{
 		tests: []test{bubbles(".")},
 	},
 	{
+		name:  "body: its context does not look at the clock",
+		edits: []edit{{"internal/znode/body.go", "		if ctx.Err() != nil {", "		if false && ctx.Err() != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "session: nobody is told when the proof runs out",
 		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},

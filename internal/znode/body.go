@@ -9,16 +9,47 @@ import (
 )
 
 // Both returns a context with the values of the first, which ends with whichever of the two ends first, for its cause.
+// It asks both whenever it is asked: the context of a hold looks at the clock then.
 func Both(first, second context.Context) (context.Context, context.CancelCauseFunc) {
-	both, end := context.WithCancelCause(first)
-	if second.Err() != nil {
-		end(context.Cause(second)) // at once: AfterFunc would take a moment, and something be sent meanwhile
-	}
+	inner, end := context.WithCancelCause(first)
+	both := &bothContext{inner, first, second, end}
+	both.look() // AfterFunc would take a moment, and a request be sent meanwhile
 	stop := context.AfterFunc(second, func() { end(context.Cause(second)) })
 	return both, func(cause error) {
 		stop()
 		end(cause)
 	}
+}
+
+// bothContext is the context that Both returns.
+type bothContext struct {
+	context.Context
+	first, second context.Context
+	end           context.CancelCauseFunc
+}
+
+func (b *bothContext) look() {
+	for _, ctx := range []context.Context{b.first, b.second} {
+		if ctx.Err() != nil {
+			b.end(context.Cause(ctx))
+		}
+	}
+}
+
+func (b *bothContext) Err() error {
+	b.look()
+	return b.Context.Err()
+}
+
+func (b *bothContext) Done() <-chan struct{} {
+	b.look()
+	return b.Context.Done()
+}
+
+// Value is also how context.Cause finds the cause.
+func (b *bothContext) Value(key any) any {
+	b.look()
+	return b.Context.Value(key)
 }
 
 // farewell is how long Do waits for the removal of its contender. The removal goes on after that; with a server that

@@ -155,10 +155,8 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 
 // serve is one term.
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) error {
-	leading, end := context.WithCancelCause(t.Context())
-	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	leading, end := znode.Both(t.Context(), ctx)
 	defer func() { // also when lead panics
-		stop()
 		end(zkrecipes.ErrReleased)
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 		defer cancel()
