@@ -118,6 +118,11 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "election: an error that is joined with the end of the context is forgotten",
+		edits: []edit{{"recipes/election/election.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"recipes/election/election.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
 		name:  "session: nobody is told when the proof runs out",
 		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},

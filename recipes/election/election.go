@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -132,8 +133,8 @@ const farewell = time.Second
 // then the candidate in ZooKeeper. So a leader that honours its context has stopped before another is let in, unless
 // the term was lost: then it has until [zkrecipes.Hold.ValidUntil].
 //
-// An error of lead ends Run, except one that only says that lead's context had ended. A panic of lead resigns, and goes
-// on as a panic.
+// An error of lead ends Run, except one that only says that lead's context had ended. Several errors that are joined
+// say more if one of them does. A panic of lead resigns, and goes on as a panic.
 //
 // Errors: that of lead; the cause of ctx; those of [Election.Campaign].
 //
@@ -169,9 +170,20 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 	return err
 }
 
+// saysEnded reports whether err says no more than that a context has ended for that cause. If several errors are joined,
+// each of them must. The errors of this library are excepted, which also name what was in the way.
 func saysEnded(err, cause error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, cause) ||
-		errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, zkrecipes.ErrFenced)
+	switch e := err.(type) { //nolint:errorlint // what err wraps is looked at in its turn
+	case *conn.OpError, *zkrecipes.WaitError, *zkrecipes.LostError:
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !saysEnded(part, cause) })
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return saysEnded(inner, cause)
+		}
+	}
+	return slices.ContainsFunc([]error{context.Canceled, context.DeadlineExceeded, cause, zkrecipes.ErrLost, zkrecipes.ErrFenced},
+		func(end error) bool { return errors.Is(err, end) })
 }
 
 // Candidates returns everybody in the line, the leader first, as new as this call.

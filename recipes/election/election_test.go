@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -253,6 +255,57 @@ func TestRun_LostTerm(t *testing.T) {
 		require.Equal(t, done, err)
 		require.Equal(t, 3, terms)
 	})
+}
+
+// TestRun_BodyFailsAsItsTermEnds: an error that says more than that the context has ended ends Run. One that says no more
+// does not, however it is wrapped.
+func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
+	disk := errors.New("disk full")
+	for name, c := range map[string]struct {
+		fail func(ctx context.Context) error
+		ends bool
+	}{
+		"joined":            {func(ctx context.Context) error { return errors.Join(disk, ctx.Err()) }, true},
+		"joined, the cause": {func(ctx context.Context) error { return errors.Join(context.Cause(ctx), disk) }, true},
+		"two wrapped":       {func(ctx context.Context) error { return fmt.Errorf("save: %w: %w", disk, ctx.Err()) }, true},
+		"joined deep below": {func(ctx context.Context) error { return fmt.Errorf("save: %w", errors.Join(ctx.Err(), disk)) }, true},
+		"another one":       {func(context.Context) error { return disk }, true},
+		"bare":              {func(ctx context.Context) error { return ctx.Err() }, false},
+		"wrapped":           {func(ctx context.Context) error { return fmt.Errorf("save: %w", ctx.Err()) }, false},
+		"cause":             {context.Cause, false},
+		"both":              {func(ctx context.Context) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }, false},
+		"fenced": {func(ctx context.Context) error {
+			return fmt.Errorf("save: %w: %w", zkrecipes.ErrFenced, context.Cause(ctx))
+		}, false},
+		"waited": {func(ctx context.Context) error {
+			return &zkrecipes.WaitError{Path: "/x", Err: errors.Join(context.Cause(ctx), errors.New("connection refused"))}
+		}, false},
+		"asked": {func(ctx context.Context) error {
+			return &conn.OpError{Op: "get", Path: "/x", Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				again := errors.New("stood again")
+				terms := 0
+				var failed error
+				err := join(t, srv, "a").Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+					if terms++; terms == 2 {
+						return again
+					}
+					require.NoError(t, srv.Delete(term.Path()))
+					<-ctx.Done()
+					failed = c.fail(ctx)
+					return failed
+				})
+				if c.ends {
+					require.Equal(t, failed, err)
+				} else {
+					require.Equal(t, again, err)
+				}
+			})
+		})
+	}
 }
 
 func TestLeaderAndCandidates(t *testing.T) {
