@@ -123,6 +123,11 @@ var mutants = []mutant{
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
+		name:  "grant: every op that fails on the contender is a loss",
+		edits: []edit{{"internal/znode/grant.go", "if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {", "if gone := sh.deleted(); gone != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "session: nobody is told when the proof runs out",
 		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},

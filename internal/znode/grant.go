@@ -319,7 +319,11 @@ func (sh *share) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && slices.Contains(own, failed.Path) && errors.Is(err, zk.ErrNoNode):
-		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, sh.deleted())
+		// The guard has failed, or one of ops that follows on a deletion of the contender in the same transaction.
+		if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
+		}
+		return nil, err
 	case errors.Is(err, zkrecipes.ErrLost):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 	default:
