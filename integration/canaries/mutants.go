@@ -128,6 +128,11 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "fence: a link that leads nowhere yet is taken for the file",
+		edits: []edit{{"fence/file.go", "if f.path, err = follow(f.path); err != nil {", "if _, err = follow(f.path); err != nil {"}},
+		tests: []test{bubbles("./fence")},
+	},
+	{
 		name:  "session: nobody is told when the proof runs out",
 		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},
