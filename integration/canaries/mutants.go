@@ -133,6 +133,16 @@ var mutants = []mutant{
 		tests: []test{bubbles("./fence")},
 	},
 	{
+		name:  "grant: equal paths of two ensembles are one",
+		edits: []edit{{"internal/znode/grant.go", "	for h := q.held(ctx, kind); h != nil; h = h.outer {\n		if h.queue", "	if h := q.held(ctx, kind); h != nil {\n		if h.queue"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "queue: a contender waits for a hold of its own context",
+		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(ctx, e.Kind); err != nil {", "if err := q.checkDeadlock(ctx, e.Kind); false && err != nil {"}},
+		tests: []test{mutexTests},
+	},
+	{
 		name:  "session: nobody is told when the proof runs out",
 		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},

@@ -98,19 +98,27 @@ func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release fun
 	return h, nil
 }
 
-// heldKey finds, in a context, the grant that it descends from.
+// heldKey finds, in a context, the grants that it descends from.
 type heldKey struct{ path, kind string }
+
+// held is one of those, with the others. Several have one key where paths are equal on two ensembles, or where two
+// clients of one ensemble hold a lock as readers.
+type held struct {
+	*grant
+	outer *held
+}
 
 // hold returns another hold on the grant, unless that has ended.
 func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool) {
+	key := heldKey{g.queue.client.Abs(g.queue.path), g.Kind}
+	outer, _ := ctx.Value(key).(*held) // without mu: a context that is asked may find its own hold lapsed, and release it
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
 		return nil, false
 	}
 	sh := &share{g, through}
-	key := heldKey{g.queue.client.Abs(g.queue.path), g.Kind}
-	h, end := zkrecipes.NewHold(context.WithValue(ctx, key, g), sh)
+	h, end := zkrecipes.NewHold(context.WithValue(ctx, key, &held{g, outer}), sh)
 	g.holds[sh] = end
 	return h, true
 }
@@ -128,18 +136,57 @@ func (q *Queue) Held(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
 // Holds reports whether ctx descends from a contender of the given kind that is still held.
 func (q *Queue) Holds(ctx context.Context, kind string) bool {
 	g, ok := q.above(ctx, kind)
-	if !ok {
-		return false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return !g.ended
+	return ok && g.isHeld()
 }
 
-// above returns the grant that ctx descends from, if it is proven now.
+// above returns the grant of this client that ctx descends from, if it is proven now.
 func (q *Queue) above(ctx context.Context, kind string) (*grant, bool) {
-	g, ok := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*grant)
-	return g, ok && g.queue.client.Same(q.client) && time.Now().Before(g.ValidUntil())
+	for h := q.held(ctx, kind); h != nil; h = h.outer {
+		if h.queue.client.Same(q.client) {
+			return h.grant, h.isProven()
+		}
+	}
+	return nil, false
+}
+
+// held returns the innermost grant that ctx descends from, also of another client.
+func (q *Queue) held(ctx context.Context, kind string) *held {
+	h, _ := ctx.Value(heldKey{q.client.Abs(q.path), kind}).(*held)
+	return h
+}
+
+func (g *grant) isProven() bool { return time.Now().Before(g.ValidUntil()) }
+
+func (g *grant) isHeld() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.ended && g.isProven()
+}
+
+// checkDeadlock refuses a contender that would wait for one that ctx descends from: its call would have to return first.
+// Whether the other is in this queue, and not in one of another ensemble, is asked of the server.
+func (q *Queue) checkDeadlock(ctx context.Context, kind string) error {
+	for _, above := range q.kinds {
+		if kind == Read && above == Read {
+			continue
+		}
+		for h := q.held(ctx, above); h != nil; h = h.outer {
+			path := q.path + strings.TrimPrefix(h.path, h.queue.path)
+			if h.isHeld() && q.contains(ctx, path, h.czxid) {
+				return fmt.Errorf("%s: %w: the context descends from the hold %s", q.path, zkrecipes.ErrDeadlock, path)
+			}
+		}
+	}
+	return nil
+}
+
+// contains reports whether a contender is known to be there. What keeps an answer away keeps an acquisition waiting too.
+func (q *Queue) contains(ctx context.Context, path string, czxid int64) bool {
+	if q.client.Sync(ctx, path) != nil {
+		return false
+	}
+	exists, stat, err := q.client.Exists(ctx, path)
+	return err == nil && exists && stat.Czxid == czxid
 }
 
 // Beside takes, in one go, the place in the queue of the contender of another kind that ctx descends from: the rule sees

@@ -104,9 +104,13 @@ var errRequeue = errors.New("the contender is gone")
 // Acquire queues and waits until the rule grants. When the session ends meanwhile, or somebody deletes the contender,
 // it queues again, at the tail. After an error the caller is not in the queue, or its contender is being removed.
 //
-// Errors: *WaitError when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends;
+// ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(e); err != nil {
+		return nil, err
+	}
+	if err := q.checkDeadlock(ctx, e.Kind); err != nil {
 		return nil, err
 	}
 	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, true) })

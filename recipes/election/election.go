@@ -113,7 +113,8 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 //
 // After an error the caller is no candidate; what is left of it in ZooKeeper is being removed.
 //
-// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live term of the same
+// election; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {

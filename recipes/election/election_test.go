@@ -308,6 +308,26 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 	}
 }
 
+// TestCampaign_InsideItsOwnTerm: the candidate would wait for the end of the context that it campaigns with.
+func TestCampaign_InsideItsOwnTerm(t *testing.T) {
+	for _, layout := range []election.Layout{election.Latch, election.Selector} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			e := join(t, srv, "a", election.WithLayout(layout))
+			term := elected(t, campaign(t, e))
+			for _, candidate := range []*election.Election{e, join(t, srv, "b", election.WithLayout(layout))} {
+				ctx, cancel := context.WithTimeout(term.Context(), time.Minute)
+				_, err := candidate.Campaign(ctx)
+				cancel()
+				require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+			}
+			require.NoError(t, term.Err())
+			list, err := e.Candidates(t.Context())
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+		})
+	}
+}
+
 func TestLeaderAndCandidates(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		watcher := join(t, srv, "w")

@@ -22,13 +22,13 @@ type Holds struct {
 
 // LockAll locks all mutexes or none. It takes them one after the other in the order of their paths on the server,
 // whatever the order in which they are given, so that callers who want some of the same cannot block each other for
-// ever; of several on one path it takes one. (Paths that are equal on different ensembles are taken as given.) ctx
-// bounds the whole.
+// ever; of several on one path it takes one. Equal paths on different ensembles are taken in the order given. ctx bounds
+// the whole.
 //
 // After an error none is held: what had been taken is being released.
 //
 // Errors: the first of [Mutex.Lock], which matches ErrLost if one that had been taken was lost while the next was waited
-// for; no mutex given, or a nil one.
+// for, and ErrDeadlock if two of them are one path through two clients; no mutex given, or a nil one.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the whole time, and goes on after one has failed.
 func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
@@ -54,9 +54,14 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 
 // inOrder returns the mutexes in the order of their paths, each once.
 func inOrder(ms []*Mutex) []*Mutex {
-	ordered := slices.Clone(ms)
+	var ordered []*Mutex
+	for _, m := range ms {
+		if !slices.ContainsFunc(ordered, m.same) {
+			ordered = append(ordered, m)
+		}
+	}
 	slices.SortStableFunc(ordered, func(a, b *Mutex) int { return cmp.Compare(a.absolute(), b.absolute()) })
-	return slices.CompactFunc(ordered, (*Mutex).same)
+	return ordered
 }
 
 // absolute returns the path on the server.

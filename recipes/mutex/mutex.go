@@ -74,7 +74,8 @@ func (m *Mutex) entry() znode.Entry {
 //
 // After an error the caller is not in the line; what is left of it in ZooKeeper is being removed.
 //
-// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live hold of another client
+// on the same path; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
 func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {

@@ -70,8 +70,8 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 // After an error the caller is not in the line; what is left of it in ZooKeeper is being removed.
 //
 // Errors: ErrUpgrade, at once, if ctx descends from a live read hold and from no write hold on the same path: it would
-// wait for its own end; [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server
-// said.
+// wait for its own end; ErrDeadlock, at once, if ctx descends from a live hold of another client on the same path;
+// [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {

@@ -620,3 +620,30 @@ func TestQueue_ForeignChildren_AreLeftOut(t *testing.T) {
 		release(t, h)
 	})
 }
+
+// A reader waits for no reader, so only what cannot be granted inside a hold of another client is refused.
+func TestLock_ThroughTwoClients_WouldWaitForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		x, err := rwlock.New(bubble.Dial(t, srv, "a"), "/app/rw")
+		require.NoError(t, err)
+		y, err := rwlock.New(bubble.Dial(t, srv, "b"), "/app/rw")
+		require.NoError(t, err)
+		read, err := x.RLock(t.Context())
+		require.NoError(t, err)
+		_, err = y.Lock(read.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		both, err := y.RLock(read.Context())
+		require.NoError(t, err)
+		require.NoError(t, both.Release(t.Context()))
+		require.NoError(t, read.Release(t.Context()))
+		write, err := x.Lock(t.Context())
+		require.NoError(t, err)
+		_, err = y.RLock(write.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		_, err = y.Lock(write.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		require.NoError(t, write.Release(t.Context()))
+		bubble.Clean(t, srv, "/app/rw")
+	})
+}
