@@ -37,33 +37,35 @@ func TestFrozenProcess(t *testing.T) {
 		holdAndLook(t, addr)
 		return
 	}
-	for i := range 4 { // in some of them a timer is faster than the first look
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			srv := zktest.Run(t, zktest.WithSessionTimeouts(frozenTimeout, frozenTimeout))
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenProcess$")
-			child.Env = append(os.Environ(), frozenServer+"="+srv.Addr())
-			out, err := child.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, child.Start())
-			lines := bufio.NewScanner(out)
-			said := map[string]string{}
-			for lines.Scan() {
-				name, state, isBody := strings.Cut(lines.Text(), ": ")
-				switch {
-				case isBody:
-					said[name] = state
-				case name == "holding":
-					time.Sleep(frozenTimeout + frozenTimeout/4)
-					require.NoError(t, child.Process.Signal(syscall.SIGCONT))
-				}
+	srv := zktest.Run(t, zktest.WithSessionTimeouts(frozenTimeout, frozenTimeout))
+	var children [4]*exec.Cmd // in some of them a timer is faster than the first look
+	var said [len(children)]*bufio.Scanner
+	for i := range children {
+		children[i] = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenProcess$")
+		children[i].Env = append(os.Environ(), frozenServer+"="+srv.Addr()+"/"+fmt.Sprint(i))
+		out, err := children[i].StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, children[i].Start())
+		said[i] = bufio.NewScanner(out)
+	}
+	for i := range children {
+		require.True(t, said[i].Scan())
+		require.Equal(t, "holding", said[i].Text())
+	}
+	time.Sleep(frozenTimeout + frozenTimeout/4)
+	for i, child := range children {
+		require.NoError(t, child.Process.Signal(syscall.SIGCONT))
+		states := map[string]string{}
+		for said[i].Scan() {
+			if name, state, found := strings.Cut(said[i].Text(), ": "); found {
+				states[name] = state
 			}
-			require.NoError(t, child.Wait())
-			require.Equal(t, map[string]string{
-				"Mutex.Do": "ended", "RWLock.Do": "ended", "RWLock.RDo": "ended", "Semaphore.Do": "ended",
-				"Election.Run": "ended", "LockAll": "ended",
-			}, said)
-		})
+		}
+		require.NoError(t, child.Wait())
+		require.Equal(t, map[string]string{
+			"Mutex.Do": "ended", "RWLock.Do": "ended", "RWLock.RDo": "ended", "Semaphore.Do": "ended",
+			"Election.Run": "ended", "LockAll": "ended",
+		}, states)
 	}
 }
 

@@ -74,13 +74,11 @@ func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 	type key struct{}
 	why := errors.New("why")
 	for _, which := range []int{0, 1} {
-		var parents [2]context.Context
-		var ends [2]context.CancelCauseFunc
-		for i := range parents {
-			parents[i], ends[i] = context.WithCancelCause(context.WithValue(t.Context(), key{}, i))
-		}
-		ctx, end := Both(parents[0], parents[1])
-		require.Equal(t, 0, ctx.Value(key{}))
+		first, endFirst := context.WithCancelCause(context.WithValue(t.Context(), key{}, "first"))
+		second, endSecond := context.WithCancelCause(context.WithValue(t.Context(), key{}, "second"))
+		ends := []context.CancelCauseFunc{endFirst, endSecond}
+		ctx, end := Both(first, second)
+		require.Equal(t, "first", ctx.Value(key{}))
 		ends[which](why)
 		<-ctx.Done()
 		ends[1-which](errors.New("later"))
@@ -88,7 +86,7 @@ func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 		require.Equal(t, context.Canceled, ctx.Err())
 		end(nil)
 
-		ctx, _ = Both(parents[0], parents[1])
+		ctx, _ = Both(first, second)
 		require.Error(t, ctx.Err(), "ended before")
 	}
 }
