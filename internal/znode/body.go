@@ -52,9 +52,9 @@ func (b *bothContext) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// farewell is how long Do waits for the removal of its contender. The removal goes on after that; with a server that
+// releaseTimeout is how long Do waits for the removal of its contender. The removal goes on after that; with a server that
 // answers it takes a round trip.
-const farewell = time.Second
+const releaseTimeout = time.Second
 
 // Do runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first. A
 // panic of fn releases, and goes on as a panic.
@@ -64,10 +64,10 @@ func Do(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkreci
 	inside, end := Both(h.Context(), ctx)
 	defer func() { // also when fn panics
 		end(zkrecipes.ErrReleased)
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		// That the removal takes its time is none of the caller's business: the hold has ended.
-		if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {
+		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {
 			err = errors.Join(err, left)
 		}
 	}()

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -31,22 +31,48 @@ const (
 type Election struct {
 	queue *znode.Queue
 	kind  string
-	id    string
+	data  []byte
+	retry func(error) bool
+	term  atomic.Pointer[Term] // the one that Run serves
 }
 
 // Option configures [New].
 type Option func(*config) error
 
 type config struct {
-	id            string
-	layout        Layout
-	lossOnSuspend bool
+	recipe.Config
+	layout Layout
+	retry  func(error) bool
 }
 
-// WithID sets the name under which candidates appear to others; default the client's identity. It need not be unique.
-func WithID(id string) Option {
+// WithData sets the data of the candidates, by which others see who leads and who stands; default the client's identity.
+func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.id = id
+		c.SetData(data)
+		return nil
+	}
+}
+
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends terms when the connection is lost. By default they run on to their deadline: a leader that is
+// connected again in time keeps its term.
+func WithLossOnSuspend() Option {
+	return func(c *config) error {
+		c.LossOnSuspend = true
+		return nil
+	}
+}
+
+// WithRetry says for which errors of its function [Election.Run] stands again; default none. It is not asked about an
+// error that only says that the context of the function has ended.
+func WithRetry(retry func(error) bool) Option {
+	return func(c *config) error {
+		if retry == nil {
+			return errors.New("WithRetry: the function is nil")
+		}
+		c.retry = retry
 		return nil
 	}
 }
@@ -62,36 +88,21 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithLossOnSuspend ends terms when the connection is lost. By default they run on to their deadline, and a leader that
-// is back in time remains one.
-func WithLossOnSuspend() Option {
-	return func(c *config) error {
-		c.lossOnSuspend = true
-		return nil
-	}
-}
-
 // New returns the election on path. It sends nothing; parents that are missing are made when somebody campaigns.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
-	var cfg config
-	if c != nil {
-		cfg.id = c.Identity()
-	}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
+	cfg := config{retry: func(error) bool { return false }}
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
 	kind := znode.Latch
 	if cfg.layout == Selector {
 		kind = znode.Lock
 	}
-	queue, err := znode.New(c, path, cfg.lossOnSuspend, kind)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kind)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	return &Election{queue, kind, cfg.id}, nil
+	return &Election{queue: queue, kind: kind, data: cfg.Data, retry: cfg.retry}, nil
 }
 
 // Term is one term of leadership: a hold whose token is the number of the term, larger than that of every term before.
@@ -118,76 +129,25 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Data: []byte(e.id), Rule: znode.First})
+	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Data: e.data, Rule: znode.First})
 	if err != nil {
 		return nil, err
 	}
 	return &Term{h}, nil
 }
 
-// farewell is how long Run waits for the removal of its candidate once its context has ended. The removal goes on
-// after that; with a server that answers it takes a round trip.
-const farewell = time.Second
-
-// Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The context of
-// lead ends with the term and with ctx, whichever is first. A term ends in this order: the context of lead, lead itself,
-// then the candidate in ZooKeeper. So a leader that honours its context has stopped before another is let in, unless
-// the term was lost: then it has until [zkrecipes.Hold.ValidUntil].
-//
-// An error of lead ends Run, except one that only says that lead's context had ended. Several errors that are joined
-// say more if one of them does. A panic of lead resigns, and goes on as a panic.
-//
-// Errors: that of lead; the cause of ctx; those of [Election.Campaign].
-//
-// Source: Curator's LeaderSelector with autoRequeue.
-func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
-	for {
-		t, err := e.Campaign(ctx)
-		if err != nil {
-			return err
-		}
-		if err := e.serve(ctx, t, lead); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// serve is one term.
-func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) error {
-	leading, end := znode.Both(t.Context(), ctx)
-	defer func() { // also when lead panics
-		end(zkrecipes.ErrReleased)
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-		defer cancel()
-		_ = t.Resign(bye) // lost before, or the removal goes on: both are none of the caller's business
-	}()
-	err := lead(leading, t)
-	if leading.Err() != nil && saysEnded(err, context.Cause(leading)) {
-		return nil
-	}
-	return err
-}
-
-// saysEnded reports whether err says no more than that a context has ended for that cause. If several errors are joined,
-// each of them must. The errors of this library are excepted, which also name what was in the way.
-func saysEnded(err, cause error) bool {
-	switch e := err.(type) { //nolint:errorlint // what err wraps is looked at in its turn
-	case *conn.OpError, *zkrecipes.WaitError, *zkrecipes.LostError:
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !saysEnded(part, cause) })
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return saysEnded(inner, cause)
-		}
-	}
-	return slices.ContainsFunc([]error{context.Canceled, context.DeadlineExceeded, cause, zkrecipes.ErrLost, zkrecipes.ErrFenced},
-		func(end error) bool { return errors.Is(err, end) })
-}
-
-// Candidates returns everybody in the line, the leader first, as new as this call.
+// Candidates returns all candidates in the order in which they will lead, the leader first, as new as this call.
 func (e *Election) Candidates(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.queue.List(ctx)
 }
+
+// Queue is [Election.Candidates], under the name that it has in the other recipes.
+func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
+	return e.Candidates(ctx)
+}
+
+// Revoke asks the leader to resign: the Revoked channel of its term is closed. The leader decides whether it resigns, and
+// when. It is no error if there is no leader.
+//
+// Source: Curator's Revoker.
+func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

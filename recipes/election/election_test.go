@@ -328,6 +328,120 @@ func TestCampaign_InsideItsOwnTerm(t *testing.T) {
 	}
 }
 
+// TestRun_TermsEndAtOnce: the pauses between terms grow, and a term that lasts starts them anew.
+func TestRun_TermsEndAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var pauses []time.Duration
+		var last time.Time
+		err := join(t, srv, "a").Run(ctx, func(context.Context, *election.Term) error {
+			if !last.IsZero() {
+				pauses = append(pauses, time.Since(last))
+			}
+			if len(pauses) == 20 {
+				time.Sleep(time.Second)
+			}
+			last = time.Now()
+			return nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		within := func(pause, base time.Duration) {
+			t.Helper()
+			require.GreaterOrEqual(t, pause, base/2)
+			require.LessOrEqual(t, pause, base*3/2)
+		}
+		within(pauses[0], 50*time.Millisecond)
+		within(pauses[1], 100*time.Millisecond)
+		within(pauses[2], 200*time.Millisecond)
+		within(pauses[19], 5*time.Second)
+		require.Zero(t, pauses[20], "after a term that lasted")
+		within(pauses[21], 50*time.Millisecond)
+		within(pauses[len(pauses)-1], 5*time.Second)
+	})
+}
+
+// TestRun_EndsDuringThePause: at the instant at which its context does.
+func TestRun_EndsDuringThePause(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		start := time.Now()
+		time.AfterFunc(time.Millisecond, func() { cancel(why) })
+		require.ErrorIs(t, join(t, srv, "a").Run(ctx, func(context.Context, *election.Term) error { return nil }), why)
+		require.Equal(t, time.Millisecond, time.Since(start))
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+func TestRun_WithRetry(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		passing, fatal := errors.New("passing"), errors.New("fatal")
+		var asked []error
+		e := join(t, srv, "a", election.WithRetry(func(err error) bool {
+			asked = append(asked, err)
+			return errors.Is(err, passing)
+		}))
+		terms := 0
+		err := e.Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+			switch terms++; terms {
+			case 1, 2:
+				return passing
+			case 3:
+				require.NoError(t, srv.Delete(term.Path()))
+				<-ctx.Done()
+				return ctx.Err()
+			default:
+				return fatal
+			}
+		})
+		require.Equal(t, fatal, err)
+		require.Equal(t, []error{passing, passing, fatal}, asked, "not about the end of its context")
+	})
+	_, err := election.New(nil, path, election.WithRetry(nil), nil)
+	require.ErrorContains(t, err, "WithRetry")
+	require.ErrorContains(t, err, "option 1 is nil")
+}
+
+// TestTerm is the one that Run serves, while it is held.
+func TestTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "a")
+		_, serving := e.Term()
+		require.False(t, serving)
+		done := errors.New("done")
+		require.Equal(t, done, e.Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+			got, serving := e.Term()
+			require.True(t, serving)
+			require.Same(t, term, got)
+			require.NoError(t, srv.Delete(term.Path()))
+			<-ctx.Done()
+			_, serving = e.Term()
+			require.False(t, serving, "lost")
+			return done
+		}))
+		_, serving = e.Term()
+		require.False(t, serving)
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := join(t, srv, "a"), join(t, srv, "b")
+		require.NoError(t, b.Revoke(t.Context()), "no leader")
+		term := elected(t, campaign(t, a))
+		next := campaign(t, b)
+		list, err := b.Queue(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.NoError(t, b.Revoke(t.Context()))
+		<-term.Revoked()
+		require.NoError(t, term.Err(), "a request, no more")
+		require.NoError(t, term.Resign(t.Context()))
+		require.NoError(t, elected(t, next).Resign(t.Context()))
+	})
+}
+
 func TestLeaderAndCandidates(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		watcher := join(t, srv, "w")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -20,24 +21,24 @@ type Mutex struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	data          []byte
-	lossOnSuspend bool
-}
+type config struct{ recipe.Config }
 
 // WithData sets the data of the contenders, by which others see who holds and who waits; default the client's identity.
 func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.data = append([]byte{}, data...)
+		c.SetData(data)
 		return nil
 	}
 }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline, and a holder that
-// is back in time remains one.
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
+// connected again in time keeps its hold.
 func WithLossOnSuspend() Option {
 	return func(c *config) error {
-		c.lossOnSuspend = true
+		c.LossOnSuspend = true
 		return nil
 	}
 }
@@ -47,18 +48,12 @@ func WithLossOnSuspend() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	var cfg config
-	if c != nil {
-		cfg.data = []byte(c.Identity())
-	}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
-	queue, err := znode.New(c, path, cfg.lossOnSuspend, znode.Lock)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Lock)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Mutex{queue, cfg.data}, nil
+	return &Mutex{queue, cfg.Data}, nil
 }
 
 func (m *Mutex) entry() znode.Entry {
