@@ -119,7 +119,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an error that is joined with the end of the context is forgotten",
-		edits: []edit{{"recipes/election/election.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"recipes/election/election.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
+		edits: []edit{{"recipes/election/run.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"recipes/election/run.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
@@ -141,6 +141,36 @@ var mutants = []mutant{
 		name:  "queue: a contender waits for a hold of its own context",
 		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(ctx, e.Kind); err != nil {", "if err := q.checkDeadlock(ctx, e.Kind); false && err != nil {"}},
 		tests: []test{mutexTests},
+	},
+	{
+		name:  "election: terms that end at once follow at once",
+		edits: []edit{{"recipes/election/run.go", "if time.Since(began) >= brief {", "if time.Since(began) >= 0 {"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "hold: a deadline that was noticed late is a late one",
+		edits: []edit{{"hold.go", "Path: h.grant.Path(), At: until}) {", "Path: h.grant.Path(), At: time.Now()}) {"}},
+		tests: []test{bubbles(".")},
+	},
+	{
+		name:  "holds: the last deadline counts",
+		edits: []edit{{"recipes/mutex/all.go", "until.Before(first)", "until.After(first)"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "holds: a transaction is guarded by the first hold alone",
+		edits: []edit{{"recipes/mutex/all.go", "		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})\n", "		_ = path\n"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "fence: a token is admitted without fsync",
+		edits: []edit{{"fence/file.go", "if err := f.log.Sync(); err != nil {", "if err := error(nil); err != nil {"}},
+		tests: []test{bubbles("./fence")},
+	},
+	{
+		name:  "semaphore: any limit is the one that was to be set",
+		edits: []edit{{"recipes/semaphore/limit.go", "readErr == nil && now == limit", "readErr == nil && now == now"}},
+		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "session: nobody is told when the proof runs out",

@@ -132,17 +132,23 @@ func (q *Queue) peek(ctx context.Context, s *session.Session) (*listing, *sessio
 	}
 }
 
-// Revoke asks the holder to let go. Nobody there is no error.
-//
-// Source: Curator's Revoker.
+// Revoke asks the contender at the head of the queue to let go. It is no error if there is none.
 func (q *Queue) Revoke(ctx context.Context) error {
 	contenders, err := q.contenders(ctx)
 	if err != nil || len(contenders) == 0 {
 		return err
 	}
-	_, err = q.client.Set(ctx, q.path+"/"+contenders[0].Name, []byte(revokeRequest), -1)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
+	return RevokeAt(ctx, q.client, q.path+"/"+contenders[0].Name)
+}
+
+// RevokeAt asks the contenders at paths to let go. It is no error if one of them has left.
+//
+// Source: Curator's Revoker.
+func RevokeAt(ctx context.Context, client *session.Client, paths ...string) error {
+	for _, path := range paths {
+		if _, err := client.Set(ctx, path, []byte(revokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
 	}
-	return err
+	return nil
 }

@@ -44,6 +44,9 @@ func (p *Pool) Client() *session.Client { return p.door.client }
 // List returns the leases that are out, as new as this call, and the last of them may be those of one who waits inside.
 func (p *Pool) List(ctx context.Context) ([]zkrecipes.Participant, error) { return p.leases.List(ctx) }
 
+// Waiting returns the contenders at the door in their order, as new as this call. The first may have its leases already.
+func (p *Pool) Waiting(ctx context.Context) ([]zkrecipes.Participant, error) { return p.door.List(ctx) }
+
 // Acquire waits for the leases of e, all or none. See [Queue.Acquire].
 func (p *Pool) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := p.check(e); err != nil {

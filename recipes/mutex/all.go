@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
@@ -111,14 +114,66 @@ func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
 	return nil
 }
 
+// Token returns the fencing token of the hold on a mutex, 0 if the mutex was not among those given.
+func (hs *Holds) Token(m *Mutex) zkrecipes.Token {
+	if h := hs.Of(m); h != nil {
+		return h.Token()
+	}
+	return 0
+}
+
+// Check asks ZooKeeper whether all holds are still held. See [zkrecipes.Hold.Check].
+//
+// Errors: those of all holds, joined.
+func (hs *Holds) Check(ctx context.Context) error {
+	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
+}
+
+// Txn applies ops, all or none, and only if the contenders of all holds still exist when the leader applies them. Paths
+// are as the client of the first mutex sees them, the first by path. See [zkrecipes.Hold.Txn].
+//
+// Errors: ErrFenced if one of the holds had ended, nothing was written; ErrUnknownOutcome if the reply was lost; holds of
+// several clients, at once; otherwise the error of the op that failed, nothing was written.
+func (hs *Holds) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	first := hs.taken[0].queue
+	chroot := strings.TrimSuffix(first.Client().Abs("/"), "/")
+	var guards []any
+	for i, m := range hs.taken[1:] {
+		h := hs.holds[i+1]
+		if err := h.Err(); err != nil {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
+		}
+		path, ok := strings.CutPrefix(m.queue.Client().Abs(h.Path()), chroot)
+		if !ok || !first.Client().Same(m.queue.Client()) {
+			return nil, fmt.Errorf("transaction: %s and %s: want mutexes of one client", first.Path(), m.queue.Path())
+		}
+		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})
+	}
+	responses, err := hs.holds[0].Txn(ctx, append(guards, ops...)...)
+	if err == nil {
+		return responses[len(guards):], nil
+	}
+	if errors.Is(err, zk.ErrNoNode) { // of a guard, or of an op of the caller's
+		if gone := hs.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
+		}
+	}
+	return nil, err
+}
+
 // Release releases all holds; each ends at once, however long the removal of another takes. See [zkrecipes.Hold.Release].
 //
 // Errors: those of all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {
+	return hs.each(func(h *zkrecipes.Hold) error { return h.Release(ctx) })
+}
+
+// each calls f for all holds at once, and joins the errors.
+func (hs *Holds) each(f func(*zkrecipes.Hold) error) error {
 	errs := make([]error, len(hs.holds))
 	var wg sync.WaitGroup
 	for i, h := range hs.holds {
-		wg.Go(func() { errs[i] = h.Release(ctx) })
+		wg.Go(func() { errs[i] = f(h) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

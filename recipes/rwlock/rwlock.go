@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -20,24 +21,24 @@ type RWLock struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	data          []byte
-	lossOnSuspend bool
-}
+type config struct{ recipe.Config }
 
 // WithData sets the data of the contenders, by which others see who holds and who waits; default the client's identity.
 func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.data = append([]byte{}, data...)
+		c.SetData(data)
 		return nil
 	}
 }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline, and a holder that
-// is back in time remains one.
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
+// connected again in time keeps its hold.
 func WithLossOnSuspend() Option {
 	return func(c *config) error {
-		c.lossOnSuspend = true
+		c.LossOnSuspend = true
 		return nil
 	}
 }
@@ -47,18 +48,12 @@ func WithLossOnSuspend() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	var cfg config
-	if c != nil {
-		cfg.data = []byte(c.Identity())
-	}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
-	queue, err := znode.New(c, path, cfg.lossOnSuspend, znode.Read, znode.Write)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Read, znode.Write)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &RWLock{queue, cfg.data}, nil
+	return &RWLock{queue, cfg.Data}, nil
 }
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
@@ -151,6 +146,24 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 		return err
 	}
 	return znode.Do(ctx, h, fn)
+}
+
+// Revoke asks all that hold the lock to let go, the writer or every reader: [zkrecipes.Hold.Revoked] of their holds is
+// closed. Each holder decides whether it releases, and when. It is no error if there is none.
+//
+// Source: Curator's Revoker; the two understand each other.
+func (l *RWLock) Revoke(ctx context.Context) error {
+	contenders, err := l.Queue(ctx)
+	if err != nil {
+		return err
+	}
+	var holders []string
+	for _, c := range contenders {
+		if c.Holds {
+			holders = append(holders, c.Path)
+		}
+	}
+	return znode.RevokeAt(ctx, l.queue.Client(), holders...)
 }
 
 // Contender is a reader or a writer in the queue.

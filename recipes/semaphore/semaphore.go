@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -26,24 +27,26 @@ type Semaphore struct {
 type Option func(*config) error
 
 type config struct {
-	data          []byte
-	limitNode     string
-	lossOnSuspend bool
+	recipe.Config
+	limitNode string
 }
 
-// WithData sets the data of the leases, by which others see who holds them; default the client's identity.
+// WithData sets the data of the leases, by which others see who holds and who waits; default the client's identity.
 func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.data = append([]byte{}, data...)
+		c.SetData(data)
 		return nil
 	}
 }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline, and a holder that
-// is back in time remains one.
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
+// connected again in time keeps its leases.
 func WithLossOnSuspend() Option {
 	return func(c *config) error {
-		c.lossOnSuspend = true
+		c.LossOnSuspend = true
 		return nil
 	}
 }
@@ -71,18 +74,12 @@ func WithLimitNode(path string) Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	var cfg config
-	if c != nil {
-		cfg.data = []byte(c.Identity())
-	}
-	errs := []error{checkLimit(limit)}
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
-	pool, err := znode.NewPool(c, path, cfg.lossOnSuspend)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	bad := errors.Join(checkLimit(limit), recipe.Configure(c, &cfg, &cfg.Config, opts))
+	pool, err := znode.NewPool(c, path, cfg.LossOnSuspend)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	s := &Semaphore{pool: pool, path: path, data: cfg.data}
+	s := &Semaphore{pool: pool, path: path, data: cfg.Data}
 	s.limit.seed, s.limit.node = limit, cfg.limitNode
 	return s, nil
 }
@@ -135,6 +132,32 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 // Whoever is first in line has its leases made already while it waits for others to go: these are then the last.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return s.pool.List(ctx)
+}
+
+// Queue returns the leases that are out, as [Semaphore.Holders] does, and after them the callers that wait, one node for
+// each, in the order in which they will be let in. The list is as new as this call. A caller that comes to hold leases
+// meanwhile may be in both parts.
+func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
+	waiting, err := s.pool.Waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	holders, err := s.Holders(ctx)
+	return append(holders, waiting...), err
+}
+
+// Revoke asks all that hold leases to release them: [zkrecipes.Hold.Revoked] of their holds is closed. Each holder decides
+// whether it releases, and when. It is no error if there is none.
+func (s *Semaphore) Revoke(ctx context.Context) error {
+	leases, err := s.Holders(ctx)
+	if err != nil {
+		return err
+	}
+	paths := make([]string, len(leases))
+	for i, lease := range leases {
+		paths[i] = lease.Path
+	}
+	return znode.RevokeAt(ctx, s.pool.Client(), paths...)
 }
 
 func (s *Semaphore) check(n int) error {
