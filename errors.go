@@ -8,7 +8,7 @@ import (
 
 // The errors that a caller branches on; match them with [errors.Is].
 var (
-	// ErrLocked says that somebody else holds what a Try call asked for. The error is a [*BusyError].
+	// ErrLocked says that another contender holds what a Try call asked for. The error is a [*BusyError].
 	ErrLocked = errors.New("held by another contender")
 	// ErrLost says that a hold or a session ended without its owner ending it. The error is a [*LostError].
 	ErrLost = errors.New("lost")
@@ -26,8 +26,8 @@ var (
 	// ErrUnknownOutcome says that a write may or may not have been applied: read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
 	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out, so that order, and with
-	// it exclusion, cannot be trusted. Delete the parent once nobody uses it: the counter starts again at zero.
-	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node once nobody uses it")
+	// it exclusion, cannot be trusted. Delete the parent when it has no users: the counter starts again at zero.
+	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )
@@ -41,7 +41,7 @@ const (
 	LossExpired LossReason = iota + 1
 	// LossDeadline: the time passed up to which the session was proven alive.
 	LossDeadline
-	// LossNodeDeleted: somebody deleted the contender.
+	// LossNodeDeleted: the contender was deleted by hand.
 	LossNodeDeleted
 	// LossClosed: the client was closed.
 	LossClosed
@@ -132,7 +132,7 @@ type WaitError struct {
 	Err error
 }
 
-// Error says how far the caller had come and behind whom it stood.
+// Error says at which place of the queue the caller was, and which contender held the lock.
 func (e *WaitError) Error() string {
 	if e.Position == 0 {
 		return fmt.Sprintf("%s: gave up before joining the queue: %v", e.Path, e.Err)

@@ -35,7 +35,7 @@ const (
 type File struct {
 	path string
 	lock *os.File
-	// turn holds one value when nobody is at work on what follows: a mutex that can be waited for with a context.
+	// turn is a mutex that a call can wait for with a context: it holds one value while it is free. It guards what follows.
 	turn    chan struct{}
 	log     *os.File
 	records int // in the log

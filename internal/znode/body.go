@@ -8,12 +8,12 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Both returns a context with the values of the first, which ends with whichever of the two ends first, for its cause.
-// It asks both whenever it is asked: the context of a hold looks at the clock then.
+// Both returns a context with the values of first. It ends when first or second ends, with the same cause. Whenever it is
+// asked, it asks both, since the context of a hold looks at the clock only when it is asked.
 func Both(first, second context.Context) (context.Context, context.CancelCauseFunc) {
 	inner, end := context.WithCancelCause(first)
 	both := &bothContext{inner, first, second, end}
-	both.look() // AfterFunc would take a moment, and a request be sent meanwhile
+	both.look() // AfterFunc takes a moment, and the caller might send a request meanwhile
 	stop := context.AfterFunc(second, func() { end(context.Cause(second)) })
 	return both, func(cause error) {
 		stop()
@@ -52,8 +52,8 @@ func (b *bothContext) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// releaseTimeout is how long Do waits for the removal of its contender. The removal goes on after that; with a server that
-// answers it takes a round trip.
+// releaseTimeout is how long Do waits for the deletion of its contender. The deletion takes a round trip, and goes on after
+// the timeout.
 const releaseTimeout = time.Second
 
 // Do runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first. A
@@ -66,7 +66,7 @@ func Do(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkreci
 		end(zkrecipes.ErrReleased)
 		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		// That the removal takes its time is none of the caller's business: the hold has ended.
+		// A deletion that takes longer is no error: the hold has ended.
 		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {
 			err = errors.Join(err, left)
 		}

@@ -21,13 +21,13 @@ type Layout int
 const (
 	// Latch is the layout of Curator's LeaderLatch, and the default.
 	Latch Layout = iota
-	// Selector is that of Curator's LeaderSelector, which is also that of its mutex: an election and a mutex on one
-	// path exclude each other.
+	// Selector is the layout of Curator's LeaderSelector and of its mutex: an election and a mutex on one path exclude
+	// each other.
 	Selector
 )
 
-// Election is a standing contest for leadership among all that use the same path. It has no state of its own; one
-// process may campaign in it several times over. It is safe for concurrent use.
+// Election elects one leader among the candidates on the same path. One process may campaign in it several times at once.
+// It is safe for concurrent use.
 type Election struct {
 	queue *znode.Queue
 	kind  string
@@ -88,7 +88,7 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// New returns the election on path. It sends nothing; parents that are missing are made when somebody campaigns.
+// New returns the election on path. It sends nothing; the first Campaign creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
@@ -105,12 +105,12 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	return &Election{queue: queue, kind: kind, data: cfg.Data, retry: cfg.retry}, nil
 }
 
-// Term is one term of leadership: a hold whose token is the number of the term, larger than that of every term before.
+// Term is one term of leadership: a hold whose token is larger than the token of every term before it.
 type Term struct{ *zkrecipes.Hold }
 
-// Proclaim replaces what others see as the leader's ID, if the term is still held.
+// Proclaim replaces the leader's data, which other processes see as its ID, if the term is still held.
 //
-// Errors: ErrFenced if it is not, and nothing was written; ErrUnknownOutcome if the reply was lost.
+// Errors: ErrFenced if the term is not held, nothing was written; ErrUnknownOutcome if the reply was lost.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	_, err := t.Txn(ctx, &zk.SetDataRequest{Path: t.Path(), Data: data, Version: -1})
 	return err
@@ -119,10 +119,13 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 // Resign ends the term and lets the next candidate lead; it is the hold's Release.
 func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
-// Campaign waits until the caller is the leader. A candidate whose session ends meanwhile stands again, at the end of
-// the line, in the next. ctx bounds the waiting, not the term.
+// Campaign waits until the caller is the leader. If the session ends meanwhile, the caller campaigns again in the next
+// session, at the end of the queue. ctx bounds the waiting, not the term.
 //
-// After an error the caller is no candidate; what is left of it in ZooKeeper is being removed.
+// While the hold lasts, reads of the same client see all that the last leader wrote in ZooKeeper before its hold ended: the
+// server that answers has applied the end of that hold.
+//
+// On error the caller is no candidate. Its node is deleted in the background.
 //
 // Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live term of the same
 // election; ErrSequenceExhausted; ErrClosed; otherwise what the server said.

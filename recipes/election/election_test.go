@@ -66,7 +66,7 @@ func elected(t *testing.T, c <-chan *election.Term) *election.Term {
 	}
 }
 
-func requireNobody(t *testing.T, c <-chan *election.Term) {
+func requireNoLeader(t *testing.T, c <-chan *election.Term) {
 	t.Helper()
 	synctest.Wait()
 	select {
@@ -99,7 +99,7 @@ func TestPartition(t *testing.T) {
 				require.ErrorAs(t, term.Err(), &lost)
 				require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
 				require.Equal(t, error(lost), context.Cause(term.Context()))
-				requireNobody(t, next)
+				requireNoLeader(t, next)
 
 				successor := elected(t, next)
 				require.Greater(t, successor.Token(), term.Token())
@@ -107,7 +107,7 @@ func TestPartition(t *testing.T) {
 
 				srv.Heal(zktest.Label("a"))
 				again := campaign(t, a)
-				requireNobody(t, again)
+				requireNoLeader(t, again)
 				require.NoError(t, successor.Resign(t.Context()))
 				require.Greater(t, elected(t, again).Token(), successor.Token())
 			})
@@ -207,7 +207,7 @@ func TestRun_OrderOfTheEnd(t *testing.T) {
 			<-ctx.Done()
 			require.NoError(t, term.Err(), "still the leader while the body cleans up")
 			time.Sleep(time.Second)
-			requireNobody(t, next)
+			requireNoLeader(t, next)
 			return ctx.Err()
 		})
 		require.ErrorIs(t, err, context.Canceled)

@@ -21,9 +21,9 @@ const (
 )
 
 // Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The context of
-// lead ends with the term or with ctx, whichever is first. A term ends in this order: the context of lead, lead itself,
-// then the candidate in ZooKeeper. So a leader that honours its context has stopped before another is let in, unless
-// the term was lost: then it has until [zkrecipes.Hold.ValidUntil].
+// lead ends with the term or with ctx, whichever is first; see [zkrecipes.Hold.Context]. Run deletes the candidate only
+// after lead has returned. So a leader that stops with its context has stopped before the next one is elected. If the term
+// is lost, lead must stop before the servers expire the session, which they do later than [zkrecipes.Hold.ValidUntil].
 //
 // After a term that ended within a second, Run waits before it campaigns again: 50 ms the first time, twice as long after
 // each further one, 5 s at most, a random half more or less. A longer term starts this anew.
@@ -32,7 +32,7 @@ const (
 // [WithRetry] accepts. Several errors that are joined say more if one of them does. If lead panics, Run resigns, and the
 // panic goes on.
 //
-// Errors: that of lead; the cause of ctx; those of [Election.Campaign].
+// Errors: the error of lead; the cause of ctx; the errors of [Election.Campaign].
 //
 // Source: Curator's LeaderSelector with autoRequeue.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {

@@ -16,22 +16,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Holds are holds on several mutexes, taken together and of use only together.
+// Holds are holds on several mutexes that were locked together.
 type Holds struct {
 	ctx   context.Context //nolint:containedctx // it is what Context returns
 	taken []*Mutex
-	holds []*zkrecipes.Hold // on those, in the same order
+	holds []*zkrecipes.Hold // on taken, in the same order
 }
 
-// LockAll locks all mutexes or none. It takes them one after the other in the order of their paths on the server,
-// whatever the order in which they are given, so that callers who want some of the same cannot block each other for
-// ever; of several on one path it takes one. Equal paths on different ensembles are taken in the order given. ctx bounds
-// the whole.
+// LockAll locks all mutexes or none. It locks them one after the other, ordered by their paths on the server, so that two
+// callers that share some of them cannot block each other for ever. A mutex that is given twice is locked once. Equal paths
+// on different ensembles are locked in the order given. ctx bounds the whole.
 //
-// After an error none is held: what had been taken is being released.
+// On error none is held: the mutexes that were locked are released in the background.
 //
-// Errors: the first of [Mutex.Lock], which matches ErrLost if one that had been taken was lost while the next was waited
-// for, and ErrDeadlock if two of them are one path through two clients; no mutex given, or a nil one.
+// Errors: the first of [Mutex.Lock]; one that matches ErrLost if a hold was lost while the call waited for the next mutex;
+// ErrDeadlock if two mutexes are one path through two clients; no mutex given, or a nil one.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the whole time, and goes on after one has failed.
 func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
@@ -40,7 +39,7 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 	}
 	all := &Holds{ctx: context.WithoutCancel(ctx)}
 	for _, m := range inOrder(ms) {
-		// The wait ends with ctx and with the loss of any that has been taken.
+		// The wait ends with ctx, and with the loss of any hold so far.
 		waiting, stop := znode.Both(all.ctx, ctx)
 		h, err := m.Lock(waiting)
 		stop(nil)
@@ -75,14 +74,14 @@ func (m *Mutex) same(other *Mutex) bool {
 	return m.absolute() == other.absolute() && m.queue.Client().Same(other.queue.Client())
 }
 
-// Context returns a context that ends with the first hold that ends, for its cause. It descends from all of them: locking
-// one of the mutexes with it is nested.
+// Context returns a context that ends with the first hold that ends, with the same cause. It descends from all holds, so a
+// Lock of one of the mutexes with it is nested. See [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 
 // Done is closed when the first hold has ended.
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
-// Err is nil while all are held; afterwards the error of one that was lost, or ErrReleased.
+// Err is nil while all are held. Afterwards it is the error of a hold that was lost, or ErrReleased.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -106,7 +105,7 @@ func (hs *Holds) ValidUntil() time.Time {
 	return first
 }
 
-// Of returns the hold on a mutex, whose token guards what that mutex stands for; nil if it was not among those given.
+// Of returns the hold on a mutex; nil if the mutex was not given to [LockAll].
 func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
 	if i := slices.IndexFunc(hs.taken, m.same); i >= 0 {
 		return hs.holds[i]
@@ -114,7 +113,7 @@ func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
 	return nil
 }
 
-// Token returns the fencing token of the hold on a mutex, 0 if the mutex was not among those given.
+// Token returns the fencing token of the hold on a mutex, 0 if the mutex was not given to [LockAll].
 func (hs *Holds) Token(m *Mutex) zkrecipes.Token {
 	if h := hs.Of(m); h != nil {
 		return h.Token()
@@ -124,7 +123,7 @@ func (hs *Holds) Token(m *Mutex) zkrecipes.Token {
 
 // Check asks ZooKeeper whether all holds are still held. See [zkrecipes.Hold.Check].
 //
-// Errors: those of all holds, joined.
+// Errors: the errors of all holds, joined.
 func (hs *Holds) Check(ctx context.Context) error {
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
 }
@@ -153,7 +152,7 @@ func (hs *Holds) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 	if err == nil {
 		return responses[len(guards):], nil
 	}
-	if errors.Is(err, zk.ErrNoNode) { // of a guard, or of an op of the caller's
+	if errors.Is(err, zk.ErrNoNode) { // a guard has failed, or an op of the caller
 		if gone := hs.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
 		}
@@ -161,9 +160,9 @@ func (hs *Holds) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 	return nil, err
 }
 
-// Release releases all holds; each ends at once, however long the removal of another takes. See [zkrecipes.Hold.Release].
+// Release releases all holds at once. See [zkrecipes.Hold.Release].
 //
-// Errors: those of all holds, joined.
+// Errors: the errors of all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {
 	return hs.each(func(h *zkrecipes.Hold) error { return h.Release(ctx) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Mutex is a lock that at most one of all who use the same path holds. It has no state of its own: any number of
-// goroutines may share one, and exclude each other as processes do.
+// Mutex is a lock that at most one caller on the same path holds. It has no state: any number of goroutines may share one,
+// and exclude each other as processes do.
 type Mutex struct {
 	queue *znode.Queue
 	data  []byte
@@ -43,7 +43,7 @@ func WithLossOnSuspend() Option {
 	}
 }
 
-// New returns the mutex on path. It sends nothing; parents that are missing are made when somebody locks.
+// New returns the mutex on path. It sends nothing; the first Lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
@@ -60,14 +60,17 @@ func (m *Mutex) entry() znode.Entry {
 	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First}
 }
 
-// Lock waits until the caller holds the mutex. First come, first served: a caller that waits is let in when all who came
-// before it have left. One whose session ends meanwhile queues again, at the end of the line, in the next. ctx bounds
-// the waiting, not the hold; the hold's context has its values.
+// Lock waits until the caller holds the mutex: a waiter is let in when all contenders before it have left. If the session
+// ends meanwhile, the caller queues again in the next session, at the end of the queue. ctx bounds the waiting, not the
+// hold. The hold's context has the values of ctx.
+//
+// While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
+// server that answers has applied the end of that hold.
 //
 // With a context that descends from a live hold on the same path Lock returns another hold on the same contender, at
 // once; the mutex is free when all of them have been released.
 //
-// After an error the caller is not in the line; what is left of it in ZooKeeper is being removed.
+// On error the caller is out of the queue. Its node is deleted in the background.
 //
 // Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live hold of another client
 // on the same path; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
@@ -80,10 +83,10 @@ func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return m.queue.Acquire(ctx, m.entry())
 }
 
-// TryLock is [Mutex.Lock] for a caller that does not wait for others: after an error nothing of it is left in ZooKeeper,
-// unless ctx ended first.
+// TryLock is [Mutex.Lock] without waiting for other contenders. On error no node of the call is left in ZooKeeper, unless
+// ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there is a holder, or others wait; otherwise those of Lock.
+// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter; otherwise those of Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	if h, ok := m.queue.Held(ctx, znode.Lock); ok {
 		return h, nil
@@ -95,7 +98,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 // whichever is first, and descends from the hold: Lock with it is nested. When Do returns nil, the mutex was held from
 // the first statement of fn to the last.
 //
-// Errors: those of Lock, and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
+// Errors: the errors of Lock, and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
 // fn had returned.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	h, err := m.Lock(ctx)
@@ -105,11 +108,11 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 	return znode.Do(ctx, h, fn)
 }
 
-// Queue returns the holder and those who wait, in the order in which they will be let in, as new as this call.
+// Queue returns the holder and the waiters, in the order in which they will be let in, as new as this call.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
-// Revoke asks the holder to let go: its [zkrecipes.Hold.Revoked] is closed. Whether and when it does is up to it. That
-// nobody holds the mutex is no error.
+// Revoke asks the holder to release: [zkrecipes.Hold.Revoked] of its hold is closed. The holder decides whether it
+// releases, and when. It is no error if there is no holder.
 //
 // Source: Curator's Revoker; the two understand each other.
 func (m *Mutex) Revoke(ctx context.Context) error { return m.queue.Revoke(ctx) }

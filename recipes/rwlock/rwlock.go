@@ -11,8 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// RWLock is a lock that of all who use the same path any number of readers hold, or one writer. It has no state of its
-// own: any number of goroutines may share one, and exclude each other as processes do.
+// RWLock is a lock that any number of readers on the same path hold, or one writer. It has no state: any number of
+// goroutines may share one, and exclude each other as processes do.
 type RWLock struct {
 	queue *znode.Queue
 	data  []byte
@@ -43,7 +43,7 @@ func WithLossOnSuspend() Option {
 	}
 }
 
-// New returns the read-write lock on path. It sends nothing; parents that are missing are made when somebody locks.
+// New returns the read-write lock on path. It sends nothing; the first lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
@@ -58,14 +58,16 @@ func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 
-// Lock waits until the caller is the only one to hold the lock, after all readers and writers who came before it. With a
-// context that descends from a live write hold on the same path it returns another hold on the same contender, at once.
-// ctx bounds the waiting, not the hold; the hold's context has its values.
+// Lock waits until the caller alone holds the lock: all readers and writers before it have left. If ctx descends from a
+// live write hold on the same path, it returns another hold on the same contender at once. ctx bounds the waiting, not
+// the hold. The hold's context has the values of ctx.
 //
-// After an error the caller is not in the line; what is left of it in ZooKeeper is being removed.
+// While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
+// server that answers has applied the end of that hold.
 //
-// Errors: ErrUpgrade, at once, if ctx descends from a live read hold and from no write hold on the same path: it would
-// wait for its own end; ErrDeadlock, at once, if ctx descends from a live hold of another client on the same path;
+// On error the caller is out of the queue. Its node is deleted in the background.
+//
+// Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path; ErrDeadlock, at once, if ctx descends from a live hold of another client on the same path;
 // [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
@@ -73,10 +75,10 @@ func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Acquire)
 }
 
-// TryLock is [RWLock.Lock] for a caller that does not wait for others: after an error nothing of it is left in
-// ZooKeeper, unless ctx ended first.
+// TryLock is [RWLock.Lock] without waiting for other contenders. On error no node of the call is left in ZooKeeper, unless
+// ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there are others; otherwise those of Lock.
+// Errors: [*zkrecipes.BusyError] if there are other contenders; otherwise those of Lock.
 func (l *RWLock) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Try)
 }
@@ -91,23 +93,23 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 	return acquire(ctx, znode.Entry{Kind: znode.Write, Data: l.data, Rule: znode.First})
 }
 
-// RLock waits until no writer holds the lock that came before the caller; those who come later wait behind it. With a
-// context that descends from a live read hold on the same path it returns another hold on the same contender, at once.
+// RLock waits until all writers before the caller have left; later writers wait behind it. If ctx descends from a live read
+// hold on the same path, it returns another hold on the same contender at once.
 //
-// With a context that descends from a live write hold it is the downgrade: the read hold is granted at once and takes
-// the place of the writer, and its token, so that when the write hold is released readers get in and no writer does, until
-// the read hold is released as well.
+// If ctx descends from a live write hold, RLock downgrades. The read hold is granted at once, and takes the place of the
+// writer and its token. When the write hold is released, readers get in, and no writer until the read hold is released
+// too.
 //
-// Otherwise it is as [RWLock.Lock], and never returns ErrUpgrade.
+// In all else it is as [RWLock.Lock]. It never returns ErrUpgrade.
 //
-// Source: Curator's InterProcessReadWriteLock from 5.5 on. An older one puts the reader at the end of the line, and lets
+// Source: Curator's InterProcessReadWriteLock from 5.5 on. Before 5.5 it puts the reader at the end of the queue, and lets
 // a writer in.
 func (l *RWLock) RLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.read(ctx, l.queue.Acquire)
 }
 
-// TryRLock is [RWLock.RLock] for a caller that does not wait for others: after an error nothing of it is left in
-// ZooKeeper, unless ctx ended first.
+// TryRLock is [RWLock.RLock] without waiting for other contenders. On error no node of the call is left in ZooKeeper,
+// unless ctx ended first.
 //
 // Errors: [*zkrecipes.BusyError] if a writer holds or waits; otherwise those of RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -148,8 +150,8 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 	return znode.Do(ctx, h, fn)
 }
 
-// Revoke asks all that hold the lock to let go, the writer or every reader: [zkrecipes.Hold.Revoked] of their holds is
-// closed. Each holder decides whether it releases, and when. It is no error if there is none.
+// Revoke asks the writer, or every reader, that holds the lock to release: [zkrecipes.Hold.Revoked] of the hold is closed.
+// Each holder decides whether it releases, and when. It is no error if there is none.
 //
 // Source: Curator's Revoker; the two understand each other.
 func (l *RWLock) Revoke(ctx context.Context) error {
@@ -171,12 +173,11 @@ type Contender struct {
 	zkrecipes.Participant
 	// Write tells a writer from a reader.
 	Write bool
-	// Holds tells one that is let in, or about to find out that it is, from one that waits.
+	// Holds tells a holder, or a contender that will find out next that it is one, from a waiter.
 	Holds bool
 }
 
-// Queue returns all readers and writers, those who hold and those who wait, in the order of the line, as new as this
-// call.
+// Queue returns all readers and writers, holders and waiters, in the order of the queue, as new as this call.
 func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	participants, err := l.queue.List(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Semaphore is a number of leases that all who use the same path share. It keeps nothing but its settings: any number of
+// Semaphore is a number of leases that all callers on the same path share. It keeps only its settings: any number of
 // goroutines may share one, and count as processes do.
 type Semaphore struct {
 	pool  *znode.Pool
@@ -51,8 +51,8 @@ func WithLossOnSuspend() Option {
 	}
 }
 
-// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used. If it is missing it
-// is made, with the limit given to [New]. A limit of 0 or less in it lets nobody in.
+// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used. If it is
+// missing, it is created with the limit given to [New]. With a limit of 0 or less in it, every caller waits.
 //
 // Source: Curator's SharedCount; the node holds four bytes, big-endian.
 func WithLimitNode(path string) Option {
@@ -68,8 +68,8 @@ func WithLimitNode(path string) Option {
 	}
 }
 
-// New returns the semaphore on path, with limit leases. It sends nothing; nodes that are missing are made when somebody
-// acquires.
+// New returns the semaphore on path, with limit leases. It sends nothing; the first Acquire creates missing
+// nodes.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
@@ -84,15 +84,15 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	return s, nil
 }
 
-// Acquire waits until the caller holds n leases: all or none, and in order, first come, first served. One whose session
-// ends meanwhile queues again, at the end of the line, in the next. ctx bounds the waiting, not the hold; the hold's
-// context has its values.
+// Acquire waits until the caller holds n leases, all or none: first come, first served. If the session ends meanwhile, the
+// caller queues again in the next session, at the end of the queue. ctx bounds the waiting, not the hold. The hold's
+// context has the values of ctx.
 //
-// After an error the caller holds no lease; what is left of it in ZooKeeper is being removed.
+// On error the caller holds no lease and is out of the queue. Its nodes are deleted in the background.
 //
-// Errors: n below 1, above the limit, unless that is in a node and may be raised, or more than fit into one request
-// (thousands), all at once; [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; a limit node that
-// cannot be read; otherwise what the server said.
+// Errors, at once: n below 1, above a limit that is not in a node, or more than fit into one request (thousands). Later:
+// [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read; otherwise what
+// the server said.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
@@ -102,8 +102,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	return s.pool.Acquire(ctx, s.entry(n))
 }
 
-// TryAcquire is [Semaphore.Acquire] for a caller that does not wait until leases are given back; it does wait for others
-// who are just taking theirs, as long as there are enough for it too. After an error nothing of it is left in ZooKeeper,
+// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait for callers that are just
+// taking their leases, as long as there are enough for this call too. On error no node of the call is left in ZooKeeper,
 // unless ctx ended first.
 //
 // Errors: [*zkrecipes.BusyError] if there are not enough; otherwise those of Acquire.
@@ -128,14 +128,14 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 	return znode.Do(ctx, h, fn)
 }
 
-// Holders returns the leases that are out, the oldest first, as new as this call. Those of one hold have the same token.
-// Whoever is first in line has its leases made already while it waits for others to go: these are then the last.
+// Holders returns the leases that are out, the oldest first, as new as this call. Leases of
+// one hold have the same token. The first waiter may have created its leases already: these are then the last.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return s.pool.List(ctx)
 }
 
 // Queue returns the leases that are out, as [Semaphore.Holders] does, and after them the callers that wait, one node for
-// each, in the order in which they will be let in. The list is as new as this call. A caller that comes to hold leases
+// each, in the order in which they will be let in. The list is as new as this call. A caller that is granted
 // meanwhile may be in both parts.
 func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	waiting, err := s.pool.Waiting(ctx)
@@ -146,7 +146,7 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 	return append(holders, waiting...), err
 }
 
-// Revoke asks all that hold leases to release them: [zkrecipes.Hold.Revoked] of their holds is closed. Each holder decides
+// Revoke asks all holders to release their leases: [zkrecipes.Hold.Revoked] of their holds is closed. Each holder decides
 // whether it releases, and when. It is no error if there is none.
 func (s *Semaphore) Revoke(ctx context.Context) error {
 	leases, err := s.Holders(ctx)
@@ -188,7 +188,7 @@ func (s *Semaphore) entry(n int) znode.Entry {
 	}
 }
 
-// compare reports that others ahead have been granted more than the limit; one that was lowered makes that legal.
+// compare logs once that other holders have more than the limit. If the limit is in a node, it may have been lowered.
 func (s *Semaphore) compare(others, limit int) {
 	if others <= limit || s.limit.node != "" {
 		return
