@@ -108,6 +108,66 @@ var mutants = []mutant{
 		tests: []test{bubbles(".")},
 	},
 	{
+		name:  "body: its context does not look at the clock",
+		edits: []edit{{"internal/znode/body.go", "		if ctx.Err() != nil {", "		if false && ctx.Err() != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "election: an error that is joined with the end of the context is forgotten",
+		edits: []edit{{"recipes/election/run.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"recipes/election/run.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "grant: every op that fails on the contender is a loss",
+		edits: []edit{{"internal/znode/grant.go", "if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {", "if gone := sh.deleted(); gone != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "fence: a link that leads nowhere yet is taken for the file",
+		edits: []edit{{"fence/file.go", "if f.path, err = follow(f.path); err != nil {", "if _, err = follow(f.path); err != nil {"}},
+		tests: []test{bubbles("./fence")},
+	},
+	{
+		name:  "grant: equal paths of two ensembles are one",
+		edits: []edit{{"internal/znode/nested.go", "	for h := q.held(ctx, kind); h != nil; h = h.outer {\n		if h.grant.queue", "	if h := q.held(ctx, kind); h != nil {\n		if h.grant.queue"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "queue: a contender waits for a hold of its own context",
+		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(ctx, e.Kind); err != nil {", "if err := q.checkDeadlock(ctx, e.Kind); false && err != nil {"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "election: terms that end at once follow at once",
+		edits: []edit{{"recipes/election/run.go", "if time.Since(began) >= brief {", "if time.Since(began) >= 0 {"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "hold: a deadline that was noticed late is a late one",
+		edits: []edit{{"hold.go", "Path: h.grant.Path(), At: until}) {", "Path: h.grant.Path(), At: time.Now()}) {"}},
+		tests: []test{bubbles(".")},
+	},
+	{
+		name:  "holds: the last deadline counts",
+		edits: []edit{{"recipes/mutex/all.go", "until.Before(first)", "until.After(first)"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "holds: a transaction is guarded by the first hold alone",
+		edits: []edit{{"recipes/mutex/all.go", "		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})\n", "		_ = path\n"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "fence: a token is admitted without fsync",
+		edits: []edit{{"fence/file.go", "if err := f.log.Sync(); err != nil {", "if err := error(nil); err != nil {"}},
+		tests: []test{bubbles("./fence")},
+	},
+	{
+		name:  "semaphore: any limit is the one that was to be set",
+		edits: []edit{{"recipes/semaphore/limit.go", "readErr == nil && now == limit", "readErr == nil && now == now"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
 		name:  "session: nobody is told when the proof runs out",
 		edits: []edit{{"internal/session/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests, isolation},
@@ -331,7 +391,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: a panic of the leader does not resign",
-		edits: []edit{{"internal/znode/body.go", "if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {"}},
+		edits: []edit{{"internal/znode/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
 	},
 }

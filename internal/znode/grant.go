@@ -98,14 +98,15 @@ func (w *waiter) endOnLoss(g *grant) error {
 
 // hold returns another hold on the grant, unless that has ended.
 func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool) {
+	key := heldKey{g.queue.client.Abs(g.queue.path), g.node.first().Kind}
+	outer, _ := ctx.Value(key).(*held) // without mu: a context that is asked may find its own hold lapsed, and release it
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
 		return nil, false
 	}
-	sh := &share{g, through}
-	key := heldKey{g.queue.client.Abs(g.queue.path), g.node.first().Kind}
-	h, end := zkrecipes.NewHold(context.WithValue(ctx, key, g), sh)
+	sh := &share{grant: g, through: through}
+	h, end := zkrecipes.NewHold(context.WithValue(ctx, key, &held{grant: g, outer: outer}), sh)
 	g.holds[sh] = end
 	return h, true
 }
@@ -221,7 +222,11 @@ func (sh *share) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && slices.Contains(own, failed.Path) && errors.Is(err, zk.ErrNoNode):
-		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, sh.deleted())
+		// The guard has failed, or one of ops that follows on a deletion of the contender in the same transaction.
+		if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
+		}
+		return nil, err
 	case errors.Is(err, zkrecipes.ErrLost):
 		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 	default:

@@ -79,9 +79,13 @@ var errRequeue = errors.New("the contender was deleted")
 // Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the
 // caller queues again at the tail. On error the caller is out of the queue. Its contender is deleted in the background.
 //
-// Errors: *WaitError when ctx ends; ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise the server's.
+// Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends; ErrSequenceExhausted;
+// ErrForeignContender; ErrClosed; otherwise the server's.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
+		return nil, err
+	}
+	if err := q.checkDeadlock(ctx, e.Kind); err != nil {
 		return nil, err
 	}
 	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, forever) })

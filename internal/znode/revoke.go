@@ -8,21 +8,31 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // revokeRequest is what Curator's Revoker writes onto a contender.
 const revokeRequest = "__REVOKE__"
 
-// Revoke asks the holder to release. It is no error if nobody holds.
-//
-// Source: Curator's Revoker.
+// Revoke asks the contender at the head of the queue to release. It is no error if there is none.
 func (q *Queue) Revoke(ctx context.Context) error {
 	queue, err := q.contenders(ctx)
 	if err != nil || len(queue) == 0 {
 		return err
 	}
-	_, err = q.client.Set(ctx, q.path+"/"+queue[0].Name, []byte(revokeRequest), -1)
-	return deleted(err)
+	return RevokeAt(ctx, q.client, q.path+"/"+queue[0].Name)
+}
+
+// RevokeAt asks the contenders at paths to release. It is no error if one of them has left.
+//
+// Source: Curator's Revoker.
+func RevokeAt(ctx context.Context, client *session.Client, paths ...string) error {
+	for _, path := range paths {
+		if _, err := client.Set(ctx, path, []byte(revokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	return nil
 }
 
 // watch watches the contenders of the grant: one may be deleted by hand, and the data may ask the holder to release. The

@@ -64,6 +64,11 @@ func (m *Semaphore) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return m.leases.List(ctx)
 }
 
+// Waiting returns the contenders at the door in their order, as new as this call. The first may have its leases already.
+func (m *Semaphore) Waiting(ctx context.Context) ([]zkrecipes.Participant, error) {
+	return m.door.List(ctx)
+}
+
 // Acquire waits for the leases. See [Queue.Acquire].
 func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
 	if err := m.check(want); err != nil {
