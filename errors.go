@@ -8,7 +8,7 @@ import (
 
 // The errors that a caller branches on; match them with [errors.Is].
 var (
-	// ErrLocked says that somebody else holds what a Try call asked for. The error is a [*BusyError].
+	// ErrLocked says that another contender holds what a Try call asked for. The error is a [*BusyError].
 	ErrLocked = errors.New("held by another contender")
 	// ErrLost says that a hold or a session ended without its owner ending it. The error is a [*LostError].
 	ErrLost = errors.New("lost")
@@ -18,13 +18,19 @@ var (
 	ErrFenced = errors.New("fenced: no longer held, nothing was written")
 	// ErrUpgrade says that a write lock was asked for inside a read lock, which could never be granted.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
+	// ErrDeadlock says that a call would wait for a hold that its own context descends from, and that it does not share:
+	// a term inside a term, or one path through two clients.
+	ErrDeadlock = errors.New("would wait for itself")
 	// ErrNoLeader says that an election has no leader at the moment.
 	ErrNoLeader = errors.New("no leader")
 	// ErrUnknownOutcome says that a write may or may not have been applied: read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
 	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out, so that order, and with
-	// it exclusion, cannot be trusted. Delete the parent once nobody uses it: the counter starts again at zero.
-	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node once nobody uses it")
+	// it exclusion, cannot be trusted. Delete the parent when it has no users: the counter starts again at zero.
+	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
+	// ErrForeignContender says that the queue's parent has a child that looks like the contender of another library or
+	// recipe. Neither would wait for the other, so nothing is granted beside it.
+	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )
@@ -38,7 +44,7 @@ const (
 	LossExpired LossReason = iota + 1
 	// LossDeadline: the time passed up to which the session was proven alive.
 	LossDeadline
-	// LossNodeDeleted: somebody deleted the contender.
+	// LossNodeDeleted: the contender was deleted by hand.
 	LossNodeDeleted
 	// LossClosed: the client was closed.
 	LossClosed
@@ -129,7 +135,7 @@ type WaitError struct {
 	Err error
 }
 
-// Error says how far the caller had come and behind whom it stood.
+// Error says at which place of the queue the caller was, and which contender held the lock.
 func (e *WaitError) Error() string {
 	if e.Position == 0 {
 		return fmt.Sprintf("%s: gave up before joining the queue: %v", e.Path, e.Err)

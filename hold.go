@@ -9,34 +9,33 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Grant is what stands behind a [Hold]: the contender in ZooKeeper, kept by the recipe that acquired it. Users meet it
-// only when they build a Hold of their own, with [NewHold], to test code that takes one.
+// Grant stands behind a [Hold]: the contender in ZooKeeper, as the recipe that acquired it keeps it. A program needs it
+// only to test its own code with a Hold made by [NewHold].
 type Grant interface {
 	// Path and Token are those of the contender.
 	Path() string
 	Token() Token
-	// ValidUntil is the time up to which the contender is proven to exist, unless somebody deletes it by hand.
+	// ValidUntil is the time up to which the contender is proven to exist, unless it is deleted by hand.
 	ValidUntil() time.Time
-	// Check, Txn, Revoked and Release stand behind the methods of Hold. Release is called by every Hold.Release of a hold
-	// that was not lost before, so it must be idempotent; and, with a context that has ended, when the hold itself finds
-	// that its deadline has passed, wherever it is asked something, so it must not wait for more than its context. By then
-	// the hold has ended.
+	// Check, Txn, Revoked and Release stand behind the methods of Hold. Release must be idempotent: every Hold.Release
+	// calls it, unless the hold was lost before. A hold also calls it, with a context that has ended, when it finds that its
+	// deadline has passed. So Release must not wait for longer than its context lives. The hold has ended by then.
 	Check(ctx context.Context) error
 	Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 	Revoked() <-chan struct{}
 	Release(ctx context.Context) error
 }
 
-// Hold is one granted acquisition: a lock held, a permit taken, a term of leadership. It ends once, and for ever, at
-// the earliest of: [Hold.Release], the end of its session, the passing of its deadline ([Hold.ValidUntil]), the
-// deletion of its contender by anyone, the closing of the client. A Hold is safe for concurrent use.
+// Hold is one granted acquisition: a lock, leases of a semaphore, or a term of leadership. It ends once, and for ever,
+// when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, or the client
+// is closed, whichever is first. A Hold is safe for concurrent use.
 //
-// A live hold proves that the server had not let anybody else in when the clock was last looked at. What it cannot
-// prove is that this is still so a moment later: the process may be frozen between the look and the write. For that
-// there are [Hold.Txn], for writes in ZooKeeper, and [Hold.Token], for all other resources.
+// If [Hold.Err] is nil, the server had let in no other contender when Err looked at the clock. Whether this is still so a
+// moment later no hold can prove: the process may be frozen between the look and the write. [Hold.Txn] guards writes in
+// ZooKeeper against that, and [Hold.Token] all other resources.
 type Hold struct {
 	grant Grant
-	ctx   *holdContext // whose cause is the one book of whether it has ended, and why
+	ctx   *holdContext // its cause alone says whether the hold has ended, and why
 }
 
 // NewHold returns a hold on g, and the function that ends it as lost. The hold's context has the values of ctx, and
@@ -50,6 +49,12 @@ func NewHold(ctx context.Context, g Grant) (h *Hold, end func(*LostError)) {
 
 // Context returns the context of the hold: it ends with the hold, and [context.Cause] says why, as [Hold.Err] does.
 // Work that must not outlive the hold takes it. Its values are those of the context given to the acquisition.
+//
+// This context, and every context that a recipe hands to a function, looks at the clock when it is asked. So does a
+// context that [context.WithValue] makes of it. A context that [context.WithCancel], [context.WithTimeout] or a
+// library makes of it does not: if the process was frozen past the deadline, it may say for a moment that it is alive,
+// until a timer has fired. A channel that Done returned before the freeze is closed as late. Before a step that counts, ask the
+// hold or the context that the recipe handed out.
 func (h *Hold) Context() context.Context { return h.ctx }
 
 // Done is closed when the hold has ended.
@@ -72,9 +77,10 @@ func (h *Hold) Token() Token { return h.grant.Token() }
 // Path returns the path of the contender, with the chroot taken off.
 func (h *Hold) Path() string { return h.grant.Path() }
 
-// Check asks ZooKeeper whether the hold is still held; the leader of the ensemble answers. One that has been replaced, and
-// takes up to a tick and a half to find out, may still say yes; [Hold.Txn] asks a quorum. An error that matches [ErrLost]
-// or [ErrReleased] says no; any other that it could not be found out.
+// Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may still say yes
+// for up to 1.5 ticks; [Hold.Txn] asks a quorum.
+//
+// Errors: one that matches [ErrLost] or [ErrReleased] if the hold is not held; any other says that the answer is unknown.
 func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -96,21 +102,22 @@ func (h *Hold) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) 
 	return h.grant.Txn(ctx, ops...)
 }
 
-// Revoked is closed when somebody has asked for the hold to be given back. It is a request: nothing else happens
+// Revoked is closed when another client has asked for the hold to be released. It is a request: nothing else happens
 // until the holder releases.
 //
 // Source: Curator's Revoker writes __REVOKE__ onto the holder's node.
 func (h *Hold) Revoked() <-chan struct{} { return h.grant.Revoked() }
 
-// Release ends the hold and removes its contender. The context bounds how long the caller waits for the removal, never
-// the removal itself, which goes on in the background until the node is gone or the session over: a Release with a
-// dead context still releases. After a session that ended for want of answers others are let in when the servers have
-// ended it as well. Release is idempotent, and may be called again to go on waiting.
+// Release ends the hold and deletes its contender. The context bounds how long the caller waits for the deletion. The
+// deletion goes on in the background until the node is gone or the session is over, so a Release with a dead context
+// still releases. Release is idempotent, and may be called again to go on waiting.
+//
+// If the session has ended for want of answers, waiters are let in when the servers have ended it as well.
 //
 // Errors: a [*LostError] if the hold was lost before; the cause of ctx if that ended first.
 func (h *Hold) Release(ctx context.Context) error {
 	h.lapse()
-	// The hold ends before its node is touched: whoever is let in by the removal comes after this.
+	// The hold ends before its node is deleted, so that the next holder comes after this.
 	h.end(ErrReleased)
 	if err := h.ended(); !errors.Is(err, ErrReleased) {
 		return err
@@ -118,8 +125,8 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.grant.Release(ctx)
 }
 
-// lapse ends the hold if its deadline has passed. Then it sees to the contender as well: an answer that came in time, but
-// is booked after this look, keeps the session, and nobody else would be told of a hold that ended.
+// lapse ends the hold if its deadline has passed, and then removes the contender as well. An answer that arrived in time
+// may be counted only after this look. The session then lives on, and would keep the contender of a hold that has ended.
 func (h *Hold) lapse() {
 	until := h.grant.ValidUntil()
 	if time.Now().Before(until) {
@@ -130,18 +137,18 @@ func (h *Hold) lapse() {
 	}
 }
 
-// end ends the hold unless it has ended, and reports whether err, a new one, is what has ended it. When it returns
-// everybody can see that the hold has ended, whoever it was that ended it.
+// end ends the hold unless it has ended, and reports whether err, which must be a new error, has ended it. When it returns,
+// every goroutine can see that the hold has ended, also if another call has ended it.
 func (h *Hold) end(err error) (first bool) {
 	h.ctx.cancel(err)
-	return h.ended() == err //nolint:errorlint // the very one
+	return h.ended() == err //nolint:errorlint // this error, not one like it
 }
 
-// ended is Err for one who does not look at the clock.
+// ended is Err without the look at the clock.
 func (h *Hold) ended() error { return context.Cause(h.ctx.Context) }
 
-// holdContext looks at the clock wherever it can be asked something: a context whose deadline passed while the
-// process was frozen must not say that it is alive.
+// holdContext looks at the clock in every method: a context whose deadline passed while the process was frozen must not
+// say that it is alive.
 type holdContext struct {
 	context.Context
 	hold   *Hold

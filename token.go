@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Token is a fencing token: the czxid of the contender behind a [Hold]. Every acquisition has a larger one than all
-// before it on the same ensemble, also after a container was reaped and its sequence numbers started again. A reader that
-// takes the place of its writer (package rwlock) goes on with the writer's token, as the next writer may be in line
-// already.
+// Token is a fencing token: the czxid of the contender behind a [Hold]. Every acquisition has a larger token than all
+// acquisitions before it on the same ensemble, also after a container was reaped and its sequence numbers started again.
+// A reader that takes the place of its writer (package rwlock) keeps the writer's token, since the next writer may have
+// its own already.
 //
 // A token protects only a resource that refuses older ones, and that resource must see the token at the first read of
 // the section: a fence that is checked on the write alone loses updates. Package fence has the check.
@@ -19,14 +19,14 @@ type Token int64
 // String returns the token in decimal.
 func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
 
-// Participant is one contender in a queue: the holder, or one who waits.
+// Participant is one contender in a queue: a holder or a waiter.
 type Participant struct {
 	// Path of the contender, as the client sees it: the chroot is taken off.
 	Path string
 	// ID is the data of the contender as text: by default the identity of its client ("host/pid").
 	ID string
-	// Token the contender has, or will have, as a holder: its czxid. A hold of a reader that has taken its writer's place has
-	// that of the writer, a smaller one.
+	// Token that the contender has, or will have, as a holder: its czxid. A reader that has taken its writer's place has
+	// the writer's token instead, which is smaller.
 	Token Token
 	// Session that owns the contender.
 	Session int64

@@ -9,7 +9,7 @@
 // Per resource, no token is admitted after a higher one was: whatever runs at the same time, whatever order requests
 // arrive in, across restarts as far as the [Store] outlives them ([Memory] does not, [File] does), and when the store
 // fails: then nothing is admitted. A token grows with every acquisition ([zkrecipes.Token]), so what is refused comes
-// from a hold that somebody else has followed.
+// from a hold that another hold has followed.
 //
 // # What it takes
 //

@@ -30,12 +30,12 @@ const (
 // After an error on the disk every call fails until the file is opened again: what is on the disk is not known then.
 //
 // Beside the file stand, for ever, a lock file with ".lock" at the end of its name and, for moments, one with ".tmp".
-// Whoever deletes the file makes the fence forget. Do not use it on a network file system whose locks or fsync are
-// only local.
+// Deleting the file makes the fence forget. Symbolic links to it are followed; a hard link or a copy becomes a fence of
+// its own. Do not use it on a network file system whose locks or fsync are only local.
 type File struct {
 	path string
 	lock *os.File
-	// turn holds one value when nobody is at work on what follows: a mutex that can be waited for with a context.
+	// turn is a mutex that a call can wait for with a context: it holds one value while it is free. It guards what follows.
 	turn    chan struct{}
 	log     *os.File
 	records int // in the log
@@ -64,9 +64,8 @@ func (f *File) open(path string) (err error) {
 	if f.path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	// One file, one lock, whatever links lead to it.
-	if target, err := filepath.EvalSymlinks(f.path); err == nil {
-		f.path = target
+	if f.path, err = follow(f.path); err != nil {
+		return err
 	}
 	if f.lock, err = lockFile(f.path + ".lock"); err != nil {
 		return err
@@ -83,6 +82,28 @@ func (f *File) open(path string) (err error) {
 		}
 	}
 	return f.rewrite() // which drops the unfinished record, and shows that the place can be written to
+}
+
+// follow returns the path to which symbolic links lead, also where there is no file yet, so that one file has one lock.
+func follow(path string) (string, error) {
+	const most = 40 // as Linux has it
+	for range most {
+		dir, name := filepath.Split(path)
+		dir, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(dir, name)
+		target, err := os.Readlink(path)
+		if err != nil { // no link, or no file
+			return path, nil //nolint:nilerr // what is wrong with it shows when it is opened
+		}
+		if !filepath.IsAbs(target) {
+			target = dir + string(filepath.Separator) + target // not Join: what ".." means depends on the links before it
+		}
+		path = target
+	}
+	return "", fmt.Errorf("%s: more than %d symbolic links", path, most)
 }
 
 // Raise implements [Store]. The context bounds the waiting for one's turn, not the write. Errors: [os.ErrClosed], the

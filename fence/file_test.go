@@ -62,14 +62,62 @@ func TestFile_IsNotShared(t *testing.T) {
 	f := openFile(t, path)
 	_, err := OpenFile(path)
 	require.ErrorIs(t, err, ErrInUse)
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(path, link); err == nil { // Windows may not let us
-		_, err = OpenFile(link)
+	other := filepath.Join(dir, "other")
+	if err := os.Symlink(path, other); err == nil { // Windows may not let us
+		_, err = OpenFile(other)
 		require.ErrorIs(t, err, ErrInUse, "by another name either")
 	}
 	raise(t, f, "a", 5, 5)
 	require.NoError(t, f.Close())
 	openFile(t, path)
+}
+
+// TestFile_LinkThatLeadsNowhereYet: the file is made where the link leads, so that both names are one fence.
+func TestFile_LinkThatLeadsNowhereYet(t *testing.T) {
+	for name, lead := range map[string]func(t *testing.T, dir string) (target string){
+		"absolute": func(t *testing.T, dir string) string {
+			target := filepath.Join(dir, "elsewhere", "tokens")
+			link(t, target, filepath.Join(dir, "link"))
+			return target
+		},
+		"relative, through another": func(t *testing.T, dir string) string {
+			link(t, filepath.Join("elsewhere", "second"), filepath.Join(dir, "link"))
+			link(t, "tokens", filepath.Join(dir, "elsewhere", "second"))
+			return filepath.Join(dir, "elsewhere", "tokens")
+		},
+		"up, out of a linked directory": func(t *testing.T, dir string) string {
+			link(t, filepath.Join(dir, "elsewhere", "below"), filepath.Join(dir, "linked"))
+			link(t, filepath.FromSlash("linked/../tokens"), filepath.Join(dir, "link"))
+			return filepath.Join(dir, "elsewhere", "tokens")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, "elsewhere", "below"), 0o700))
+			target := lead(t, dir)
+			f := openFile(t, filepath.Join(dir, "link"))
+			_, err := OpenFile(target)
+			require.ErrorIs(t, err, ErrInUse)
+			raise(t, f, "a", 5, 5)
+			require.NoError(t, f.Close())
+			raise(t, openFile(t, target), "a", 4, 5)
+			_, err = os.Readlink(filepath.Join(dir, "link"))
+			require.NoError(t, err, "the link is left in place")
+		})
+	}
+	dir := t.TempDir()
+	link(t, "b", filepath.Join(dir, "a"))
+	link(t, "a", filepath.Join(dir, "b"))
+	_, err := OpenFile(filepath.Join(dir, "a"))
+	require.ErrorContains(t, err, "links")
+}
+
+// link makes a symbolic link, which Windows may not let us.
+func link(t *testing.T, target, path string) {
+	t.Helper()
+	if err := os.Symlink(target, path); err != nil {
+		t.Skip(err)
+	}
 }
 
 func TestFile_CannotBeOpened(t *testing.T) {

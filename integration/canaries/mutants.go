@@ -89,7 +89,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: a waiter that is woken asks for its proof last",
-		edits: []edit{{"internal/znode/queue.go", "		s.Freshen() //", "		//"}},
+		edits: []edit{{"internal/znode/wait.go", "			w.session.Freshen()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
@@ -119,12 +119,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: one fault ends the watching",
-		edits: []edit{{"internal/znode/grant.go", "		case ctx.Err() != nil:\n			return\n", "		case ctx.Err() != nil || err != nil:\n			return\n"}},
+		edits: []edit{{"internal/znode/revoke.go", "		case ctx.Err() != nil:\n			return\n", "		case ctx.Err() != nil || err != nil:\n			return\n"}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "grant: a downgrade has a token of its own",
-		edits: []edit{{"internal/znode/grant.go", "= g.Key, beside(kind), g.token", "= g.Key, beside(kind), 0*g.token"}},
+		edits: []edit{{"internal/znode/nested.go", "w.grant(g.token)", "w.grant(0 * g.token)"}},
 		tests: []test{bubbles("./recipes/rwlock")},
 	},
 	{
@@ -134,7 +134,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: leases that a late transaction made stay",
-		edits: []edit{{"internal/znode/node.go", "if repeated != \"\" { // it may be", "if false { // it may be"}},
+		edits: []edit{{"internal/znode/create.go", "if repeated != \"\" { // the first", "if false { // the first"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
@@ -143,14 +143,69 @@ var mutants = []mutant{
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
-		name:  "pool: a try at the door minds the leases alone",
-		edits: []edit{{"internal/znode/pool.go", "Changes{changed[0], w}", "Changes{nil, w}"}},
-		tests: []test{bubbles("./recipes/semaphore")},
-	},
-	{
 		name:  "hold: the clock is not looked at",
 		edits: []edit{{"hold.go", "if time.Now().Before(until) {", "if true || time.Now().Before(until) {"}},
 		tests: []test{bubbles(".")},
+	},
+	{
+		name:  "body: its context does not look at the clock",
+		edits: []edit{{"internal/znode/body.go", "		if ctx.Err() != nil {", "		if false && ctx.Err() != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "election: an error that is joined with the end of the context is forgotten",
+		edits: []edit{{"recipes/election/run.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"recipes/election/run.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "grant: every op that fails on the contender is a loss",
+		edits: []edit{{"internal/znode/grant.go", "if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {", "if gone := sh.deleted(); gone != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "fence: a link that leads nowhere yet is taken for the file",
+		edits: []edit{{"fence/file.go", "if f.path, err = follow(f.path); err != nil {", "if _, err = follow(f.path); err != nil {"}},
+		tests: []test{bubbles("./fence")},
+	},
+	{
+		name:  "grant: equal paths of two ensembles are one",
+		edits: []edit{{"internal/znode/nested.go", "	for h := q.held(ctx, kind); h != nil; h = h.outer {\n		if h.grant.queue", "	if h := q.held(ctx, kind); h != nil {\n		if h.grant.queue"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "queue: a contender waits for a hold of its own context",
+		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(ctx, e.Kind); err != nil {", "if err := q.checkDeadlock(ctx, e.Kind); false && err != nil {"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "election: terms that end at once follow at once",
+		edits: []edit{{"recipes/election/run.go", "if time.Since(began) >= brief {", "if time.Since(began) >= 0 {"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "hold: a deadline that was noticed late is a late one",
+		edits: []edit{{"hold.go", "Path: h.grant.Path(), At: until}) {", "Path: h.grant.Path(), At: time.Now()}) {"}},
+		tests: []test{bubbles(".")},
+	},
+	{
+		name:  "holds: the last deadline counts",
+		edits: []edit{{"recipes/mutex/all.go", "until.Before(first)", "until.After(first)"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "holds: a transaction is guarded by the first hold alone",
+		edits: []edit{{"recipes/mutex/all.go", "		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})\n", "		_ = path\n"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "fence: a token is admitted without fsync",
+		edits: []edit{{"fence/file.go", "if err := f.log.Sync(); err != nil {", "if err := error(nil); err != nil {"}},
+		tests: []test{bubbles("./fence")},
+	},
+	{
+		name:  "semaphore: any limit is the one that was to be set",
+		edits: []edit{{"recipes/semaphore/limit.go", "readErr == nil && now == limit", "readErr == nil && now == now"}},
+		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "session: nobody is told when the proof runs out",
@@ -195,116 +250,113 @@ var mutants = []mutant{
 	{
 		name: "grant: without a proof that the session lives, in both places that ask",
 		edits: []edit{
-			{"internal/znode/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
+			{"internal/znode/grant.go", "if err := w.session.Prove(w.ctx); err != nil {", "if err := w.session.Err(); err != nil {"},
 			{"internal/session/loss.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
 		},
 		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests},
 	},
 	{
 		name:  "grant: a hold that is being lost holds on to its node",
-		edits: []edit{{"internal/znode/grant.go", "len(sh.holds) > 0 && !sh.ended", "len(sh.holds) > 0"}},
+		edits: []edit{{"internal/znode/grant.go", "len(g.holds) > 0 && !g.ended", "len(g.holds) > 0"}},
 		tests: []test{bubbles("./internal/znode")},
 	},
 	{
 		name:  "grant: our own node is not watched",
-		edits: []edit{{"internal/znode/grant.go", "s.Go(func(ctx context.Context) { g.monitor(ctx, path) })", "_ = path"}},
+		edits: []edit{{"internal/znode/revoke.go", "g.node.session.Go(func(ctx context.Context) { g.watchPath(ctx, path) })", "_ = path"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "grant: a lost hold leaves its node",
-		edits: []edit{{"internal/znode/grant.go", "		end(&lost)\n	}\n	g.remove()\n", "		end(&lost)\n	}\n"}},
+		edits: []edit{{"internal/znode/grant.go", "		end(&lost)\n	}\n	g.node.remove()\n", "		end(&lost)\n	}\n"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: whoever is not in the list is first",
-		edits: []edit{{"internal/znode/queue.go", "me := l.place(n)\n", "me := max(l.place(n), 0)\n"}},
+		edits: []edit{{"internal/znode/wait.go", "if me := l.place(w.node); me >= 0 {", "if me := max(l.place(w.node), 0); me >= 0 {"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: granted on the event, without reading anything",
-		edits: []edit{{"internal/znode/queue.go", "e.Look == nil && q.succeeds(ctx, s, n, ahead)", "e.Look == nil"}},
+		edits: []edit{{"internal/znode/queue.go", "if w.node.shortcut.succeeds(w.ctx, w.node, l.queue[predecessor].Name) {", "if w.node.shortcut.on {"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: without the list after a predecessor that nobody has seen first",
-		edits: []edit{{"internal/znode/succession.go", " || !n.succession.leads(predecessor)", ""}},
+		edits: []edit{{"internal/znode/shortcut.go", "if !s.on || !wasFirst {", "if _ = wasFirst; !s.on {"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: without the list in a queue of readers and writers",
-		edits: []edit{{"internal/znode/succession.go", "len(q.kinds) != 1 || ", ""}},
+		edits: []edit{{"internal/znode/shortcut.go", "on: q.shortcuts && len(q.kinds) == 1}", "on: q.shortcuts}"}},
 		tests: []test{queueTests},
 	},
 	{
-		name:  "succession: whatever number comes is the one that was expected",
-		edits: []edit{{"internal/znode/succession.go", " || n.number() != v.next {", " {"}},
-		tests: []test{queueTests, bubbles("./recipes/semaphore")},
-	},
-	{
-		name:  "succession: the number is as expected, in whatever parent",
-		edits: []edit{{"internal/znode/succession.go", " || v.home.HasFired() || n.number()", " || n.number()"}},
+		name:  "shortcut: whatever number comes is the one that was expected",
+		edits: []edit{{"internal/znode/shortcut.go", "number == v.number+1 && ", "number != 0 && "}},
 		tests: []test{queueTests},
 	},
 	{
-		name:  "succession: nothing but the watch on the parent says that it is the same",
-		edits: []edit{{"internal/znode/succession.go", ">= int64(v.next)+3 {", ">= 1<<40 {"}},
+		name:  "shortcut: the number is as expected, in whatever parent",
+		edits: []edit{{"internal/znode/shortcut.go", "number == v.number+1 && !v.parent.HasFired()", "number == v.number+1"}},
 		tests: []test{queueTests},
 	},
 	{
-		name:  "succession: whoever leaves was first",
-		edits: []edit{{"internal/znode/succession.go", "if home != nil && s.leader == n.Name {", "if home != nil {"}},
+		name:  "shortcut: nothing but the watch on the parent says that it is the same",
+		edits: []edit{{"internal/znode/shortcut.go", "< int64(number)+3", "< 1<<40"}},
 		tests: []test{queueTests},
 	},
 	{
-		name: "succession: what was gone already has been deleted by us",
-		edits: []edit{
-			{"internal/znode/node.go", "		if err == nil {\n			left() //", "		if deleted(err) == nil {\n			left() //"},
-			{"internal/znode/node.go", "			if err == nil {\n				left()\n", "			if deleted(err) == nil {\n				left()\n"},
-		},
+		name:  "shortcut: every contender that leaves was first",
+		edits: []edit{{"internal/znode/shortcut.go", "parent != nil && s.leader == n.first().Name {", "parent != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "shortcut: what was gone already has been deleted by us",
+		edits: []edit{{"internal/znode/node.go", "			if err == nil {\n				left()\n", "			if deleted(err) == nil {\n				left()\n"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "queue: a call that ends without a grant leaves its contender",
-		edits: []edit{{"internal/znode/queue.go", "		_ = n.remove().wait(ctx)", "		//"}},
+		edits: []edit{{"internal/znode/wait.go", "	w.node.remove()\n	w.release()\n	_ = w.node", "	w.release()\n	_ = w.node"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "queue: no second look when an event is lost",
-		edits: []edit{{"internal/znode/wait.go", "timer.Reset(2*timeout + rand.N(timeout) - unnamed)", "timer.Reset(100*24*time.Hour + 0*rand.N(timeout))"}},
+		edits: []edit{{"internal/znode/wait.go", "return 2*timeout + rand.N(timeout)", "return 100*24*time.Hour + 0*rand.N(timeout)"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: a create is repeated without looking for what the first has made",
-		edits: []edit{{"internal/znode/node.go", "n, findErr := q.find(ctx, s, guid)", "n, findErr := (*node)(nil), error(nil)"}},
+		edits: []edit{{"internal/znode/create.go", "n, findErr := q.find(ctx, s, guid)", "n, findErr := (*node)(nil), error(nil)"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "node: found by its GUID, whoever owns it",
-		edits: []edit{{"internal/znode/node.go", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}},
+		edits: []edit{{"internal/znode/search.go", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: the search does not wait for what is on its way",
-		edits: []edit{{"internal/znode/node.go", "	if err := s.Barrier(ctx); err != nil {\n		return nil, err\n	}\n	children", "	children"}}, tests: []test{queueTests, mutexTests},
+		edits: []edit{{"internal/znode/search.go", "	if err := s.Barrier(ctx); err != nil {\n		return nil, err\n	}\n	children", "	children"}}, tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: the search asks a leader that may have been replaced",
-		edits: []edit{{"internal/znode/node.go", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, q.path); err != nil {"}},
+		edits: []edit{{"internal/znode/search.go", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, q.path); err != nil {"}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "node: a create that was sent again leaves what the first made late",
-		edits: []edit{{"internal/znode/node.go", "			repeated = guid\n", ""}},
+		edits: []edit{{"internal/znode/create.go", "			repeated = guid\n", ""}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "node: one attempt to delete, and done",
-		edits: []edit{{"internal/znode/node.go", "for f() != nil && ctx.Err() == nil {", "if f() != nil && ctx.Err() == nil {"}},
+		edits: []edit{{"internal/znode/node.go", "if err == nil || ctx.Err() != nil {\n			return", "if true || err == nil || ctx.Err() != nil {\n			return"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: the sequence number is the token",
-		edits: []edit{{"internal/znode/node.go", "session: s, succession: q.lister(s).succession, czxid: zxid,", "session: s, succession: q.lister(s).succession, czxid: func() (n int64) {\nfor _, digit := range contenders[0].Key {\nn = n*10 + int64(digit-'0')\n}\nreturn n + 0*zxid\n}(),"}},
+		edits: []edit{{"internal/znode/node.go", "paths: paths, czxid: zxid,", "paths: paths, czxid: func() (n int64) {\nfor _, digit := range paths[0][len(paths[0])-10:] {\nn = n*10 + int64(digit-'0')\n}\nreturn n + 0*zxid\n}(),"}},
 		tests: []test{queueTests, mutexTests, chaos("reap")},
 	},
 	{
@@ -324,37 +376,62 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: one more than the limit",
-		edits: []edit{{"internal/znode/rule.go", "return Anyone, me+n <= limit", "return Anyone, me+n <= limit+1"}},
+		edits: []edit{{"internal/znode/semaphore.go", "return others+count <= limit", "return others+count <= limit+1"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
+		name:  "semaphore: a try waits at the door without a bound",
+		edits: []edit{{"internal/znode/semaphore.go", "return m.acquire(ctx, s, want, tryAtDoor)", "return m.acquire(ctx, s, want, 1000*tryAtDoor)"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "semaphore: the limit is not read again when its event is lost",
+		edits: []edit{{"internal/znode/semaphore.go", "if recheck || limitChanged.HasFired() {", "if limitChanged.HasFired() {"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "queue: beside the contender of another library",
+		edits: []edit{{"internal/znode/foreign.go", "if exists && stat.EphemeralOwner != 0 {", "if false && exists && stat.EphemeralOwner != 0 {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "contender: whatever contains the base",
+		edits: []edit{{"internal/znode/contender.go", "return c, c.Kind != \"\" && isNumber(c.Key)", "return c, c.Kind != \"\""}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "node: a removal that is not allowed is waited for",
+		edits: []edit{{"internal/znode/node.go", "	case <-n.refused:\n		return n.refusal\n", ""}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "semaphore: the door does not stay shut until the leases are there",
-		edits: []edit{{"internal/znode/pool.go", "	inside, end := Both(ctx, door.Context())\n", "	inside, end := Both(ctx, door.Context())\n	_ = door.Release(ctx)\n"}},
+		edits: []edit{{"internal/znode/semaphore.go", "		err = m.waitForLeases(", "		door.node.remove()\n		err = m.waitForLeases("}},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "./recipes/semaphore"}}}, // they wait for each other: it hangs
 	},
 	{
-		name:  "semaphore: leases that were counted before others passed the door",
-		edits: []edit{{"internal/znode/pool.go", "case out == nil && g.told:", "case out == nil:"}},
+		name:  "semaphore: leases that were counted before the list of the door was read again",
+		edits: []edit{{"internal/znode/semaphore.go", "if !l.sentOnce() {", "if false {"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "semaphore: leases that were counted before the holder of the door had passed",
-		edits: []edit{{"internal/znode/queue.go", "if !wasFirst && !n.succession.leads(ahead) {", "if false {"}},
+		edits: []edit{{"internal/znode/listing.go", "		case <-other.sent:\n", "		default:\n"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "semaphore: those behind are counted as well",
-		edits: []edit{{"internal/znode/rule.go", "func(_ []Contender, me int) (int, bool) { return Anyone, me+n <= limit }", "func(queue []Contender, me int) (int, bool) { return Anyone, max(me+n, len(queue)) <= limit }"}},
+		edits: []edit{{"internal/znode/semaphore.go", "	_, others, err := w.place(l)\n", "	l, _, err := w.place(l)\n	others := 0\n	if err == nil {\n		others = len(l.queue) - want.Count\n	}\n"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "semaphore: leases without the door",
-		edits: []edit{{"internal/znode/node.go", "extras := session.CreateExtras{Delete: e.leaves()}", "extras := session.CreateExtras{}"}},
+		edits: []edit{{"internal/znode/semaphore.go", "		c.instead = door.node.paths\n", ""}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "election: a panic of the leader does not resign",
-		edits: []edit{{"internal/znode/body.go", "if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {"}},
+		edits: []edit{{"internal/znode/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
 	},
 }

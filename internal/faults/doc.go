@@ -32,7 +32,7 @@
 //	F11       expires between create and list                here, every
 //	F12       expires on the way to the grant                here, every
 //	F13       ensemble down for long, sessions armed again   here, random
-//	F14       holder frozen                                  here, as one that does not look; integration/chaos
+//	F14       holder frozen                                  here, also a real process; integration/chaos
 //	F15       waiter away for long                           here, random
 //	F16, F17  holder, waiter cut off for short               here, random
 //	F18, F19  one direction lost                             here, random

@@ -10,12 +10,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// A call between the look whether the link is up and the asking: the link is closed by then, and would never answer.
-func TestLink_Closed_TakesNoCall(t *testing.T) {
+// A call between the look whether the connection is up and the request: the connection is closed by then, and would never answer.
+func TestConnection_Closed_TakesNoCall(t *testing.T) {
 	s := &session{core: &core{opts: &Config{}}, up: make(chan struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	l := newLink(s, near, "10.0.0.1:2181", time.Minute)
+	l := newConnection(s, near, "10.0.0.1:2181", time.Minute)
 	require.NoError(t, l.Close())
 	answered := false
 	require.False(t, l.ask([]request{{wire.OpSync, wire.SyncFrame("/"), func(reply, error) { answered = true }}}))

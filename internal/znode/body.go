@@ -8,12 +8,12 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Both returns a context with the values of the first, which ends with whichever of the two ends first, for its cause.
+// Both returns a context with the values of first. It ends when first or second ends, with the same cause. Whenever it is
+// asked, it asks both, since the context of a hold looks at the clock only when it is asked.
 func Both(first, second context.Context) (context.Context, context.CancelCauseFunc) {
-	both, end := context.WithCancelCause(first)
-	if second.Err() != nil {
-		end(context.Cause(second)) // at once: AfterFunc would take a moment, and something be sent meanwhile
-	}
+	inner, end := context.WithCancelCause(first)
+	both := &bothContext{inner, first, second, end}
+	both.look() // AfterFunc takes a moment, and the caller might send a request meanwhile
 	stop := context.AfterFunc(second, func() { end(context.Cause(second)) })
 	return both, func(cause error) {
 		stop()
@@ -21,9 +21,40 @@ func Both(first, second context.Context) (context.Context, context.CancelCauseFu
 	}
 }
 
-// farewell is how long Do waits for the removal of its contender. The removal goes on after that; with a server that
-// answers it takes a round trip.
-const farewell = time.Second
+// bothContext is the context that Both returns.
+type bothContext struct {
+	context.Context
+	first, second context.Context
+	end           context.CancelCauseFunc
+}
+
+func (b *bothContext) look() {
+	for _, ctx := range []context.Context{b.first, b.second} {
+		if ctx.Err() != nil {
+			b.end(context.Cause(ctx))
+		}
+	}
+}
+
+func (b *bothContext) Err() error {
+	b.look()
+	return b.Context.Err()
+}
+
+func (b *bothContext) Done() <-chan struct{} {
+	b.look()
+	return b.Context.Done()
+}
+
+// Value is also how context.Cause finds the cause.
+func (b *bothContext) Value(key any) any {
+	b.look()
+	return b.Context.Value(key)
+}
+
+// releaseTimeout is how long Do waits for the deletion of its contender. The deletion takes a round trip, and goes on after
+// the timeout.
+const releaseTimeout = time.Second
 
 // Do runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first. A
 // panic of fn releases, and goes on as a panic.
@@ -33,10 +64,10 @@ func Do(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkreci
 	inside, end := Both(h.Context(), ctx)
 	defer func() { // also when fn panics
 		end(zkrecipes.ErrReleased)
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		// That the removal takes its time is none of the caller's business: the hold has ended.
-		if left := h.Release(bye); errors.Is(left, zkrecipes.ErrLost) {
+		// A deletion that takes longer is no error: the hold has ended.
+		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {
 			err = errors.Join(err, left)
 		}
 	}()

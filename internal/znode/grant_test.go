@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -37,5 +38,33 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		}
 		require.ErrorIs(t, inner.Err(), zkrecipes.ErrReleased)
 		require.ErrorIs(t, outer.Err(), zkrecipes.ErrLost)
+	})
+}
+
+// TestTxn_OpsThatFailOnTheContender: a mistake of the caller's own ops is returned as what it is. Nothing is written, and
+// the hold is still held.
+func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		q, err := New(bubble.Dial(t, srv, "a"), "/app/lock", false, Lock)
+		require.NoError(t, err)
+		h, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
+		require.NoError(t, err)
+		remove := &zk.DeleteRequest{Path: h.Path(), Version: -1}
+		for name, ops := range map[string][]any{
+			"deleted twice":      {remove, remove},
+			"deleted, then set":  {remove, &zk.SetDataRequest{Path: h.Path(), Version: -1}},
+			"deleted, then read": {remove, &zk.CheckVersionRequest{Path: h.Path(), Version: -1}},
+		} {
+			_, err = h.Txn(t.Context(), ops...)
+			require.ErrorIs(t, err, zk.ErrNoNode, name)
+			require.NotErrorIs(t, err, zkrecipes.ErrFenced, name)
+			require.NoError(t, h.Err(), name)
+			require.NoError(t, h.Check(t.Context()), name)
+		}
+		require.NoError(t, srv.Delete(h.Path()))
+		_, err = h.Txn(t.Context(), remove, remove)
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// List returns the contenders in the order of the queue, as new as this call. Those that leave while they are read are
-// left out; a queue without a parent is empty.
+// List returns the contenders in the order of the queue, as new as this call. Contenders that leave while they are read are
+// left out. A queue without a parent is empty.
 func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 	contenders, err := q.contenders(ctx)
 	if err != nil {
@@ -65,16 +65,15 @@ func (q *Queue) contenders(ctx context.Context) ([]Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue, foreign := arrange(children, q.kinds)
-	q.reportForeign(foreign)
+	queue, _ := arrange(children, q.kinds)
 	return queue, nil
 }
 
-// Head returns the contender at the head of the queue, and a watch that fires when that may have changed. Without one
-// it returns false, and the watch fires when one may have come.
+// Head returns the contender at the head of the queue, and a watch that fires when the head may have changed. If the queue
+// is empty it returns false, and the watch fires when a contender may have come.
 //
-// It watches the head alone, so that those who join behind it wake nobody; and without a head the children, or, where
-// the parent is missing, its creation.
+// It watches the head alone, so that contenders that join behind it fire nothing. Without a head it watches the children,
+// or, if the parent is missing, its creation.
 func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Participant, bool, *session.Watch, error) {
 	for {
 		children, err := s.Children(ctx, q.path)
@@ -88,8 +87,7 @@ func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Partici
 		if err != nil {
 			return zkrecipes.Participant{}, false, nil, err
 		}
-		queue, foreign := arrange(children, q.kinds)
-		q.reportForeign(foreign)
+		queue, _ := arrange(children, q.kinds)
 		if len(queue) == 0 {
 			var w *session.Watch
 			children, w, err = s.ChildrenW(ctx, q.path)
@@ -110,39 +108,4 @@ func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Partici
 		}
 		return participant(path, data, stat), true, w, nil
 	}
-}
-
-// peek lists the queue as this server has it, with a watch on the children, or, where the parent is missing, on its
-// creation.
-func (q *Queue) peek(ctx context.Context, s *session.Session) (*listing, *session.Watch, error) {
-	for {
-		names, w, err := s.ChildrenW(ctx, q.path)
-		if errors.Is(err, zk.ErrNoNode) {
-			var exists bool
-			if exists, _, w, err = s.ExistsW(ctx, q.path); err == nil && exists {
-				continue
-			}
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		queue, foreign := arrange(names, q.kinds)
-		q.reportForeign(foreign)
-		return &listing{queue: queue}, w, nil
-	}
-}
-
-// Revoke asks the holder to let go. Nobody there is no error.
-//
-// Source: Curator's Revoker.
-func (q *Queue) Revoke(ctx context.Context) error {
-	contenders, err := q.contenders(ctx)
-	if err != nil || len(contenders) == 0 {
-		return err
-	}
-	_, err = q.client.Set(ctx, q.path+"/"+contenders[0].Name, []byte(revokeRequest), -1)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return err
 }

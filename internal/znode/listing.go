@@ -3,32 +3,47 @@ package znode
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// reading is what has been asked of the server.
-type reading struct {
-	done chan struct{} // closed once the rest may be looked at
-	err  error
+// listing is one reading of a queue's children. What it has read is valid once done is closed.
+type listing struct {
+	done   chan struct{}
+	sent   chan struct{} // closed once the request has been sent
+	sends  atomic.Int32  // how many times it has been sent
+	queue  []Contender   // in order once it has been sorted
+	others []string      // children that are no contenders
+	err    error
+	behind *listing // of another queue, sent after this one; see Queue.behind
+
+	shared bool      // several callers have asked for it; settled before it is read
+	once   sync.Once // guards the order of one that is shared, which nobody changes after that
 }
 
-// past is a reading that needs none.
-var past = func() reading {
-	r := reading{done: make(chan struct{})}
-	close(r.done)
-	return r
-}()
+func newListing() *listing { return &listing{done: make(chan struct{}), sent: make(chan struct{})} }
+
+// listingOf returns a listing of children that have been read.
+func (q *Queue) listingOf(names []string) *listing {
+	l := newListing()
+	l.queue, l.others = pick(names, q.kinds)
+	close(l.done)
+	return l
+}
+
+// sentOnce reports whether this listing, which is done, was sent once. If it was repeated, what was sent behind it may have
+// been read before it.
+func (l *listing) sentOnce() bool { return l.sends.Load() == 1 }
 
 // wait returns when the answer is there.
-func (r *reading) wait(ctx context.Context, s *session.Session) error {
+func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	select {
-	case <-r.done:
-		return r.err
+	case <-l.done:
+		return l.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-s.Done():
@@ -36,28 +51,19 @@ func (r *reading) wait(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// listing is one reading of a queue's children.
-type listing struct {
-	reading
-	sent   chan struct{} // closed once whatever is asked from now on is asked after it; never if one cannot tell
-	queue  []Contender   // once sorted or placed in order
-	shared bool          // several have asked for it; settled before it is read
-	once   sync.Once     // guards the order of one that is shared; nobody changes it after that
-}
-
-// place returns the place of the node's first contender in the queue, -1 if one of them is not there. The queue is then
-// in order up to that place, with the others behind it.
+// place returns the place of the node's first contender in the queue, or -1 if one of its contenders is not there. The
+// queue is then in order up to that place, with the others behind it.
 func (l *listing) place(n *node) int {
-	if !l.shared && len(n.others) == 0 {
-		return arrangeAhead(l.queue, n.Contender)
+	if !l.shared && len(n.contenders) == 1 {
+		return arrangeAhead(l.queue, n.first())
 	}
 	l.sort()
-	for _, c := range n.others {
+	for _, c := range n.contenders {
 		if l.index(c) < 0 {
 			return -1
 		}
 	}
-	return l.index(n.Contender)
+	return l.index(n.first())
 }
 
 // sort brings the whole queue into order.
@@ -78,95 +84,92 @@ func (l *listing) index(c Contender) int {
 	return i
 }
 
-// lister reads the children of one queue in one session, for all who wait in it. A reading is shared by everybody who
-// asked before it began, never by anyone who asked later: what a caller gets is newer than its question. So however
-// many ask at once, there are at most two readings, the one on its way and the next.
-type lister struct {
-	queue   *Queue
-	session *session.Session
-
-	succession *succession
+// reader reads the children of one queue in one session, for all callers that wait in it. A caller gets a listing that
+// began after its question, and shares it with the others that asked before it began. So however many ask at once, there
+// are at most two listings: the one on its way and the next.
+type reader struct {
+	queue    *Queue
+	session  *session.Session
+	shortcut *shortcut
 
 	mu      sync.Mutex
 	running *listing
 	next    *listing
 }
 
-func newLister(q *Queue, s *session.Session) *lister {
-	return &lister{queue: q, session: s, succession: &succession{queue: q, session: s}}
-}
-
-func newListing() *listing {
-	return &listing{reading: reading{done: make(chan struct{})}, sent: make(chan struct{})}
+func newReader(q *Queue, s *session.Session) *reader {
+	return &reader{queue: q, session: s, shortcut: newShortcut(q, s)}
 }
 
 // ask returns a listing that begins after this call.
-func (l *lister) ask() *listing {
-	current, mine := l.join()
-	if mine {
-		l.read(current)
+func (r *reader) ask() *listing {
+	r.mu.Lock()
+	if r.running != nil {
+		defer r.mu.Unlock()
+		if r.next == nil {
+			r.next = r.newListing()
+		} else {
+			r.next.shared = true
+		}
+		return r.next
 	}
-	return current
+	l := r.newListing()
+	r.running = l
+	r.mu.Unlock()
+	r.read(l)
+	return l
 }
 
-// join returns the listing for one who asks now, and whether nobody else sees to it that it is read.
-func (l *lister) join() (_ *listing, mine bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.running == nil:
-		l.running = newListing()
-		return l.running, true
-	case l.next == nil:
-		l.next = newListing()
-	default:
-		l.next.shared = true
+func (r *reader) newListing() *listing {
+	l := newListing()
+	if r.queue.behind != nil {
+		l.behind = r.queue.behind.in(r.session).askBehind(l)
 	}
-	return l.next, false
+	return l
 }
 
-// accompany returns a listing that the caller will see to, with listed to be called; nil if one is on its way already.
-func (l *lister) accompany() *listing {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running != nil {
-		return nil
+// read sends the request of the listing that is running.
+func (r *reader) read(l *listing) {
+	sent := func() {
+		if l.sends.Add(1) == 1 {
+			close(l.sent)
+		}
 	}
-	l.running = newListing()
-	return l.running
-}
-
-// read asks for the listing that is running.
-func (l *lister) read(current *listing) {
-	if !l.session.ReadChildren(l.queue.path, sync.OnceFunc(func() { close(current.sent) }), l.listed) {
-		l.listed(nil, zk.Stat{}, context.Canceled) // the client is closed; who waits sees the session's end
+	if !r.session.ReadChildren(r.queue.path, sent, r.listed) {
+		r.listed(nil, zk.Stat{}, context.Canceled) // the client is closed; who waits sees the session's end
 	}
 }
 
-// listed settles the listing that is running, and asks for the next if anybody wants it.
-func (l *lister) listed(children []string, _ zk.Stat, err error) {
-	queue, foreign := pick(children, l.queue.kinds)
-	if len(foreign) > 0 { // not here, where nobody may wait for a logger
-		l.session.Go(func(context.Context) { l.queue.reportForeign(foreign) })
-	}
-	l.mu.Lock()
-	current, next := l.running, l.next
-	l.running, l.next = next, nil
-	l.mu.Unlock()
-	current.queue, current.err = queue, err
-	close(current.done)
+// listed completes the listing that is running, and begins the next if there is one.
+func (r *reader) listed(children []string, _ zk.Stat, err error) {
+	queue, others := pick(children, r.queue.kinds)
+	r.mu.Lock()
+	l, next := r.running, r.next
+	r.running, r.next = next, nil
+	r.mu.Unlock()
+	l.queue, l.others, l.err = queue, others, err
+	close(l.done)
 	if next != nil {
-		l.read(next)
+		r.read(next)
 	}
 }
 
-// reportForeign logs, once, children that are no contenders: somebody keeps other nodes below the lock.
-func (q *Queue) reportForeign(names []string) {
-	if len(names) == 0 {
-		return
+// askBehind returns a listing that is sent after that of another queue in the same session.
+func (r *reader) askBehind(other *listing) *listing {
+	l := newListing()
+	if !r.session.Go(func(ctx context.Context) {
+		defer close(l.done)
+		select {
+		case <-other.sent:
+		case <-other.done: // it could not be sent
+		case <-ctx.Done():
+		}
+		var names []string
+		names, l.err = r.session.Children(ctx, r.queue.path)
+		l.queue, l.others = pick(names, r.queue.kinds)
+	}) {
+		l.err = context.Canceled // the client is closed; who waits sees the session's end
+		close(l.done)
 	}
-	q.foreign.Do(func() {
-		q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
-			"path", q.path, "kinds", strings.Join(q.kinds, " "), "children", names[:min(len(names), 5)], "of", len(names))
-	})
+	return l
 }

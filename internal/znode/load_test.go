@@ -15,9 +15,9 @@ import (
 // Only a hold needs its proof fresh: of many sessions that wait for a lock, only the holder's loads the leader.
 func TestAcquire_Waiters_SendNoSyncs(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "holder")))
+		h := acquire(t.Context(), queue(t, srv, "holder")).Granted(t, time.Hour)
 		for i := range 20 {
-			requireWaiting(t, acquire(t.Context(), queue(t, srv, fmt.Sprint(i))))
+			acquire(t.Context(), queue(t, srv, fmt.Sprint(i))).Waits(t)
 		}
 		syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1, Where: func(r zktest.Request) bool {
 			return r.Client != "holder"
@@ -36,10 +36,10 @@ func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 	for _, reconnected := range []bool{false, true} {
 		var took []time.Duration
 		for _, wait := range []time.Duration{time.Second, 4 * time.Hour} {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
-				h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+				h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 				b := acquire(t.Context(), queue(t, srv, "b"))
-				requireWaiting(t, b)
+				b.Waits(t)
 				if reconnected && wait > time.Minute {
 					time.Sleep(time.Minute)
 					srv.Cut(zktest.Label("b"))
@@ -48,7 +48,7 @@ func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 				srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.HoldReply(roundTrip))
 				require.NoError(t, h.Release(t.Context()))
 				start := time.Now()
-				held := requireGranted(t, b)
+				held := b.Granted(t, time.Hour)
 				took = append(took, time.Since(start))
 				require.Greater(t, time.Until(held.ValidUntil()), bubble.Timeout/4)
 				require.NoError(t, held.Release(t.Context()))

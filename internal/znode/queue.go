@@ -1,5 +1,6 @@
-// Package znode has what all recipes share: contenders under a parent in the order of their sequence numbers, made so
-// that a lost answer leaves none behind, and one loop in which each waits for the one ahead of it.
+// Package znode has what all recipes share. A contender is an ephemeral sequential node under the queue's parent, and the
+// order of the sequence numbers is the order of the queue. A create whose answer is lost leaves no contender behind. Each
+// waiter waits for the contender ahead of it, and decides by what it reads after that has gone.
 package znode
 
 import (
@@ -17,16 +18,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Queue is the line of contenders under one parent. It holds no state of its callers and is safe for concurrent use.
+// Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use.
 type Queue struct {
 	client        *session.Client
 	path          string
 	kinds         []string
 	lossOnSuspend bool
-	foreign       sync.Once
+	shortcuts     bool      // see shortcut
+	behind        *Queue    // is listed behind each listing of this one; nil is none
+	skipped       sync.Once // logs children that are no contenders
 
-	mu      sync.Mutex
-	current *lister // of the newest session
+	mu     sync.Mutex
+	reader *reader // of the newest session
 }
 
 // Entry is what a caller queues with.
@@ -34,42 +37,11 @@ type Entry struct {
 	Kind string // one of the queue's
 	Data []byte
 	Rule Rule
-	// Key is empty for a sequence number of the server's. A reader that takes its writer's place brings the writer's.
-	Key string
-	// Count is how many contenders to make, in one transaction; 0 is one.
-	Count int
-	// Look is asked for the rule before every look at the queue, if that is not always the same, and for what tells
-	// that it may have changed; nil is Rule, for ever.
-	Look func(ctx context.Context, s *session.Session) (Rule, Changes, error)
-	// Waiting is called before every wait; nil is nothing.
-	Waiting func()
-	// Next is called after every wait for the one ahead, to read what else is wanted from a time when one is first: that
-	// is after the listing, or, with nil, from now on, if one is first without another wait. Nil is nothing.
-	Next func(after *listing)
-	// Lazy leaves the node unwatched once it is granted, until somebody calls the grant's watch.
-	Lazy bool
-
-	// Of a Pool: what it has counted, and the node that is deleted in the transaction that makes the contenders.
-	known *survey
-	leave *node
-	// Of Beside: that of the place; 0 is its own.
-	token zkrecipes.Token
 }
 
-// Changes tell that a rule may have changed, when one of them has fired; nil ones never do.
-type Changes [2]*session.Watch
-
-func (c Changes) haveFired() bool { return c[0].HasFired() || c[1].HasFired() }
-
-// look returns the rule as it is now.
-func (e *Entry) look(ctx context.Context, s *session.Session) (Rule, Changes, error) {
-	if e.Look == nil {
-		return e.Rule, Changes{}, nil
-	}
-	return e.Look(ctx, s)
-}
-
-// New returns the queue under path; kinds are the contenders that take part in its order.
+// New returns the queue under path. Contenders of the given kinds take part in its order.
+//
+// Errors: a nil client; a path that is relative, malformed or the root.
 func New(client *conn.Client, path string, lossOnSuspend bool, kinds ...string) (*Queue, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
@@ -80,7 +52,9 @@ func New(client *conn.Client, path string, lossOnSuspend bool, kinds ...string) 
 	if path == "/" {
 		return nil, errors.New("path \"/\" is the root, which cannot be a queue: want a path such as /app/lock")
 	}
-	return &Queue{client: (*session.Client)(client), path: path, kinds: kinds, lossOnSuspend: lossOnSuspend}, nil
+	return &Queue{
+		client: (*session.Client)(client), path: path, kinds: kinds, lossOnSuspend: lossOnSuspend, shortcuts: useShortcuts,
+	}, nil
 }
 
 // Path returns the path of the queue.
@@ -89,55 +63,52 @@ func (q *Queue) Path() string { return q.path }
 // Client returns the client of the queue.
 func (q *Queue) Client() *session.Client { return q.client }
 
-// lister returns the lister for s.
-func (q *Queue) lister(s *session.Session) *lister {
+// in returns the reader of the queue for s.
+func (q *Queue) in(s *session.Session) *reader {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.current == nil || q.current.session.ID() != s.ID() {
-		q.current = newLister(q, s)
+	if q.reader == nil || q.reader.session.ID() != s.ID() {
+		q.reader = newReader(q, s)
 	}
-	return q.current
+	return q.reader
 }
 
-// errRequeue says that the caller's contender is gone, with its session or by somebody's hand, while it waited.
-var errRequeue = errors.New("the contender is gone")
+// errRequeue says that the caller's contender was deleted while it waited, by hand or with its session.
+var errRequeue = errors.New("the contender was deleted")
 
-// Acquire queues and waits until the rule grants. When the session ends meanwhile, or somebody deletes the contender,
-// it queues again, at the tail. After an error the caller is not in the queue, or its contender is being removed.
+// Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the
+// caller queues again at the tail. On error the caller is out of the queue. Its contender is deleted in the background.
 //
-// Errors: *WaitError when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends; ErrSequenceExhausted;
+// ErrForeignContender; ErrClosed; otherwise the server's.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := q.check(e); err != nil {
+	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
 		return nil, err
 	}
-	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, true) })
+	if err := q.checkDeadlock(ctx, e.Kind); err != nil {
+		return nil, err
+	}
+	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, forever) })
 }
 
-// Try is Acquire for a caller that does not wait: with others ahead of it, it gets a *BusyError, and leaves nothing
-// behind.
+// Try is Acquire for a caller that does not wait. If others are ahead it returns a *BusyError, and leaves nothing behind.
 func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := q.check(e); err != nil {
+	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
 		return nil, err
 	}
 	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
-		// Most that fail can be told without a write. The sync keeps a server that lags from saying no too long.
-		if err := s.Sync(ctx, q.path); err != nil {
+		l, err := q.current(ctx, s) // most refusals need no write
+		if err != nil {
 			return nil, err
 		}
-		l := q.lister(s).ask()
-		err := l.wait(ctx, s)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, err
-		}
-		l.sort()
 		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
 			return nil, q.busy(ctx, s, l)
 		}
-		return q.acquire(ctx, s, e, false)
+		return q.acquire(ctx, s, e, noTime)
 	})
 }
 
-// inSession repeats f in one session after the other, as long as what ends it is the end of its session.
+// inSession repeats f in the next session for as long as the end of a session is what makes it fail.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
 	for {
 		s, err := q.client.Session(ctx)
@@ -155,131 +126,96 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 		case q.client.State() == session.Closed:
 			return nil, fmt.Errorf("%s: %w", q.path, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
-			return nil, &zkrecipes.WaitError{Path: q.path, Err: errors.Join(context.Cause(ctx), besides(ctx, err))}
+			cause := context.Cause(ctx)
+			if errors.Is(err, cause) {
+				err = nil // it says no more than the cause
+			}
+			return nil, &zkrecipes.WaitError{Path: q.path, Err: errors.Join(cause, err)}
 		default:
 			return nil, err
 		}
 	}
 }
 
-// besides returns err unless it says no more than the cause of ctx.
-func besides(ctx context.Context, err error) error {
-	if errors.Is(err, context.Cause(ctx)) {
-		return nil
-	}
-	return err
-}
-
-// acquire is the queue loop. Every way out of it but a grant removes the contender.
-func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
-	release := s.Retain() // a connection that does not answer is given up soon; but not while there is nothing to answer
-	defer func() { release() }()
-	n, l, err := q.create(ctx, s, e)
+// acquire is one acquisition in one session.
+func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, patience time.Duration) (*zkrecipes.Hold, error) {
+	shortcut := q.in(s).shortcut
+	vacancy := shortcut.take()
+	w, l, err := q.join(ctx, s, contenders{kind: e.Kind, data: e.Data}, vacancy == nil || !shortcut.reliable())
 	if err != nil {
 		return nil, err
 	}
-	var h *zkrecipes.Hold
-	defer func() { // also when a rule panics
-		if h != nil {
-			return
+	defer w.leaveUnlessGranted() // also when a rule panics
+	if !shortcut.follows(vacancy, w.node) {
+		if _, err := w.takeTurn(l, e.Rule, patience); err != nil {
+			return nil, w.gaveUp(err)
 		}
-		_ = n.remove().wait(ctx) // nothing is left behind, unless ctx ends first; then the removal goes on
-	}()
-	if err := n.checkKeys(); err != nil {
-		return nil, err
 	}
-	v := view{queue: q, ctx: ctx}
-	for {
-		rule, changed, err := e.look(ctx, s)
-		if err != nil {
-			return nil, v.gaveUp(err)
-		}
-		if l == nil {
-			l = q.lister(s).ask()
-		}
-		err = l.wait(ctx, s)
-		if errors.Is(err, zk.ErrNoNode) {
-			err = errRequeue // somebody deleted the queue, us included
-		}
-		if err != nil {
-			return nil, v.gaveUp(err)
-		}
-		// Nothing is granted on an event: what counts is what is read in our session after the event. A list without
-		// us says that we are not in the queue, never that we are first; or, when it was on its way together with the
-		// create, that it was read too early.
-		me := l.place(n)
-		if me < 0 {
-			if l, err = q.missing(ctx, s, n); err != nil {
-				return nil, v.gaveUp(err)
-			}
-			continue
-		}
-		if n.behindItself(l.queue[:me]) {
-			return nil, errRequeue // it would wait for itself; the removal sweeps
+	shortcut.lead(w.node)
+	h, err := w.grant(zkrecipes.Token(w.node.czxid))
+	return h, w.gaveUp(err)
+}
+
+// How long a waiter waits for others: not at all, without a bound, or for so long.
+const (
+	noTime  time.Duration = 0
+	forever time.Duration = -1
+)
+
+var errPatience = errors.New("waited for as long as the caller wants")
+
+// takeTurn is the loop of every queue. It returns when the rule grants the waiter's contender, and returns the last listing
+// it went by, if any.
+//
+// Errors: *BusyError if others are ahead when the patience ends.
+func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listing, error) {
+	waiting := w.ctx
+	for ; ; l = nil {
+		var me int
+		var err error
+		if l, me, err = w.place(l); err != nil {
+			return nil, err
 		}
 		predecessor, granted := rule(l.queue, me)
 		if granted {
-			if me == 0 {
-				n.succession.lead(n)
-			}
-			h, err = q.grant(ctx, s, n, e)
-			return h, v.gaveUp(err)
+			return l, nil
 		}
-		if !wait {
-			return nil, q.busy(ctx, s, l)
+		if patience == noTime {
+			return nil, w.queue.busy(w.ctx, w.session, l)
 		}
-		v.saw(l, me)
-		if e.Waiting != nil {
-			e.Waiting()
+		if patience != forever && waiting == w.ctx {
+			var cancel context.CancelFunc
+			waiting, cancel = context.WithTimeoutCause(w.ctx, patience, errPatience)
+			defer cancel()
 		}
-		release()
-		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
-			return nil, v.gaveUp(err)
-		}
-		s.Freshen() // a waiter does not keep its proof fresh; with one sync in front of the readings it is
-		release = s.Retain()
-		if predecessor == Anyone {
-			l = nil
-			continue
-		}
-		var first bool
-		if l, first = q.woken(ctx, s, n, e, l.queue[predecessor].Name, predecessor == 0); first {
-			n.succession.lead(n)
-			h, err = q.grant(ctx, s, n, e)
-			return h, v.gaveUp(err)
-		}
-	}
-}
-
-// woken is called after a wait for the one ahead, which was seen to be first or not. It reports whether n is first now,
-// and if it cannot say, it may return a listing that is on its way.
-func (q *Queue) woken(ctx context.Context, s *session.Session, n *node, e Entry, ahead string, wasFirst bool) (l *listing, first bool) {
-	if e.Next != nil {
-		if !wasFirst && !n.succession.leads(ahead) {
-			l = q.lister(s).ask()
-			e.Next(l)
-			return l, false
-		}
-		e.Next(nil)
-	}
-	return nil, e.Look == nil && q.succeeds(ctx, s, n, ahead)
-}
-
-// missing is called when a list lacks our contender; it returns a newer list that has it, or errRequeue.
-func (q *Queue) missing(ctx context.Context, s *session.Session, n *node) (*listing, error) {
-	for _, path := range n.paths {
-		exists, _, err := s.Exists(ctx, path)
-		if err != nil {
+		w.saw(l, me)
+		switch err = w.await(waiting, l, predecessor); {
+		case err != nil && w.ctx.Err() == nil && waiting.Err() != nil:
+			return nil, w.queue.busy(w.ctx, w.session, l)
+		case err != nil:
 			return nil, err
 		}
-		if !exists {
-			return nil, errRequeue
+		if w.node.shortcut.succeeds(w.ctx, w.node, l.queue[predecessor].Name) {
+			return nil, nil //nolint:nilnil // first, and no list was read
 		}
 	}
-	return q.lister(s).ask(), nil
 }
 
-// busy says who is ahead.
+// current returns a sorted listing that is as new as this call, as far as the leader knows. A queue without a parent is
+// empty.
+func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, error) {
+	if err := s.Sync(ctx, q.path); err != nil { // a server that lags would say no for too long
+		return nil, err
+	}
+	l := q.in(s).ask()
+	if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	l.sort()
+	return l, q.refuseForeign(ctx, s, l.others)
+}
+
+// busy returns the error that names the contender at the head.
 func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error {
 	e := &zkrecipes.BusyError{Path: q.path, Queue: len(l.queue)}
 	if len(l.queue) > 0 {

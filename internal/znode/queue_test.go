@@ -1,10 +1,12 @@
 package znode_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -35,48 +37,25 @@ func queue(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) 
 	return q
 }
 
-// inBubble runs f with a server, in virtual time.
+// inBubble runs f with a server, in virtual time: with the shortcuts and without.
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
 	t.Helper()
+	for _, on := range []bool{true, false} {
+		t.Run(fmt.Sprintf("shortcuts=%v", on), func(t *testing.T) { inBubbleWith(t, on, f, opts...) })
+	}
+}
+
+func inBubbleWith(t *testing.T, shortcuts bool, f func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
+	t.Helper()
+	znode.SetShortcuts(shortcuts)
+	defer znode.SetShortcuts(true)
 	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, append(opts, zktest.InMemory())...)) })
 }
 
-// result is what an acquisition on another goroutine came to.
-type result struct {
-	hold *zkrecipes.Hold
-	err  error
-}
+func acquire(ctx context.Context, q *znode.Queue) *bubble.Attempt { return acquireAs(ctx, q, entry) }
 
-func acquire(ctx context.Context, q *znode.Queue) <-chan result {
-	c := make(chan result, 1)
-	go func() {
-		h, err := q.Acquire(ctx, entry)
-		c <- result{h, err}
-	}()
-	return c
-}
-
-func requireWaiting(t *testing.T, c <-chan result) {
-	t.Helper()
-	synctest.Wait()
-	select {
-	case r := <-c:
-		t.Fatalf("granted, or failed: %+v", r)
-	default:
-	}
-}
-
-func requireGranted(t *testing.T, c <-chan result) *zkrecipes.Hold {
-	t.Helper()
-	select {
-	case r := <-c:
-		require.NoError(t, r.err)
-		require.NoError(t, r.hold.Err())
-		return r.hold
-	case <-time.After(time.Hour):
-		t.Fatal("not granted within an hour")
-		return nil
-	}
+func acquireAs(ctx context.Context, q *znode.Queue, e znode.Entry) *bubble.Attempt {
+	return bubble.Start(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return q.Acquire(ctx, e) })
 }
 
 func requireLost(t *testing.T, h *zkrecipes.Hold, reason zkrecipes.LossReason) {
@@ -114,7 +93,7 @@ func TestAcquire_OneRoundTripWhenFree(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, list.Hits(), "create and children in flight together")
 		close(answered)
-		h = requireGranted(t, c)
+		h = c.Granted(t, time.Hour)
 		require.Equal(t, 1, list.Hits())
 		node, ok := srv.Node(h.Path())
 		require.True(t, ok)
@@ -126,21 +105,21 @@ func TestAcquire_OneRoundTripWhenFree(t *testing.T) {
 }
 
 func TestAcquire_IsFairAndWakesOne(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		const n = 20
-		var waiting []<-chan result
+		var waiting []*bubble.Attempt
 		for range n {
 			waiting = append(waiting, acquire(t.Context(), q))
 			synctest.Wait()
 		}
 		last := zkrecipes.Token(0)
 		for i, w := range waiting {
-			h := requireGranted(t, w)
+			h := w.Granted(t, time.Hour)
 			require.Greater(t, h.Token(), last)
 			last = h.Token()
 			if i+1 < n {
-				requireWaiting(t, waiting[i+1])
+				waiting[i+1].Waits(t)
 			}
 			looks := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
 			lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
@@ -158,14 +137,14 @@ func TestAcquire_IsFairAndWakesOne(t *testing.T) {
 func TestAcquire_BetweenSessionsOneWaiterLists(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := queue(t, srv, "a"), queue(t, srv, "b")
-		var waiting []<-chan result
+		var waiting []*bubble.Attempt
 		for i := range 10 {
 			waiting = append(waiting, acquire(t.Context(), []*znode.Queue{a, b}[i%2]))
 			synctest.Wait()
 		}
 		for i, w := range waiting {
 			lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
-			release(t, requireGranted(t, w))
+			release(t, w.Granted(t, time.Hour))
 			synctest.Wait()
 			require.Equal(t, min(1, len(waiting)-1-i), lists.Hits())
 			lists.Remove()
@@ -209,12 +188,12 @@ func TestAcquire_SucceedsInOneSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				q := queue(t, srv, "a")
-				holder := requireGranted(t, acquire(t.Context(), q))
+				holder := acquire(t.Context(), q).Granted(t, time.Hour)
 				waiting := acquire(t.Context(), q)
-				requireWaiting(t, waiting)
+				waiting.Waits(t)
 				disturb(t, srv, holder)
 				_ = holder.Release(t.Context()) // in one case the session ends first
-				h := requireGranted(t, waiting)
+				h := waiting.Granted(t, time.Hour)
 				require.True(t, srv.Exists(h.Path()))
 				release(t, h)
 				requireEmpty(t, srv)
@@ -227,18 +206,18 @@ func TestAcquire_SucceedsInOneSession(t *testing.T) {
 func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		holder := requireGranted(t, acquire(t.Context(), q))
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
 		waiting := acquire(t.Context(), q)
 		for range 5 {
-			requireWaiting(t, waiting)
+			waiting.Waits(t)
 			srv.SendEvent(zktest.Label("a"), zktest.NodeDeleted, holder.Path())
-			requireWaiting(t, waiting)
+			waiting.Waits(t)
 			srv.Cut(zktest.Label("a"))
 			time.Sleep(time.Second)
 		}
-		requireWaiting(t, waiting)
+		waiting.Waits(t)
 		release(t, holder)
-		release(t, requireGranted(t, waiting))
+		release(t, waiting.Granted(t, time.Hour))
 	})
 }
 
@@ -250,18 +229,14 @@ func TestAcquire_ReaderAtItsWritersPlace(t *testing.T) {
 		write := znode.Entry{Kind: znode.Write, Rule: znode.First}
 		writer, err := q.Acquire(t.Context(), write)
 		require.NoError(t, err)
-		next := make(chan result, 1)
-		go func() {
-			h, err := q.Acquire(t.Context(), write)
-			next <- result{h, err}
-		}()
-		requireWaiting(t, next)
-		reader, err := q.Beside(writer.Context(), znode.Write, znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead})
+		next := acquireAs(t.Context(), q, write)
+		next.Waits(t)
+		reader, err := q.Downgrade(writer.Context(), znode.Write, znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead})
 		require.NoError(t, err)
 		release(t, writer)
-		requireWaiting(t, next)
+		next.Waits(t)
 		release(t, reader)
-		release(t, requireGranted(t, next))
+		release(t, next.Granted(t, time.Hour))
 		requireEmpty(t, srv)
 	})
 }
@@ -297,7 +272,7 @@ func TestAcquire_CreateLostBeforeItIsApplied_OneNode(t *testing.T) {
 func TestAcquire_ReplyLostThenExpired(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		release(t, requireGranted(t, acquire(t.Context(), q))) // makes the parents
+		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // makes the parents
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
 			srv.Refuse(zktest.Label("a"))
 			srv.Cut(zktest.Label("a"))
@@ -308,7 +283,7 @@ func TestAcquire_ReplyLostThenExpired(t *testing.T) {
 		old := srv.SessionOf("a")
 		srv.Expire(old)
 		srv.Accept(zktest.Label("a"))
-		h := requireGranted(t, c)
+		h := c.Granted(t, time.Hour)
 		node, _ := srv.Node(h.Path())
 		require.Equal(t, srv.SessionOf("a"), node.Stat.EphemeralOwner)
 		require.NotEqual(t, old, node.Stat.EphemeralOwner)
@@ -319,7 +294,7 @@ func TestAcquire_ReplyLostThenExpired(t *testing.T) {
 func TestAcquire_ReplyLostThenCancelled_NothingStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		release(t, requireGranted(t, acquire(t.Context(), q))) // makes the parents
+		release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // makes the parents
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.After(func(zktest.Request) {
 			srv.Refuse(zktest.Label("a"))
 			srv.Cut(zktest.Label("a"))
@@ -327,8 +302,7 @@ func TestAcquire_ReplyLostThenCancelled_NothingStays(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		from := time.Now()
-		r := <-acquire(ctx, q)
-		require.ErrorIs(t, r.err, context.DeadlineExceeded)
+		require.ErrorIs(t, acquire(ctx, q).Failed(t, time.Minute), context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(from))
 		require.Len(t, srv.Children(path), 1)
 		session := srv.SessionOf("a")
@@ -355,11 +329,11 @@ func TestAcquire_ForgedNode(t *testing.T) {
 			return true
 		}}, zktest.DropRequest())
 		c := acquire(t.Context(), q)
-		requireWaiting(t, c)
+		c.Waits(t)
 		time.Sleep(time.Second)
 		require.Len(t, srv.Children(path), 3, "the holder, the forged one and ours")
 		release(t, other)
-		h := requireGranted(t, c)
+		h := c.Granted(t, time.Hour)
 		require.NotEqual(t, forged, h.Path())
 		require.NoError(t, h.Check(t.Context()))
 	})
@@ -377,7 +351,7 @@ func TestAcquire_ForeignChildrenAreSkipped(t *testing.T) {
 			}
 			require.NoError(t, err)
 		}
-		h := requireGranted(t, acquire(t.Context(), q))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		list, err := q.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 1)
@@ -409,35 +383,35 @@ func TestAcquire_SequenceExhausted(t *testing.T) {
 
 func TestAcquire_SessionExpiresWhileWaiting_QueuesAgainAtTheTail(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
-		requireWaiting(t, b)
+		b.Waits(t)
 		c := acquire(t.Context(), queue(t, srv, "c"))
-		requireWaiting(t, c)
+		c.Waits(t)
 		srv.Expire(srv.SessionOf("b"))
 		time.Sleep(5 * time.Second)
 		release(t, holder)
-		second := requireGranted(t, c)
-		requireWaiting(t, b)
+		second := c.Granted(t, time.Hour)
+		b.Waits(t)
 		release(t, second)
-		release(t, requireGranted(t, b))
+		release(t, b.Granted(t, time.Hour))
 		requireEmpty(t, srv)
 	})
 }
 
 func TestAcquire_OwnNodeDeletedWhileWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
-		requireWaiting(t, b)
+		b.Waits(t)
 		for _, name := range srv.Children(path) {
 			if path+"/"+name != holder.Path() {
 				require.NoError(t, srv.Delete(path+"/"+name))
 			}
 		}
-		requireWaiting(t, b)
+		b.Waits(t)
 		release(t, holder)
-		h := requireGranted(t, b)
+		h := b.Granted(t, time.Hour)
 		require.True(t, srv.Exists(h.Path()))
 		release(t, h)
 		requireEmpty(t, srv)
@@ -446,11 +420,11 @@ func TestAcquire_OwnNodeDeletedWhileWaiting(t *testing.T) {
 
 func TestAcquire_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: path}, zktest.Before(func(zktest.Request) {
 			require.NoError(t, srv.Delete(holder.Path()))
 		}))
-		release(t, requireGranted(t, acquire(t.Context(), queue(t, srv, "b"))))
+		release(t, acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour))
 		synctest.Wait()
 		requireLost(t, holder, zkrecipes.LossNodeDeleted)
 		requireEmpty(t, srv)
@@ -460,41 +434,41 @@ func TestAcquire_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 // TestAcquire_EventLost: a watch that never fires costs time, not progress.
 func TestAcquire_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
-		requireWaiting(t, b)
+		b.Waits(t)
 		require.Equal(t, 1, srv.LoseWatch(zktest.Label("b"), holder.Path()))
 		release(t, holder)
-		requireWaiting(t, b)
+		b.Waits(t)
 		from := time.Now()
-		release(t, requireGranted(t, b))
+		release(t, b.Granted(t, time.Hour))
 		require.LessOrEqual(t, time.Since(from), 30*time.Second)
 	})
 }
 
 func TestAcquire_SpuriousEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
 		for range 10 {
-			requireWaiting(t, b)
+			b.Waits(t)
 			srv.SendEvent(zktest.Label("b"), zktest.NodeDeleted, holder.Path())
 		}
-		requireWaiting(t, b)
+		b.Waits(t)
 		release(t, holder)
-		release(t, requireGranted(t, b))
+		release(t, b.Granted(t, time.Hour))
 	})
 }
 
 func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
-		requireWaiting(t, b)
+		b.Waits(t)
 		srv.Freeze() // or b may be back before it is all gone
 		require.NoError(t, srv.DeleteAll("/app"))
 		srv.Thaw()
-		release(t, requireGranted(t, b))
+		release(t, b.Granted(t, time.Hour))
 		synctest.Wait()
 		requireLost(t, holder, zkrecipes.LossNodeDeleted)
 	})
@@ -504,14 +478,14 @@ func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 func TestAcquire_ParentReapedInBetween(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		first := requireGranted(t, acquire(t.Context(), q))
+		first := acquire(t.Context(), q).Granted(t, time.Hour)
 		release(t, first)
 		reaped := 0
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: 5}, zktest.Before(func(zktest.Request) {
 			_ = srv.DeleteAll("/app") // it may be gone
 			reaped++
 		}))
-		h := requireGranted(t, acquire(t.Context(), q))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.Equal(t, 5, reaped)
 		require.Greater(t, h.Token(), first.Token())
 		require.True(t, strings.HasSuffix(h.Path(), "0000000000"), "the numbers began again")
@@ -525,7 +499,7 @@ func TestAcquire_ServerShedsLoad_IsNotAskedWithoutPause(t *testing.T) {
 		section(t, q)
 		refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 20}, zktest.Fail(zktest.Code(conn.CodeThrottled)))
 		began := time.Now()
-		h := requireGranted(t, acquire(t.Context(), q))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.Equal(t, 20, refused.Hits())
 		require.Equal(t, 200*time.Millisecond, time.Since(began))
 		release(t, h)
@@ -548,7 +522,7 @@ func TestAcquire_NotAllowed(t *testing.T) {
 func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		release(t, requireGranted(t, acquire(t.Context(), q)))
+		release(t, acquire(t.Context(), q).Granted(t, time.Hour))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-102))
 		_, err := q.Acquire(t.Context(), entry)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
@@ -556,9 +530,27 @@ func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
 	})
 }
 
+// TestRelease_NotAllowed_IsLogged: the others wait until the session ends, and the log says why.
+func TestRelease_NotAllowed_IsLogged(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		var log bytes.Buffer
+		q := queue(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(-102))
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrNoAuth)
+		time.Sleep(time.Minute)
+		require.Greater(t, refused.Hits(), 5)
+		require.Equal(t, 1, strings.Count(log.String(), "not allowed to remove"), log.String())
+		require.Contains(t, log.String(), h.Path())
+		refused.Remove()
+		time.Sleep(10 * time.Second)
+		requireEmpty(t, srv)
+	})
+}
+
 func TestAcquire_ServerWithoutContainers(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		release(t, requireGranted(t, acquire(t.Context(), queue(t, srv, "a"))))
+		release(t, acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour))
 		require.True(t, srv.Exists(path))
 		requireEmpty(t, srv)
 	}, zktest.WithoutContainers())
@@ -566,8 +558,8 @@ func TestAcquire_ServerWithoutContainers(t *testing.T) {
 
 func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
-		requireWaiting(t, acquire(t.Context(), queue(t, srv, "b")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		acquire(t.Context(), queue(t, srv, "b")).Waits(t)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("enough"))
 		defer cancel()
 		_, err := queue(t, srv, "c").Acquire(ctx, entry)
@@ -609,7 +601,7 @@ func TestTry(t *testing.T) {
 func TestTry_BeatenToIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := queue(t, srv, "a"), queue(t, srv, "b")
-		release(t, requireGranted(t, acquire(t.Context(), a)))
+		release(t, acquire(t.Context(), a).Granted(t, time.Hour))
 		var h *zkrecipes.Hold
 		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create(path+"/lock-0000000000", []byte("other"), zktest.Persistent)
@@ -624,19 +616,19 @@ func TestTry_BeatenToIt(t *testing.T) {
 
 func TestHold_NodeDeletedByHand(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
-		requireWaiting(t, b)
+		b.Waits(t)
 		require.NoError(t, srv.Delete(h.Path()))
 		synctest.Wait()
 		requireLost(t, h, zkrecipes.LossNodeDeleted)
-		release(t, requireGranted(t, b))
+		release(t, b.Granted(t, time.Hour))
 	})
 }
 
 func TestHold_SessionExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		srv.Expire(srv.SessionOf("a"))
 		<-h.Done()
 		synctest.Wait()
@@ -650,13 +642,13 @@ func TestHold_SessionExpires(t *testing.T) {
 func TestHold_ClientClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		h := requireGranted(t, acquire(t.Context(), q))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		waiting := acquire(t.Context(), q)
-		requireWaiting(t, waiting)
+		waiting.Waits(t)
 		require.NoError(t, q.Client().Close())
 		requireLost(t, h, zkrecipes.LossClosed)
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrClosed)
-		require.ErrorIs(t, (<-waiting).err, zkrecipes.ErrClosed)
+		require.ErrorIs(t, waiting.Failed(t, 0), zkrecipes.ErrClosed)
 		_, err := q.Acquire(t.Context(), entry)
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		requireEmpty(t, srv)
@@ -666,7 +658,7 @@ func TestHold_ClientClosed(t *testing.T) {
 // TestHold_ShortCut: a connection that is gone for less than the proof lasts costs nothing.
 func TestHold_ShortCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
 		for range 20 {
 			time.Sleep(3 * time.Second)
@@ -675,11 +667,11 @@ func TestHold_ShortCut(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			srv.Accept(zktest.Everyone)
 			require.NoError(t, h.Err())
-			requireWaiting(t, b)
+			b.Waits(t)
 		}
 		require.NoError(t, h.Check(t.Context()))
 		release(t, h)
-		release(t, requireGranted(t, b))
+		release(t, b.Granted(t, time.Hour))
 		requireEmpty(t, srv)
 	})
 }
@@ -688,11 +680,11 @@ func TestHold_LossOnSuspend(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q, err := znode.New(bubble.Dial(t, srv, "a"), path, true, znode.Lock)
 		require.NoError(t, err)
-		h := requireGranted(t, acquire(t.Context(), q))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		srv.Cut(zktest.Label("a"))
 		<-h.Done()
 		requireLost(t, h, zkrecipes.LossSuspended)
-		again := requireGranted(t, acquire(t.Context(), q))
+		again := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.Greater(t, again.Token(), h.Token())
 		release(t, again)
 		requireEmpty(t, srv)
@@ -704,13 +696,13 @@ func TestRelease_ReplyLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, srv *zktest.Server) {
 				q := queue(t, srv, "a")
-				h := requireGranted(t, acquire(t.Context(), q))
+				h := acquire(t.Context(), q).Granted(t, time.Hour)
 				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, action)
 				release(t, h)
 				require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
 				requireEmpty(t, srv)
 				release(t, h)
-				release(t, requireGranted(t, acquire(t.Context(), q)))
+				release(t, acquire(t.Context(), q).Granted(t, time.Hour))
 			})
 		})
 	}
@@ -719,19 +711,19 @@ func TestRelease_ReplyLost(t *testing.T) {
 // TestRelease_DeadContext: the context bounds the wait, not the removal.
 func TestRelease_DeadContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := acquire(t.Context(), queue(t, srv, "b"))
-		requireWaiting(t, b)
+		b.Waits(t)
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, h.Release(ctx), context.Canceled)
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrReleased)
-		requireWaiting(t, b)
+		b.Waits(t)
 		session := srv.SessionOf("a")
 		srv.Accept(zktest.Label("a"))
-		requireGranted(t, b)
+		b.Granted(t, time.Hour)
 		require.Equal(t, session, srv.SessionOf("a"), "removed, not expired")
 		release(t, h)
 	})
@@ -739,7 +731,7 @@ func TestRelease_DeadContext(t *testing.T) {
 
 func TestRelease_WhileCutOffForGood(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		from := time.Now()
 		release(t, h) // until the session is over, which is as good
@@ -751,7 +743,7 @@ func TestTxn(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/config", []byte("old"), zktest.Persistent)
 		require.NoError(t, err)
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		set := &zk.SetDataRequest{Path: "/config", Data: []byte("new"), Version: -1}
 		responses, err := h.Txn(t.Context(), set)
 		require.NoError(t, err)
@@ -777,7 +769,7 @@ func TestTxn(t *testing.T) {
 
 func TestTxn_ReplyLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
 		_, err := h.Txn(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -787,7 +779,7 @@ func TestTxn_ReplyLost(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		b := queue(t, srv, "b")
 		synctest.Wait()
 		select {
@@ -808,7 +800,7 @@ func TestRevoke(t *testing.T) {
 func TestHeld_SharesTheContender(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
-		outer := requireGranted(t, acquire(t.Context(), q))
+		outer := acquire(t.Context(), q).Granted(t, time.Hour)
 		_, ok := q.Held(t.Context(), znode.Lock)
 		require.False(t, ok, "an unrelated context")
 		inner, ok := q.Held(outer.Context(), znode.Lock)
@@ -828,7 +820,7 @@ func TestHeld_SharesTheContender(t *testing.T) {
 // goroutine.
 func TestAcquire_CancelledAtRandomMoments(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 		q := queue(t, srv, "b")
 		jitter := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Delay(time.Millisecond))
 		defer jitter.Remove()
@@ -857,9 +849,9 @@ func TestAcquire_CancelledAtRandomMoments(t *testing.T) {
 }
 
 func TestAcquire_TenThousandWaiters(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a", conn.WithSessionTimeout(40*time.Second))
-		holder := requireGranted(t, acquire(t.Context(), q))
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
 		n := 10_000
 		if bubble.Race {
 			n = 1_000 // the detector makes each ten times as dear
@@ -927,7 +919,7 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 			raw, err := srv.DialAs("a")(ctx, network, address)
 			return faulty{raw, &armed}, err
 		}))
-		h := requireGranted(t, acquire(t.Context(), q))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.NoError(t, h.Release(t.Context()))
 		armed.Store(true)
 		_, err := q.Acquire(t.Context(), entry)
@@ -935,6 +927,6 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 		require.False(t, armed.Load())
 		time.Sleep(time.Second)
 		require.Empty(t, srv.Children(path))
-		require.NoError(t, requireGranted(t, acquire(t.Context(), q)).Release(t.Context()))
+		require.NoError(t, acquire(t.Context(), q).Granted(t, time.Hour).Release(t.Context()))
 	})
 }

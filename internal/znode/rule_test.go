@@ -36,12 +36,6 @@ func TestRules(t *testing.T) {
 		{"reader ahead of a writer", NoWriterAhead, "rw", 0, true, 0},
 		{"reader behind a writer", NoWriterAhead, "wr", 1, false, 0},
 		{"reader waits for the nearest writer", NoWriterAhead, "wrwrr", 4, false, 2},
-		{"within", Within(3, 1), "lll", 2, true, 0},
-		{"above", Within(3, 1), "llll", 3, false, Anyone},
-		{"two within", Within(3, 2), "lll", 1, true, 0},
-		{"two, the second above", Within(3, 2), "llll", 2, false, Anyone},
-		{"those behind are no matter", Within(3, 2), "llllll", 1, true, 0},
-		{"limit of nothing", Within(0, 1), "l", 0, false, Anyone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			predecessor, granted := c.rule(queueOf(c.queue), c.me)
@@ -53,7 +47,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestBeside_NeedsItsOwnWriterInTheSameList(t *testing.T) {
+func TestSamePlaceAs_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 	const own, next = "0000000004", "0000000005"
 	writer, reader := Contender{Kind: Write, Key: own, Name: "w"}, Contender{Kind: Read, Key: own, Name: "r"}
 	sibling := Contender{Kind: Read, Key: own, Name: "a"}
@@ -69,7 +63,7 @@ func TestBeside_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 		{[]Contender{{Kind: Write, Key: "0000000003"}, reader}, false},
 	} {
 		slices.SortFunc(c.queue, compare)
-		_, granted := beside(Write)(c.queue, slices.Index(c.queue, reader))
+		_, granted := samePlaceAs(Write)(c.queue, slices.Index(c.queue, reader))
 		assert.Equal(t, c.granted, granted, "%v", c.queue)
 	}
 }

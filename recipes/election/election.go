@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -20,32 +21,58 @@ type Layout int
 const (
 	// Latch is the layout of Curator's LeaderLatch, and the default.
 	Latch Layout = iota
-	// Selector is that of Curator's LeaderSelector, which is also that of its mutex: an election and a mutex on one
-	// path exclude each other.
+	// Selector is the layout of Curator's LeaderSelector and of its mutex: an election and a mutex on one path exclude
+	// each other.
 	Selector
 )
 
-// Election is a standing contest for leadership among all that use the same path. It has no state of its own; one
-// process may campaign in it several times over. It is safe for concurrent use.
+// Election elects one leader among the candidates on the same path. One process may campaign in it several times at once.
+// It is safe for concurrent use.
 type Election struct {
 	queue *znode.Queue
 	kind  string
-	id    string
+	data  []byte
+	retry func(error) bool
+	term  atomic.Pointer[Term] // the one that Run serves
 }
 
 // Option configures [New].
 type Option func(*config) error
 
 type config struct {
-	id            string
-	layout        Layout
-	lossOnSuspend bool
+	recipe.Config
+	layout Layout
+	retry  func(error) bool
 }
 
-// WithID sets the name under which candidates appear to others; default the client's identity. It need not be unique.
-func WithID(id string) Option {
+// WithData sets the data of the candidates, by which others see who leads and who stands; default the client's identity.
+func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.id = id
+		c.SetData(data)
+		return nil
+	}
+}
+
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends terms when the connection is lost. By default they run on to their deadline: a leader that is
+// connected again in time keeps its term.
+func WithLossOnSuspend() Option {
+	return func(c *config) error {
+		c.LossOnSuspend = true
+		return nil
+	}
+}
+
+// WithRetry says for which errors of its function [Election.Run] stands again; default none. It is not asked about an
+// error that only says that the context of the function has ended.
+func WithRetry(retry func(error) bool) Option {
+	return func(c *config) error {
+		if retry == nil {
+			return errors.New("WithRetry: the function is nil")
+		}
+		c.retry = retry
 		return nil
 	}
 }
@@ -61,44 +88,29 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithLossOnSuspend ends terms when the connection is lost. By default they run on to their deadline, and a leader that
-// is back in time remains one.
-func WithLossOnSuspend() Option {
-	return func(c *config) error {
-		c.lossOnSuspend = true
-		return nil
-	}
-}
-
-// New returns the election on path. It sends nothing; parents that are missing are made when somebody campaigns.
+// New returns the election on path. It sends nothing; the first Campaign creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
-	var cfg config
-	if c != nil {
-		cfg.id = c.Identity()
-	}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
+	cfg := config{retry: func(error) bool { return false }}
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
 	kind := znode.Latch
 	if cfg.layout == Selector {
 		kind = znode.Lock
 	}
-	queue, err := znode.New(c, path, cfg.lossOnSuspend, kind)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kind)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	return &Election{queue, kind, cfg.id}, nil
+	return &Election{queue: queue, kind: kind, data: cfg.Data, retry: cfg.retry}, nil
 }
 
-// Term is one term of leadership: a hold whose token is the number of the term, larger than that of every term before.
+// Term is one term of leadership: a hold whose token is larger than the token of every term before it.
 type Term struct{ *zkrecipes.Hold }
 
-// Proclaim replaces what others see as the leader's ID, if the term is still held.
+// Proclaim replaces the leader's data, which other processes see as its ID, if the term is still held.
 //
-// Errors: ErrFenced if it is not, and nothing was written; ErrUnknownOutcome if the reply was lost.
+// Errors: ErrFenced if the term is not held, nothing was written; ErrUnknownOutcome if the reply was lost.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	_, err := t.Txn(ctx, &zk.SetDataRequest{Path: t.Path(), Data: data, Version: -1})
 	return err
@@ -107,76 +119,38 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 // Resign ends the term and lets the next candidate lead; it is the hold's Release.
 func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
-// Campaign waits until the caller is the leader. A candidate whose session ends meanwhile stands again, at the end of
-// the line, in the next. ctx bounds the waiting, not the term.
+// Campaign waits until the caller is the leader. If the session ends meanwhile, the caller campaigns again in the next
+// session, at the end of the queue. ctx bounds the waiting, not the term.
 //
-// After an error the caller is no candidate; what is left of it in ZooKeeper is being removed.
+// While the hold lasts, reads of the same client see all that the last leader wrote in ZooKeeper before its hold ended: the
+// server that answers has applied the end of that hold.
 //
-// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// On error the caller is no candidate. Its node is deleted in the background.
+//
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live term of the same
+// election; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Data: []byte(e.id), Rule: znode.First})
+	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Data: e.data, Rule: znode.First})
 	if err != nil {
 		return nil, err
 	}
 	return &Term{h}, nil
 }
 
-// farewell is how long Run waits for the removal of its candidate once its context has ended. The removal goes on
-// after that; with a server that answers it takes a round trip.
-const farewell = time.Second
-
-// Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The context of
-// lead ends with the term and with ctx, whichever is first. A term ends in this order: the context of lead, lead itself,
-// then the candidate in ZooKeeper. So a leader that honours its context has stopped before another is let in, unless
-// the term was lost: then it has until [zkrecipes.Hold.ValidUntil].
-//
-// An error of lead ends Run, except one that only says that lead's context had ended. A panic of lead resigns, and goes
-// on as a panic.
-//
-// Errors: that of lead; the cause of ctx; those of [Election.Campaign].
-//
-// Source: Curator's LeaderSelector with autoRequeue.
-func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
-	for {
-		t, err := e.Campaign(ctx)
-		if err != nil {
-			return err
-		}
-		if err := e.serve(ctx, t, lead); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// serve is one term.
-func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) error {
-	leading, end := context.WithCancelCause(t.Context())
-	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	defer func() { // also when lead panics
-		stop()
-		end(zkrecipes.ErrReleased)
-		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-		defer cancel()
-		_ = t.Resign(bye) // lost before, or the removal goes on: both are none of the caller's business
-	}()
-	err := lead(leading, t)
-	if leading.Err() != nil && saysEnded(err, context.Cause(leading)) {
-		return nil
-	}
-	return err
-}
-
-func saysEnded(err, cause error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, cause) ||
-		errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, zkrecipes.ErrFenced)
-}
-
-// Candidates returns everybody in the line, the leader first, as new as this call.
+// Candidates returns all candidates in the order in which they will lead, the leader first, as new as this call.
 func (e *Election) Candidates(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.queue.List(ctx)
 }
+
+// Queue is [Election.Candidates], under the name that it has in the other recipes.
+func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
+	return e.Candidates(ctx)
+}
+
+// Revoke asks the leader to resign: the Revoked channel of its term is closed. The leader decides whether it resigns, and
+// when. It is no error if there is no leader.
+//
+// Source: Curator's Revoker.
+func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

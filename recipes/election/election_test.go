@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -64,7 +66,7 @@ func elected(t *testing.T, c <-chan *election.Term) *election.Term {
 	}
 }
 
-func requireNobody(t *testing.T, c <-chan *election.Term) {
+func requireNoLeader(t *testing.T, c <-chan *election.Term) {
 	t.Helper()
 	synctest.Wait()
 	select {
@@ -97,7 +99,7 @@ func TestPartition(t *testing.T) {
 				require.ErrorAs(t, term.Err(), &lost)
 				require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
 				require.Equal(t, error(lost), context.Cause(term.Context()))
-				requireNobody(t, next)
+				requireNoLeader(t, next)
 
 				successor := elected(t, next)
 				require.Greater(t, successor.Token(), term.Token())
@@ -105,7 +107,7 @@ func TestPartition(t *testing.T) {
 
 				srv.Heal(zktest.Label("a"))
 				again := campaign(t, a)
-				requireNobody(t, again)
+				requireNoLeader(t, again)
 				require.NoError(t, successor.Resign(t.Context()))
 				require.Greater(t, elected(t, again).Token(), successor.Token())
 			})
@@ -205,7 +207,7 @@ func TestRun_OrderOfTheEnd(t *testing.T) {
 			<-ctx.Done()
 			require.NoError(t, term.Err(), "still the leader while the body cleans up")
 			time.Sleep(time.Second)
-			requireNobody(t, next)
+			requireNoLeader(t, next)
 			return ctx.Err()
 		})
 		require.ErrorIs(t, err, context.Canceled)
@@ -252,6 +254,191 @@ func TestRun_LostTerm(t *testing.T) {
 		})
 		require.Equal(t, done, err)
 		require.Equal(t, 3, terms)
+	})
+}
+
+// TestRun_BodyFailsAsItsTermEnds: an error that says more than that the context has ended ends Run. One that says no more
+// does not, however it is wrapped.
+func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
+	disk := errors.New("disk full")
+	for name, c := range map[string]struct {
+		fail func(ctx context.Context) error
+		ends bool
+	}{
+		"joined":            {func(ctx context.Context) error { return errors.Join(disk, ctx.Err()) }, true},
+		"joined, the cause": {func(ctx context.Context) error { return errors.Join(context.Cause(ctx), disk) }, true},
+		"two wrapped":       {func(ctx context.Context) error { return fmt.Errorf("save: %w: %w", disk, ctx.Err()) }, true},
+		"joined deep below": {func(ctx context.Context) error { return fmt.Errorf("save: %w", errors.Join(ctx.Err(), disk)) }, true},
+		"another one":       {func(context.Context) error { return disk }, true},
+		"bare":              {func(ctx context.Context) error { return ctx.Err() }, false},
+		"wrapped":           {func(ctx context.Context) error { return fmt.Errorf("save: %w", ctx.Err()) }, false},
+		"cause":             {context.Cause, false},
+		"both":              {func(ctx context.Context) error { return errors.Join(ctx.Err(), context.Cause(ctx)) }, false},
+		"fenced": {func(ctx context.Context) error {
+			return fmt.Errorf("save: %w: %w", zkrecipes.ErrFenced, context.Cause(ctx))
+		}, false},
+		"waited": {func(ctx context.Context) error {
+			return &zkrecipes.WaitError{Path: "/x", Err: errors.Join(context.Cause(ctx), errors.New("connection refused"))}
+		}, false},
+		"asked": {func(ctx context.Context) error {
+			return &conn.OpError{Op: "get", Path: "/x", Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				again := errors.New("stood again")
+				terms := 0
+				var failed error
+				err := join(t, srv, "a").Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+					if terms++; terms == 2 {
+						return again
+					}
+					require.NoError(t, srv.Delete(term.Path()))
+					<-ctx.Done()
+					failed = c.fail(ctx)
+					return failed
+				})
+				if c.ends {
+					require.Equal(t, failed, err)
+				} else {
+					require.Equal(t, again, err)
+				}
+			})
+		})
+	}
+}
+
+// TestCampaign_InsideItsOwnTerm: the candidate would wait for the end of the context that it campaigns with.
+func TestCampaign_InsideItsOwnTerm(t *testing.T) {
+	for _, layout := range []election.Layout{election.Latch, election.Selector} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			e := join(t, srv, "a", election.WithLayout(layout))
+			term := elected(t, campaign(t, e))
+			for _, candidate := range []*election.Election{e, join(t, srv, "b", election.WithLayout(layout))} {
+				ctx, cancel := context.WithTimeout(term.Context(), time.Minute)
+				_, err := candidate.Campaign(ctx)
+				cancel()
+				require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+			}
+			require.NoError(t, term.Err())
+			list, err := e.Candidates(t.Context())
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+		})
+	}
+}
+
+// TestRun_TermsEndAtOnce: the pauses between terms grow, and a term that lasts starts them anew.
+func TestRun_TermsEndAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var pauses []time.Duration
+		var last time.Time
+		err := join(t, srv, "a").Run(ctx, func(context.Context, *election.Term) error {
+			if !last.IsZero() {
+				pauses = append(pauses, time.Since(last))
+			}
+			if len(pauses) == 20 {
+				time.Sleep(time.Second)
+			}
+			last = time.Now()
+			return nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		within := func(pause, base time.Duration) {
+			t.Helper()
+			require.GreaterOrEqual(t, pause, base/2)
+			require.LessOrEqual(t, pause, base*3/2)
+		}
+		within(pauses[0], 50*time.Millisecond)
+		within(pauses[1], 100*time.Millisecond)
+		within(pauses[2], 200*time.Millisecond)
+		within(pauses[19], 5*time.Second)
+		require.Zero(t, pauses[20], "after a term that lasted")
+		within(pauses[21], 50*time.Millisecond)
+		within(pauses[len(pauses)-1], 5*time.Second)
+	})
+}
+
+// TestRun_EndsDuringThePause: at the instant at which its context does.
+func TestRun_EndsDuringThePause(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		start := time.Now()
+		time.AfterFunc(time.Millisecond, func() { cancel(why) })
+		require.ErrorIs(t, join(t, srv, "a").Run(ctx, func(context.Context, *election.Term) error { return nil }), why)
+		require.Equal(t, time.Millisecond, time.Since(start))
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+func TestRun_WithRetry(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		passing, fatal := errors.New("passing"), errors.New("fatal")
+		var asked []error
+		e := join(t, srv, "a", election.WithRetry(func(err error) bool {
+			asked = append(asked, err)
+			return errors.Is(err, passing)
+		}))
+		terms := 0
+		err := e.Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+			switch terms++; terms {
+			case 1, 2:
+				return passing
+			case 3:
+				require.NoError(t, srv.Delete(term.Path()))
+				<-ctx.Done()
+				return ctx.Err()
+			default:
+				return fatal
+			}
+		})
+		require.Equal(t, fatal, err)
+		require.Equal(t, []error{passing, passing, fatal}, asked, "not about the end of its context")
+	})
+	_, err := election.New(nil, path, election.WithRetry(nil), nil)
+	require.ErrorContains(t, err, "WithRetry")
+	require.ErrorContains(t, err, "option 1 is nil")
+}
+
+// TestTerm is the one that Run serves, while it is held.
+func TestTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "a")
+		_, serving := e.Term()
+		require.False(t, serving)
+		done := errors.New("done")
+		require.Equal(t, done, e.Run(t.Context(), func(ctx context.Context, term *election.Term) error {
+			got, serving := e.Term()
+			require.True(t, serving)
+			require.Same(t, term, got)
+			require.NoError(t, srv.Delete(term.Path()))
+			<-ctx.Done()
+			_, serving = e.Term()
+			require.False(t, serving, "lost")
+			return done
+		}))
+		_, serving = e.Term()
+		require.False(t, serving)
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := join(t, srv, "a"), join(t, srv, "b")
+		require.NoError(t, b.Revoke(t.Context()), "no leader")
+		term := elected(t, campaign(t, a))
+		next := campaign(t, b)
+		list, err := b.Queue(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.NoError(t, b.Revoke(t.Context()))
+		<-term.Revoked()
+		require.NoError(t, term.Err(), "a request, no more")
+		require.NoError(t, term.Resign(t.Context()))
+		require.NoError(t, elected(t, next).Resign(t.Context()))
 	})
 }
 

@@ -34,3 +34,63 @@ func ExampleElection_Run() {
 	// stops leading
 	// context canceled
 }
+
+func ExampleElection_Campaign() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	e, err := election.New(client, "/app/leader", election.WithID("node-7"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	term, err := e.Campaign(ctx) // waits until this candidate leads
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("leads:", term.Err() == nil)
+	fmt.Println(term.Resign(ctx))
+	<-term.Done() // closed as well when the term is lost: context.Cause(term.Context()) says why
+	fmt.Println(context.Cause(term.Context()))
+	// Output:
+	// leads: true
+	// <nil>
+	// released
+}
+
+func ExampleElection_Observe() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	e, err := election.New(client, "/app/leader")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var term *election.Term
+	for now, err := range e.Observe(ctx) {
+		switch {
+		case err != nil: // the last that it yields
+			fmt.Println(err)
+			return
+		case !now.None:
+			fmt.Println(now.Leader.ID, "leads")
+			err = term.Resign(ctx)
+		case term == nil:
+			fmt.Println("no leader yet")
+			term, err = e.Campaign(ctx)
+		default:
+			fmt.Println("no leader any more")
+			return
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	// Output:
+	// no leader yet
+	// worker-1 leads
+	// no leader any more
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Leadership is who leads, or that nobody does.
+// Leadership says which candidate leads, or that there is none.
 type Leadership struct {
 	Leader zkrecipes.Participant
 	None   bool

@@ -6,29 +6,31 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Holds are holds on several mutexes, taken together and of use only together.
+// Holds are holds on several mutexes that were locked together.
 type Holds struct {
 	ctx   context.Context //nolint:containedctx // it is what Context returns
 	taken []*Mutex
-	holds []*zkrecipes.Hold // on those, in the same order
+	holds []*zkrecipes.Hold // on taken, in the same order
 }
 
-// LockAll locks all mutexes or none. It takes them one after the other in the order of their paths on the server,
-// whatever the order in which they are given, so that callers who want some of the same cannot block each other for
-// ever; of several on one path it takes one. (Paths that are equal on different ensembles are taken as given.) ctx
-// bounds the whole.
+// LockAll locks all mutexes or none. It locks them one after the other, ordered by their paths on the server, so that two
+// callers that share some of them cannot block each other for ever. A mutex that is given twice is locked once. Equal paths
+// on different ensembles are locked in the order given. ctx bounds the whole.
 //
-// After an error none is held: what had been taken is being released.
+// On error none is held: the mutexes that were locked are released in the background.
 //
-// Errors: the first of [Mutex.Lock], which matches ErrLost if one that had been taken was lost while the next was waited
-// for; no mutex given, or a nil one.
+// Errors: the first of [Mutex.Lock]; one that matches ErrLost if a hold was lost while the call waited for the next mutex;
+// ErrDeadlock if two mutexes are one path through two clients; no mutex given, or a nil one.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the whole time, and goes on after one has failed.
 func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
@@ -37,7 +39,7 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 	}
 	all := &Holds{ctx: context.WithoutCancel(ctx)}
 	for _, m := range inOrder(ms) {
-		// The wait ends with ctx and with the loss of any that has been taken.
+		// The wait ends with ctx, and with the loss of any hold so far.
 		waiting, stop := znode.Both(all.ctx, ctx)
 		h, err := m.Lock(waiting)
 		stop(nil)
@@ -54,9 +56,14 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 
 // inOrder returns the mutexes in the order of their paths, each once.
 func inOrder(ms []*Mutex) []*Mutex {
-	ordered := slices.Clone(ms)
+	var ordered []*Mutex
+	for _, m := range ms {
+		if !slices.ContainsFunc(ordered, m.same) {
+			ordered = append(ordered, m)
+		}
+	}
 	slices.SortStableFunc(ordered, func(a, b *Mutex) int { return cmp.Compare(a.absolute(), b.absolute()) })
-	return slices.CompactFunc(ordered, (*Mutex).same)
+	return ordered
 }
 
 // absolute returns the path on the server.
@@ -67,14 +74,14 @@ func (m *Mutex) same(other *Mutex) bool {
 	return m.absolute() == other.absolute() && m.queue.Client().Same(other.queue.Client())
 }
 
-// Context returns a context that ends with the first hold that ends, for its cause. It descends from all of them: locking
-// one of the mutexes with it is nested.
+// Context returns a context that ends with the first hold that ends, with the same cause. It descends from all holds, so a
+// Lock of one of the mutexes with it is nested. See [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 
 // Done is closed when the first hold has ended.
 func (hs *Holds) Done() <-chan struct{} { return hs.ctx.Done() }
 
-// Err is nil while all are held; afterwards the error of one that was lost, or ErrReleased.
+// Err is nil while all are held. Afterwards it is the error of a hold that was lost, or ErrReleased.
 func (hs *Holds) Err() error {
 	var released error
 	for _, h := range hs.holds {
@@ -98,7 +105,7 @@ func (hs *Holds) ValidUntil() time.Time {
 	return first
 }
 
-// Of returns the hold on a mutex, whose token guards what that mutex stands for; nil if it was not among those given.
+// Of returns the hold on a mutex; nil if the mutex was not given to [LockAll].
 func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
 	if i := slices.IndexFunc(hs.taken, m.same); i >= 0 {
 		return hs.holds[i]
@@ -106,14 +113,66 @@ func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
 	return nil
 }
 
-// Release releases all holds; each ends at once, however long the removal of another takes. See [zkrecipes.Hold.Release].
+// Token returns the fencing token of the hold on a mutex, 0 if the mutex was not given to [LockAll].
+func (hs *Holds) Token(m *Mutex) zkrecipes.Token {
+	if h := hs.Of(m); h != nil {
+		return h.Token()
+	}
+	return 0
+}
+
+// Check asks ZooKeeper whether all holds are still held. See [zkrecipes.Hold.Check].
 //
-// Errors: those of all holds, joined.
+// Errors: the errors of all holds, joined.
+func (hs *Holds) Check(ctx context.Context) error {
+	return hs.each(func(h *zkrecipes.Hold) error { return h.Check(ctx) })
+}
+
+// Txn applies ops, all or none, and only if the contenders of all holds still exist when the leader applies them. Paths
+// are as the client of the first mutex sees them, the first by path. See [zkrecipes.Hold.Txn].
+//
+// Errors: ErrFenced if one of the holds had ended, nothing was written; ErrUnknownOutcome if the reply was lost; holds of
+// several clients, at once; otherwise the error of the op that failed, nothing was written.
+func (hs *Holds) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	first := hs.taken[0].queue
+	chroot := strings.TrimSuffix(first.Client().Abs("/"), "/")
+	var guards []any
+	for i, m := range hs.taken[1:] {
+		h := hs.holds[i+1]
+		if err := h.Err(); err != nil {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
+		}
+		path, ok := strings.CutPrefix(m.queue.Client().Abs(h.Path()), chroot)
+		if !ok || !first.Client().Same(m.queue.Client()) {
+			return nil, fmt.Errorf("transaction: %s and %s: want mutexes of one client", first.Path(), m.queue.Path())
+		}
+		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})
+	}
+	responses, err := hs.holds[0].Txn(ctx, append(guards, ops...)...)
+	if err == nil {
+		return responses[len(guards):], nil
+	}
+	if errors.Is(err, zk.ErrNoNode) { // a guard has failed, or an op of the caller
+		if gone := hs.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, gone)
+		}
+	}
+	return nil, err
+}
+
+// Release releases all holds at once. See [zkrecipes.Hold.Release].
+//
+// Errors: the errors of all holds, joined.
 func (hs *Holds) Release(ctx context.Context) error {
+	return hs.each(func(h *zkrecipes.Hold) error { return h.Release(ctx) })
+}
+
+// each calls f for all holds at once, and joins the errors.
+func (hs *Holds) each(f func(*zkrecipes.Hold) error) error {
 	errs := make([]error, len(hs.holds))
 	var wg sync.WaitGroup
 	for i, h := range hs.holds {
-		wg.Go(func() { errs[i] = h.Release(ctx) })
+		wg.Go(func() { errs[i] = f(h) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

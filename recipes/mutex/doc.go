@@ -1,55 +1,59 @@
-// Package mutex is a lock across processes: of all who use the same path in ZooKeeper, one holds it.
+// Package mutex is a lock across processes: one caller at a time holds the lock on a path in ZooKeeper.
 //
 //	m, err := mutex.New(client, "/app/report")
 //	err = m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
 //		return report(ctx) // ends with ctx when the hold is lost
 //	})
 //
-// # While it is held
+// # What is guaranteed
 //
-// No one else, in Go or in Java, is let in before the hold has ended on this side. A hold ends at the earliest of its
-// release, the end of its session, the passing of [zkrecipes.Hold.ValidUntil] and the deletion of its node by anyone; its
-// context ends with it, and says why. What stops when that context does has stopped before the next holder starts, as
-// far as clocks run alike and the process runs at all.
+// No other caller, in Go or in Java, gets the lock before the hold has ended in this process. A hold ends when it is
+// released, when its session ends, when [zkrecipes.Hold.ValidUntil] passes, or when its node is deleted, whichever is
+// first. Its context ends with it, and the cause of the context says why. Work that stops with the context has stopped
+// before the next holder starts, if the clocks of client and server run at nearly the same rate and the process runs.
 //
-// # Disconnect, expiry, close
+// # What happens on disconnect, expiry and close
 //
-// A disconnect ends nothing by itself: the hold lives up to its deadline, which was proven before, and goes on if a
-// server answers in time; [WithLossOnSuspend] is for those who want out at once. When the session ends, so does the hold,
-// for good: what is acquired afterwards is another one, with a larger token. One who waits goes on waiting in the next
-// session, at the end of the line. Closing the client ends its holds and its waiters.
+// A disconnect alone ends nothing. The hold lives until its deadline, and goes on if a server answers in time;
+// [WithLossOnSuspend] ends it at once. When the session ends, its holds end for good. A later Lock is a new hold with a
+// larger token. A waiter whose session ends queues again in the next session, at the end of the queue. Closing the client
+// ends its holds, and its waiters return ErrClosed.
 //
-// # Fairness
+// # How fair it is
 //
-// First come, first served, by the order in which the server made the nodes. A release wakes one waiter.
+// First come, first served, in the order in which the server created the nodes. A release wakes one waiter.
 //
-// # What it does not guarantee
+// # What is not guaranteed
 //
-// A process can be frozen between looking at its hold and acting on it, and act when another holds already. A resource
-// that must not see that checks tokens: package fence does, and for writes in ZooKeeper [zkrecipes.Hold.Txn].
+// A process can be frozen after it has looked at its hold. It then acts when another process holds the lock. A resource
+// that must not see this checks tokens: see package fence, and [zkrecipes.Hold.Txn] for writes in ZooKeeper.
 //
-// A "no" of a try, and what Queue returns, is as new as the call as far as the leader knows; one that has been replaced
-// takes up to a tick and a half to find out. A "yes" is never old.
+// A success of TryLock is always current. A refusal, and the result of Queue, may be up to 1.5 ticks old if ZooKeeper's
+// leader was just replaced.
 //
 // # Nested locking
 //
-// Ownership goes through the context. Lock with a context that descends from a live hold on the same path returns
-// another hold at once, so that a function may lock what its caller has locked. Goroutines that are given the context of
-// a hold are inside together. The options are those of the mutex that was locked first.
+// Ownership goes through the context. If the context of a call descends from a live hold on the same path, Lock returns
+// another hold on the same node at once. So a function may lock what its caller has locked. Goroutines that share the
+// context of a hold are inside together. The options are those of the mutex that was locked first.
 //
-// # Cost
+// This works within one client and its Subs. Through a second client, Lock would wait for its own caller: it returns
+// ErrDeadlock. Equal paths on two ensembles are two locks.
 //
-// One node per caller, holder or waiter, and one watch: the holder's on itself, a waiter's on the node just ahead;
-// callers in one process that wait for the same node share one. A client that locks again and again in one session has
-// one more, on the path itself, until that is deleted or the session ends. An uncontended Lock takes one round trip,
-// joining the line another one, being woken one, a release one. A section that ends at once is three requests, and two,
-// create and delete, for a client that has the lock to itself: nobody has come since its last section, as the numbers of
-// the nodes tell. A longer hold adds its watch. A release wakes one client.
+// # What it costs
 //
-// Between sessions who is woken reads the list of the line, which grows with it; within one session two reads do that do
-// not. One who waits takes about 3 KiB of heap and no goroutine beside the caller's own: ten thousand on one lock are
-// tested.
+// Each caller has one node and one watch. A holder watches its own node, a waiter the node just ahead of it. Callers in
+// one process that wait for the same node share the watch.
 //
-// The nodes are those of Curator's InterProcessMutex, and both exclude each other, as does an election with
+//   - An uncontended Lock takes one round trip, and a release another one.
+//   - Joining a queue takes one more, and being woken one.
+//   - A section that ends at once is three requests. It is two, create and delete, for a client that has the lock to
+//     itself. A longer hold adds its watch.
+//   - A client that locks again and again in one session has a further watch, on the path itself.
+//   - A woken waiter reads the list of the queue, which grows with it. If the holder before it was in the same session,
+//     it reads two nodes instead.
+//   - A waiter takes about 3 KiB of heap and no goroutine beside the caller's own. Ten thousand on one lock are tested.
+//
+// The nodes are those of Curator's InterProcessMutex, so both exclude each other. So does an election with
 // election.Selector on the same path.
 package mutex

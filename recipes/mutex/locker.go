@@ -8,11 +8,11 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Locker returns a [sync.Locker] for code that wants one. Its Lock panics with the error of [Mutex.Lock], which ctx, being
-// the context of every Lock, makes likely: a sync.Locker has no other way to say that it does not hold. Nor can it say
-// that it was lost; code that can be changed uses Lock or Do.
+// Locker returns a [sync.Locker] for code that needs one. ctx is the context of every Lock. Its Lock panics with the error
+// of [Mutex.Lock], for instance when ctx ends, since a sync.Locker cannot return an error. Nor can it report a loss: use
+// Lock or Do where the code can be changed.
 //
-// Unlock of what is not locked panics. It waits for the server to know as long as ctx lives.
+// Unlock panics if the mutex is not locked. It waits for the server's answer while ctx lives.
 func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 	return &locker{mutex: m, ctx: ctx, turn: make(chan struct{}, 1)}
 }
@@ -20,8 +20,7 @@ func (m *Mutex) Locker(ctx context.Context) sync.Locker {
 type locker struct {
 	mutex *Mutex
 	ctx   context.Context //nolint:containedctx // the methods of sync.Locker take none
-	// turn is taken while locked: Unlock does not say whose hold it ends, so there must be only one, also when that has
-	// been lost.
+	// turn is taken while locked. Unlock does not say which hold it ends, so there must be only one, also after a loss.
 	turn chan struct{}
 	hold *zkrecipes.Hold // guarded by turn
 }

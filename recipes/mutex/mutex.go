@@ -7,11 +7,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Mutex is a lock that at most one of all who use the same path holds. It has no state of its own: any number of
-// goroutines may share one, and exclude each other as processes do.
+// Mutex is a lock that at most one caller on the same path holds. It has no state: any number of goroutines may share one,
+// and exclude each other as processes do.
 type Mutex struct {
 	queue *znode.Queue
 	data  []byte
@@ -20,61 +21,59 @@ type Mutex struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	data          []byte
-	lossOnSuspend bool
-}
+type config struct{ recipe.Config }
 
 // WithData sets the data of the contenders, by which others see who holds and who waits; default the client's identity.
 func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.data = append([]byte{}, data...)
+		c.SetData(data)
 		return nil
 	}
 }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline, and a holder that
-// is back in time remains one.
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
+// connected again in time keeps its hold.
 func WithLossOnSuspend() Option {
 	return func(c *config) error {
-		c.lossOnSuspend = true
+		c.LossOnSuspend = true
 		return nil
 	}
 }
 
-// New returns the mutex on path. It sends nothing; parents that are missing are made when somebody locks.
+// New returns the mutex on path. It sends nothing; the first Lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	var cfg config
-	if c != nil {
-		cfg.data = []byte(c.Identity())
-	}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
-	queue, err := znode.New(c, path, cfg.lossOnSuspend, znode.Lock)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Lock)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Mutex{queue, cfg.data}, nil
+	return &Mutex{queue, cfg.Data}, nil
 }
 
 func (m *Mutex) entry() znode.Entry {
 	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First}
 }
 
-// Lock waits until the caller holds the mutex. First come, first served: a caller that waits is let in when all who came
-// before it have left. One whose session ends meanwhile queues again, at the end of the line, in the next. ctx bounds
-// the waiting, not the hold; the hold's context has its values.
+// Lock waits until the caller holds the mutex: a waiter is let in when all contenders before it have left. If the session
+// ends meanwhile, the caller queues again in the next session, at the end of the queue. ctx bounds the waiting, not the
+// hold. The hold's context has the values of ctx.
+//
+// While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
+// server that answers has applied the end of that hold.
 //
 // With a context that descends from a live hold on the same path Lock returns another hold on the same contender, at
 // once; the mutex is free when all of them have been released.
 //
-// After an error the caller is not in the line; what is left of it in ZooKeeper is being removed.
+// On error the caller is out of the queue. Its node is deleted in the background.
 //
-// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live hold of another client
+// on the same path; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
 func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -84,10 +83,10 @@ func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return m.queue.Acquire(ctx, m.entry())
 }
 
-// TryLock is [Mutex.Lock] for a caller that does not wait for others: after an error nothing of it is left in ZooKeeper,
-// unless ctx ended first.
+// TryLock is [Mutex.Lock] without waiting for other contenders. On error no node of the call is left in ZooKeeper, unless
+// ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there is a holder, or others wait; otherwise those of Lock.
+// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter; otherwise those of Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	if h, ok := m.queue.Held(ctx, znode.Lock); ok {
 		return h, nil
@@ -99,7 +98,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 // whichever is first, and descends from the hold: Lock with it is nested. When Do returns nil, the mutex was held from
 // the first statement of fn to the last.
 //
-// Errors: those of Lock, and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
+// Errors: the errors of Lock, and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
 // fn had returned.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	h, err := m.Lock(ctx)
@@ -109,11 +108,11 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 	return znode.Do(ctx, h, fn)
 }
 
-// Queue returns the holder and those who wait, in the order in which they will be let in, as new as this call.
+// Queue returns the holder and the waiters, in the order in which they will be let in, as new as this call.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
-// Revoke asks the holder to let go: its [zkrecipes.Hold.Revoked] is closed. Whether and when it does is up to it. That
-// nobody holds the mutex is no error.
+// Revoke asks the holder to release: [zkrecipes.Hold.Revoked] of its hold is closed. The holder decides whether it
+// releases, and when. It is no error if there is no holder.
 //
 // Source: Curator's Revoker; the two understand each other.
 func (m *Mutex) Revoke(ctx context.Context) error { return m.queue.Revoke(ctx) }

@@ -1,53 +1,55 @@
-// Package rwlock is a read-write lock across processes: of all who use the same path in ZooKeeper, any number hold it as
-// readers, or one as the writer.
+// Package rwlock is a read-write lock across processes: any number of readers hold the lock on a path in ZooKeeper, or
+// one writer.
 //
 //	l, err := rwlock.New(client, "/app/config")
 //	err = l.RDo(ctx, func(ctx context.Context, h *zkrecipes.Hold) error { return use(ctx) })
 //	err = l.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error { return edit(ctx, h) })
 //
-// # While it is held
+// # What is guaranteed
 //
-// While a writer holds, nobody else does; while a reader holds, no writer does, in Go or in Java. A hold ends at the
-// earliest of its release, the end of its session, the passing of [zkrecipes.Hold.ValidUntil] and the deletion of its node
-// by anyone; its context ends with it, and says why. What stops when that context does has stopped before anybody is let
-// in whom the hold kept out, as far as clocks run alike and the process runs at all.
+// While a writer holds the lock, no other caller does. While a reader holds it, no writer does. This is so for Go and Java
+// together. A hold ends when it is released, when its session ends, when [zkrecipes.Hold.ValidUntil] passes, or when its
+// node is deleted, whichever is first. Its context ends with it, and the cause of the context says why. Work that stops
+// with the context has stopped before a waiter that the hold kept out gets the lock, if the clocks of client and server
+// run at nearly the same rate and the process runs.
 //
-// # Disconnect, expiry, close
+// # What happens on disconnect, expiry and close
 //
-// A disconnect ends nothing by itself: the hold lives up to its deadline, which was proven before, and goes on if a
-// server answers in time; [WithLossOnSuspend] is for those who want out at once. When the session ends, so does the hold,
-// for good. One who waits goes on waiting in the next session, at the end of the line. Closing the client ends its holds
-// and its waiters.
+// A disconnect alone ends nothing. The hold lives until its deadline, and goes on if a server answers in time;
+// [WithLossOnSuspend] ends it at once. When the session ends, its holds end for good. A waiter whose session ends queues
+// again in the next session, at the end of the queue. Closing the client ends its holds, and its waiters return ErrClosed.
 //
-// # Fairness
+// # How fair it is
 //
-// Readers and writers stand in one line, by the order in which the server made the nodes. A writer waits for all ahead of
-// it, a reader for the writers ahead of it: readers who come after a waiting writer wait behind it, so neither side can
-// starve the other.
+// Readers and writers stand in one queue, in the order in which the server created the nodes. A writer waits for all
+// contenders ahead of it, a reader for the writers ahead of it. A reader that comes after a waiting writer waits behind it,
+// so neither side can starve the other.
+//
+// # What is not guaranteed
+//
+// A process can be frozen after it has looked at its hold. It then acts when another process holds the lock. A resource
+// that must not see this checks the tokens of writers: see package fence, and [zkrecipes.Hold.Txn] for writes in ZooKeeper.
+// A frozen reader has read what it has read.
+//
+// A success of a try is always current. A refusal, and the result of Queue, may be up to 1.5 ticks old if ZooKeeper's
+// leader was just replaced.
 //
 // # Nested locking
 //
-// Ownership goes through the context. Write inside write and read inside read return another hold on the same contender,
-// with the options of the first. Read inside write is the downgrade: the reader takes the place of its writer, and no
-// writer gets in between the two. Write inside read could never be granted, and is ErrUpgrade at once: release, lock, and
-// look again at what was read.
+// Ownership goes through the context, within one client and its Subs.
 //
-// # What it does not guarantee
+//   - Write inside write, and read inside read, return another hold on the same node, with the options of the first.
+//   - Read inside write is the downgrade: the reader takes the place of its writer, and no writer gets in between them.
+//   - Write inside read could never be granted, and is ErrUpgrade at once. Release, lock, and read again.
+//   - Through a second client, a lock that would wait for its own caller is ErrDeadlock at once.
 //
-// A process can be frozen between looking at its hold and acting on it, and act when another holds already. A resource
-// that must not see that checks tokens: package fence does, and for writes in ZooKeeper [zkrecipes.Hold.Txn]. Both are for
-// writers; a reader that was frozen has read what it has read.
+// # What it costs
 //
-// A "no" of a try, and what Queue returns, is as new as the call as far as the leader knows; one that has been replaced
-// takes up to a tick and a half to find out. A "yes" is never old.
+// Each caller has one node and one watch. A holder watches its own node, a writer the node just ahead, a reader the nearest
+// writer ahead. Callers in one process that wait for the same node share the watch. An uncontended lock takes one round
+// trip, joining the queue one more, being woken one, a release one. The release of a writer wakes all readers up to the
+// next writer. A client that locks again and again in one session has a further watch, on the path itself.
 //
-// # Cost
-//
-// One node per caller, holder or waiter, and one watch: the holder's on itself, a writer's on the node just ahead, a
-// reader's on the nearest writer ahead; callers in one process that wait for the same node share one. A client that locks
-// again and again in one session has one more, on the path itself. An uncontended lock takes one round trip, joining the
-// line another one, being woken one, a release one. A release of a writer wakes all readers up to the next one.
-//
-// The nodes are those of Curator's InterProcessReadWriteLock, and both exclude each other. With Curator before 5.5 a
-// writer may get in when one of its writers becomes a reader.
+// The nodes are those of Curator's InterProcessReadWriteLock, so both exclude each other. With Curator before 5.5 a writer
+// may get in when one of Curator's writers becomes a reader.
 package rwlock

@@ -7,11 +7,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// RWLock is a lock that of all who use the same path any number of readers hold, or one writer. It has no state of its
-// own: any number of goroutines may share one, and exclude each other as processes do.
+// RWLock is a lock that any number of readers on the same path hold, or one writer. It has no state: any number of
+// goroutines may share one, and exclude each other as processes do.
 type RWLock struct {
 	queue *znode.Queue
 	data  []byte
@@ -20,68 +21,64 @@ type RWLock struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	data          []byte
-	lossOnSuspend bool
-}
+type config struct{ recipe.Config }
 
 // WithData sets the data of the contenders, by which others see who holds and who waits; default the client's identity.
 func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.data = append([]byte{}, data...)
+		c.SetData(data)
 		return nil
 	}
 }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline, and a holder that
-// is back in time remains one.
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
+// connected again in time keeps its hold.
 func WithLossOnSuspend() Option {
 	return func(c *config) error {
-		c.lossOnSuspend = true
+		c.LossOnSuspend = true
 		return nil
 	}
 }
 
-// New returns the read-write lock on path. It sends nothing; parents that are missing are made when somebody locks.
+// New returns the read-write lock on path. It sends nothing; the first lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	var cfg config
-	if c != nil {
-		cfg.data = []byte(c.Identity())
-	}
-	var errs []error
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
-	queue, err := znode.New(c, path, cfg.lossOnSuspend, znode.Read, znode.Write)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Read, znode.Write)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &RWLock{queue, cfg.data}, nil
+	return &RWLock{queue, cfg.Data}, nil
 }
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 
-// Lock waits until the caller is the only one to hold the lock, after all readers and writers who came before it. With a
-// context that descends from a live write hold on the same path it returns another hold on the same contender, at once.
-// ctx bounds the waiting, not the hold; the hold's context has its values.
+// Lock waits until the caller alone holds the lock: all readers and writers before it have left. If ctx descends from a
+// live write hold on the same path, it returns another hold on the same contender at once. ctx bounds the waiting, not
+// the hold. The hold's context has the values of ctx.
 //
-// After an error the caller is not in the line; what is left of it in ZooKeeper is being removed.
+// While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
+// server that answers has applied the end of that hold.
 //
-// Errors: ErrUpgrade, at once, if ctx descends from a live read hold and from no write hold on the same path: it would
-// wait for its own end; [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server
-// said.
+// On error the caller is out of the queue. Its node is deleted in the background.
+//
+// Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path; ErrDeadlock, at once, if ctx descends from a live hold of another client on the same path;
+// [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Acquire)
 }
 
-// TryLock is [RWLock.Lock] for a caller that does not wait for others: after an error nothing of it is left in
-// ZooKeeper, unless ctx ended first.
+// TryLock is [RWLock.Lock] without waiting for other contenders. On error no node of the call is left in ZooKeeper, unless
+// ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there are others; otherwise those of Lock.
+// Errors: [*zkrecipes.BusyError] if there are other contenders; otherwise those of Lock.
 func (l *RWLock) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.write(ctx, l.queue.Try)
 }
@@ -96,23 +93,23 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 	return acquire(ctx, znode.Entry{Kind: znode.Write, Data: l.data, Rule: znode.First})
 }
 
-// RLock waits until no writer holds the lock that came before the caller; those who come later wait behind it. With a
-// context that descends from a live read hold on the same path it returns another hold on the same contender, at once.
+// RLock waits until all writers before the caller have left; later writers wait behind it. If ctx descends from a live read
+// hold on the same path, it returns another hold on the same contender at once.
 //
-// With a context that descends from a live write hold it is the downgrade: the read hold is granted at once and takes
-// the place of the writer, and its token, so that when the write hold is released readers get in and no writer does, until
-// the read hold is released as well.
+// If ctx descends from a live write hold, RLock downgrades. The read hold is granted at once, and takes the place of the
+// writer and its token. When the write hold is released, readers get in, and no writer until the read hold is released
+// too.
 //
-// Otherwise it is as [RWLock.Lock], and never returns ErrUpgrade.
+// In all else it is as [RWLock.Lock]. It never returns ErrUpgrade.
 //
-// Source: Curator's InterProcessReadWriteLock from 5.5 on. An older one puts the reader at the end of the line, and lets
+// Source: Curator's InterProcessReadWriteLock from 5.5 on. Before 5.5 it puts the reader at the end of the queue, and lets
 // a writer in.
 func (l *RWLock) RLock(ctx context.Context) (*zkrecipes.Hold, error) {
 	return l.read(ctx, l.queue.Acquire)
 }
 
-// TryRLock is [RWLock.RLock] for a caller that does not wait for others: after an error nothing of it is left in
-// ZooKeeper, unless ctx ended first.
+// TryRLock is [RWLock.RLock] without waiting for other contenders. On error no node of the call is left in ZooKeeper,
+// unless ctx ended first.
 //
 // Errors: [*zkrecipes.BusyError] if a writer holds or waits; otherwise those of RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -124,7 +121,7 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 		return h, nil
 	}
 	e := znode.Entry{Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead}
-	if h, err := l.queue.Beside(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
+	if h, err := l.queue.Downgrade(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
 		return h, err
 	}
 	return acquire(ctx, e)
@@ -153,17 +150,34 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 	return znode.Do(ctx, h, fn)
 }
 
+// Revoke asks the writer, or every reader, that holds the lock to release: [zkrecipes.Hold.Revoked] of the hold is closed.
+// Each holder decides whether it releases, and when. It is no error if there is none.
+//
+// Source: Curator's Revoker; the two understand each other.
+func (l *RWLock) Revoke(ctx context.Context) error {
+	contenders, err := l.Queue(ctx)
+	if err != nil {
+		return err
+	}
+	var holders []string
+	for _, c := range contenders {
+		if c.Holds {
+			holders = append(holders, c.Path)
+		}
+	}
+	return znode.RevokeAt(ctx, l.queue.Client(), holders...)
+}
+
 // Contender is a reader or a writer in the queue.
 type Contender struct {
 	zkrecipes.Participant
 	// Write tells a writer from a reader.
 	Write bool
-	// Holds tells one that is let in, or about to find out that it is, from one that waits.
+	// Holds tells a holder, or a contender that will find out next that it is one, from a waiter.
 	Holds bool
 }
 
-// Queue returns all readers and writers, those who hold and those who wait, in the order of the line, as new as this
-// call.
+// Queue returns all readers and writers, holders and waiters, in the order of the queue, as new as this call.
 func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	participants, err := l.queue.List(ctx)
 	if err != nil {

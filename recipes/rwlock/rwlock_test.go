@@ -620,3 +620,66 @@ func TestQueue_ForeignChildren_AreLeftOut(t *testing.T) {
 		release(t, h)
 	})
 }
+
+// A reader waits for no reader, so only what cannot be granted inside a hold of another client is refused.
+func TestLock_ThroughTwoClients_WouldWaitForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		x, err := rwlock.New(bubble.Dial(t, srv, "a"), "/app/rw")
+		require.NoError(t, err)
+		y, err := rwlock.New(bubble.Dial(t, srv, "b"), "/app/rw")
+		require.NoError(t, err)
+		read, err := x.RLock(t.Context())
+		require.NoError(t, err)
+		_, err = y.Lock(read.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		both, err := y.RLock(read.Context())
+		require.NoError(t, err)
+		require.NoError(t, both.Release(t.Context()))
+		require.NoError(t, read.Release(t.Context()))
+		write, err := x.Lock(t.Context())
+		require.NoError(t, err)
+		_, err = y.RLock(write.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		_, err = y.Lock(write.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		require.NoError(t, write.Release(t.Context()))
+		bubble.Clean(t, srv, "/app/rw")
+	})
+}
+
+func TestRevoke_AsksAllWhoHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		a, b := newLock(t, bubble.Dial(t, srv, "a")), newLock(t, bubble.Dial(t, srv, "b"), rwlock.WithID("me"))
+		require.NoError(t, a.Revoke(t.Context()), "nobody holds")
+		first, err := a.RLock(t.Context())
+		require.NoError(t, err)
+		second, err := b.RLock(t.Context())
+		require.NoError(t, err)
+		writer := bubble.Start(t.Context(), b.Lock)
+		writer.Waits(t)
+		late := bubble.Start(t.Context(), a.RLock)
+		late.Waits(t)
+		queue, err := a.Queue(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "me", queue[1].ID)
+		require.NoError(t, a.Revoke(t.Context()))
+		for _, h := range []*zkrecipes.Hold{first, second} {
+			<-h.Revoked()
+			require.NoError(t, h.Release(t.Context()))
+		}
+		h := writer.Granted(t, 0)
+		synctest.Wait()
+		select {
+		case <-h.Revoked():
+			t.Fatal("waited then")
+		default:
+		}
+		require.NoError(t, a.Revoke(t.Context()))
+		<-h.Revoked()
+		require.NoError(t, h.Release(t.Context()))
+		require.NoError(t, late.Granted(t, 0).Release(t.Context()))
+		bubble.Clean(t, srv, path)
+	})
+}

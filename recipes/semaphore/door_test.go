@@ -45,7 +45,7 @@ func foreign(t *testing.T, srv *zktest.Server, path string) string {
 	return node
 }
 
-func TestAcquire_AgainAndAgainAlone_IsFourRequestsAndTwoRoundTrips(t *testing.T) {
+func TestAcquire_Alone_IsSixRequestsAndTwoRoundTrips(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 5)
 		for _, n := range []int{1, 3} {
@@ -55,7 +55,7 @@ func TestAcquire_AgainAndAgainAlone_IsFourRequestsAndTwoRoundTrips(t *testing.T)
 			require.Empty(t, srv.Children(locks), "the door is open")
 			require.Len(t, srv.Children(leases), n)
 			release(t, h)
-			require.Equal(t, 4+n, sent.Hits(), "contender, count, leases for the door, release; and the watches on the leases")
+			require.Equal(t, 6+n, sent.Hits(), "contender and two lists, leases for the door and a list, release; and the watches on the leases")
 			sent.Remove()
 
 			const trip = 10 * time.Millisecond
@@ -117,13 +117,10 @@ func TestAcquire_BehindOneAtTheDoor(t *testing.T) {
 func TestAcquire_LeasesMadePastTheDoor(t *testing.T) {
 	for name, c := range map[string]struct {
 		made  int
-		other func(t *testing.T, srv *zktest.Server) // before they are made
 		waits bool
 	}{
-		"enough are left":         {made: 1},
-		"too many":                {made: 2, waits: true},
-		"too many, anew":          {made: 2, waits: true, other: func(t *testing.T, srv *zktest.Server) { again(t, srv, 2) }},
-		"too many, as many again": {made: 2, waits: true, other: func(t *testing.T, srv *zktest.Server) { again(t, srv, 0) }},
+		"enough are left": {made: 1},
+		"too many":        {made: 2, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
@@ -133,9 +130,6 @@ func TestAcquire_LeasesMadePastTheDoor(t *testing.T) {
 				try.Waits(t)
 				var others []string
 				srv.Intercept(together, zktest.Before(func(zktest.Request) {
-					if c.other != nil {
-						c.other(t, srv)
-					}
 					for range c.made {
 						others = append(others, foreign(t, srv, leases+"/lease-"))
 					}
@@ -156,20 +150,6 @@ func TestAcquire_LeasesMadePastTheDoor(t *testing.T) {
 				clean(t, srv)
 			})
 		})
-	}
-}
-
-// again makes the parent of the leases again, with so many made in it as there had been, less some.
-func again(t *testing.T, srv *zktest.Server, less int) {
-	t.Helper()
-	node, ok := srv.Node(leases)
-	require.True(t, ok)
-	made := int(node.Stat.Cversion+node.Stat.NumChildren) / 2
-	require.NoError(t, srv.DeleteAll(leases))
-	_, err := srv.Create(leases, nil, zktest.Container)
-	require.NoError(t, err)
-	for range made - less {
-		require.NoError(t, srv.Delete(foreign(t, srv, leases+"/lease-")))
 	}
 }
 
@@ -408,22 +388,6 @@ func TestLimitNode_LoweredBeforeTheLeasesAreMade_IsRespected(t *testing.T) {
 	})
 }
 
-// TestAcquire_WithoutAWatchOnTheParent_KeepsTheDoor: what cannot be trusted until the leases are made is no reason to give
-// up the place in the line.
-func TestAcquire_WithoutAWatchOnTheParent_KeepsTheDoor(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		release(t, acquire(t, newSemaphore(t, a, 3), 1)) // makes the parents
-		synctest.Wait()
-		ahead := foreign(t, srv, locks+"/lock-")
-		try := bubble.Start(t.Context(), of(newSemaphore(t, a, 3), 1))
-		try.Waits(t)
-		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Forbid())
-		require.NoError(t, srv.Delete(ahead))
-		release(t, try.Granted(t, 0))
-		clean(t, srv)
-	})
-}
-
 // ZOOKEEPER-710: the create of a contender at the door that was sent again may be executed late as well. What it made goes
 // with the one that counts.
 func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
@@ -542,30 +506,92 @@ func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
 	})
 }
 
-// One that waits at the door, since there seem to be enough, learns that there will not be.
+// The limit is read when the caller is first at the door, not before.
 func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		const node = "/limit"
 		s := newSemaphore(t, a, 3, semaphore.WithLimitNode(node))
-		other := newSemaphore(t, b, 3, semaphore.WithLimitNode(node))
-		held := acquire(t, other, 1)
-		synctest.Wait()
-		// Another has made its lease, and the answer is on its way.
-		gate := make(chan struct{})
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpCreate, Path: "lease-"}, zktest.HoldReplyUntil(gate))
-		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpMulti, Path: "lease-"}, zktest.HoldReplyUntil(gate))
-		ahead := bubble.Start(t.Context(), of(other, 1))
-		ahead.Waits(t)
-		require.Len(t, srv.Children(leases), 2)
-		require.Len(t, srv.Children(locks), 1, "ahead stands at the door")
+		held := acquire(t, newSemaphore(t, b, 3, semaphore.WithLimitNode(node)), 1)
+		ahead := foreign(t, srv, locks+"/lock-")
 		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return s.TryAcquire(ctx, 1) })
-		try.Waits(t) // 2 and 1 are within 3
+		try.Waits(t) // 1 and 1 are within 3
 		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 1}))
-		close(gate)
-		ahead.Waits(t) // 2 are more than 1: it waits inside
+		require.NoError(t, srv.Delete(ahead))
 		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
+		require.Len(t, srv.Children(leases), 1)
 		release(t, held)
 	})
+}
+
+// A client that died at the door stands there until its session expires. A try does not wait for that, though all leases
+// are free.
+func TestTryAcquire_BehindADeadClientAtTheDoor_IsBusyAfterASecond(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		release(t, acquire(t, newSemaphore(t, a, 3), 1)) // makes the parents
+		synctest.Wait()
+		dead := foreign(t, srv, locks+"/lock-")
+		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			return newSemaphore(t, a, 3).TryAcquire(ctx, 1)
+		})
+		time.Sleep(time.Second - time.Nanosecond)
+		try.Waits(t)
+		err := try.Failed(t, time.Nanosecond)
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, dead, busy.Holder.Path)
+		require.Empty(t, srv.Children(leases))
+		require.Len(t, srv.Children(locks), 1)
+	})
+}
+
+// The event of the limit node is lost. The waiter reads the limit again in bounded time.
+func TestLimitNode_EventLost_IsReadAgain(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		const node = "/limit"
+		s := newSemaphore(t, a, 1, semaphore.WithLimitNode(node))
+		held := acquire(t, s, 1)
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 1, semaphore.WithLimitNode(node)), 1))
+		waiting.Waits(t)
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("b"), node))
+		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 2}))
+		waiting.Waits(t)
+		release(t, waiting.Granted(t, 3*bubble.Timeout))
+		release(t, held)
+	})
+}
+
+// An event that is no departure comes to a waiter at the door, and its list is late. The leases are counted behind that
+// list, so it keeps its place when the client ahead has taken leases meanwhile.
+func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
+	for name, late := range map[string]zktest.Action{
+		"throttled": zktest.Fail(zktest.Code(conn.CodeThrottled)), "slow": zktest.Delay(time.Second), "lost": zktest.DropReply(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+				s, other := regular(t, a, 3), regular(t, b, 3)
+				ahead := foreign(t, srv, locks+"/lock-")
+				first := bubble.Start(t.Context(), of(s, 2))
+				first.Waits(t)
+				second := bubble.Start(t.Context(), of(other, 1))
+				second.Waits(t)
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: locks}, late)
+				require.NoError(t, srv.Set(ahead, []byte("something else")))
+				time.Sleep(5 * time.Millisecond) // a has asked, and has no answer yet
+				taken := []string{foreign(t, srv, leases+"/lease-"), foreign(t, srv, leases+"/lease-")}
+				require.NoError(t, srv.Delete(ahead))
+				time.Sleep(5 * time.Second)
+				first.Waits(t)
+				second.Waits(t)
+				require.Len(t, srv.Children(leases), 4, "the first stands at the door with its leases")
+				for _, path := range taken {
+					require.NoError(t, srv.Delete(path))
+				}
+				release(t, first.Granted(t, 0))
+				release(t, second.Granted(t, 0))
+				clean(t, srv)
+			})
+		})
+	}
 }
 
 // The node of the door takes room in the transaction that makes the leases.

@@ -27,8 +27,8 @@ func checkLimit(n int) error {
 	return nil
 }
 
-// follow returns the limit now, and a watch that fires when it may have changed; nil if it cannot. A node that is missing
-// is made.
+// follow returns the limit now, and a watch that fires when it may have changed; nil if it cannot. It
+// creates the node if that is missing.
 func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.Watch, error) {
 	if l.node == "" {
 		return l.seed, nil, nil
@@ -49,17 +49,17 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 	}
 }
 
-// Limit returns the limit, as new as this call. A limit node that is missing yet will get the limit given to [New].
+// Limit returns the limit, as new as this call. If the limit node is missing, it is the limit given to [New].
 //
 // Errors: a limit node with less than four bytes; otherwise what the server said.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.limit.node == "" {
 		return s.limit.seed, nil
 	}
-	if err := s.pool.Client().Sync(ctx, s.limit.node); err != nil {
+	if err := s.shared.Client().Sync(ctx, s.limit.node); err != nil {
 		return 0, err
 	}
-	data, _, err := s.pool.Client().Get(ctx, s.limit.node)
+	data, _, err := s.shared.Client().Get(ctx, s.limit.node)
 	if errors.Is(err, zk.ErrNoNode) {
 		return s.limit.seed, nil
 	}
@@ -69,8 +69,8 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return decode(s.limit.node, data)
 }
 
-// SetLimit replaces the limit for all who follow the node given to [WithLimitNode]. Raising it lets in at once those who
-// wait; lowering it takes nothing from those who hold.
+// SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. If the limit is raised,
+// waiters are let in at once. If it is lowered, holders keep their leases.
 //
 // Errors: a limit below 1, or no limit node, at once; ErrUnknownOutcome if the reply was lost and the node has another
 // limit by now; otherwise what the server said.
@@ -83,7 +83,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if s.limit.node == "" {
 		return fmt.Errorf("set limit of %s: the limit is fixed: want a semaphore made with WithLimitNode", s.path)
 	}
-	client := s.pool.Client()
+	client := s.shared.Client()
 	for {
 		_, err := client.Set(ctx, s.limit.node, encode(limit), -1)
 		switch {
@@ -95,10 +95,10 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 			if err != nil {
 				return err
 			}
-			continue // somebody else may have made it
+			continue // another client may have created it
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			if now, readErr := s.Limit(ctx); readErr == nil && now == limit {
-				return nil // by us or by somebody who wants the same
+				return nil // set by this call, or by another with the same limit
 			}
 		}
 		return err

@@ -4,52 +4,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
-// Semaphore is a number of leases that all who use the same path share. It keeps nothing but its settings: any number of
+// Semaphore is a number of leases that all callers on the same path share. It keeps only its settings: any number of
 // goroutines may share one, and count as processes do.
 type Semaphore struct {
-	pool  *znode.Pool
-	path  string
-	limit limit
-	data  []byte
-	over  sync.Once
+	shared *znode.Semaphore
+	path   string
+	limit  limit
+	data   []byte
 }
 
 // Option configures [New].
 type Option func(*config) error
 
 type config struct {
-	data          []byte
-	limitNode     string
-	lossOnSuspend bool
+	recipe.Config
+	limitNode string
 }
 
-// WithData sets the data of the leases, by which others see who holds them; default the client's identity.
+// WithData sets the data of the leases, by which others see who holds and who waits; default the client's identity.
 func WithData(data []byte) Option {
 	return func(c *config) error {
-		c.data = append([]byte{}, data...)
+		c.SetData(data)
 		return nil
 	}
 }
 
-// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline, and a holder that
-// is back in time remains one.
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) Option { return WithData([]byte(id)) }
+
+// WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
+// connected again in time keeps its leases.
 func WithLossOnSuspend() Option {
 	return func(c *config) error {
-		c.lossOnSuspend = true
+		c.LossOnSuspend = true
 		return nil
 	}
 }
 
-// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used. If it is missing it
-// is made, with the limit given to [New]. A limit of 0 or less in it lets nobody in.
+// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used. If it is
+// missing, it is created with the limit given to [New]. With a limit of 0 or less in it, every caller waits.
 //
 // Source: Curator's SharedCount; the node holds four bytes, big-endian.
 func WithLimitNode(path string) Option {
@@ -65,48 +66,42 @@ func WithLimitNode(path string) Option {
 	}
 }
 
-// New returns the semaphore on path, with limit leases. It sends nothing; nodes that are missing are made when somebody
-// acquires.
+// New returns the semaphore on path, with limit leases. It sends nothing; the first Acquire creates missing
+// nodes.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	var cfg config
-	if c != nil {
-		cfg.data = []byte(c.Identity())
-	}
-	errs := []error{checkLimit(limit)}
-	for _, opt := range opts {
-		errs = append(errs, opt(&cfg))
-	}
-	pool, err := znode.NewPool(c, path, cfg.lossOnSuspend)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	bad := errors.Join(checkLimit(limit), recipe.Configure(c, &cfg, &cfg.Config, opts))
+	shared, err := znode.NewSemaphore(c, path, cfg.LossOnSuspend)
+	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	s := &Semaphore{pool: pool, path: path, data: cfg.data}
+	s := &Semaphore{shared: shared, path: path, data: cfg.Data}
 	s.limit.seed, s.limit.node = limit, cfg.limitNode
 	return s, nil
 }
 
-// Acquire waits until the caller holds n leases: all or none, and in order, first come, first served. One whose session
-// ends meanwhile queues again, at the end of the line, in the next. ctx bounds the waiting, not the hold; the hold's
-// context has its values.
+// Acquire waits until the caller holds n leases, all or none: first come, first served. If the session ends meanwhile, the
+// caller queues again in the next session, at the end of the queue. ctx bounds the waiting, not the hold. The hold's
+// context has the values of ctx.
 //
-// After an error the caller holds no lease; what is left of it in ZooKeeper is being removed.
+// On error the caller holds no lease and is out of the queue. Its nodes are deleted in the background.
 //
-// Errors: n below 1, above the limit, unless that is in a node and may be raised, or more than fit into one request
-// (thousands), all at once; [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; a limit node that
-// cannot be read; otherwise what the server said.
+// Errors, at once: n below 1, above a limit that is not in a node, or more than fit into one request (thousands). Later:
+// [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read; otherwise what
+// the server said.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	return s.pool.Acquire(ctx, s.entry(n))
+	return s.shared.Acquire(ctx, s.leases(n))
 }
 
-// TryAcquire is [Semaphore.Acquire] for a caller that does not wait until leases are given back; it does wait for others
-// who are just taking theirs, as long as there are enough for it too. After an error nothing of it is left in ZooKeeper,
+// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait for callers that are just
+// taking their leases, as long as there are enough for this call too. On error no node of the call is left in ZooKeeper,
 // unless ctx ended first.
 //
 // Errors: [*zkrecipes.BusyError] if there are not enough; otherwise those of Acquire.
@@ -114,7 +109,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 	if err := s.check(n); err != nil {
 		return nil, err
 	}
-	return s.pool.Try(ctx, s.entry(n))
+	return s.shared.Try(ctx, s.leases(n))
 }
 
 // Do acquires n leases, runs fn, waits for it, and releases them, also when fn panics. The context of fn ends with the
@@ -131,10 +126,36 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 	return znode.Do(ctx, h, fn)
 }
 
-// Holders returns the leases that are out, the oldest first, as new as this call. Those of one hold have the same token.
-// Whoever is first in line has its leases made already while it waits for others to go: these are then the last.
+// Holders returns the leases that are out, the oldest first, as new as this call. Leases of
+// one hold have the same token. The first waiter may have created its leases already: these are then the last.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return s.pool.List(ctx)
+	return s.shared.List(ctx)
+}
+
+// Queue returns the leases that are out, as [Semaphore.Holders] does, and after them the callers that wait, one node for
+// each, in the order in which they will be let in. The list is as new as this call. A caller that is granted
+// meanwhile may be in both parts.
+func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
+	waiting, err := s.shared.Waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	holders, err := s.Holders(ctx)
+	return append(holders, waiting...), err
+}
+
+// Revoke asks all holders to release their leases: [zkrecipes.Hold.Revoked] of their holds is closed. Each holder decides
+// whether it releases, and when. It is no error if there is none.
+func (s *Semaphore) Revoke(ctx context.Context) error {
+	leases, err := s.Holders(ctx)
+	if err != nil {
+		return err
+	}
+	paths := make([]string, len(leases))
+	for i, lease := range leases {
+		paths[i] = lease.Path
+	}
+	return znode.RevokeAt(ctx, s.shared.Client(), paths...)
 }
 
 func (s *Semaphore) check(n int) error {
@@ -148,30 +169,15 @@ func (s *Semaphore) check(n int) error {
 	}
 }
 
-func (s *Semaphore) entry(n int) znode.Entry {
-	return znode.Entry{
-		Kind: znode.Lease, Data: s.data, Count: n,
-		Look: func(ctx context.Context, session *session.Session) (znode.Rule, znode.Changes, error) {
-			limit, w, err := s.limit.follow(ctx, session)
+func (s *Semaphore) leases(n int) znode.Leases {
+	return znode.Leases{
+		Count: n, Data: s.data,
+		Limit: func(ctx context.Context, in *session.Session) (int, *session.Watch, error) {
+			limit, changed, err := s.limit.follow(ctx, in)
 			if err != nil {
-				return nil, znode.Changes{}, fmt.Errorf("limit of %s: %w", s.path, err)
+				return 0, nil, fmt.Errorf("limit of %s: %w", s.path, err)
 			}
-			within := znode.Within(limit, n)
-			return func(queue []znode.Contender, me int) (int, bool) {
-				s.compare(me, limit)
-				return within(queue, me)
-			}, znode.Changes{w}, nil
+			return limit, changed, nil
 		},
 	}
-}
-
-// compare reports that others ahead have been granted more than the limit; one that was lowered makes that legal.
-func (s *Semaphore) compare(others, limit int) {
-	if others <= limit || s.limit.node != "" {
-		return
-	}
-	s.over.Do(func() {
-		s.pool.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
-			"path", s.path, "limit", limit, "leases", others)
-	})
 }

@@ -313,7 +313,7 @@ func TestTryAcquire_OneAheadBeginsToWait_IsBusy(t *testing.T) {
 		})
 		try.Waits(t) // as far as it can see there is enough
 		close(gate)
-		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
+		require.ErrorIs(t, try.Failed(t, time.Second), zkrecipes.ErrLocked)
 		require.Len(t, srv.Children(locks), 1)
 		release(t, h)
 		release(t, ahead.Granted(t, 0))
@@ -569,6 +569,54 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 		nobody.Waits(t)
 		require.NoError(t, s.SetLimit(t.Context(), 1))
 		release(t, nobody.Granted(t, 0))
+	})
+}
+
+// TestSetLimit_ReplyLostAndSetByAnother: that some limit is there says nothing of ours.
+func TestSetLimit_ReplyLostAndSetByAnother(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
+		require.NoError(t, s.SetLimit(t.Context(), 4))
+		srv.Intercept(zktest.Match{Op: zktest.OpSetData, Path: "^/limit$"}, zktest.DropReply())
+		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Before(func(zktest.Request) {
+			assert.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 7}))
+		}))
+		require.ErrorIs(t, s.SetLimit(t.Context(), 5), zkrecipes.ErrUnknownOutcome)
+		limit, err := s.Limit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 7, limit)
+	})
+}
+
+func TestRevokeAndQueue(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine, others := newSemaphore(t, a, 3), newSemaphore(t, b, 3, semaphore.WithID("me"))
+		require.NoError(t, mine.Revoke(t.Context()), "nobody holds")
+		queue, err := mine.Queue(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, queue)
+		two, one := acquire(t, mine, 2), acquire(t, others, 1)
+		first := bubble.Start(t.Context(), of(others, 2))
+		first.Waits(t)
+		second := bubble.Start(t.Context(), of(mine, 1))
+		second.Waits(t)
+		queue, err = mine.Queue(t.Context())
+		require.NoError(t, err)
+		var ids []string
+		for _, p := range queue {
+			ids = append(ids, p.ID)
+		}
+		require.Equal(t, []string{"a", "a", "me", "me", "me", "me", "a"}, ids,
+			"the leases that are out, those of the first that waits, and the two that wait")
+		require.NoError(t, others.Revoke(t.Context()))
+		for _, h := range []*zkrecipes.Hold{two, one} {
+			<-h.Revoked()
+			require.NoError(t, h.Err(), "a request, no more")
+			release(t, h)
+		}
+		release(t, first.Granted(t, 0))
+		release(t, second.Granted(t, 0))
+		clean(t, srv)
 	})
 }
 

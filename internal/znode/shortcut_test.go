@@ -20,7 +20,7 @@ import (
 // section acquires, lets what goes on beside the hold come to its end, and releases.
 func section(t *testing.T, q *znode.Queue) {
 	t.Helper()
-	h := requireGranted(t, acquire(t.Context(), q))
+	h := acquire(t.Context(), q).Granted(t, time.Hour)
 	synctest.Wait()
 	release(t, h)
 	synctest.Wait()
@@ -52,7 +52,7 @@ func join(t *testing.T, srv *zktest.Server) string {
 }
 
 func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		section(t, q)
 		require.Empty(t, srv.Watchers(path), "who comes once leaves no watch")
@@ -74,7 +74,7 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 }
 
 func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		for _, holds := range []bool{false, true} {
 			for range 5 {
@@ -87,10 +87,10 @@ func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
 			}
 			waiting := acquire(t.Context(), q)
 			if holds {
-				requireWaiting(t, waiting)
+				waiting.Waits(t)
 				require.NoError(t, srv.Delete(other))
 			}
-			release(t, requireGranted(t, waiting))
+			release(t, waiting.Granted(t, time.Hour))
 			requireLists(t, srv, 1, func() { section(t, q) }) // it has learned
 		}
 	})
@@ -99,7 +99,7 @@ func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
 // TestAcquire_OthersComeNowAndThen_OneRoundTrip: who is not alone for long asks for the list together with the create,
 // and does not wait for it after that.
 func TestAcquire_OthersComeNowAndThen_OneRoundTrip(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		section(t, q)
 		section(t, q)
@@ -113,7 +113,7 @@ func TestAcquire_OthersComeNowAndThen_OneRoundTrip(t *testing.T) {
 				synctest.Wait()
 				require.Equal(t, 1, lists.Hits(), "before the create is answered")
 				close(answers)
-				release(t, requireGranted(t, waiting))
+				release(t, waiting.Granted(t, time.Hour))
 				require.Equal(t, 1, lists.Hits())
 				lists.Remove()
 				synctest.Wait()
@@ -123,7 +123,7 @@ func TestAcquire_OthersComeNowAndThen_OneRoundTrip(t *testing.T) {
 }
 
 func TestAcquire_TwoOfOneSession_TheSecondWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		for range 5 {
 			section(t, q)
@@ -169,12 +169,12 @@ func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 				q, by := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
 				for range 20 {
 					section(t, q)
 				}
-				h := requireGranted(t, acquire(t.Context(), q))
+				h := acquire(t.Context(), q).Granted(t, time.Hour)
 				release(t, h)
 				next, other := numberOf(t, h.Path())+1, ""
 				// At the last moment: one that knows of it beforehand lists.
@@ -182,9 +182,9 @@ func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 					other = replace(t, srv, by, next)
 				}))
 				waiting := acquire(t.Context(), q)
-				requireWaiting(t, waiting)
+				waiting.Waits(t)
 				require.NoError(t, srv.Delete(other))
-				h = requireGranted(t, waiting)
+				h = waiting.Granted(t, time.Hour)
 				require.Equal(t, next, numberOf(t, h.Path()), "or this test shows nothing")
 				release(t, h)
 			})
@@ -219,13 +219,13 @@ func replaceAtOnce(t *testing.T, srv *zktest.Server, by *conn.Client, made int) 
 // TestAcquire_DeletedByHandWithItsParent: the node was gone before the parent's watch was set, on another parent. That it
 // was there no more when we wanted to delete it is what tells.
 func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q, by := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
 		section(t, q)
 		replaced := make(chan struct{})
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "/"}, zktest.Ignore()) // it is not told
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "$"}, zktest.DelayUntil(replaced))
-		h := requireGranted(t, acquire(t.Context(), q))
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		synctest.Wait()
 		number := numberOf(t, h.Path())
 		other := replaceAtOnce(t, srv, by, number+1)
@@ -234,9 +234,9 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 		require.Len(t, srv.Watchers(path), 1, "on the new one")
 		release(t, h)
 		waiting := acquire(t.Context(), q)
-		requireWaiting(t, waiting)
+		waiting.Waits(t)
 		require.NoError(t, srv.Delete(other))
-		h = requireGranted(t, waiting)
+		h = waiting.Granted(t, time.Hour)
 		require.Equal(t, number+1, numberOf(t, h.Path()), "or this test shows nothing")
 		release(t, h)
 	})
@@ -244,19 +244,19 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 
 // TestAcquire_OutOfOrder_IsNoVacancy: whoever was not first when it was deleted leaves those ahead of it behind.
 func TestAcquire_OutOfOrder_IsNoVacancy(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		section(t, q)
 		section(t, q)
 		other := join(t, srv)
 		ctx, cancel := context.WithCancel(t.Context())
 		given := acquire(ctx, q)
-		requireWaiting(t, given)
+		given.Waits(t)
 		cancel()
 		synctest.Wait()
 		waiting := acquire(t.Context(), q)
-		requireWaiting(t, waiting)
+		waiting.Waits(t)
 		require.NoError(t, srv.Delete(other))
-		release(t, requireGranted(t, waiting))
+		release(t, waiting.Granted(t, time.Hour))
 	})
 }

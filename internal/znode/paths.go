@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// makeParents makes path, and what is missing above it, as containers: up to the first that exists, then down. One that
-// is reaped in between makes no error here: the create that follows finds out, and its loop calls again.
+// makeParents makes path, and what is missing above it, as containers: up to the first that exists, then down. If the server
+// reaps one in between, the create that follows fails, and its loop calls again.
 func makeParents(ctx context.Context, s *session.Session, path string) error {
 	s, path = s.Root(), s.Abs(path) // a chroot may be what is missing
 	var missing []string
@@ -39,8 +39,8 @@ func makeParents(ctx context.Context, s *session.Session, path string) error {
 	return nil
 }
 
-// Seed makes a plain node with data, and what is missing above it, unless it is there already. If the answer is lost it
-// returns as well: whoever reads next will know.
+// Seed makes a plain node with data, and what is missing above it, unless it is there already. It returns nil also if the
+// answer was lost: the caller reads the node next.
 func Seed(ctx context.Context, s *session.Session, path string, data []byte) error {
 	for {
 		_, err := s.Create(ctx, path, data, 0)

@@ -1,0 +1,44 @@
+package zkrecipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+// A write that is applied only while the lock is held, however late it reaches the servers.
+func ExampleHold_Txn() {
+	ctx := context.Background()
+	client, done := bubble.Connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")
+	defer done()
+	m, err := mutex.New(client, "/app/lock")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := client.Create(ctx, "/config", []byte("old"), 0); err != nil {
+		fmt.Println(err)
+		return
+	}
+	h, err := m.Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	write := &zk.SetDataRequest{Path: "/config", Data: []byte("new"), Version: -1}
+	_, err = h.Txn(ctx, write)
+	fmt.Println("held:", err)
+
+	_ = h.Release(ctx) // or the hold is lost
+	_, err = h.Txn(ctx, write)
+	fmt.Println("released, nothing written:", errors.Is(err, zkrecipes.ErrFenced))
+	// Output:
+	// held: <nil>
+	// released, nothing written: true
+}

@@ -1,0 +1,29 @@
+package fence
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFile_NothingIsAdmittedThatIsNotOnTheDisk: on Linux fsync of a pipe, a character device or a directory of /proc
+// fails, while a write to it does not.
+func TestFile_NothingIsAdmittedThatIsNotOnTheDisk(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
+	raise(t, f, "a", 5, 5)
+	out, in, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { _ = out.Close() }() // it was read only
+	require.NoError(t, f.log.Close())
+	f.log = in
+	_, err = f.Raise(t.Context(), "a", 6)
+	require.ErrorIs(t, err, syscall.EINVAL)
+	_, err = f.Raise(t.Context(), "a", 5)
+	require.ErrorIs(t, err, syscall.EINVAL, "until it is opened again")
+
+	require.ErrorIs(t, writeSynced(os.DevNull, []byte("x")), syscall.EINVAL)
+	require.Error(t, syncDir("/proc"))
+}

@@ -1,0 +1,92 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// proven is a contender that is proven up to a time.
+type proven struct{ until time.Time }
+
+func (p proven) Path() string                                            { return "/app/lock/x" }
+func (p proven) Token() zkrecipes.Token                                  { return 7 }
+func (p proven) ValidUntil() time.Time                                   { return p.until }
+func (p proven) Check(context.Context) error                             { return nil }
+func (p proven) Revoked() <-chan struct{}                                { return nil }
+func (p proven) Release(context.Context) error                           { return nil }
+func (p proven) Txn(context.Context, ...any) ([]zk.MultiResponse, error) { return nil, nil }
+
+// TestBoth_LooksAtTheClock: no timer ends the hold here. The first question does, whatever is asked.
+func TestBoth_LooksAtTheClock(t *testing.T) {
+	type key struct{}
+	for name, ask := range map[string]func(ctx context.Context){
+		"Err":   func(ctx context.Context) { require.Error(t, ctx.Err()) },
+		"Done":  func(ctx context.Context) { <-ctx.Done() },
+		"Cause": func(ctx context.Context) { require.Error(t, context.Cause(ctx)) },
+		"Value": func(ctx context.Context) { require.Error(t, context.WithValue(ctx, key{}, 1).Err()) },
+		"child": func(ctx context.Context) {
+			child, stop := context.WithCancel(ctx)
+			defer stop()
+			require.Error(t, child.Err())
+		},
+	} {
+		for where, combine := range map[string]func(t *testing.T, held context.Context) context.Context{
+			"first": func(t *testing.T, held context.Context) context.Context {
+				ctx, _ := Both(held, t.Context())
+				return ctx
+			},
+			"second": func(t *testing.T, held context.Context) context.Context {
+				ctx, _ := Both(t.Context(), held)
+				return ctx
+			},
+			"nested": func(t *testing.T, held context.Context) context.Context {
+				inner, _ := Both(held, t.Context())
+				ctx, _ := Both(t.Context(), inner)
+				return ctx
+			},
+		} {
+			t.Run(name+", "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Second)})
+					ctx := combine(t, h.Context())
+					require.NoError(t, ctx.Err())
+					time.Sleep(time.Second)
+					ask(ctx)
+					var lost *zkrecipes.LostError
+					require.ErrorAs(t, context.Cause(ctx), &lost)
+					require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
+				})
+			})
+		}
+	}
+}
+
+// TestBoth_EndsWithTheFirstToEnd: for its cause, and with the values of the first alone.
+func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
+	type key struct{}
+	why := errors.New("why")
+	for _, which := range []int{0, 1} {
+		first, endFirst := context.WithCancelCause(context.WithValue(t.Context(), key{}, "first"))
+		second, endSecond := context.WithCancelCause(context.WithValue(t.Context(), key{}, "second"))
+		ends := []context.CancelCauseFunc{endFirst, endSecond}
+		ctx, end := Both(first, second)
+		require.Equal(t, "first", ctx.Value(key{}))
+		ends[which](why)
+		<-ctx.Done()
+		ends[1-which](errors.New("later"))
+		require.Equal(t, why, context.Cause(ctx))
+		require.Equal(t, context.Canceled, ctx.Err())
+		end(nil)
+
+		ctx, _ = Both(first, second)
+		require.Error(t, ctx.Err(), "ended before")
+	}
+}

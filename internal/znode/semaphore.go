@@ -1,0 +1,238 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Semaphore hands out leases in order. A caller queues at the door, which is a queue, and stands there until it has its
+// leases. So at most one caller has leases that are not granted, and counting the leases says whether it is let in.
+//
+// Exclusion does not rest on the door. A caller counts the leases ahead of its own, and of all that are granted the last
+// has counted the others. Progress does rest on it, because Curator's clients also count the leases behind their own: two
+// callers that waited with leases would each wait for the other. So a caller that loses the door while it waits takes its
+// leases back.
+//
+// A caller that has read that there are enough takes its leases and gives up the door in one transaction, which fails if
+// the door is no longer its own. That count is read after the caller was first at the door, so nobody but a client without
+// the door can have taken leases since. The caller counts again behind the transaction. If they are too many then, it takes
+// its leases back, and queues again at the tail.
+//
+// Source: Curator's InterProcessSemaphoreV2, which makes the leases, counts them all and then gives up the door.
+type Semaphore struct {
+	path         string
+	door, leases *Queue
+	over         sync.Once // logs that others have a larger limit
+}
+
+// Leases says what a caller wants of a semaphore: all or none.
+type Leases struct {
+	Count int
+	Data  []byte
+	// Limit returns the limit, and a watch that fires when it may have changed; nil if it cannot change.
+	Limit func(ctx context.Context, s *session.Session) (int, *session.Watch, error)
+}
+
+func (l Leases) contenders() contenders { return contenders{kind: Lease, data: l.Data, count: l.Count} }
+
+// NewSemaphore returns the semaphore under path. Errors: those of New.
+func NewSemaphore(client *conn.Client, path string, lossOnSuspend bool) (*Semaphore, error) {
+	q, err := New(client, path, lossOnSuspend)
+	if err != nil {
+		return nil, err
+	}
+	m := &Semaphore{path: path}
+	// Neither uses shortcuts: the leases are counted together with the list of the door.
+	m.leases = &Queue{client: q.client, path: path + "/leases", kinds: []string{Lease}, lossOnSuspend: lossOnSuspend}
+	m.door = &Queue{client: q.client, path: path + "/locks", kinds: []string{Lock}, behind: m.leases}
+	return m, nil
+}
+
+// Client returns the client of the semaphore.
+func (m *Semaphore) Client() *session.Client { return m.leases.client }
+
+// List returns the leases that are out, as new as this call. The last may be those of a caller that waits for others to go.
+func (m *Semaphore) List(ctx context.Context) ([]zkrecipes.Participant, error) {
+	return m.leases.List(ctx)
+}
+
+// Waiting returns the contenders at the door in their order, as new as this call. The first may have its leases already.
+func (m *Semaphore) Waiting(ctx context.Context) ([]zkrecipes.Participant, error) {
+	return m.door.List(ctx)
+}
+
+// Acquire waits for the leases. See [Queue.Acquire].
+func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
+	if err := m.check(want); err != nil {
+		return nil, err
+	}
+	return m.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
+		return m.acquire(ctx, s, want, forever)
+	})
+}
+
+// Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, who may be
+// just taking theirs, for at most tryAtDoor.
+func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
+	if err := m.check(want); err != nil {
+		return nil, err
+	}
+	return m.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
+		l, err := m.leases.current(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		limit, changed, err := want.Limit(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if !m.fits(len(l.queue), want.Count, limit, changed) {
+			return nil, m.leases.busy(ctx, s, l)
+		}
+		return m.acquire(ctx, s, want, tryAtDoor)
+	})
+}
+
+// tryAtDoor bounds how long a try waits at the door. A client that takes its leases stands there for two round trips. One
+// that has died stands there until its session expires.
+const tryAtDoor = time.Second
+
+// check returns the error of leases that no server would accept together with the deletion of a node at the door.
+func (m *Semaphore) check(want Leases) error {
+	c := want.contenders()
+	c.instead = []string{contenders{kind: Lock, key: "0000000000"}.name(m.door, anyGUID)}
+	return m.leases.check(c)
+}
+
+// fits reports whether count leases are within the limit beside those of others. It logs once that the others alone are
+// more, unless the limit may have been lowered.
+func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
+	if others > limit && changed == nil {
+		m.over.Do(func() {
+			m.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
+				"path", m.path, "limit", limit, "leases", others)
+		})
+	}
+	return others+count <= limit
+}
+
+// acquire is one acquisition in one session.
+func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, patience time.Duration) (*zkrecipes.Hold, error) {
+	door, l, err := m.door.join(ctx, s, contenders{kind: Lock, data: want.Data}, true)
+	if err != nil {
+		return nil, err
+	}
+	defer door.leaveUnlessGranted() // also when the limit panics
+	out, err := m.passDoor(door, l, patience)
+	if err != nil {
+		return nil, door.gaveUp(err)
+	}
+	limit, changed, err := want.Limit(ctx, s)
+	if err != nil {
+		return nil, door.gaveUp(err)
+	}
+	enough := m.fits(len(out.queue), want.Count, limit, changed)
+	if !enough && patience != forever {
+		out.sort()
+		return nil, m.leases.busy(ctx, s, out)
+	}
+	c := want.contenders()
+	if enough {
+		c.instead = door.node.paths
+	}
+	w, l, err := m.leases.join(ctx, s, c, enough)
+	if err != nil {
+		return nil, err
+	}
+	defer w.leaveUnlessGranted()
+	door.release() // from here on w keeps the session
+	if enough {
+		err = m.countAgain(w, l, want, limit, changed)
+	} else {
+		err = m.waitForLeases(w, door, want, limit, changed)
+	}
+	if err != nil {
+		return nil, w.gaveUp(err)
+	}
+	h, err := w.grant(zkrecipes.Token(w.node.czxid))
+	if err != nil {
+		return nil, w.gaveUp(err)
+	}
+	if enough {
+		door.node.wasRemoved()
+	}
+	door.leaveGranted()
+	return h, nil
+}
+
+// passDoor waits until the caller is first at the door. It returns a listing of the leases that was read after that.
+func (m *Semaphore) passDoor(door *waiter, l *listing, patience time.Duration) (*listing, error) {
+	l, err := door.takeTurn(l, First, patience)
+	if err != nil {
+		return nil, err
+	}
+	// The list of the door says that the caller was first when it was read, and the leases were read behind it: unless it
+	// was repeated, and those that were first meanwhile have taken leases that were not counted.
+	out := l.behind
+	if !l.sentOnce() {
+		out = m.leases.in(door.session).ask()
+	}
+	if err := out.wait(door.ctx, door.session); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	return out, m.leases.refuseForeign(door.ctx, door.session, out.others)
+}
+
+// countAgain returns errRequeue if the leases that were made as the door was given up are above the limit after all.
+func (m *Semaphore) countAgain(w *waiter, l *listing, want Leases, limit int, changed *session.Watch) error {
+	_, others, err := w.place(l)
+	if err == nil && changed.HasFired() {
+		limit, changed, err = want.Limit(w.ctx, w.session)
+	}
+	if err == nil && !m.fits(others, want.Count, limit, changed) {
+		err = errRequeue
+	}
+	return err
+}
+
+// waitForLeases waits at the door until the leases of w and those ahead of them are within the limit. It looks again when
+// the leases, the limit or the door have changed, or an event about one of them may have been lost.
+func (m *Semaphore) waitForLeases(w, door *waiter, want Leases, limit int, limitChanged *session.Watch) error {
+	var doorChanged *session.Watch
+	recheck := false
+	for {
+		names, leasesChanged, err := w.session.ChildrenW(w.ctx, m.leases.path)
+		if err != nil {
+			return requeueIfGone(err)
+		}
+		l, others, err := w.place(m.leases.listingOf(names))
+		if err != nil {
+			return err
+		}
+		if recheck || limitChanged.HasFired() {
+			if limit, limitChanged, err = want.Limit(w.ctx, w.session); err != nil {
+				return err
+			}
+		}
+		if m.fits(others, want.Count, limit, limitChanged) {
+			return nil
+		}
+		w.saw(l, others)
+		if recheck || doorChanged == nil || doorChanged.HasFired() {
+			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.paths[0]); err != nil {
+				return requeueIfGone(err)
+			}
+		}
+		if recheck, err = w.pause(w.ctx, leasesChanged, limitChanged, doorChanged); err != nil {
+			return err
+		}
+	}
+}

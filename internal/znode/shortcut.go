@@ -1,0 +1,171 @@
+package znode
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// shortcut lets a session do without the list where less says that its contender is first. It has two rules:
+//
+//   - succeeds: a waiter reads that its predecessor, which was first, is gone, and that its own node is there.
+//   - follows: a contender has the number after that of our last one, which was first and which we deleted.
+//
+// Why both are safe:
+//
+//  1. They are for queues of one kind, where every contender gets its number from the server and numbers only grow.
+//  2. A contender was first if a list showed that or one of these rules did; so nobody came ahead of it later.
+//  3. Succeeds: the waiter's list showed the predecessor just ahead of it, so there was nobody between the two.
+//  4. Nobody comes between them later, because a new contender gets a number above the waiter's.
+//  5. The waiter's node, with its czxid, says that the parent is the same; in another one the numbers begin again.
+//  6. Both answers are read after the event and in the waiter's session, which never sees an older state after a newer one.
+//  7. Follows: if the numbers are consecutive, nobody was created in between, and all before our last one had left.
+//  8. The watch on the parent was set before our last contender was deleted, and that deletion succeeded.
+//  9. So the watch was set on the parent that our last contender was in, and it has not fired when the create is answered.
+//  10. The server sends the event of a deletion before the answer to a later request, so the parent is still the same.
+//  11. If that event were lost, another parent would need a transaction for each number, and three more.
+//  12. That many transactions after our last create the rule does not hold, unless they were put together in a few.
+//  13. A contender of another library that came after the list of the waiter is not seen; it would not see the waiter either.
+//
+// Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
+//
+// Source: PrepRequestProcessor of ZooKeeper numbers children in the order of their creation.
+type shortcut struct {
+	session *session.Session
+	path    string // of the parent
+	on      bool
+
+	mu     sync.Mutex
+	leader string         // our contender that was last first
+	parent *session.Watch // on the parent
+	wanted bool           // the watch on the parent has been asked for
+	arming bool           // it is being set
+	vacant *vacancy
+	hits   int // how many vacancies in a row were filled
+}
+
+// vacancy is left by a contender of ours that was first.
+type vacancy struct {
+	number int   // of the contender
+	czxid  int64 // of the contender
+	parent *session.Watch
+}
+
+// useShortcuts is the switch for tests.
+var useShortcuts = true
+
+func newShortcut(q *Queue, s *session.Session) *shortcut {
+	return &shortcut{session: s, path: q.path, on: q.shortcuts && len(q.kinds) == 1}
+}
+
+// lead notes that n is first.
+func (s *shortcut) lead(n *node) {
+	if !s.on {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leader = n.first().Name
+	s.watchParent()
+}
+
+// watchParent sets the watch when it is wanted for the second time in a session: a caller that comes once has no use for
+// it. Called with mu held.
+func (s *shortcut) watchParent() {
+	if s.parent != nil && s.parent.HasFired() {
+		s.parent = nil
+	}
+	if s.wanted && s.parent == nil && !s.arming {
+		s.arming = s.session.Go(func(ctx context.Context) {
+			_, _, w, err := s.session.GetW(ctx, s.path)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.arming = false
+			if err == nil {
+				s.parent = w
+			}
+		})
+	}
+	s.wanted = true
+}
+
+// leaving is called before n is deleted. What it returns is called when the server has said that this deletion succeeded.
+func (s *shortcut) leaving(n *node) (left func()) {
+	s.mu.Lock()
+	parent := s.parent
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		number, err := strconv.Atoi(n.first().Key)
+		if err == nil && parent != nil && s.leader == n.first().Name {
+			s.vacant = &vacancy{number, n.czxid, parent}
+		}
+	}
+}
+
+// take returns the vacancy for a caller that is about to join the queue; nil if there is none. It is good for one.
+func (s *shortcut) take() *vacancy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.vacant
+	s.vacant = nil
+	if v == nil || v.parent.HasFired() {
+		return nil
+	}
+	return v
+}
+
+// reliable reports whether the next vacancy will probably be filled: the last two were. Otherwise the caller asks for the
+// list with its create, or it would wait another round trip for it.
+func (s *shortcut) reliable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hits > 1
+}
+
+// follows reports whether n, just created, has filled the vacancy, and so is first.
+func (s *shortcut) follows(v *vacancy, n *node) bool {
+	if v == nil {
+		return false
+	}
+	number, err := strconv.Atoi(n.first().Key)
+	ok := err == nil && number == v.number+1 && !v.parent.HasFired() && n.czxid-v.czxid < int64(number)+3
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok {
+		s.hits++
+	} else {
+		s.hits = 0
+	}
+	return ok
+}
+
+// succeeds reports whether n is first now that its predecessor has probably gone.
+func (s *shortcut) succeeds(ctx context.Context, n *node, predecessor string) bool {
+	s.mu.Lock()
+	wasFirst := s.leader == predecessor
+	s.mu.Unlock()
+	if !s.on || !wasFirst {
+		return false
+	}
+	gone := make(chan bool, 1)
+	if !s.session.Go(func(ctx context.Context) { // in flight together with the other
+		exists, _, err := s.session.Exists(ctx, s.path+"/"+predecessor)
+		gone <- err == nil && !exists
+	}) {
+		return false
+	}
+	if n.requireExists(ctx) != nil {
+		return false
+	}
+	select {
+	case ok := <-gone:
+		return ok
+	case <-ctx.Done():
+	case <-s.session.Done():
+	}
+	return false
+}

@@ -1,0 +1,203 @@
+package mutex_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// ensembles runs a test in virtual time, with the mutexes on one path of two ensembles.
+func ensembles(t *testing.T, test func(t *testing.T, x, y *mutex.Mutex)) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
+		test(t, newMutex(t, bubble.Dial(t, first, "a")), newMutex(t, bubble.Dial(t, second, "a")))
+		bubble.Clean(t, first, path)
+		bubble.Clean(t, second, path)
+	})
+}
+
+// briefly bounds a call that must not wait.
+func briefly(ctx context.Context, t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestLock_Nested_TellsEnsemblesApart(t *testing.T) {
+	ensembles(t, func(t *testing.T, x, y *mutex.Mutex) {
+		outer := lock(t, x)
+		other, err := y.Lock(outer.Context())
+		require.NoError(t, err)
+		for _, c := range []struct {
+			m    *mutex.Mutex
+			want *zkrecipes.Hold
+		}{{x, outer}, {y, other}} {
+			h, err := c.m.Lock(briefly(other.Context(), t))
+			require.NoError(t, err, "inside both")
+			assert.Equal(t, c.want.Path(), h.Path())
+			require.NoError(t, h.Release(t.Context()))
+		}
+		require.NoError(t, other.Release(t.Context()))
+		require.NoError(t, outer.Release(t.Context()))
+	})
+}
+
+func TestLockAll_OnePathOfTwoEnsembles(t *testing.T) {
+	ensembles(t, func(t *testing.T, x, y *mutex.Mutex) {
+		all, err := mutex.LockAll(briefly(t.Context(), t), x, y, x, y)
+		require.NoError(t, err)
+		for _, m := range []*mutex.Mutex{x, y} {
+			h, err := m.Lock(briefly(all.Context(), t))
+			require.NoError(t, err, "nested")
+			require.Equal(t, all.Of(m).Path(), h.Path())
+			require.NoError(t, h.Release(t.Context()))
+		}
+		require.NotEqual(t, all.Of(x).Path(), all.Of(y).Path())
+		require.NoError(t, all.Release(t.Context()))
+	})
+}
+
+// A contender that would wait for a hold of the same context is refused at once: that hold ends after the wait.
+func TestLock_OnePathThroughTwoClients_WouldWaitForItself(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		x, y := newMutex(t, a), newMutex(t, b)
+		_, err := mutex.LockAll(briefly(t.Context(), t), x, y)
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		require.ErrorContains(t, err, path)
+		bubble.Clean(t, srv, path)
+
+		h := lock(t, x)
+		_, err = y.Lock(briefly(h.Context(), t))
+		require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		_, err = y.TryLock(h.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked, "a try does not wait")
+		waiter := bubble.Start(context.WithoutCancel(h.Context()), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			require.NoError(t, h.Release(ctx))
+			return y.Lock(ctx)
+		})
+		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()), "the hold has ended")
+	})
+}
+
+// several runs a test in virtual time with three locks of one client, one of them through Sub, held together.
+func several(t *testing.T, test func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *mutex.Holds)) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		sub, err := a.Sub("/app")
+		require.NoError(t, err)
+		var ms []*mutex.Mutex
+		for _, c := range []struct {
+			client *conn.Client
+			path   string
+		}{{a, "/app/y"}, {sub, "/z"}, {a, "/app/x"}} {
+			m, err := mutex.New(c.client, c.path)
+			require.NoError(t, err)
+			ms = append(ms, m)
+		}
+		all, err := mutex.LockAll(t.Context(), ms...)
+		require.NoError(t, err)
+		_, err = srv.Create("/data", []byte("old"), zktest.Persistent)
+		require.NoError(t, err)
+		test(t, srv, ms, all)
+		_ = all.Release(t.Context()) // some are lost
+	})
+}
+
+func TestHolds_Txn_IsGuardedByAll(t *testing.T) {
+	set := func(text string) any { return &zk.SetDataRequest{Path: "/data", Data: []byte(text), Version: -1} }
+	several(t, func(t *testing.T, srv *zktest.Server, _ []*mutex.Mutex, all *mutex.Holds) {
+		responses, err := all.Txn(t.Context(), set("new"))
+		require.NoError(t, err)
+		require.Len(t, responses, 1)
+		require.EqualValues(t, 1, responses[0].Stat.Version)
+		_, err = all.Txn(t.Context(), &zk.DeleteRequest{Path: "/none", Version: -1})
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
+		require.NoError(t, all.Err())
+	})
+	for i := range 3 {
+		several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *mutex.Holds) {
+			h := all.Of(ms[i])
+			srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
+				for _, n := range srv.Tree("/app") {
+					if n.Stat.Czxid == int64(h.Token()) {
+						require.NoError(t, srv.Delete(n.Path))
+					}
+				}
+			}))
+			_, err := all.Txn(t.Context(), set("stale"))
+			require.ErrorIs(t, err, zkrecipes.ErrFenced)
+			require.ErrorIs(t, all.Err(), zkrecipes.ErrLost)
+			require.ErrorIs(t, all.Check(t.Context()), zkrecipes.ErrLost)
+			n, _ := srv.Node("/data")
+			require.Equal(t, "old", string(n.Data))
+			_, err = all.Txn(t.Context(), set("stale"))
+			require.ErrorIs(t, err, zkrecipes.ErrFenced)
+		})
+	}
+}
+
+func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
+	ensembles(t, func(t *testing.T, x, y *mutex.Mutex) {
+		all, err := mutex.LockAll(t.Context(), x, y)
+		require.NoError(t, err)
+		_, err = all.Txn(t.Context())
+		require.ErrorContains(t, err, "want mutexes of one client")
+		require.NoError(t, all.Check(t.Context()))
+		require.NoError(t, all.Release(t.Context()))
+	})
+}
+
+func TestHolds_Token(t *testing.T) {
+	several(t, func(t *testing.T, _ *zktest.Server, ms []*mutex.Mutex, all *mutex.Holds) {
+		seen := map[zkrecipes.Token]bool{}
+		for _, m := range ms {
+			require.Equal(t, all.Of(m).Token(), all.Token(m))
+			require.Positive(t, all.Token(m))
+			seen[all.Token(m)] = true
+		}
+		require.Len(t, seen, 3)
+		other, err := mutex.New(bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "o"), path)
+		require.NoError(t, err)
+		require.Zero(t, all.Token(other))
+	})
+}
+
+// TestHolds_ValidUntil_IsTheFirstDeadline: the holds are in two sessions, and one of them is cut off.
+func TestHolds_ValidUntil_IsTheFirstDeadline(t *testing.T) {
+	for _, which := range []string{"a", "b"} {
+		pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+			x, err := mutex.New(a, "/app/x")
+			require.NoError(t, err)
+			y, err := mutex.New(b, "/app/y")
+			require.NoError(t, err)
+			all, err := mutex.LockAll(t.Context(), x, y)
+			require.NoError(t, err)
+			srv.Stall(zktest.Label(which), zktest.Both)
+			time.Sleep(bubble.Timeout / 2)
+			first, last := all.Of(x).ValidUntil(), all.Of(y).ValidUntil()
+			if which == "b" {
+				first, last = last, first
+			}
+			require.True(t, first.Before(last))
+			require.Equal(t, first, all.ValidUntil())
+			<-all.Done()
+			require.Equal(t, first, time.Now())
+			var lost *zkrecipes.LostError
+			require.ErrorAs(t, all.Err(), &lost)
+			require.Equal(t, first, lost.At, "the deadline")
+			_ = all.Release(t.Context()) // one is lost
+		})
+	}
+}
