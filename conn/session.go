@@ -82,7 +82,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // or none. A create without an ACL takes the client's. It cannot create containers. If one of the requests is refused, its
 // error is returned, and no response.
 //
-// Errors: that of the request refused, nothing was applied; ErrUnknownOutcome if the reply was lost.
+// Errors: the error of the refused request, nothing was applied; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return s.inner.Multi(ctx, ops...)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// longestPause is the longest pause of the default policy, and that of a policy which has none.
+// longestPause is the longest pause of the default policy, and the pause of a policy that only says Stop.
 const longestPause = 5 * time.Second
 
 // pauses says when the next attempt may start. The first round over all servers starts at once, each later round after a

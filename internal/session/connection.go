@@ -70,7 +70,7 @@ func newConnection(s *session, raw net.Conn, server string, limit time.Duration)
 	}
 	c.in = bufio.NewReaderSize(c, 4<<10)
 	c.watchdog = time.AfterFunc(limit, func() {
-		c.fail(fmt.Errorf("no session within %v: the server accepts connections and does not answer", limit))
+		c.fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", limit))
 	})
 	return c
 }

@@ -13,7 +13,7 @@ import (
 // or none. A create without an ACL takes the client's. It cannot create containers. If one of the requests is refused, its
 // error is returned, and no response.
 //
-// Errors: that of the request refused, nothing was applied; ErrUnknownOutcome if the reply was lost.
+// Errors: the error of the refused request, nothing was applied; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	responses, _, err := s.MultiZxid(ctx, ops...)
 	return responses, err
