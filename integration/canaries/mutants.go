@@ -53,6 +53,46 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
+		name:  "proof: a resumption without an answer is granted what the session had",
+		edits: []edit{{"internal/session/proof.go", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))", "return p.contact.Add(p.least - p.margin)"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "proof: a session that cannot be proven lives on",
+		edits: []edit{{"internal/session/proof.go", "return p.timeout > p.least && p.lag > p.least/2", "return false"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "watches: a shared watch is set once",
+		edits: []edit{{"internal/session/watch.go", "requested(path, true, done)", "requested(path, a.asking == 1 && !a.set, done)"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "log: the caller waits for the handler",
+		edits: []edit{{"internal/session/logqueue.go", "h.queue.add(record{ctx, h.Handler, r})", "_ = h.Handler.Handle(ctx, r)"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "size: a request that servers hang up on is sent again",
+		edits: []edit{{"internal/session/size.go", "if *h++; *h < 2 {", "if *h++; true {"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "session: the next one may read what is older",
+		edits: []edit{{"internal/session/core.go", "s.zxid.Store(before.zxid.Load())", "_ = before"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "heartbeat: a reply that arrives slowly costs the connection",
+		edits: []edit{{"internal/session/heartbeat.go", "latest(oldest, s.connection.arrived())", "oldest"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "queue: a waiter that is woken asks for its proof last",
+		edits: []edit{{"internal/znode/queue.go", "		s.Freshen() //", "		//"}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "session: whatever session the server gives is ours",
 		edits: []edit{{"internal/session/handshake.go", "ours := s.id == 0 || s.id == id", "ours := true || s.id == id"}},
 		tests: []test{connTests},
@@ -225,7 +265,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: a call that ends without a grant leaves its contender",
-		edits: []edit{{"internal/znode/queue.go", "		_ = n.remove().wait(ctx) // nothing is left behind", "		// nothing is left behind"}},
+		edits: []edit{{"internal/znode/queue.go", "		_ = n.remove().wait(ctx)", "		//"}},
 		tests: []test{queueTests},
 	},
 	{

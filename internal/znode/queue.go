@@ -172,6 +172,8 @@ func besides(ctx context.Context, err error) error {
 
 // acquire is the queue loop. Every way out of it but a grant removes the contender.
 func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
+	release := s.Retain() // a connection that does not answer is given up soon; but not while there is nothing to answer
+	defer func() { release() }()
 	n, l, err := q.create(ctx, s, e)
 	if err != nil {
 		return nil, err
@@ -230,10 +232,12 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait b
 		if e.Waiting != nil {
 			e.Waiting()
 		}
+		release()
 		if err := q.await(ctx, s, &v, l, predecessor, changed); err != nil {
 			return nil, v.gaveUp(err)
 		}
 		s.Freshen() // a waiter does not keep its proof fresh; with one sync in front of the readings it is
+		release = s.Retain()
 		if predecessor == Anyone {
 			l = nil
 			continue
