@@ -20,8 +20,8 @@ func (c *Client) inner() *session.Client { return (*session.Client)(c) }
 // Dial connects to the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port, and waits
 // for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 //
-// Errors: a malformed connect string or a bad option, and names of which none resolves, before anything is sent;
-// [ErrAuthFailed]; otherwise the cause of ctx, with the reason why the last server tried did not give a session.
+// Errors: a malformed connect string, a bad option, or no name that resolves, before anything is sent; [ErrAuthFailed];
+// otherwise the cause of ctx, with the reason why the last server did not give a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	servers, chroot, err := parseConnect(connect)
 	if err != nil {
@@ -48,10 +48,10 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 }
 
 // Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
-// returns nil. A server that does not answer it gives up telling after a second; then, and without a connection, the nodes
-// go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
+// returns nil. It tries for at most a second to tell the server. If there is no connection, or the server does not answer, the
+// nodes go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
 //
-// On a client made by [Client.Sub] it closes only that: new calls on it fail, the connection and its state stay.
+// On a client made by [Client.Sub] it closes only that client: new calls on it fail, the connection and its state stay.
 func (c *Client) Close() error { return c.inner().Close() }
 
 // State returns the state of the connection.
@@ -76,8 +76,8 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	return &Session{s}, nil
 }
 
-// Sub returns a client on the same connection whose root is prefix. The node need not exist: the recipes make it, Create
-// and Multi do not.
+// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and
+// Multi do not.
 func (c *Client) Sub(prefix string) (*Client, error) {
 	sub, err := c.inner().Sub(prefix)
 	return (*Client)(sub), err
@@ -115,16 +115,16 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 	return c.inner().Multi(ctx, ops...)
 }
 
-// Set replaces a node's data if its version is the given one; -1 is any. A versioned Set whose reply was lost is
-// repeated if the node still has the version, since then it was not applied, unless somebody has deleted the node and made
-// it again meanwhile. Otherwise the error matches ErrUnknownOutcome: the node has moved on, by this Set or by another.
+// Set replaces a node's data if its version is the given one; -1 is any. If the reply to a versioned Set is lost, Set looks: if
+// the node still has the version, it was not applied, and is sent again. (A node that was deleted and made again meanwhile
+// may have that version, too.) Otherwise the error matches ErrUnknownOutcome: this Set or another client changed the node.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
 	return c.inner().Set(ctx, path, b, version)
 }
 
-// Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
-// is what was asked for, one that still has the version is deleted again, also if somebody has made it since. Otherwise,
-// and always with -1, a node that is there may be another's, and the error matches ErrUnknownOutcome.
+// Delete removes a node if its version is the given one; -1 is any. If the reply is lost, Delete looks: if the node is gone,
+// that is success; if it still has the version, it is deleted again, also if another client has made it since. Otherwise,
+// and always with -1, the node may be another client's by now, and the error matches ErrUnknownOutcome.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.inner().Delete(ctx, path, version)
 }

@@ -53,11 +53,10 @@ func newOptions(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithSessionTimeout asks for a session timeout, between 10 ms and 24 h; default 15 s. The server grants something
-// between 2 and 20 of its ticks, see [Session.Timeout]. Short timeouts find dead peers sooner and leave less time to
+// WithSessionTimeout asks for a session timeout, between 10 ms and 24 h; default 15 s. The server grants a timeout between 2
+// and 20 of its ticks, see [Session.Timeout]. With a short timeout, dead peers are found sooner, and there is less time to
 // reconnect: below 10 s a slow network or a long garbage collection on the server costs sessions. Below six ticks of the
-// ensemble, 12 s with its default of 2 s, a leader that has been replaced may prolong a deadline; see the package
-// documentation.
+// ensemble, 12 s by default, a leader that was replaced may prolong a deadline; see the package documentation.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
@@ -130,9 +129,9 @@ func WithSafetyMargin(part float64) Option {
 	}
 }
 
-// WithBackOff sets how long to pause between failed rounds over the servers and between sessions that fail; default
-// exponential from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says stop,
-// the next begins; if that says stop at once, the pause is 5 s. Only the context of a call, or Close, ends trying.
+// WithBackOff sets the pauses between failed rounds over the servers, and between sessions that fail; default exponential from
+// 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says Stop, a new one begins; if
+// that one says Stop at once, the pause is 5 s. Only Close ends the attempts.
 func WithBackOff(newBackOff func() backoff.BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {
@@ -143,8 +142,8 @@ func WithBackOff(newBackOff func() backoff.BackOff) Option {
 	}
 }
 
-// WithLogger sets where to log; default nowhere. State changes are Info, sessions that end by themselves are Warn, what
-// the library under this one says is Debug; see the package documentation.
+// WithLogger sets where to log; default nowhere. State changes are Info, sessions that end other than by Close are Warn,
+// failed attempts to connect are Debug; see the package documentation.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -155,8 +154,8 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// WithTLS connects over TLS. The name to verify is that of the server in the connect string, unless the configuration
-// names one.
+// WithTLS connects over TLS. It verifies the name of the server in the connect string, unless the configuration has a
+// ServerName.
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) error {
 		if config == nil {
@@ -191,10 +190,10 @@ func WithAuth(scheme, cred string) Option {
 	}
 }
 
-// WithACL sets the access list of every node that is created without one of its own, by the recipes above all; default
-// open to the world. Whoever shares a queue needs read, create and delete on its parent, and read on the contenders of
-// the others, to wait for them; to revoke, write on the holder's. So clients with credentials of their own need a list
-// that names all of them.
+// WithACL sets the access list of every node that is created without its own, by the recipes above all; default open to the
+// world. The clients that share a queue need read, create and delete on its parent. To wait, they need read on the contenders
+// of each other; to revoke, write on the contender of the holder. So clients with different credentials need a list that
+// names all of them.
 func WithACL(acl []zk.ACL) Option {
 	return func(o *options) error {
 		if len(acl) == 0 {

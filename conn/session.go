@@ -34,43 +34,29 @@ func (s *Session) Done() <-chan struct{} { return s.inner.Done() }
 // Err is nil while the session lives; afterwards a [*zkrecipes.LostError].
 func (s *Session) Err() error { return s.inner.Err() }
 
-// Get returns a node's data and Stat.
-func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	return s.inner.Get(ctx, path)
-}
-
-// GetW is Get with a watch on the node's data and its deletion. A missing node gets no watch, and is zk.ErrNoNode.
+// GetW returns a node's data and Stat, with a watch on its data and its deletion. For a missing node it returns zk.ErrNoNode and
+// no watch.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
 	data, stat, w, err := s.inner.GetW(ctx, path)
 	return data, stat, (*Watch)(w), err
 }
 
-// Exists reports whether there is a node, and its Stat.
-func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	return s.inner.Exists(ctx, path)
-}
-
-// ExistsW is Exists with a watch, also on a node that does not exist. It stays on the server until it fires, so it is
-// for paths that will come to exist, or are few.
+// ExistsW reports whether there is a node, and its Stat, with a watch, also on a node that does not exist. That watch stays on
+// the server until it fires, so use it for paths that will come to exist, or for few paths.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
 	exists, stat, w, err := s.inner.ExistsW(ctx, path)
 	return exists, stat, (*Watch)(w), err
 }
 
-// Children returns the names of a node's children, in no order.
-func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return s.inner.Children(ctx, path)
-}
-
-// ChildrenW is Children with a watch on the list.
+// ChildrenW returns the names of a node's children, in no order, with a watch on the list.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	names, w, err := s.inner.ChildrenW(ctx, path)
 	return names, (*Watch)(w), err
 }
 
 // Sync waits until the server has caught up with the leader: what is read next is at least as new as this call, as far as
-// the leader knows. One that has been replaced and has not found out, which takes up to a tick and a half, answers as if
-// nothing had happened since.
+// the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened since; that takes
+// up to a tick and a half.
 func (s *Session) Sync(ctx context.Context, path string) error { return s.inner.Sync(ctx, path) }
 
 // Create makes a node and returns its path, which for a sequential node is longer than what was asked for. Flags are
@@ -93,10 +79,10 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 }
 
 // Multi applies the requests (*zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest, *zk.CheckVersionRequest) all
-// or none. A create without an ACL takes the client's. Containers cannot be created in it: go-zookeeper could not read
-// the answer. If one of the requests is refused, its error is returned, and no response.
+// or none. A create without an ACL takes the client's. It cannot create containers. If one of the requests is refused, its
+// error is returned, and no response.
 //
-// Errors: that of the request refused, nothing was applied; ErrUnknownOutcome if the reply was lost.
+// Errors: the error of the refused request, nothing was applied; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return s.inner.Multi(ctx, ops...)
 }

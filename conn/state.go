@@ -2,7 +2,7 @@ package conn
 
 import "github.com/zkrecipes/zkrecipes/internal/session"
 
-// State is what a client can say of its connection.
+// State is the state of a client's connection and session.
 type State session.State
 
 // The states; the package documentation has the diagram.

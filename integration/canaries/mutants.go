@@ -84,7 +84,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "heartbeat: a reply that arrives slowly costs the connection",
-		edits: []edit{{"internal/session/keeper.go", "latest(oldest, s.link.arrived())", "oldest"}},
+		edits: []edit{{"internal/session/heartbeat.go", "latest(oldest, s.connection.arrived())", "oldest"}},
 		tests: []test{connTests},
 	},
 	{

@@ -8,10 +8,11 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// longestPause is the longest pause of the default policy, and that of a policy which has none.
+// longestPause is the longest pause of the default policy, and the pause of a policy that only says Stop.
 const longestPause = 5 * time.Second
 
-// pace says when the next attempt may start: the first round over all servers at once, each later one after a pause.
+// pauses says when the next attempt may start. The first round over all servers starts at once, each later round after a
+// pause.
 type pauses struct {
 	round      int // attempts that make a round
 	newBackOff func() backoff.BackOff
@@ -54,7 +55,7 @@ func (p *pauses) pause() time.Duration {
 	if d := p.backOff.NextBackOff(); d != backoff.Stop {
 		return d
 	}
-	return longestPause // it says nothing else
+	return longestPause // the policy says nothing but Stop
 }
 
 // newBackOff returns the user's policy, or one that leaves time for several attempts before the session expires.

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// call is a request on its way, whoever waits for it; it ends at the latest when its session does.
+// call is a request on its way, with or without a caller that waits for it. It ends at the latest when its session does.
 type call[T any] struct {
 	op, path string
 	mode     mode
@@ -32,30 +32,21 @@ func (c *call[T]) end(value T, err error) {
 type mode bool
 
 const (
-	readOnly mode = false // may be repeated
-	writing  mode = true  // must not be, if it may have been executed
+	readOnly mode = false // the request may be repeated
+	writing  mode = true  // the request must not be repeated if it may have been executed
 )
 
-// launch sends the request, at once if it can. Otherwise it waits for the connection, and sends it on a goroutine that does
-// not care for ctx, since the connection may not take it: one of the session's own, see Go, will do. An error says that
-// nothing was sent.
+// launch waits for the connection and sends the requests. An error says that nothing was sent.
 func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), requests ...request) error {
 	for _, r := range requests {
 		if err := s.core.checkSize(c.op, c.path, len(r.frame)); err != nil {
 			return err
 		}
 	}
-	if ctx.Err() == nil && s.sendNow(sent, requests) {
-		return nil
-	}
 	if err := s.awaitUp(ctx); err != nil {
 		return &OpError{c.op, c.path, err}
 	}
-	if ctx == s.ctx {
-		s.send(sent, requests)
-	} else if !s.core.start(func() { s.send(sent, requests) }) {
-		return &OpError{c.op, c.path, zkrecipes.ErrClosed}
-	}
+	s.send(sent, requests)
 	return nil
 }
 
@@ -80,14 +71,14 @@ func (s *session) awaitUp(ctx context.Context) error {
 	}
 }
 
-// errAgain marks a request that certainly was not executed, and may be sent again.
+// errAgain marks a request that was certainly not executed, and may be sent again.
 var errAgain = errors.New("not executed")
 
-// errUnanswered marks a read that may be repeated for want of an answer.
+// errUnanswered marks a read that got no answer, and may be repeated.
 var errUnanswered = errors.New("no answer")
 
-// finish waits for the call. The errors of a write match ErrUnknownOutcome if it may have been executed, also when ctx ended
-// first: then the call goes on, and the caller no longer knows.
+// finish waits for the call. If a write may have been executed, its error matches ErrUnknownOutcome. If ctx ends first, the
+// call goes on, and the caller does not learn its outcome.
 func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	select {
 	case <-c.done:
@@ -95,7 +86,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	case <-s.Done():
 	}
 	select {
-	case <-c.done: // an answer counts, whatever else has happened meanwhile
+	case <-c.done: // an answer counts, also if ctx or the session has ended meanwhile
 	default:
 		var none T
 		if err := s.Err(); err != nil {
@@ -109,7 +100,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	return c.value, s.failed(c.op, c.path, c.mode, c.err)
 }
 
-// unanswered says of why there is no answer what it means: of a write, that its outcome is unknown.
+// unanswered turns the reason why there is no answer into the error of the call: of a write, the outcome is unknown.
 func (m mode) unanswered(why error) error {
 	if m == writing {
 		return unknownOutcome(why)
@@ -117,18 +108,18 @@ func (m mode) unanswered(why error) error {
 	return why
 }
 
-// failed says of a call that has come back with an error what became of the request.
+// failed turns the error that a call came back with into the error for the caller.
 func (s *session) failed(op, path string, m mode, err error) error {
 	switch outcomeOf(err) {
 	case unsent:
 		if over := s.Err(); over != nil {
-			err = over // which is why it was not sent
+			err = over // the reason why it was not sent
 		} else {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
 	case unknown:
 		if over := s.Err(); over != nil {
-			err = over // which is why there is no answer
+			err = over // the reason why there is no answer
 		} else if m == readOnly && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
@@ -141,11 +132,11 @@ func (s *session) failed(op, path string, m mode, err error) error {
 	return &OpError{op, path, err}
 }
 
-// NotExecuted reports that the request behind err certainly was not executed, for want of a connection or because the
-// server sheds load, and may be sent again.
+// NotExecuted reports that the request behind err was certainly not executed, because there was no connection or because the
+// server sheds load. It may be sent again.
 func NotExecuted(err error) bool { return errors.Is(err, errAgain) }
 
-// retryRead says of an error of finish whether a read may be repeated in the same session.
+// retryRead reports whether a read that failed with an error of finish may be repeated in the same session.
 func retryRead(err error) bool {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -153,12 +144,12 @@ func retryRead(err error) bool {
 	return errors.Is(err, errAgain) || errors.Is(err, errUnanswered)
 }
 
-// retryPause is for a throttled request, or a connection that is just going: not at once, and not for long.
+// retryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.
 const retryPause = 10 * time.Millisecond
 
-// ask does one request, of which each try has its own. Reads are repeated until they are answered, writes as long as they
-// were certainly not executed; both wait for the connection, within ctx and the session. sent, if not nil, is called
-// before there is an answer.
+// ask sends a request and waits for the answer. A read is repeated until it is answered, a write as long as it was certainly
+// not executed. Both wait for the connection, within ctx and the session. Each try has a request of its own. sent, if not
+// nil, is called before ask returns an answer.
 func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
 	for {
 		c := newCall[T](op, path, m)
@@ -190,7 +181,7 @@ func try[T any](ctx context.Context, s *Session, c *call[T], sent func(), reques
 	sent = sync.OnceFunc(sent)
 	return launch(ctx, s, c, sent, requested(func(v T, err error) {
 		if err == nil || outcomeOf(err) == refused { // there is an answer
-			sent() // who writes may not have come to it
+			sent() // the goroutine that sent the request may not have come to it yet
 		}
 		c.end(v, err)
 	}))

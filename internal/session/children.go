@@ -19,9 +19,9 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 	return s.ChildrenThen(ctx, path, nil)
 }
 
-// ChildrenThen is ChildrenStat that calls sent when whatever is asked from now on in this session is asked after it, long
-// before the answer: for one who wants both answers in one round trip, and in this order. It is called on a goroutine of
-// the session and must not wait for anything; again if the request is repeated on another connection.
+// ChildrenThen is ChildrenStat that also calls sent, long before the answer, as soon as all later requests of the session
+// reach the server after it. So a caller gets two answers in one round trip, in a known order. sent must not wait for
+// anything. It is called again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
 	if err := checkPath("children", path); err != nil {
 		return nil, zk.Stat{}, err
@@ -32,12 +32,12 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 	return f.Names, f.Stat, err
 }
 
-// Listed takes what ChildrenStat would have returned. It is called on a goroutine of the session, which reads nothing else
-// meanwhile, and must not wait for anything.
+// ListFunc takes what ChildrenStat would have returned. It is called on the goroutine that reads from the connection, and must
+// not wait for anything.
 type ListFunc func(names []string, stat zk.Stat, err error)
 
-// ReadChildren is ChildrenThen for one who does not wait: listed is called once. It reports false, and does nothing, once
-// the client is closed.
+// ReadChildren is ChildrenThen that does not wait: listed is called once. It reports false, and does nothing, once the client
+// is closed.
 func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
 	if ValidatePath(path) == nil && s.sendNow(sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
 		return true
@@ -45,14 +45,14 @@ func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
 	return s.Go(func(ctx context.Context) { listed(s.ChildrenThen(ctx, path, sent)) })
 }
 
-// firstAnswer hands the answer on, and if there was none, asks again.
+// firstAnswer passes the answer on. If there was none, it sends the request again.
 func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wire.Children, error) {
 	return func(f wire.Children, err error) {
 		if err != nil {
 			err = s.failed("children", path, readOnly, err)
 		}
 		if retryRead(err) && s.Go(func(ctx context.Context) {
-			_ = sleep(ctx, retryPause) // what follows looks at ctx
+			_ = sleep(ctx, retryPause) // ChildrenThen looks at ctx
 			listed(s.ChildrenThen(ctx, path, sent))
 		}) {
 			return

@@ -21,11 +21,11 @@ import (
 type Client struct {
 	core   *core
 	prefix string
-	gone   atomic.Bool // only for a client made by Sub: closed by itself
+	gone   atomic.Bool // only for a client made by Sub: it was closed
 	sub    bool
 }
 
-// Open waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
+// Open connects and waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	c := &core{opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{})}
 	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
@@ -43,10 +43,10 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 }
 
 // Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
-// returns nil. A server that does not answer it gives up telling after a second; then, and without a connection, the nodes
-// go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
+// returns nil. It tries for at most a second to tell the server. If there is no connection, or the server does not answer, the
+// nodes go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
 //
-// On a client made by [Client.Sub] it closes only that: new calls on it fail, the connection and its state stay.
+// On a client made by [Client.Sub] it closes only that client: new calls on it fail, the connection and its state stay.
 func (c *Client) Close() error {
 	if c.sub {
 		c.gone.Store(true)
@@ -55,7 +55,7 @@ func (c *Client) Close() error {
 	c.core.mu.Lock()
 	c.core.closed = true
 	s := c.core.session
-	c.core.broadcast() // the session may be over, and nobody else left to wake those who wait for the next
+	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
 	c.core.mu.Unlock()
 	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
 	c.core.transit(closed)()
@@ -104,8 +104,8 @@ func withReason(err, reason error) error {
 	return fmt.Errorf("%w (%w)", err, reason)
 }
 
-// Sub returns a client on the same connection whose root is prefix. The node need not exist: the recipes make it, Create
-// and Multi do not.
+// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and
+// Multi do not.
 func (c *Client) Sub(prefix string) (*Client, error) {
 	if err := ValidatePath(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
@@ -122,19 +122,19 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 // Identity returns the name under which this client appears to others, see [WithIdentity].
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
-// View returns s with the paths of this client; s must be of this client, or of one that is the Same.
+// View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
 func (c *Client) View(s *Session) *Session { return &Session{session: s.session, prefix: c.prefix} }
 
-// Same reports whether both clients share a connection, as one made by [Client.Sub] does with its origin.
+// Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
 
 // Abs returns the path on the server of what this client calls path.
 func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
 
-// Logger returns a logger that writes to the one of the configuration, and never waits for it.
+// Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 
-// live reports that the session has been up and is not over.
+// live reports that the session has come up and has not ended.
 func (s *session) live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, err
 	return s, nil
 }
 
-// read does f on the live session, and again on the next one if it ended.
+// read calls f with the live session. If that session ends, read calls f with the next one.
 func read[T any](ctx context.Context, c *Client, op, path string, f func(*Session) (T, error)) (T, error) {
 	for {
 		s, err := c.sessionFor(ctx, op, path)
@@ -217,16 +217,16 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 	return s.Multi(ctx, ops...)
 }
 
-// Set replaces a node's data if its version is the given one; -1 is any. A versioned Set whose reply was lost is
-// repeated if the node still has the version, since then it was not applied, unless somebody has deleted the node and made
-// it again meanwhile. Otherwise the error matches ErrUnknownOutcome: the node has moved on, by this Set or by another.
+// Set replaces a node's data if its version is the given one; -1 is any. If the reply to a versioned Set is lost, Set looks: if
+// the node still has the version, it was not applied, and is sent again. (A node that was deleted and made again meanwhile
+// may have that version, too.) Otherwise the error matches ErrUnknownOutcome: this Set or another client changed the node.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
 	return versioned(ctx, c, "set", path, version, len(b), func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
 }
 
-// Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
-// is what was asked for, one that still has the version is deleted again, also if somebody has made it since. Otherwise,
-// and always with -1, a node that is there may be another's, and the error matches ErrUnknownOutcome.
+// Delete removes a node if its version is the given one; -1 is any. If the reply is lost, Delete looks: if the node is gone,
+// that is success; if it still has the version, it is deleted again, also if another client has made it since. Otherwise,
+// and always with -1, the node may be another client's by now, and the error matches ErrUnknownOutcome.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	_, err := versioned(ctx, c, "delete", path, version, len(path), func(s *Session) (zk.Stat, error) {
 		return zk.Stat{}, s.Delete(ctx, path, version)
@@ -239,10 +239,10 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 
 var errGone = errors.New("the node is gone")
 
-// versioned does a write, of about so many bytes, that the version guards against being applied twice.
+// versioned does a write of about so many bytes, whose version guards against applying it twice.
 func versioned(ctx context.Context, c *Client, op, path string, version int32, size int, write func(*Session) (zk.Stat, error),
 ) (zk.Stat, error) {
-	var doubt error // of an earlier try, which may have been applied after all, or may still be
+	var doubt error // of an earlier try, which may have been applied, or may still be
 	var hangups Hangups
 	for {
 		s, err := c.sessionFor(ctx, op, path)
@@ -254,7 +254,7 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, s
 		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) || wire.ServerFault(err) {
 			switch {
 			case err != nil && !wire.ServerFault(err) && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
-				continue // not begun in a session that is over
+				continue // the session ended before the write began
 			case doubt != nil && errors.Is(err, zk.ErrNoNode):
 				return stat, fmt.Errorf("%w: %w", errGone, doubt)
 			case doubt != nil && err != nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// A call between the look whether the connection is up and the request: the connection is closed by then, and would never answer.
+// The connection closes after a call has seen that it is up: it must refuse the call, which would never be answered.
 func TestConnection_Closed_TakesNoCall(t *testing.T) {
 	s := &session{core: &core{opts: &Config{}}, up: make(chan struct{})}
 	near, far := net.Pipe()

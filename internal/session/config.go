@@ -29,17 +29,18 @@ type Config struct {
 	Identity       string
 }
 
-// Credential is shown to every server.
+// Credential is sent on every connection.
 type Credential struct {
 	Scheme     string
 	Credential []byte
 }
 
-// lag is how long before a request that the leader serves a contact must have been answered to count. Half a tick, for the
-// leader is told of it by then; a tick and a half, for so long one that has been replaced may take itself for the leader.
+// lag is how much older than a request that the leader serves an answered contact must be to count. Half a tick is enough for
+// a follower to report the contact. A tick and a half is for a leader that was replaced and does not know it for so long.
 //
-// Source: Leader.lead of ZooKeeper counts its followers once a tick. One that was frozen misses them the first time. One
-// that is cut off counts syncLimit ticks from the beginning of the next, they from its last ping, half a tick before.
+// Source: Leader.lead of ZooKeeper counts its followers once a tick. A leader that was frozen notices at the first count that
+// they are gone. A leader that is cut off counts syncLimit ticks from the beginning of the next tick; the followers count
+// from its last ping, half a tick earlier.
 func (c *Config) lag(timeout time.Duration) time.Duration {
 	if c.Tick > 0 {
 		return max(c.Tick/2, min(c.Tick*3/2, timeout/4))

@@ -13,10 +13,11 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// run connects to one server after the other until the session is over.
+// run connects to one server after the other until the session ends.
 func (s *session) run() {
 	for s.pauses.wait(s.ctx) == nil {
-		// Counted as failed until a connection has lasted: a server that accepts and hangs up is paced like one that is down.
+		// An attempt counts as failed until its connection has lasted, so that a server which accepts and hangs up is not
+		// dialed without a pause.
 		s.pauses.failed()
 		server := s.hosts.next()
 		if err := s.serve(server); err != nil {
@@ -25,7 +26,7 @@ func (s *session) run() {
 	}
 }
 
-// serve sees to one connection from its dial to its end. An error says why the server did not give us the session.
+// serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
 func (s *session) serve(server string) error {
 	limit := s.core.connectTimeout()
 	start := time.Now()
@@ -38,7 +39,7 @@ func (s *session) serve(server string) error {
 	c := newConnection(s, raw, server, limit-time.Since(start))
 	sent := c.prepare(s.connectFrame())
 	if !s.attach(c) {
-		return c.Close() // nothing was sent on it
+		return c.Close() // nothing was sent: a server that is reached after the end gets no session to keep
 	}
 	s.asks(sent)
 	var writer sync.WaitGroup
@@ -82,7 +83,7 @@ func (c *core) timeout() time.Duration {
 	return cmp.Or(time.Duration(c.granted.Load()), c.opts.SessionTimeout)
 }
 
-// attach makes l the session's link, unless the session is over.
+// attach makes c the session's connection. It reports false if the session has ended.
 func (s *session) attach(c *connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +94,8 @@ func (s *session) attach(c *connection) bool {
 	return true
 }
 
-// nowUp lets operations through, and makes every waiter look again: what happened while the link was away may never be
-// told.
+// connectionUp lets operations through, and fires every watch: the server does not report what happened while there was no
+// connection.
 func (s *session) connectionUp(c *connection) {
 	s.mu.Lock()
 	if s.lost != nil || s.connection != c || s.isUp() {
@@ -107,7 +108,7 @@ func (s *session) connectionUp(c *connection) {
 	if s.since.IsZero() {
 		s.since = time.Now()
 	}
-	// Within the lock, here and in linkDown: the order of the states is that of the facts.
+	// The state moves within the lock, here and in connectionDown, so that states have the order of the facts.
 	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
 	s.mu.Unlock()
 	log()
@@ -125,7 +126,7 @@ func (s *session) isUp() bool {
 	}
 }
 
-// upLink returns the link if it is up, else nil, as at the end of the session.
+// upConnection returns the connection if it is up and the session has not ended, else nil.
 func (s *session) upConnection() *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +136,7 @@ func (s *session) upConnection() *connection {
 	return s.connection
 }
 
-// linkDown is called once for every link that closes.
+// connectionDown is called for every connection that closes, also more than once.
 func (s *session) connectionDown(c *connection) {
 	if c.up.Load() && time.Since(c.born) > time.Second {
 		s.pauses.succeeded()

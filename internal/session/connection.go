@@ -18,14 +18,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// link is one connection to one server. Two goroutines work for it: the session's own reads, and one writes what callers
-// leave in the queue, so that no caller ever waits for the server to take a request. What a socket certainly takes, the
-// caller writes: waking a goroutine for it would cost a tenth of a hand-over.
+// connection is one connection to one server. Two goroutines work for it: one reads, one writes what callers leave in the
+// queue. So no caller ever waits until the server takes a request. If a socket certainly has room for a request, the caller
+// writes it itself: waking the writer would make a hand-over of a lock a tenth slower.
 type connection struct {
 	conn    net.Conn
 	session *session
 	server  string
-	socket  bool // the kernel has room for a little, whatever the server does
+	socket  bool // it has a buffer in the kernel
 	born    time.Time
 	up      atomic.Bool // the server has given us the session
 	barrier atomic.Bool // a barrier was sent, and not refused
@@ -33,14 +33,14 @@ type connection struct {
 	arriving atomic.Pointer[time.Time] // see arrived
 
 	in       *bufio.Reader
-	patience time.Duration // how long the server may be silent; of the reading goroutine; 0 until the link is up
-	watchdog *time.Timer   // closes the link when the server has been silent for too long
+	patience time.Duration // how long the server may be silent; only for the reading goroutine; 0 until the connection is up
+	watchdog *time.Timer   // closes the connection when the server has been silent for too long
 
 	wake chan struct{} // tells the writing goroutine that something is queued; holds one
-	gone chan struct{} // closed with the link
+	gone chan struct{} // closed with the connection
 
 	mu          sync.Mutex
-	why         error // why the link is closed; nil while it is open
+	why         error // why the connection is closed; nil while it is open
 	connectSent time.Time
 	pending     map[int32]pending
 	queue       [][]byte // frames to be written
@@ -50,19 +50,19 @@ type connection struct {
 	unanswered  int      // bytes of requests
 	pings       []time.Time
 	syncs       []time.Time // unanswered, oldest first
-	pinger      *time.Timer // nil until the link is up
+	pinger      *time.Timer // nil until the connection is up
 }
 
 // pending is a request that was queued and not yet answered.
 type pending struct {
 	op     int32
 	size   int
-	nth    int // among the frames of the link
+	nth    int // among the frames of the connection
 	sent   time.Time
 	answer func(reply, error)
 }
 
-// newLink returns a link that is closed after limit unless the server has given us the session by then.
+// newConnection returns a connection that is closed after limit unless the server has given us the session by then.
 func newConnection(s *session, raw net.Conn, server string, limit time.Duration) *connection {
 	c := &connection{
 		conn: raw, session: s, server: server, socket: isSocket(raw), born: time.Now(),
@@ -70,22 +70,22 @@ func newConnection(s *session, raw net.Conn, server string, limit time.Duration)
 	}
 	c.in = bufio.NewReaderSize(c, 4<<10)
 	c.watchdog = time.AfterFunc(limit, func() {
-		c.fail(fmt.Errorf("no session within %v: the server accepts connections and does not answer", limit))
+		c.fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", limit))
 	})
 	return c
 }
 
-// errDropped is why a link is closed that we have no use for any more.
+// errDropped is the reason when this client closes a connection.
 var errDropped = errors.New("closed by this client")
 
-// Close closes the link; the session learns of it at once.
+// Close closes the connection; the session learns of it at once.
 func (c *connection) Close() error {
 	c.fail(errDropped)
 	return nil
 }
 
-// fail closes the link; the first reason counts. When it returns the session knows, also if another goroutine came first.
-// Holds that end with the connection end before the calls fail that wait for an answer.
+// fail closes the connection; the first reason counts. When fail returns, the session knows that the connection is down, also
+// if another goroutine closed it first. The holds that end with the connection end before the unanswered calls fail.
 func (c *connection) fail(why error) {
 	c.mu.Lock()
 	var unanswered map[int32]pending
@@ -104,17 +104,17 @@ func (c *connection) fail(why error) {
 	c.session.connectionDown(c)
 	for _, r := range unanswered {
 		if r.nth > written {
-			r.answer(reply{}, zk.ErrNoServer) // it has never left
+			r.answer(reply{}, zk.ErrNoServer) // it was never written
 		} else {
 			r.answer(reply{}, zk.ErrConnectionClosed)
 		}
 	}
 }
 
-// hangUp closes a connection without a word: to say goodbye, TLS would wait for a server that takes nothing any more.
+// hangUp closes a connection at once. Close of a TLS connection would first wait until the server takes an alert.
 func hangUp(c net.Conn) { _ = beneathTLS(c).Close() }
 
-// isSocket reports whether c is one of the kernel's, with a buffer. Other connections may have none, as net.Pipe.
+// isSocket reports whether c is a socket, which has a buffer in the kernel. Other connections may have none, such as net.Pipe.
 func isSocket(c net.Conn) bool {
 	_, ok := beneathTLS(c).(syscall.Conn)
 	return ok
@@ -127,15 +127,15 @@ func beneathTLS(c net.Conn) net.Conn {
 	return c
 }
 
-// reason returns why the link is closed.
+// reason returns why the connection is closed.
 func (c *connection) reason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.why
 }
 
-// ask sends requests in this order, and before everything that is asked later. It waits for nothing. It reports false, and
-// does nothing, on a link that is closed.
+// ask sends requests in this order, and before all later requests. It does not wait. On a closed connection it reports false
+// and does nothing.
 func (c *connection) ask(requests []request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,11 +157,12 @@ func (c *connection) ask(requests []request) bool {
 	return true
 }
 
-// room is what the buffers of a socket hold at least.
+// room is how many bytes the buffers of a socket hold at least.
 const room = 4 << 10
 
-// flush sees to it that the queue is written: here if nobody is writing, and so little is unanswered that a socket has room
-// for it, else by the writing goroutine. Called with mu held, which it gives up while it writes.
+// flush makes sure that the queue gets written. It writes the queue itself if no goroutine is writing, and if so little is
+// unanswered that a socket has room for it, whatever the server does. Otherwise it wakes the writer. Called with mu held,
+// which it releases while it writes.
 func (c *connection) flush() {
 	if c.writing {
 		return
@@ -169,7 +170,7 @@ func (c *connection) flush() {
 	if c.socket && c.unanswered <= room {
 		c.writeQueue()
 	}
-	if len(c.queue) > 0 { // or more has come meanwhile, which may be too much for a caller
+	if len(c.queue) > 0 { // also what came meanwhile, which may be more than a socket has room for
 		select {
 		case c.wake <- struct{}{}:
 		default:
@@ -177,7 +178,7 @@ func (c *connection) flush() {
 	}
 }
 
-// writeQueue writes what is in the queue now. Called with mu held, which it gives up while it writes.
+// writeQueue writes what is in the queue now. Called with mu held, which it releases while it writes.
 func (c *connection) writeQueue() {
 	frames := c.queue
 	c.queue, c.written, c.writing = nil, c.queued, true
@@ -190,10 +191,10 @@ func (c *connection) writeQueue() {
 	c.writing = false
 }
 
-// nextXid is called with mu held. The count is the session's: a server takes the commit of a write for that of the request
-// which it has under the same session and xid, whatever connection that came by (CommitProcessor of ZooKeeper). Xids are
-// positive, or the server would not count the requests among those that it throttles by
-// (ServerCnxn.incrOutstandingAndCheckThrottle).
+// nextXid returns an xid that no request of the session has had. Called with mu held. A server matches the commit of a write to
+// the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next connection,
+// a request could get the outcome of an earlier one. Xids are positive, since servers do not count other requests when they
+// throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
 func (c *connection) nextXid() int32 {
 	for {
 		xid := int32(c.session.asked.Add(1) & 0x7fffffff)
@@ -209,7 +210,7 @@ func (c *connection) enqueue(frame []byte) {
 	c.queued++
 }
 
-// prepare queues the connect request, which nothing can overtake any more, and returns the time.
+// prepare queues the connect request ahead of all others, and returns the time at which it counts as sent.
 func (c *connection) prepare(connect []byte) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,14 +219,14 @@ func (c *connection) prepare(connect []byte) time.Time {
 	return c.connectSent
 }
 
-// start sends it.
+// start sends the connect request.
 func (c *connection) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flush()
 }
 
-// show sends a credential. The server answers it before anything that is sent later.
+// show sends a credential. The server answers it before all later requests.
 func (c *connection) show(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,15 +234,15 @@ func (c *connection) show(frame []byte) {
 	c.flush()
 }
 
-// goodbye ends the session on the server, and closes the link when that is done, at the latest after a second.
-func (c *connection) goodbye() {
+// endSession closes the session on the server, and then the connection, at the latest after a second.
+func (c *connection) endSession() {
 	done := func(reply, error) { c.fail(errDropped) }
 	if c.ask([]request{{wire.OpClose, wire.CloseFrame(), done}}) {
 		time.AfterFunc(time.Second, func() { c.fail(errDropped) })
 	}
 }
 
-// keepAlive sends a ping after every interval, until the link is closed.
+// keepAlive sends a ping after every interval, until the connection is closed.
 func (c *connection) keepAlive(interval time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +258,7 @@ func (c *connection) keepAlive(interval time.Duration) {
 	})
 }
 
-// write writes what callers leave in the queue, until the link is closed.
+// write writes what callers leave in the queue, until the connection is closed.
 func (c *connection) write() {
 	for {
 		select {
@@ -273,7 +274,7 @@ func (c *connection) write() {
 	}
 }
 
-// writeAll writes the frames at once: one segment, where the kernel would make one of each.
+// writeAll writes the frames with one system call, so that they share a segment.
 func writeAll(c net.Conn, frames ...[]byte) error {
 	var all []byte
 	if len(frames) == 1 {
@@ -285,7 +286,7 @@ func writeAll(c net.Conn, frames ...[]byte) error {
 	return err
 }
 
-// Read reads from the connection, for the reader of frames. Every byte shows that the server is there.
+// Read reads for the decoder of frames. Every byte shows that the server is there, so it resets the watchdog.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.conn.Read(p)
 	if n > 0 && c.patience > 0 {
@@ -330,7 +331,7 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	return frame, nil
 }
 
-// read takes in what the server sends, in its order, until the link is closed.
+// read handles what the server sends, in the order in which it sends it, until the connection is closed.
 func (c *connection) read() error {
 	most := c.session.core.opts.MaxReply
 	for {
@@ -350,7 +351,7 @@ func (c *connection) read() error {
 	}
 }
 
-// take takes in a frame of so many bytes: the reply to a request, or an event.
+// take handles a frame of so many bytes: the reply to a request, or an event.
 func (c *connection) take(size int) error {
 	frame := make([]byte, size)
 	if _, err := io.ReadFull(c.in, frame); err != nil {
@@ -377,7 +378,7 @@ func (c *connection) take(size int) error {
 	return nil
 }
 
-// skip reads past a frame that is too large, and fails its call. The connection lives on.
+// skip reads past a reply that is too large, and fails its call. The connection lives on.
 func (c *connection) skip(size int) error {
 	var header [wire.ReplyHeaderSize]byte
 	if _, err := io.ReadFull(c.in, header[:]); err != nil {
@@ -389,14 +390,14 @@ func (c *connection) skip(size int) error {
 	}
 	r := c.answered(h.Xid, h.Code)
 	if r.answer == nil {
-		return c.session.core.tooLargeReply(size) // an event must not be lost: on the next connection every watch fires
+		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
 	}
 	r.answer(reply{}, c.session.core.tooLargeReply(size))
 	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }
 
-// answered books a reply as proof of liveness, and returns what it answers, nothing for an event.
+// answered books a reply as proof of liveness, and returns the request that it answers; a zero one for an event.
 func (c *connection) answered(xid, code int32) (r pending) {
 	now := time.Now()
 	c.mu.Lock()
@@ -414,7 +415,7 @@ func (c *connection) answered(xid, code int32) (r pending) {
 	}
 	c.mu.Unlock()
 	if r.sent.IsZero() {
-		return r // an event, or an answer to nothing
+		return r // an event, or a reply without a request
 	}
 	if wire.FromTree(code) {
 		c.session.answered(r.sent, now, witnessOf(r.op, code))

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// core is what a client and its subs share.
+// core is what a client and the clients made by its Sub share: the sequence of sessions.
 type core struct {
 	opts   *Config
 	log    *logQueue
@@ -26,10 +26,10 @@ type core struct {
 	mu      sync.Mutex
 	closed  bool
 	session *session      // the newest
-	changed chan struct{} // closed, and replaced, when a session is up or over
+	changed chan struct{} // closed, and replaced, when a session comes up or ends
 	lastErr error         // why the last attempt to connect failed
 	orphans []orphan
-	hangups time.Time // when the first server hung up since a session was up; zero if none has
+	hangups time.Time // when a server first hung up since a session was up; zero if none has
 
 	granted atomic.Int64 // the newest session timeout
 }
@@ -65,19 +65,19 @@ func (c *core) open() bool {
 // run opens a session after each that has ended.
 func (c *core) run() {
 	pauses := newPauses(c.newBackOff, 1)
-	brief := false // the last session ended soon
+	brief := false // the last session ended soon after it came up
 	for {
 		c.mu.Lock()
 		s := c.session
 		c.mu.Unlock()
 		<-s.done
-		c.noteOrphan(s) // before another session can be up, which closes it
+		c.noteOrphan(s) // before the next session can come up, since that is when orphans are closed
 		switch lived := s.lifetime(); {
 		case lived > s.Timeout() && lived > time.Second:
 			pauses.succeeded()
 			brief = false
 		case lived > 0 && !brief:
-			brief = true // one is an accident, the second in a row is not
+			brief = true // the first brief session costs no pause, the second in a row does
 		default:
 			pauses.failed()
 		}
@@ -90,6 +90,7 @@ func (c *core) run() {
 	}
 }
 
+// sessionUp wakes the callers that wait for a session, and closes the orphaned sessions.
 func (c *core) sessionUp() {
 	c.mu.Lock()
 	c.lastErr, c.hangups = nil, time.Time{}
@@ -121,6 +122,7 @@ func (c *core) refusedFor() time.Duration {
 	return time.Since(c.hangups)
 }
 
+// sessionEnded wakes the callers that wait for the next session, and moves the state.
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	c.mu.Lock()
 	if why.Reason == zkrecipes.LossRefused {
@@ -133,6 +135,7 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	}
 }
 
+// connectFailed notes why a server gave no session. Refused credentials stay the reason until a session is up.
 func (c *core) connectFailed(err error) {
 	c.mu.Lock()
 	if c.lastErr == nil || !errors.Is(c.lastErr, ErrAuthFailed) {
@@ -142,13 +145,13 @@ func (c *core) connectFailed(err error) {
 	c.opts.Log.Debug("zookeeper: connect", "error", err)
 }
 
-// broadcast is called with mu held.
+// broadcast wakes the callers that wait for a session. Called with mu held.
 func (c *core) broadcast() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// transit moves the state by e, and returns what logs that, to be called when no lock is held.
+// transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.
 func (c *core) transit(e event, attrs ...any) (log func()) {
 	state, changed := c.states.apply(e)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Creation is a create on its way. It goes on whatever becomes of the caller.
+// Creation is a create on its way. It goes on if its caller gives up.
 type Creation struct {
 	call[[]string]
 	zxid     int64 // valid once the call is done
@@ -21,18 +21,17 @@ type Creation struct {
 	markSent func() // closes sent
 }
 
-// Along is what goes along with a creation.
+// CreateExtras is what a create does besides.
 type CreateExtras struct {
-	Delete []string // nodes that are deleted in the same transaction, whatever their version
-	List   ListFunc // is called once with the children of the parent, asked for right behind the creation; nil is nobody
+	Delete []string // nodes to delete in the same transaction, in any version
+	List   ListFunc // called once with the children of the parent, which are read right after the create; may be nil
 }
 
 // StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The last part
 // of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. A container can
 // only be made alone.
 //
-// Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; nothing was sent, and nothing
-// along with it.
+// Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; then nothing was sent.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, extras CreateExtras) (*Creation, error) {
 	if err := checkPath("create", path); err != nil {
 		return nil, err
@@ -55,32 +54,32 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 	return c, nil
 }
 
-// CheckCreate returns the error of [Session.StartCreate] that can be told without a session: that of a bad path, or of a
-// request that would be too large with everything that is to be left.
-func (c *Client) CheckCreate(path string, data []byte, n int, leave ...string) error {
+// CheckCreate returns the errors of [Session.StartCreate] that do not depend on a session: a bad path, or a request that is
+// too large together with the nodes to delete.
+func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) error {
 	if err := checkPath("create", path); err != nil {
 		return err
 	}
 	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})
 	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
-	for _, path := range leave {
+	for _, path := range remove {
 		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})
 	}
 	return c.core.checkSize("create", path, size+len(wire.MultiFrame(nil)))
 }
 
-// ErrNotLeft says that a node that was to be deleted together with a creation was not there: nothing was created.
-var ErrNotDeleted = errors.New("not there to be deleted, and so nothing was created")
+// ErrNotDeleted says that a node to be deleted together with a create did not exist: nothing was created.
+var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 
-// createRequest returns the request of c: a transaction only if there is more than one thing to do.
-func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, leave []string) request {
+// createRequest returns the request of c: a transaction only if there is more than one operation.
+func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, remove []string) request {
 	done := func(paths []string, zxid int64, err error) {
 		c.zxid = zxid
-		c.markSent() // also if it was not
+		c.markSent() // also if the request was never sent
 		c.end(paths, err)
 	}
 	one := &zk.CreateRequest{Path: s.abs(c.path), Data: data, Acl: s.core.opts.ACL, Flags: flags}
-	if n == 1 && len(leave) == 0 {
+	if n == 1 && len(remove) == 0 {
 		return request{wire.OpCreate, wire.CreateFrame(wire.OpCreate, one), func(r reply, err error) {
 			var created string
 			if err == nil {
@@ -90,7 +89,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, le
 		}}
 	}
 	ops := slices.Repeat([]any{one}, n)
-	for _, path := range leave {
+	for _, path := range remove {
 		ops = append(ops, &zk.DeleteRequest{Path: s.abs(path), Version: -1})
 	}
 	return s.multiRequest(ops, func(t transaction, err error) {
@@ -100,24 +99,24 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, le
 			case i < n:
 				paths = append(paths, r.String)
 			case errors.Is(r.Error, zk.ErrNoNode):
-				err = fmt.Errorf("%s: %w", leave[i-n], ErrNotDeleted)
+				err = fmt.Errorf("%s: %w", remove[i-n], ErrNotDeleted)
 			}
 		}
 		done(paths, t.zxid, err)
 	})
 }
 
-// Sent is closed once the request has been handed to the connection: whatever is asked from now on is asked after it.
-// It is closed before Done, also if the request was not sent at all.
+// Sent is closed once the request is on its way: all later requests of the session reach the server after it. It is closed
+// before Done, also if the request was never sent.
 func (c *Creation) Sent() <-chan struct{} { return c.sent }
 
-// Done is closed once the call has come back, with an answer or without.
+// Done is closed when the call ends, with or without an answer.
 func (c *Creation) Done() <-chan struct{} { return c.done }
 
-// FinishCreate waits for the answer. zxid is that of the transaction that made the nodes, their czxid.
+// FinishCreate waits for the answer. zxid is the czxid of the new nodes.
 //
-// Errors: as for Create; ErrNotLeft if a node to leave was missing. With ErrUnknownOutcome the nodes may exist, or, if
-// ctx ended, come to exist before Done.
+// Errors: as for Create; ErrNotDeleted if a node to delete did not exist. With ErrUnknownOutcome the nodes may exist; if ctx
+// ended, they may come to exist until Done is closed.
 func (s *Session) FinishCreate(ctx context.Context, c *Creation) (paths []string, zxid int64, err error) {
 	paths, err = finish(ctx, s, &c.call)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // OpError says which operation on which path failed. Err keeps what the server said, such as zk.ErrNoNode.
 type OpError struct {
 	Op   string
-	Path string // as the client sees it: the chroot is taken off
+	Path string // as the client sees it, without the chroot
 	Err  error
 }
 
@@ -55,7 +55,7 @@ func outcomeOf(err error) outcome {
 		return unsent
 	case slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) }):
 		return refused
-	default: // connection loss, and what cannot be read
+	default: // connection loss, or a reply that cannot be read
 		return unknown
 	}
 }
@@ -66,7 +66,7 @@ var refusals = []error{
 	ErrNotDeleted,
 }
 
-// unknownOutcome joins why the outcome of a write is unknown to the fact that it is.
+// unknownOutcome says that the outcome of a write is unknown, and why.
 func unknownOutcome(err error) error {
 	return fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, err)
 }

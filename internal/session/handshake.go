@@ -22,7 +22,7 @@ func (s *session) connectFrame() []byte {
 
 // handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
 //
-// If the session ended here meanwhile, that is no error: goodbye is on its way, and the server may still answer it.
+// If the session ended here meanwhile, that is no error: the close request is on its way, and the server may still answer it.
 func (s *session) handshake(c *connection) error {
 	frame, err := readFrame(c.in, wire.MaxConnectReply)
 	if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
@@ -61,7 +61,7 @@ func (s *session) handshake(c *connection) error {
 
 var errExpired = errors.New("the session has expired")
 
-// authenticate shows a credential and waits for the verdict. Nothing else is on its way yet: what comes is the answer.
+// authenticate sends a credential and waits for the answer. No request is on its way yet, so the next frame is the answer.
 func (s *session) authenticate(c *connection, shown Credential) error {
 	c.show(wire.AuthFrame(shown.Scheme, shown.Credential))
 	frame, err := readFrame(c.in, wire.ReplyHeaderSize)
@@ -79,8 +79,8 @@ func (s *session) authenticate(c *connection, shown Credential) error {
 	return nil
 }
 
-// identify takes in which session a server has given us. It reports whether that is ours: a server that cannot resume it
-// may open another instead of saying so.
+// identify notes the id and the password that the server gave. It reports false, and ends the session, if the server gave
+// another session than ours: a server that cannot resume a session may open a new one instead of saying so.
 func (s *session) identify(id int64, password []byte) bool {
 	s.mu.Lock()
 	ours := s.id == 0 || s.id == id
@@ -94,7 +94,7 @@ func (s *session) identify(id int64, password []byte) bool {
 	return ours
 }
 
-// linkUp takes in a connect answer that gave us the session, and reports whether it is still wanted.
+// takeGrant books the connect answer as proof. It reports false if the session has ended, or ends because of the answer.
 func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
 	c.mu.Lock()
 	sent := c.connectSent
@@ -125,9 +125,9 @@ func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
 	return true
 }
 
-// lastZxid is what a connect request says that we have seen. A server that lags behind it refuses us, so that reads never go
-// back in time. If servers have done nothing else for a whole timeout, none may be left that is as new: the ensemble was
-// restored from a backup, or made anew.
+// lastZxid returns the zxid for a connect request. A server that has not seen it yet refuses us, so reads never go back in
+// time. If servers have only refused for a whole timeout, perhaps no server will ever reach that zxid again: the ensemble
+// was restored from a backup, or made anew. A new session then begins without one.
 func (s *session) lastZxid() int64 {
 	if s.ID() == 0 && s.core.refusedFor() >= s.core.opts.SessionTimeout {
 		return 0
@@ -135,7 +135,8 @@ func (s *session) lastZxid() int64 {
 	return s.zxid.Load()
 }
 
-// asks notes that a connect request is about to leave: if it resumes the session, what it is granted is not known yet.
+// asks notes that a connect request is about to leave. If it resumes the session, the timeout that the server grants is not
+// known until the answer comes.
 func (s *session) asks(sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *session) asks(sent time.Time) {
 	s.wakeHeartbeatBefore(s.proof.validUntil())
 }
 
-// hungUp notes that the newest connection has ended in order, and without a connect answer.
+// hungUp notes that the server ended the newest connection in order, without a connect answer.
 func (s *session) hungUp(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

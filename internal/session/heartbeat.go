@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// keep is the session's clock: it ends what has run out, and keeps the proof fresh. Every step works out anew what is
-// due from what is known, so a step too many does no harm, and none needs to be cancelled.
+// runHeartbeat ends what has run out, and keeps the proof fresh, until the session ends. Every step works out anew what is
+// due, so an extra step does no harm, and no step is ever cancelled.
 func (s *session) runHeartbeat() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -24,7 +24,7 @@ func (s *session) runHeartbeat() {
 	}
 }
 
-// nudge wakes the keeper.
+// wakeHeartbeat makes the heartbeat take a step now.
 func (s *session) wakeHeartbeat() {
 	select {
 	case s.wake <- struct{}{}:
@@ -32,15 +32,15 @@ func (s *session) wakeHeartbeat() {
 	}
 }
 
-// nudgeBefore wakes the keeper if it would sleep past due. Called with mu held. A step works out all that is due when it
-// runs, so one that comes no later than due will do, and short holds need none of their own.
+// wakeHeartbeatBefore makes the heartbeat take a step by due at the latest. If a step is planned before that, it works out
+// then what is due, so a short hold costs no step of its own. Called with mu held.
 func (s *session) wakeHeartbeatBefore(due time.Time) {
 	if due.Before(s.nextHeartbeat) {
 		s.wakeHeartbeat()
 	}
 }
 
-// step does what is due, and returns when it wants to be called next.
+// heartbeat does what is due, and returns when the next step is due.
 func (s *session) heartbeat(now time.Time) time.Time {
 	s.mu.Lock()
 	notices := s.lapseIfDue(now)
@@ -53,7 +53,7 @@ func (s *session) heartbeat(now time.Time) time.Time {
 		due = earliest(due, s.proof.validUntil())
 	}
 	syncDue, syncNow, drop := s.nextSync(now)
-	link := s.connection
+	c := s.connection
 	due = earliest(due, syncDue)
 	if syncNow {
 		s.syncing, s.lastSync = true, now
@@ -67,8 +67,8 @@ func (s *session) heartbeat(now time.Time) time.Time {
 		return now
 	}
 	if drop {
-		s.core.opts.Log.Info("zookeeper: no answer to a sync, trying another server", "server", link.server)
-		_ = link.Close()
+		s.core.opts.Log.Info("zookeeper: no answer to a sync, trying another server", "server", c.server)
+		_ = c.Close()
 	}
 	if syncNow {
 		s.core.start(s.sendSync)
@@ -76,8 +76,8 @@ func (s *session) heartbeat(now time.Time) time.Time {
 	return due
 }
 
-// heartbeat works out when the next sync is due, whether it is now, and whether one has been unanswered for too long.
-// Called with mu held.
+// nextSync works out when the next sync is due, whether that is now, and whether the connection is to be dropped because a
+// sync was unanswered for too long. Called with mu held.
 func (s *session) nextSync(now time.Time) (due time.Time, syncNow, drop bool) {
 	timeout := s.proof.least
 	far := now.Add(timeout)
@@ -105,7 +105,7 @@ func (s *session) nextSync(now time.Time) (due time.Time, syncNow, drop bool) {
 	return due, false, false
 }
 
-// beat is one sync, and with it, where a hold needs that, a barrier; see proof. The answers are booked by the link.
+// sendSync sends a sync, and a barrier with it if a hold needs one; see proof. The connection books the answers as proof.
 func (s *session) sendSync() {
 	view := &Session{session: s}
 	requests := []request{view.syncRequest("/", func(_ string, err error) {
@@ -134,13 +134,13 @@ func (s *session) sendSync() {
 	s.send(nil, requests)
 }
 
-// wantsBarrier reports whether somebody holds, and a write has yet to confirm that the link has resumed the session. Called
-// with mu held.
+// wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.
+// Called with mu held.
 func (s *session) wantsBarrier() bool {
 	return len(s.callbacks) > 0 && s.proof.doubtful() && !s.connection.barrier.Load()
 }
 
-// hurry makes a beat due if it is wanted for its barrier. Called with mu held.
+// hurryBarrier makes a sync due now if a hold needs the barrier that goes with it. Called with mu held.
 func (s *session) hurryBarrier() {
 	if s.wantsBarrier() {
 		s.lastSync = time.Time{}
@@ -155,8 +155,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Retain keeps the proof fresh until release is called: a sync every eighth of the timeout, and a connection that
-// leaves one unanswered for a quarter of it is dropped, so that another server is tried in good time.
+// Retain keeps the proof fresh until release is called: a sync goes out every eighth of the timeout. If a sync is unanswered
+// for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
 func (s *session) Retain() (release func()) {
 	s.mu.Lock()
 	s.retained++

@@ -48,11 +48,11 @@ func (q *logQueue) add(r record) {
 	case <-q.idle:
 		q.idle = make(chan struct{})
 		go q.write(q.idle)
-	default: // the one that writes finds it
+	default: // the goroutine that writes finds it
 	}
 }
 
-// write ends when nothing waits any more.
+// write writes records until none waits.
 func (q *logQueue) write(idle chan struct{}) {
 	for {
 		q.mu.Lock()
@@ -92,7 +92,7 @@ type queued struct {
 	queue *logQueue
 }
 
-// Handle is part of slog.Handler, as what follows.
+// Handle implements slog.Handler, as the methods below.
 func (h queued) Handle(ctx context.Context, r slog.Record) error {
 	h.queue.add(record{ctx, h.Handler, r})
 	return nil

@@ -15,30 +15,30 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 	return &zkrecipes.LostError{Reason: reason, At: at, Err: err}
 }
 
-// OnLoss arranges for f to be called once, when the session ends or its proof runs out, whichever comes first, and,
-// with onSuspend, also when the connection is lost. It reports false, and f is not called, if that is so already.
-// Calling stop gives up the arrangement; f may be running then.
+// OnLoss makes the session call f once, when it ends or its proof runs out, whichever comes first. With onSuspend, f is also
+// called when the connection is lost. If that is so already, OnLoss reports false and f is not called. After stop, f is not
+// called any more; it may be running then.
 //
-// f is called on a goroutine of the connection and must not wait for anything. All of a session's functions have
-// returned before the client opens the next session.
+// f is called on a goroutine of the session and must not wait for anything. All callbacks of a session have returned before
+// the client opens the next session.
 func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop func(), ok bool) {
-	sub := &lossCallback{onSuspend, f}
+	callback := &lossCallback{onSuspend, f}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || onSuspend && !s.isUp() {
 		return nil, false
 	}
-	s.callbacks[sub] = struct{}{}
+	s.callbacks[callback] = struct{}{}
 	s.hurryBarrier()
 	s.wakeHeartbeatBefore(s.proof.validUntil())
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.callbacks, sub)
+		delete(s.callbacks, callback)
 	}, true
 }
 
-// lapseIfDue collects everybody if the proof has run out by now. Called with mu held.
+// lapseIfDue collects all callbacks if the proof has run out by now. Called with mu held.
 func (s *session) lapseIfDue(now time.Time) lossNotices {
 	until := s.proof.validUntil()
 	if len(s.callbacks) == 0 || now.Before(until) {
@@ -47,31 +47,31 @@ func (s *session) lapseIfDue(now time.Time) lossNotices {
 	return s.collect(lost(zkrecipes.LossDeadline, until, nil), func(*lossCallback) bool { return true })
 }
 
-// departures are the functions to call for one loss, once no lock is held.
+// lossNotices are the callbacks to call for one loss, once no lock is held.
 type lossNotices struct {
-	session   *session // nil: there is nothing to tell
+	session   *session // nil if there is no loss
 	lost      *zkrecipes.LostError
 	callbacks []*lossCallback
 }
 
-// collect takes the subs that match off the list. Called with mu held.
+// collect takes the callbacks that match off the list. Each result must be delivered once. Called with mu held.
 func (s *session) collect(why *zkrecipes.LostError, match func(*lossCallback) bool) lossNotices {
 	s.delivering++
 	d := lossNotices{session: s, lost: why}
-	for sub := range s.callbacks {
-		if match(sub) {
-			delete(s.callbacks, sub)
-			d.callbacks = append(d.callbacks, sub)
+	for callback := range s.callbacks {
+		if match(callback) {
+			delete(s.callbacks, callback)
+			d.callbacks = append(d.callbacks, callback)
 		}
 	}
 	return d
 }
 
-// tell is called once for all that was collected. Whoever is the last to have told buries the session, if it is over: its
-// end may come while others are still being told of an earlier loss.
+// deliver calls the callbacks. If the session has ended, the last delivery to finish closes the done channel: the session may
+// end while the callbacks of an earlier loss are still running. Then the server is told.
 func (d lossNotices) deliver() {
-	for _, sub := range d.callbacks {
-		sub.f(d.lost)
+	for _, callback := range d.callbacks {
+		callback.f(d.lost)
 	}
 	s := d.session
 	if s == nil {
@@ -79,7 +79,7 @@ func (d lossNotices) deliver() {
 	}
 	s.mu.Lock()
 	s.delivering--
-	over, c, gone := s.over(), s.connection, s.id == 0
+	over, c, granted := s.over(), s.connection, s.id != 0
 	s.mu.Unlock()
 	if !over {
 		return
@@ -89,13 +89,13 @@ func (d lossNotices) deliver() {
 	s.stop()
 	switch {
 	case c == nil:
-	case gone || s.lost.Reason == zkrecipes.LossExpired:
+	case !granted || s.lost.Reason == zkrecipes.LossExpired:
 		_ = c.Close()
 	default:
-		c.goodbye()
+		c.endSession()
 	}
 }
 
-// over reports that the session is, and that everybody has been told: nobody comes onto the list any more. Called with mu
-// held.
+// over reports that the session has ended and that all callbacks have returned; no callback is added any more. Called with
+// mu held.
 func (s *session) over() bool { return s.lost != nil && s.delivering == 0 }

@@ -10,10 +10,10 @@ import (
 )
 
 // Multi applies the requests (*zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest, *zk.CheckVersionRequest) all
-// or none. A create without an ACL takes the client's. Containers cannot be created in it: go-zookeeper could not read
-// the answer. If one of the requests is refused, its error is returned, and no response.
+// or none. A create without an ACL takes the client's. It cannot create containers. If one of the requests is refused, its
+// error is returned, and no response.
 //
-// Errors: that of the request refused, nothing was applied; ErrUnknownOutcome if the reply was lost.
+// Errors: the error of the refused request, nothing was applied; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	responses, _, err := s.MultiZxid(ctx, ops...)
 	return responses, err
@@ -34,7 +34,7 @@ func (s *Session) MultiZxid(ctx context.Context, ops ...any) ([]zk.MultiResponse
 	return t.responses, t.zxid, nil
 }
 
-// transaction is one that has been answered.
+// transaction is the answer to a multi.
 type transaction struct {
 	responses []zk.MultiResponse
 	zxid      int64

@@ -59,7 +59,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	}
 	op := int32(wire.OpCreate)
 	if flags == zk.FlagContainer {
-		op = wire.OpCreateContainer // the other makes, with this flag, a plain node that is never reaped
+		op = wire.OpCreateContainer // OpCreate with this flag makes a plain node, which is never removed
 	}
 	created, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: s.abs(path), Data: data, Acl: acl, Flags: flags}
@@ -68,8 +68,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	return s.rel(created), err
 }
 
-// CreateContainer makes a container, a node that the server removes some time after its last child; on a server that
-// has none, a plain one. An existing node of any kind will do.
+// CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
+// containers it makes a plain node. If the node exists, of any kind, that is no error.
 //
 // Source: ZooKeeper 3.5.3; older servers and some reimplementations answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
@@ -86,7 +86,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.core.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.core.noContainers.Store(true)
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil:
-			// Made or not, making it again does no harm.
+			// Whether it was made or not, making it again does no harm.
 			if err := sleep(ctx, retryPause); err != nil {
 				return &OpError{"create", path, unknownOutcome(err)}
 			}
@@ -111,7 +111,7 @@ func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error
 	return request{wire.OpGetData, wire.ReadFrame(wire.OpGetData, s.abs(path), watch), taking(wire.DataReply, done)}
 }
 
-// GetW is Get with a watch on the node's data and its deletion. A missing node gets no watch, and is zk.ErrNoNode.
+// GetW is Get with a watch on the node's data and its deletion. For a missing node it returns zk.ErrNoNode and no watch.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
 	if err := checkPath("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
@@ -141,9 +141,8 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// StartDelete begins to delete a node and does not wait: done is called with the outcome, on a goroutine of the session
-// that reads nothing else meanwhile, and must not wait for anything. It reports false, and does nothing, if the request
-// cannot be sent at once.
+// StartDelete begins to delete a node and does not wait. done is called with the outcome, on the goroutine that reads from the
+// connection, and must not wait for anything. Without a connection StartDelete reports false and does nothing.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
 	return ValidatePath(path) == nil && s.sendNow(nil, []request{{wire.OpDelete, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) {
 		if err != nil {
@@ -193,8 +192,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 }
 
 // Sync waits until the server has caught up with the leader: what is read next is at least as new as this call, as far as
-// the leader knows. One that has been replaced and has not found out, which takes up to a tick and a half, answers as if
-// nothing had happened since. Where that matters there is [Session.Barrier].
+// the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened since; that takes
+// up to a tick and a half. Where that matters, use [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkPath("sync", path); err != nil {
 		return err
@@ -208,17 +207,18 @@ func (s *Session) syncRequest(path string, done func(string, error)) request {
 }
 
 // Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new as
-// this call, whoever leads. It costs what a write costs.
+// this call, also if the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
 	_, err := ask(ctx, s, "barrier", "/", readOnly, nil, s.barrierRequest)
 	return err
 }
 
-// barrierRequest checks the root for what the leader does on the way: it refuses if another server has the session by now.
+// barrierRequest checks the version of the root. On the way the leader checks the session, and refuses if another server has
+// it by now.
 func (s *Session) barrierRequest(done func(transaction, error)) request {
 	return s.multiRequest([]any{&zk.CheckVersionRequest{Path: "/", Version: -1}}, func(t transaction, err error) {
 		if errors.Is(err, zk.ErrNoAuth) {
-			err = nil // to read the root; a quorum has agreed all the same
+			err = nil // the root may not be read; a quorum has agreed all the same
 		}
 		done(t, err)
 	})

@@ -8,22 +8,23 @@ import (
 
 // proof is the arithmetic behind [Session.ValidUntil], without clock and without I/O.
 //
-// The leader of the ensemble decides when a session expires, from what its followers report: each says, in its answer
-// to every ping of the leader (two a tick), which sessions it has heard from. So an answer by a follower proves nothing
-// by itself, and neither does one by the leader, since that contact may not have been reported yet when the follower is
-// cut off. But a request that the leader served proves that all contacts at least half a tick older were reported:
-// report and request travel the same connection, in order. Hence
+// The leader of the ensemble decides when a session expires, from what its followers report. In its answer to every ping of
+// the leader (two a tick), a follower says which sessions it has heard from. An answer of a follower proves nothing by
+// itself. Neither does an answer of the leader: the contact may not have been reported yet when the follower is cut off. But
+// a request that the leader served proves that all contacts at least half a tick older were reported, since report and
+// request travel the same connection, in order. Hence
 //
 //	p = when the newest request was sent that the leader has served and answered
 //	c = when the newest request was sent whose answer, by whatever server, had come by p - lag
 //	valid until c + timeout - margin
 //
-// The lag is more than half a tick, since whoever served may have been replaced: it goes on for up to a tick and a half.
+// The lag is more than half a tick, since the leader that served the request may have been replaced. It goes on answering for
+// up to a tick and a half.
 //
-// The connect answer for a new session proves its own sending: a quorum has agreed to the session. That for a session
-// which is resumed does not. The leader touches the session to give it, but it may be one that has been replaced and does
-// not know: it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A write
-// that is answered afterwards says that no successor had begun when the session was touched.
+// The connect answer for a new session proves that request, because a quorum has agreed to the session. The connect answer
+// for a resumed session does not. The leader touches the session when it gives it, but it may have been replaced without
+// knowing it. Then it goes on answering for up to a tick and a half, while its successor counts from its own beginning. A
+// write that is answered afterwards shows that no successor had begun when the session was touched.
 //
 // A server that resumes a session may grant another timeout, if it is configured differently. The leader counts with that
 // from then on, also downwards, whether or not its answer arrives. The next leader goes back to the timeout of the
@@ -57,12 +58,12 @@ type proof struct {
 
 type contact struct{ sent, answered time.Time }
 
-// witness is who stands behind an answer.
+// witness is the server that stands behind an answer.
 type witness int
 
 const (
 	anyServer witness = iota
-	leader            // or a server that takes itself for it
+	leader            // or a server that takes itself for the leader
 	quorum            // a write that was applied
 )
 

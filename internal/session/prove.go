@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Prove waits until the session is proven alive, for so long that in good health the next proof comes in time. It asks the
-// leader if that is not so, and again if what it says is no answer.
+// Prove waits until the session is proven alive for long enough that, in good health, the next proof comes in time. If it is
+// not, Prove asks the leader, again and again until the proof is there.
 //
 // Errors: the session's own, or the cause of ctx.
 func (s *Session) Prove(ctx context.Context) error {
@@ -26,7 +26,7 @@ func (s *Session) Prove(ctx context.Context) error {
 		if s.proven() {
 			continue
 		}
-		// One sync confirms only contacts that are old enough by the time it is sent.
+		// A sync confirms only contacts that are old enough when it is sent.
 		if err := sleep(ctx, min(s.Timeout()/64, s.core.opts.lag(s.Timeout())/4)); err != nil {
 			return err
 		}
@@ -39,14 +39,14 @@ func (s *session) proven() bool {
 	return s.lasts(s.proof.least / 16)
 }
 
-// Freshen asks for a proof if there is little left of the one there is, and does not wait for the answer. What is asked
-// next is answered after it, so a caller that has that answer need not ask again: the pings of an idle session, every third
-// of the timeout, let one answer of the leader prove at least a quarter of it.
+// Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
+// requests come after it, so a caller that waits for one of those needs no proof of its own. An idle session sends a ping
+// every third of the timeout; thanks to them one answer of the leader proves at least a quarter of the timeout.
 func (s *Session) Freshen() {
 	s.mu.Lock()
 	fresh, doubtful := s.lasts(s.proof.least/8), s.proof.doubtful()
 	if !fresh {
-		s.lastSync = time.Now() // this is one
+		s.lastSync = time.Now()
 	}
 	s.mu.Unlock()
 	switch {
@@ -63,7 +63,8 @@ func (s *session) lasts(spare time.Duration) bool {
 	return time.Until(s.proof.validUntil()) > s.proof.lag+spare
 }
 
-// askLeader does what prolongs the proof soonest.
+// askLeader sends what prolongs the proof soonest: a barrier if the session was resumed and no write has confirmed that,
+// else a sync.
 func (s *Session) askLeader(ctx context.Context) error {
 	s.mu.Lock()
 	doubtful := s.proof.doubtful()

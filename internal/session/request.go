@@ -6,12 +6,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// request is one of ours.
+// request is one request to the server.
 type request struct {
 	op    int32
 	frame []byte // its xid is still to be set
-	// answer takes the reply, or the error that there will be none. It is called once, on a goroutine of the session
-	// that may read nothing else meanwhile.
+	// answer takes the reply, or the error that there will be none. It is called once, mostly on the goroutine that reads
+	// from the connection, and must not wait for anything.
 	answer func(reply, error)
 }
 
@@ -20,8 +20,8 @@ type reply struct {
 	body []byte
 }
 
-// send queues the requests, which go out in this order, and calls sent, if not nil, when whatever is asked from now on is
-// asked after them.
+// send sends the requests in this order, without waiting, and then calls sent, if not nil: all later requests of the session
+// reach the server after these. Without a connection it answers them with zk.ErrNoServer.
 func (s *session) send(sent func(), requests []request) {
 	if !s.sendNow(sent, requests) {
 		for _, r := range requests {
@@ -30,7 +30,7 @@ func (s *session) send(sent func(), requests []request) {
 	}
 }
 
-// sendNow is send that reports false, and does nothing, without a connection.
+// sendNow is send, but without a connection it reports false and does nothing.
 func (s *session) sendNow(sent func(), requests []request) bool {
 	c := s.upConnection()
 	if c == nil || !c.ask(requests) {
@@ -42,7 +42,7 @@ func (s *session) sendNow(sent func(), requests []request) bool {
 	return true
 }
 
-// taking is the answer for one that takes what read makes of the reply.
+// taking returns an answer function that decodes the reply with read and passes the value to done.
 func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(reply, error) {
 	return func(r reply, err error) {
 		var v T
@@ -53,7 +53,7 @@ func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(
 	}
 }
 
-// witnessOf says who stands behind an answer to the opcode.
+// witnessOf says which server stands behind an answer to the opcode.
 func witnessOf(op, code int32) witness {
 	switch op {
 	case wire.OpSync:

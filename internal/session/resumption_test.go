@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				opts := append(tt.opts, conn.WithSessionTimeout(20*time.Second), through(srv, grantsLess(4000)))
+				opts := slices.Concat(tt.opts, []conn.Option{conn.WithSessionTimeout(20 * time.Second), through(srv, grantsLess(4000))})
 				c := dial(t, srv, opts...)
 				_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 				require.NoError(t, err)
@@ -63,7 +64,7 @@ func TestLease_ResumptionsThatServersHangUpOn_CostNothing(t *testing.T) {
 		s := live(t, dial(t, srv, conn.WithTickTime(2*time.Second), conn.WithSessionTimeout(20*time.Second)))
 		defer s.Retain()()
 		losses := onLoss(t, s, false)
-		time.Sleep(30 * time.Second)
+		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
 		until := s.ValidUntil()
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
 		srv.Cut(client)

@@ -30,7 +30,7 @@ type session struct {
 	zxid   atomic.Int64  // the newest one seen, here or in an earlier session
 	asked  atomic.Uint32 // how many requests of ours, for their xids
 
-	wake chan struct{} // tells the keeper that something changed; holds one
+	wake chan struct{} // wakes the heartbeat; holds one
 
 	mu            sync.Mutex
 	id            int64 // 0 until the first connect answer
@@ -40,12 +40,12 @@ type session struct {
 	up            chan struct{} // closed while connected
 	since         time.Time     // when it was first up
 	lost          *zkrecipes.LostError
-	delivering    int // losses of which somebody is just being told
+	delivering    int // losses whose callbacks are running
 	callbacks     map[*lossCallback]struct{}
-	retained      int // contenders and holds; while there are any, sync goes out every T/8
+	retained      int // holds; while there is any, a sync goes out every T/8
 	syncing       bool
 	lastSync      time.Time
-	nextHeartbeat time.Time // when the keeper looks again at the latest
+	nextHeartbeat time.Time // when the next step is planned
 
 	watches watches
 	done    chan struct{}
@@ -81,12 +81,12 @@ func (s *session) Timeout() time.Duration {
 }
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
-// ephemeral nodes. It moves on while servers answer. See the package documentation for what it rests on, and for what
-// it does not cover.
+// ephemeral nodes. It moves on while servers answer. See the documentation of package conn for what it rests on, and for
+// what it does not cover.
 func (s *session) ValidUntil() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Not before all have been told: whoever looks meanwhile would take it for a deadline that has passed.
+	// Only after all loss callbacks have returned: a caller that looks earlier would take it for a deadline that has passed.
 	if s.over() {
 		return earliest(s.proof.validUntil(), s.lost.At)
 	}
@@ -112,8 +112,8 @@ func (s *session) Go(f func(ctx context.Context)) bool {
 	return s.core.start(func() { f(s.ctx) })
 }
 
-// answered books an answer as proof. A lapse comes before what would have prevented it: the order in which a late
-// answer and the clock are looked at must not decide whether a hold lives.
+// answered books an answer as proof. If the proof ran out before the answer came, the holds end first. So it does not matter
+// whether the answer or the clock is looked at first: a hold whose deadline has passed ends either way.
 func (s *session) answered(sent, at time.Time, by witness) {
 	s.mu.Lock()
 	notices := s.lapseIfDue(at)
@@ -122,8 +122,8 @@ func (s *session) answered(sent, at time.Time, by witness) {
 	notices.deliver()
 }
 
-// end ends the session; the first reason counts. Safe side first: all holds have ended before pending operations fail or
-// another session can exist.
+// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before another
+// session can exist.
 func (s *session) end(why *zkrecipes.LostError) {
 	s.mu.Lock()
 	if s.lost != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrTooLarge says that a request or a reply is too large: for the limits of this client, or, as it seems, for those of the
-// servers.
+// ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
 var ErrTooLarge = errors.New("too large")
 
 const (
@@ -16,8 +15,8 @@ const (
 	maxReply   = 256 << 20
 )
 
-// checkSize refuses a request of so many bytes if the server would: it hangs up on whoever sends it, and so on everybody
-// else in the session, and again when that is repeated.
+// checkSize refuses a request that the server would refuse. The server would hang up without a word, and so end all other
+// calls of the session, too, and again whenever the request is repeated.
 func (c *core) checkSize(op, path string, size int) error {
 	if most := c.opts.MaxRequest; size > most {
 		return &OpError{op, path, fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", ErrTooLarge, size, most)}
@@ -30,7 +29,7 @@ func (c *core) tooLargeReply(size int) error {
 	return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, c.opts.MaxReply)
 }
 
-// suspect is from which size on a request may be what ended its connection. No server is of use with a lower limit.
+// suspect is the least size of a request that may have ended its connection by its size. No server is useful with a lower limit.
 const suspect = 64 << 10
 
 // Hangups counts the connections in a row that ended under one request. A server hangs up on a request above its

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// State is what a client can say of its connection.
+// State is the state of a client's connection and session.
 type State int
 
 // The states; the package documentation has the diagram.
@@ -45,13 +45,13 @@ func (s State) String() string {
 type event int
 
 const (
-	established  event = iota // a server answers for the session, new or re-attached
+	established  event = iota // a server has given us the session, new or resumed
 	disconnected              // the connection of a session is gone
 	ended                     // the session is over
 	closed                    // the user closed the client
 )
 
-// next is the whole state machine. Events of sessions that are over never get here.
+// next is the whole state machine. It gets no events of sessions that have ended.
 func next(s State, e event) State {
 	switch {
 	case s == Closed || e == closed:
@@ -67,8 +67,8 @@ func next(s State, e event) State {
 	}
 }
 
-// stateLog is the list of all transitions. A reader keeps its place in it, so a slow one misses nothing, and what all
-// readers have passed is collected as garbage.
+// stateLog is the list of all transitions. A reader keeps its place in it, so a slow reader misses nothing. Transitions that
+// all readers have passed are garbage.
 type stateLog struct {
 	mu   sync.Mutex
 	last *transition

@@ -7,14 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Watch fires once, at the first change after the read that it came with, or without a change when the connection was
-// away in the meantime: whoever waits for it reads again and decides by what it reads.
+// Watch fires once: at the first change after the read that it came with, or without a change after the connection was lost.
+// So a waiter reads again when it fires, and decides by what it reads.
 //
-// Watches are shared: within a session there is at most one per path and kind, whatever number of callers wait for it,
-// and one that nobody waits for any more is kept for the next, since the library cannot remove it from the server.
+// Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
+// is kept for the next caller.
 type Watch struct{ fired chan struct{} }
 
-// Fired is closed when the watch has fired. That of no watch, nil, never is.
+// Fired is closed when the watch has fired. For a nil watch it is never closed.
 func (w *Watch) Fired() <-chan struct{} {
 	if w == nil {
 		return nil
@@ -22,9 +22,8 @@ func (w *Watch) Fired() <-chan struct{} {
 	return w.fired
 }
 
-// HasFired reports whether the watch has fired. Once a request of this session has been answered, a change that was
-// applied before that request is known here, since the server sends the event before the answer: false then says that
-// nothing had changed when the request was served.
+// HasFired reports whether the watch has fired. The server sends the event of a change before the answer to any request that
+// it serves after the change. So after such an answer, false says that nothing had changed when the request was served.
 //
 // Source: the ordering guarantees of ZooKeeper's watches.
 func (w *Watch) HasFired() bool {
@@ -49,7 +48,7 @@ type watchKey struct {
 	path string // absolute
 }
 
-// armed is a watch that is set, or being set, on the server. All but the channel is guarded by watches.mu.
+// sharedWatch is a watch that is set, or being set, on the server. All fields but the channel are guarded by watches.mu.
 type sharedWatch struct {
 	Watch
 	asking  int  // callers whose read may set it
@@ -65,7 +64,7 @@ type watches struct {
 
 func (w *watches) init() { w.set = make(map[watchKey]*sharedWatch) }
 
-// claim returns the watch under key, for a caller that is about to read with it.
+// share returns the watch under key, for a caller that is about to read with it.
 func (w *watches) share(key watchKey) *sharedWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +77,7 @@ func (w *watches) share(key watchKey) *sharedWatch {
 	return a
 }
 
-// settle says how the read went. A watch that no read has set, and none is about to, is none.
+// unshare notes whether the read set the watch. A watch that no read has set, and that no caller is about to set, is removed.
 func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +98,7 @@ func (w *watches) fire(keys ...watchKey) {
 	}
 }
 
-// fireAll makes everybody look and set their watches again. Called when a link has come up.
+// fireAll makes every waiter read again. Called when a connection has come up.
 func (w *watches) fireAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +107,7 @@ func (w *watches) fireAll() {
 	}
 }
 
-// spend is called with mu held.
+// fireOne fires a watch and removes it. Called with mu held.
 func (w *watches) fireOne(key watchKey, a *sharedWatch) {
 	if !a.isFired {
 		a.isFired = true
@@ -117,9 +116,9 @@ func (w *watches) fireOne(key watchKey, a *sharedWatch) {
 	delete(w.set, key)
 }
 
-// onEvent is called by the link, which reads nothing else meanwhile: it only closes channels. A watch is in the set before
-// the request that sets it is sent, so it is there when an event comes; and the event comes before any reply that was sent
-// later.
+// onEvent is called on the goroutine that reads from the connection, so it only closes channels. A watch is in the set before
+// the request is sent that sets it on the server, so it is there when the event comes. Replies that the server sent after
+// the event are read after it.
 func (s *session) onEvent(e zk.Event) {
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
 	switch e.Type {
@@ -131,12 +130,12 @@ func (s *session) onEvent(e zk.Event) {
 		s.watches.fire(watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
 		s.watches.fire(data, exist, watchKey{watchChildren, e.Path})
-	case zk.EventSession, zk.EventNotWatching: // of the library's own making
+	case zk.EventSession, zk.EventNotWatching: // no server sends them
 	}
 }
 
 // watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection. So a
-// watch that the server has spent without an event is set again by the next caller.
+// watch that the server has removed without an event is set again by the next caller.
 //
 // Source: WatchManager of ZooKeeper keeps a set of connections for each path. A server takes a watch away, and withholds
 // the event, if the client may not read the node any more, since 3.8.4 and 3.9.2 (CVE-2024-23944).

@@ -40,7 +40,7 @@ func (c Code) Error() string {
 	}
 }
 
-// ErrorOf returns the error for the code of a reply: go-zookeeper's variable if it has one.
+// ErrorOf returns the error for the code of a reply: go-zookeeper's variable if there is one, else a Code.
 func ErrorOf(code int32) error {
 	if err, ok := libraryErrors[code]; ok {
 		return err
@@ -55,8 +55,8 @@ var libraryErrors = map[int32]error{
 	-117: zk.ErrNothing, -123: zk.ErrReconfigDisabled,
 }
 
-// ServerFault reports whether err says that something went wrong in the server, perhaps only when it made the reply: a
-// write may have been executed, and asking again is not likely to help.
+// ServerFault reports whether err is an internal error of the server, perhaps one in making the reply. A write may have been
+// executed, and sending it again is not likely to help.
 func ServerFault(err error) bool {
 	var code Code
 	return errors.As(err, &code) && code >= -5 && code <= -1 && code != -4

@@ -18,8 +18,8 @@ func TestErrorOf_IsTheLibrarys(t *testing.T) {
 			outcome := make(chan error, 1)
 			go func() { outcome <- z.Delete("/a", -1) }()
 			request := received(t, far)
-			reply := AppendInt32(make([]byte, PrefixSize), int32At(request, PrefixSize))
-			_, err := far.Write(Seal(AppendInt32(binary.BigEndian.AppendUint64(reply, 1), code)))
+			reply := appendInt32(make([]byte, PrefixSize), int32At(request, PrefixSize))
+			_, err := far.Write(seal(appendInt32(binary.BigEndian.AppendUint64(reply, 1), code)))
 			require.NoError(t, err)
 			err = <-outcome
 			if text := err.Error(); strings.HasPrefix(text, "unknown error: ") {

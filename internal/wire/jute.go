@@ -1,5 +1,4 @@
-// Package wire is ZooKeeper's protocol: frames of requests, readers of replies, opcodes, error codes. It has no I/O and no
-// state.
+// Package wire encodes the requests of ZooKeeper's protocol and decodes its replies. It has no I/O and no state.
 package wire
 
 import (
@@ -9,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// What our own requests are made of, and their replies, in ZooKeeper's serialisation.
+// The bodies of requests and replies, in ZooKeeper's serialisation.
 //
 //	create    path string, data buffer, acl vector of (perms int32, scheme string, id string), flags int32
 //	delete    path string, version int32
@@ -22,29 +21,29 @@ import (
 // newFrame begins a request whose length and xid are still to be set.
 func newFrame(op int32) []byte {
 	b := make([]byte, PrefixSize+4, 256)
-	return AppendInt32(b, op)
+	return appendInt32(b, op)
 }
 
-// CreateFrame creates a node; op says of which kind.
-func CreateFrame(op int32, r *zk.CreateRequest) []byte { return Seal(appendCreate(newFrame(op), r)) }
+// CreateFrame creates a node; its kind depends on op.
+func CreateFrame(op int32, r *zk.CreateRequest) []byte { return seal(appendCreate(newFrame(op), r)) }
 
 // DeleteFrame deletes a node.
 func DeleteFrame(path string, version int32) []byte {
-	return Seal(appendPathVersion(newFrame(OpDelete), path, version))
+	return seal(appendPathVersion(newFrame(OpDelete), path, version))
 }
 
 // SetFrame replaces the data of a node.
 func SetFrame(path string, data []byte, version int32) []byte {
-	return Seal(appendSet(newFrame(OpSetData), path, data, version))
+	return seal(appendSet(newFrame(OpSetData), path, data, version))
 }
 
 // ReadFrame asks for data, children or existence.
 func ReadFrame(op int32, path string, watch bool) []byte {
-	return Seal(appendBool(appendString(newFrame(op), path), watch))
+	return seal(appendBool(appendString(newFrame(op), path), watch))
 }
 
 // SyncFrame asks the server to catch up with the leader.
-func SyncFrame(path string) []byte { return Seal(appendString(newFrame(OpSync), path)) }
+func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync), path)) }
 
 // MultiFrame is a transaction of go-zookeeper's requests.
 func MultiFrame(ops []any) []byte {
@@ -52,7 +51,7 @@ func MultiFrame(ops []any) []byte {
 	for _, op := range ops {
 		b = appendOp(b, op)
 	}
-	return Seal(appendMultiHeader(b, -1, true))
+	return seal(appendMultiHeader(b, -1, true))
 }
 
 // OpSize returns how many bytes op takes in a transaction.
@@ -74,35 +73,35 @@ func appendOp(b []byte, op any) []byte {
 }
 
 func appendMultiHeader(b []byte, op int32, done bool) []byte {
-	return AppendInt32(appendBool(AppendInt32(b, op), done), -1)
+	return appendInt32(appendBool(appendInt32(b, op), done), -1)
 }
 
 func appendCreate(b []byte, r *zk.CreateRequest) []byte {
 	b = appendData(appendString(b, r.Path), r.Data)
-	b = AppendInt32(b, int32(len(r.Acl)))
+	b = appendInt32(b, int32(len(r.Acl)))
 	for _, acl := range r.Acl {
-		b = appendString(appendString(AppendInt32(b, acl.Perms), acl.Scheme), acl.ID)
+		b = appendString(appendString(appendInt32(b, acl.Perms), acl.Scheme), acl.ID)
 	}
-	return AppendInt32(b, r.Flags)
+	return appendInt32(b, r.Flags)
 }
 
 func appendSet(b []byte, path string, data []byte, version int32) []byte {
-	return AppendInt32(appendData(appendString(b, path), data), version)
+	return appendInt32(appendData(appendString(b, path), data), version)
 }
 
 func appendPathVersion(b []byte, path string, version int32) []byte {
-	return AppendInt32(appendString(b, path), version)
+	return appendInt32(appendString(b, path), version)
 }
 
-// appendData keeps the difference between no data and none of it, as servers do.
+// appendData writes nil data as null, which servers tell from empty data.
 func appendData(b, data []byte) []byte {
 	if data == nil {
-		return AppendInt32(b, -1)
+		return appendInt32(b, -1)
 	}
-	return AppendBuffer(b, data)
+	return appendBuffer(b, data)
 }
 
-func appendString(b []byte, s string) []byte { return append(AppendInt32(b, int32(len(s))), s...) }
+func appendString(b []byte, s string) []byte { return append(appendInt32(b, int32(len(s))), s...) }
 
 func appendBool(b []byte, v bool) []byte {
 	if v {
@@ -111,7 +110,7 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// decoder reads the body of a reply; once something is missing, everything is zero, and end says so.
+// decoder reads the body of a reply. After a read beyond the end all values are zero, and end returns the error.
 type decoder struct {
 	body []byte
 	bad  bool
@@ -163,7 +162,7 @@ func (d *decoder) stat() (stat zk.Stat) {
 	return stat
 }
 
-// end returns ErrGarbled unless everything was there, and nothing else.
+// end returns ErrGarbled unless the body had exactly what was read.
 func (d *decoder) end() error {
 	if d.bad || len(d.body) > 0 {
 		return ErrGarbled
@@ -175,7 +174,7 @@ func (d *decoder) end() error {
 func CreateReply(body []byte) (path string, err error) {
 	d := decoder{body: body}
 	path = d.string()
-	if len(d.body) > 0 { // of a container
+	if len(d.body) > 0 { // the reply to a container's create has a Stat, too
 		d.stat()
 	}
 	return path, d.end()
@@ -230,7 +229,7 @@ func ChildrenReply(body []byte) (Children, error) {
 	return c, d.end()
 }
 
-// MultiReply returns what each op came to; err is that of the one for which all came to nothing.
+// MultiReply returns the result of each op. If an op was refused, none was applied, and err is its error.
 func MultiReply(body []byte) (responses []zk.MultiResponse, err error) {
 	d := decoder{body: body}
 	for {
@@ -262,5 +261,5 @@ func MultiReply(body []byte) (responses []zk.MultiResponse, err error) {
 	return responses, err
 }
 
-// ErrGarbled says that a reply was not what ZooKeeper sends. Whether the request was executed is not known then.
+// ErrGarbled says that a reply cannot be decoded. Then it is not known whether the request was executed.
 var ErrGarbled = errors.New("a reply that cannot be read")

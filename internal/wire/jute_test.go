@@ -79,9 +79,9 @@ func library(t *testing.T) (*zk.Conn, net.Conn) {
 		z.Close()
 	})
 	received(t, far)
-	answer := AppendInt32(AppendInt32(make([]byte, PrefixSize), 0), 60_000)
-	answer = AppendBuffer(binary.BigEndian.AppendUint64(answer, 1), make([]byte, 16))
-	_, err = far.Write(Seal(answer))
+	answer := appendInt32(appendInt32(make([]byte, PrefixSize), 0), 60_000)
+	answer = appendBuffer(binary.BigEndian.AppendUint64(answer, 1), make([]byte, 16))
+	_, err = far.Write(seal(answer))
 	require.NoError(t, err)
 	return z, far
 }
@@ -100,11 +100,11 @@ func received(t *testing.T, c net.Conn) []byte {
 var (
 	statOf2    = append(make([]byte, statSize-1), 2) // the last field is the pzxid
 	dataOf3    = slices.Concat(appendString(nil, "xyz"), statOf2)
-	eventOfA   = appendString(AppendInt32(AppendInt32(nil, int32(zk.EventNodeDeleted)), 3), "/a")
-	listOf2    = slices.Concat(appendString(appendString(AppendInt32(nil, 2), "a"), "bc"), statOf2)
+	eventOfA   = appendString(appendInt32(appendInt32(nil, int32(zk.EventNodeDeleted)), 3), "/a")
+	listOf2    = slices.Concat(appendString(appendString(appendInt32(nil, 2), "a"), "bc"), statOf2)
 	multiOf3   = appendMultiHeader(slices.Concat(appendString(appendMultiHeader(nil, OpCreate, false), "/p"), appendMultiHeader(nil, OpDelete, false), appendMultiHeader(nil, OpSetData, false), statOf2), -1, true)
 	multiError = appendMultiHeader(slices.Concat(
-		AppendInt32(appendMultiHeader(nil, -1, false), 0), AppendInt32(appendMultiHeader(nil, -1, false), -101), AppendInt32(appendMultiHeader(nil, -1, false), -2)), -1, true)
+		appendInt32(appendMultiHeader(nil, -1, false), 0), appendInt32(appendMultiHeader(nil, -1, false), -101), appendInt32(appendMultiHeader(nil, -1, false), -2)), -1, true)
 )
 
 func TestReplies(t *testing.T) {
@@ -119,7 +119,7 @@ func TestReplies(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "xyz", string(d.Bytes))
 	require.EqualValues(t, 2, d.Stat.Pzxid)
-	d, err = DataReply(slices.Concat(AppendInt32(nil, -1), statOf2))
+	d, err = DataReply(slices.Concat(appendInt32(nil, -1), statOf2))
 	require.NoError(t, err)
 	require.Nil(t, d.Bytes)
 	stat, err := StatReply(statOf2)
@@ -133,7 +133,7 @@ func TestReplies(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "bc"}, f.Names)
 	require.EqualValues(t, 2, f.Stat.Pzxid)
-	f, err = ChildrenReply(slices.Concat(AppendInt32(nil, -1), statOf2))
+	f, err = ChildrenReply(slices.Concat(appendInt32(nil, -1), statOf2))
 	require.NoError(t, err, "a vector that is null")
 	require.Empty(t, f.Names)
 

@@ -41,8 +41,8 @@ const (
 	MaxConnectReply = 1 << 10
 )
 
-// FromTree says of a reply's error code that it was found by applying the request, or that there was none. Other codes
-// may come from a server that did not ask the leader, or from one that has given the session up.
+// FromTree reports whether the error code of a reply comes from applying the request to the tree, as 0 does. Other codes may
+// come from a server that did not ask the leader, or that has given the session up.
 func FromTree(code int32) bool {
 	switch code {
 	case 0, -101, -103, -108, -110, -111:
@@ -52,30 +52,30 @@ func FromTree(code int32) bool {
 	}
 }
 
-// ConnectFrame asks for the session with the id, or for a new one if the id is 0. A server that has not seen lastZxid does
-// not answer it.
+// ConnectFrame asks for the session with the id, or for a new one if the id is 0. A server that has not seen lastZxid yet
+// hangs up.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
 	b := make([]byte, PrefixSize, PrefixSize+44)
-	b = AppendInt32(b, 0)
+	b = appendInt32(b, 0)
 	b = appendInt64(b, lastZxid)
-	b = AppendInt32(b, int32(timeout.Milliseconds()))
+	b = appendInt32(b, int32(timeout.Milliseconds()))
 	b = appendInt64(b, id)
 	if len(password) == 0 {
 		password = make([]byte, passwordSize)
 	}
-	return Seal(AppendBuffer(b, password))
+	return seal(appendBuffer(b, password))
 }
 
 const passwordSize = 16
 
-// Granted is a server's answer to a connect request. The session has expired if its id is 0, or its timeout not above 0.
+// Granted is the answer to a connect request. If the id is 0 or the timeout is not above 0, the session has expired.
 type Granted struct {
 	Timeout  time.Duration
 	ID       int64
 	Password []byte
 }
 
-// ConnectReply reads the answer to a connect request. Newer servers send a flag behind it.
+// ConnectReply decodes the answer to a connect request. Newer servers append a flag, which is ignored.
 func ConnectReply(body []byte) (Granted, error) {
 	d := decoder{body: body}
 	d.int32()
@@ -93,7 +93,7 @@ type Header struct {
 	Code int32
 }
 
-// ReadHeader returns the header of a reply, and what follows it.
+// ReadHeader returns the header and the body of a reply.
 func ReadHeader(frame []byte) (Header, []byte, error) {
 	d := decoder{body: frame}
 	h := Header{d.int32(), d.int64(), d.int32()}
@@ -106,39 +106,38 @@ func ReadHeader(frame []byte) (Header, []byte, error) {
 // SetXid sets the xid of a request.
 func SetXid(frame []byte, xid int32) { binary.BigEndian.PutUint32(frame[PrefixSize:], uint32(xid)) }
 
-// PingFrame asks for nothing but an answer.
+// PingFrame is a ping.
 func PingFrame() []byte {
-	b := AppendInt32(make([]byte, PrefixSize, PrefixSize+8), XidPing)
-	return Seal(AppendInt32(b, OpPing))
+	b := appendInt32(make([]byte, PrefixSize, PrefixSize+8), XidPing)
+	return seal(appendInt32(b, OpPing))
 }
 
-// CloseFrame ends the session; its xid is still to be set.
+// CloseFrame closes the session; its xid is still to be set.
 func CloseFrame() []byte {
-	b := AppendInt32(make([]byte, PrefixSize, PrefixSize+8), 0)
-	return Seal(AppendInt32(b, OpClose))
+	b := appendInt32(make([]byte, PrefixSize, PrefixSize+8), 0)
+	return seal(appendInt32(b, OpClose))
 }
 
-// AuthFrame shows a credential.
+// AuthFrame sends a credential.
 func AuthFrame(scheme string, credential []byte) []byte {
 	b := make([]byte, PrefixSize, PrefixSize+20+len(scheme)+len(credential))
-	b = AppendInt32(b, XidAuth)
-	b = AppendInt32(b, OpAuth)
-	b = AppendInt32(b, 0)
-	b = AppendBuffer(b, []byte(scheme))
-	b = AppendBuffer(b, credential)
-	return Seal(b)
+	b = appendInt32(b, XidAuth)
+	b = appendInt32(b, OpAuth)
+	b = appendInt32(b, 0)
+	b = appendBuffer(b, []byte(scheme))
+	b = appendBuffer(b, credential)
+	return seal(b)
 }
 
-// AppendInt32 appends an integer.
-func AppendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
+func appendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
 
 func appendInt64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
 
-// AppendBuffer appends bytes, and their number first.
-func AppendBuffer(b, data []byte) []byte { return append(AppendInt32(b, int32(len(data))), data...) }
+// appendBuffer appends the number of bytes, then the bytes.
+func appendBuffer(b, data []byte) []byte { return append(appendInt32(b, int32(len(data))), data...) }
 
-// Seal sets the length of a frame.
-func Seal(frame []byte) []byte {
+// seal sets the length of a frame and returns it.
+func seal(frame []byte) []byte {
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-PrefixSize))
 	return frame
 }

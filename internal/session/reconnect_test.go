@@ -28,9 +28,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The library would set its watches again with a zxid that replies to queued requests have moved on already, and race for
-// it. It has none.
-func TestTrap_ManyWatchesAndQueuedWrites_NoWatchIsLostAtAReconnect(t *testing.T) {
+// Replies to waiting requests move the zxid on before the watches are set again. Every watch fires all the same.
+func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		const watches = 3000
 		s := live(t, dial(t, srv))
@@ -69,8 +68,8 @@ func TestTrap_ManyWatchesAndQueuedWrites_NoWatchIsLostAtAReconnect(t *testing.T)
 	})
 }
 
-// The library would wait for 6.67 timeouts, or, when the server sends a length and no more, for ever.
-func TestTrap_ServerThatNeverAnswers_DelaysTheNextByTheConnectBound(t *testing.T) {
+// A server that accepts a connection and sends nothing, or half an answer, delays a reconnect by the connect timeout alone.
+func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *testing.T) {
 	for name, greeting := range map[string][]byte{"nothing": nil, "four bytes": {0, 0, 0, 37}, "half an answer": {0, 0, 0, 37, 0, 0, 0, 0, 0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -105,8 +104,8 @@ func TestTrap_ServerThatNeverAnswers_DelaysTheNextByTheConnectBound(t *testing.T
 	}
 }
 
-// The library would try for ever to resume a session that a server with wiped data refuses without a word.
-func TestTrap_ServerWiped_ANewSessionIsOpened(t *testing.T) {
+// A server with wiped data hangs up on every attempt to resume the session. So the session ends here.
+func TestReconnect_ServerWiped_ANewSessionIsOpened(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		board := newSwitchboard(srv.DialAs(label))
 		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
@@ -134,8 +133,8 @@ func TestTrap_ServerWiped_ANewSessionIsOpened(t *testing.T) {
 	})
 }
 
-// The library has no clock of its own: without a server it would never end a session.
-func TestTrap_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T) {
+// Without a server the session ends by the clock of the client.
+func TestReconnect_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		seen := states(t, c)
@@ -153,8 +152,8 @@ func TestTrap_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T) {
 	})
 }
 
-// Credentials go out on every connection, before any request; a cut while they are sent does not wedge anything.
-func TestTrap_Auth_IsSentOnEveryConnection(t *testing.T) {
+// Credentials go out on every connection, before any request. If the connection is cut meanwhile, the next one sends them.
+func TestAuth_IsSentOnEveryConnection(t *testing.T) {
 	for name, fault := range map[string]zktest.Action{"served": zktest.Proceed(), "cut before": zktest.DropRequest(), "cut after": zktest.DropReply()} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -181,7 +180,7 @@ func TestTrap_Auth_IsSentOnEveryConnection(t *testing.T) {
 	}
 }
 
-func TestTrap_AuthRefusedLater_EndsTheSessionAndIsTold(t *testing.T) {
+func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		board := newSwitchboard(srv.DialAs(label))
 		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial), conn.WithAuth("digest", "u:p"))
@@ -205,8 +204,8 @@ func TestTrap_AuthRefusedLater_EndsTheSessionAndIsTold(t *testing.T) {
 	})
 }
 
-// The library's channel holds six events and drops the rest; at an expiry every watch puts one in.
-func TestTrap_ManyWatchesAtAnExpiry_NoStateIsLost(t *testing.T) {
+// An expiry with many watches is one change of state.
+func TestStates_ManyWatchesAtAnExpiry_NoneIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		seen := states(t, c)
@@ -245,8 +244,7 @@ func (b brittle) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// The library would return the error of the socket.
-func TestTrap_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
+func TestReconnect_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var broken atomic.Bool
 		c := dialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -266,8 +264,8 @@ func TestTrap_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
 	})
 }
 
-// The library would resolve names once, and keep to the addresses it found then.
-func TestTrap_Names_AreHandedToEveryDial(t *testing.T) {
+// Names are resolved at every dial, so servers may move.
+func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var dialed log[string]
 		c := dialTo(t, "zk1,zk2:2182", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -286,8 +284,8 @@ func TestTrap_Names_AreHandedToEveryDial(t *testing.T) {
 	})
 }
 
-// The library would pause for a second before it goes back to the same server.
-func TestTrap_ConnectionCut_IsBackAtOnce(t *testing.T) {
+// The first attempt after a connection was lost starts without a pause.
+func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		time.Sleep(3 * time.Second)
@@ -325,7 +323,7 @@ func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
 }
 
 // A session that ended here for want of answers is closed on a server that comes back and has given it a full timeout.
-func TestBury_SessionKeptByTheServer_IsClosed(t *testing.T) {
+func TestOrphan_SessionKeptByTheServer_IsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		s := live(t, c)
@@ -342,7 +340,7 @@ func TestBury_SessionKeptByTheServer_IsClosed(t *testing.T) {
 	})
 }
 
-func TestBury_ServerThatNeverAnswers_DoesNotHoldUpClose(t *testing.T) {
+func TestOrphan_ServerThatNeverAnswers_DoesNotDelayClose(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		board := newSwitchboard(srv.DialAs(label))
 		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial), conn.WithConnectTimeout(time.Hour))
