@@ -266,6 +266,36 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "grant: another hold on a contender without a proof",
+		edits: []edit{{"internal/znode/nested.go", "return time.Now().Before(g.node.session.ValidUntil())", "return time.Now().Before(g.node.session.ValidUntil().Add(time.Hour))"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "grant: a check of what a server has that lags behind",
+		edits: []edit{{"internal/znode/grant.go", "if err := n.session.Sync(ctx, n.paths[0]); err != nil {", "if err := n.session.Err(); err != nil {"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "grant: the heartbeat goes on after a hold",
+		edits: []edit{{"internal/znode/grant.go", "	g.release()\n", ""}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "wait: the heartbeat goes on after a call that ends without a grant",
+		edits: []edit{{"internal/znode/wait.go", "	w.node.remove()\n	w.release()\n	_ = w.node", "	w.node.remove()\n	_ = w.node"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "election: an observer does not look again when an event is lost",
+		edits: []edit{{"recipes/election/observe.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "election: the leader of a server that lags behind",
+		edits: []edit{{"recipes/election/observe.go", "if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
 		name:  "grant: a lost hold leaves its node",
 		edits: []edit{{"internal/znode/grant.go", "		end(&lost)\n	}\n	g.node.remove()\n", "		end(&lost)\n	}\n"}},
 		tests: []test{queueTests, mutexTests},

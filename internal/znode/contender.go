@@ -21,7 +21,7 @@ const (
 
 // Contender is one child of a queue that takes part in its order.
 type Contender struct {
-	Name string // _c_<uuid>-<kind><key>, or whatever a peer calls it
+	Name string // _c_<uuid>-<kind><key>, or as another library calls it
 	Kind string // one of the queue's kinds
 	Key  string // what the queue is ordered by, as text: the sequence number
 }
@@ -80,9 +80,9 @@ func pick(children, kinds []string) (queue []Contender, foreign []string) {
 	return queue, foreign
 }
 
-// arrangeAhead brings c and those ahead of it into order at the front, with everybody behind it in no order after them,
-// and returns the place of c, -1 if it is not there. Whoever is woken by its predecessor finds few ahead or nobody, and
-// need not sort a thousand who wait behind it.
+// arrangeAhead brings c and the contenders ahead of it into order at the front, with the others in no order after them. It
+// returns the place of c, or -1 if c is not there. A waiter that is woken by its predecessor finds few contenders ahead, and
+// need not sort a thousand behind it.
 func arrangeAhead(queue []Contender, c Contender) int {
 	ahead, at := 0, -1
 	for i := range queue {

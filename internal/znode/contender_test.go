@@ -105,13 +105,13 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestRules_NobodyIsStranded: contenders leave in any order, whether granted or not. A grant never conflicts with
-// another, and a waiter that nobody wakes any more is granted.
-func TestRules_NobodyIsStranded(t *testing.T) {
+// TestRules_EachWaiterIsWoken: contenders leave in any order, whether granted or not. A grant never conflicts with
+// another, and a waiter whose predecessor has left is granted.
+func TestRules_EachWaiterIsWoken(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		queue, rules := randomQueue(random)
-		watched := map[string]string{} // waiter → whom it waits for
+		watched := map[string]string{} // waiter → its predecessor
 		look := func(name string) {
 			me := slices.IndexFunc(queue, func(c Contender) bool { return c.Name == name })
 			predecessor, granted := rules[name](queue, me)
@@ -170,5 +170,5 @@ func requireCompatible(t *testing.T, queue []Contender, watched map[string]strin
 		}
 	}
 	require.False(t, writers > 1 || writers == 1 && readers > 0, "%d writers and %d readers hold", writers, readers)
-	require.NotContains(t, watched, queue[0].Name, "the head waits for nobody")
+	require.NotContains(t, watched, queue[0].Name, "the head does not wait")
 }

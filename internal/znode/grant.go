@@ -206,7 +206,7 @@ func (sh *share) deleted() error {
 }
 
 // Txn is part of zkrecipes.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
-// nobody else can have been granted what it stands for.
+// no other contender can have been granted what it stands for.
 func (sh *share) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	n := sh.grant.node
 	var guarded []any

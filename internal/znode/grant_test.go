@@ -68,3 +68,28 @@ func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
 	})
 }
+
+// TestHeld_DeadlinePassed: the session has not told its loss yet. Nothing is granted without a proof, also beside a hold that
+// has not been asked yet.
+func TestHeld_DeadlinePassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		q, err := New(bubble.Dial(t, srv, "a"), "/app/lock", false, Lock)
+		require.NoError(t, err)
+		outer, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
+		require.NoError(t, err)
+		inner, ok := q.Held(outer.Context(), Lock)
+		require.True(t, ok)
+		require.True(t, q.Holds(inner.Context(), Lock))
+		g, ok := q.above(outer.Context(), Lock)
+		require.True(t, ok)
+		g.stopLoss()
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		time.Sleep(time.Until(outer.ValidUntil()))
+		require.False(t, q.Holds(inner.Context(), Lock))
+		_, ok = q.Held(inner.Context(), Lock)
+		require.False(t, ok)
+		_, err = q.Downgrade(inner.Context(), Lock, Entry{Kind: Lock, Rule: First})
+		require.ErrorIs(t, err, ErrNotHeld)
+	})
+}

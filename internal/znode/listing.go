@@ -22,7 +22,7 @@ type listing struct {
 	behind *listing // of another queue, sent after this one; see Queue.behind
 
 	shared bool      // several callers have asked for it; settled before it is read
-	once   sync.Once // guards the order of one that is shared, which nobody changes after that
+	once   sync.Once // guards the order of a shared listing, which does not change after that
 }
 
 func newListing() *listing { return &listing{done: make(chan struct{}), sent: make(chan struct{})} }
@@ -136,7 +136,7 @@ func (r *reader) read(l *listing) {
 		}
 	}
 	if !r.session.ReadChildren(r.queue.path, sent, r.listed) {
-		r.listed(nil, zk.Stat{}, context.Canceled) // the client is closed; who waits sees the session's end
+		r.listed(nil, zk.Stat{}, context.Canceled) // the client is closed, and waiters see the session's end
 	}
 }
 
@@ -168,7 +168,7 @@ func (r *reader) askBehind(other *listing) *listing {
 		names, l.err = r.session.Children(ctx, r.queue.path)
 		l.queue, l.others = pick(names, r.queue.kinds)
 	}) {
-		l.err = context.Canceled // the client is closed; who waits sees the session's end
+		l.err = context.Canceled // the client is closed, and waiters see the session's end
 		close(l.done)
 	}
 	return l

@@ -170,6 +170,11 @@ var errPatience = errors.New("waited for as long as the caller wants")
 // Errors: *BusyError if others are ahead when the patience ends.
 func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listing, error) {
 	waiting := w.ctx
+	if patience > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeoutCause(w.ctx, patience, errPatience)
+		defer cancel()
+	}
 	for ; ; l = nil {
 		var me int
 		var err error
@@ -182,11 +187,6 @@ func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listi
 		}
 		if patience == noTime {
 			return nil, w.queue.busy(w.ctx, w.session, l)
-		}
-		if patience != forever && waiting == w.ctx {
-			var cancel context.CancelFunc
-			waiting, cancel = context.WithTimeoutCause(w.ctx, patience, errPatience)
-			defer cancel()
 		}
 		w.saw(l, me)
 		switch err = w.await(waiting, l, predecessor); {

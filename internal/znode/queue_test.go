@@ -126,7 +126,7 @@ func TestAcquire_IsFairAndWakesOne(t *testing.T) {
 			release(t, h)
 			synctest.Wait()
 			require.Equal(t, 2*min(1, n-1-i), looks.Hits(), "a release makes one waiter look, at its predecessor and itself")
-			require.Zero(t, lists.Hits(), "in one session nobody lists")
+			require.Zero(t, lists.Hits(), "in one session no waiter lists")
 			looks.Remove()
 			lists.Remove()
 		}
@@ -153,7 +153,7 @@ func TestAcquire_BetweenSessionsOneWaiterLists(t *testing.T) {
 	})
 }
 
-// TestAcquire_SucceedsInOneSession: a waiter that knows that nobody was ahead of its predecessor still wants to see that
+// TestAcquire_SucceedsInOneSession: a waiter whose predecessor was first still wants to see that
 // the predecessor has gone and that it is in the queue itself.
 func TestAcquire_SucceedsInOneSession(t *testing.T) {
 	own := func(srv *zktest.Server, holder *zkrecipes.Hold) string {
@@ -474,7 +474,7 @@ func TestAcquire_ParentDeletedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestAcquire_ParentReapedInBetween: whoever makes the parent may find it gone before the child is in it.
+// TestAcquire_ParentReapedInBetween: the parent may be gone again before the child is in it.
 func TestAcquire_ParentReapedInBetween(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
@@ -597,7 +597,7 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTry_BeatenToIt: somebody comes in between the look and the create; nothing may stay behind.
+// TestTry_BeatenToIt: another contender comes between the list and the create. Nothing may stay behind.
 func TestTry_BeatenToIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := queue(t, srv, "a"), queue(t, srv, "b")
@@ -784,7 +784,7 @@ func TestRevoke(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-h.Revoked():
-			t.Fatal("revoked by nobody")
+			t.Fatal("revoked without a request")
 		default:
 		}
 		require.NoError(t, b.Revoke(t.Context()))
@@ -793,7 +793,7 @@ func TestRevoke(t *testing.T) {
 		node, _ := srv.Node(h.Path())
 		require.Equal(t, "__REVOKE__", string(node.Data))
 		release(t, h)
-		require.NoError(t, b.Revoke(t.Context()), "nobody there")
+		require.NoError(t, b.Revoke(t.Context()), "no contender is there")
 	})
 }
 

@@ -68,10 +68,10 @@ func TestSamePlaceAs_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 	}
 }
 
-// model is the read-write lock as one would write it in one process: whoever comes joins a line, and from its head are
-// let in one writer, when nobody holds, or readers, as long as no writer does.
+// model is the read-write lock as in one process: callers join a line. From its head it lets in one writer if there is
+// no holder, or readers if no writer holds.
 type model struct {
-	line    []Contender // those who wait
+	line    []Contender // that wait
 	holding []Contender
 }
 
@@ -99,8 +99,8 @@ func rwRule(c Contender) Rule {
 	return NoWriterAhead
 }
 
-// readersAndWriters plays arrivals and departures, whoever waits or holds, to the rules and to the model. They must let in
-// the same, after every step. And whoever waits for one that has not left must not have been due.
+// readersAndWriters plays arrivals and departures, of waiters and holders, to the rules and to the model. They must let in
+// the same after every step. And a waiter whose predecessor has not left must not have been due.
 func readersAndWriters(t *testing.T, steps []byte) {
 	t.Helper()
 	var m model
@@ -124,7 +124,7 @@ func readersAndWriters(t *testing.T, steps []byte) {
 			if ok {
 				granted = append(granted, c)
 				if seen, waits := watching[c]; waits {
-					require.NotContains(t, queue, seen, "due, and nobody has woken it")
+					require.NotContains(t, queue, seen, "due, and not woken")
 				}
 				delete(watching, c)
 				continue

@@ -22,8 +22,8 @@ import (
 // leases back.
 //
 // A caller that has read that there are enough takes its leases and gives up the door in one transaction, which fails if
-// the door is no longer its own. That count is read after the caller was first at the door, so nobody but a client without
-// the door can have taken leases since. The caller counts again behind the transaction. If they are too many then, it takes
+// the door is no longer its own. That count is read after the caller was first at the door, so only a client without the
+// door can have taken leases since. The caller counts again behind the transaction. If they are too many then, it takes
 // its leases back, and queues again at the tail.
 //
 // Source: Curator's InterProcessSemaphoreV2, which makes the leases, counts them all and then gives up the door.

@@ -16,12 +16,12 @@ import (
 // Why both are safe:
 //
 //  1. They are for queues of one kind, where every contender gets its number from the server and numbers only grow.
-//  2. A contender was first if a list showed that or one of these rules did; so nobody came ahead of it later.
-//  3. Succeeds: the waiter's list showed the predecessor just ahead of it, so there was nobody between the two.
-//  4. Nobody comes between them later, because a new contender gets a number above the waiter's.
+//  2. A contender was first if a list showed that or one of these rules did; so no contender came ahead of it later.
+//  3. Succeeds: the waiter's list showed the predecessor just ahead of it, so there was no contender between the two.
+//  4. None comes between them later, because a new contender gets a number above the waiter's.
 //  5. The waiter's node, with its czxid, says that the parent is the same; in another one the numbers begin again.
 //  6. Both answers are read after the event and in the waiter's session, which never sees an older state after a newer one.
-//  7. Follows: if the numbers are consecutive, nobody was created in between, and all before our last one had left.
+//  7. Follows: if the numbers are consecutive, no contender was created in between, and all before our last one had left.
 //  8. The watch on the parent was set before our last contender was deleted, and that deletion succeeded.
 //  9. So the watch was set on the parent that our last contender was in, and it has not fired when the create is answered.
 //  10. The server sends the event of a deletion before the answer to a later request, so the parent is still the same.

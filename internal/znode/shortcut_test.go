@@ -66,7 +66,7 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 		})
 		srv.Cut(zktest.Label("a"))
 		time.Sleep(time.Second)
-		requireLists(t, srv, 1, func() { section(t, q) }) // what happened meanwhile nobody has told us
+		requireLists(t, srv, 1, func() { section(t, q) }) // what happened meanwhile is not known
 		requireLists(t, srv, 0, func() { section(t, q) })
 		require.Len(t, srv.Watchers(path), 1)
 		requireEmpty(t, srv)
@@ -242,7 +242,7 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 	})
 }
 
-// TestAcquire_OutOfOrder_IsNoVacancy: whoever was not first when it was deleted leaves those ahead of it behind.
+// TestAcquire_OutOfOrder_IsNoVacancy: a contender that was not first when it was deleted leaves others ahead.
 func TestAcquire_OutOfOrder_IsNoVacancy(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")

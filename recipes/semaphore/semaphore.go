@@ -100,11 +100,11 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	return s.shared.Acquire(ctx, s.leases(n))
 }
 
-// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait for callers that are just
-// taking their leases, as long as there are enough for this call too. On error no node of the call is left in ZooKeeper,
+// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait, for at most a second, for
+// callers ahead of it that are just taking their leases, if there seem to be enough for this call too. On error no node of the call is left in ZooKeeper,
 // unless ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there are not enough; otherwise those of Acquire.
+// Errors: [*zkrecipes.BusyError] if there are not enough, or the second has passed; otherwise those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
 	if err := s.check(n); err != nil {
 		return nil, err

@@ -1,0 +1,61 @@
+package znode_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestCheck_AsksTheLeader: a server that lags behind would say that the node is there.
+func TestCheck_AsksTheLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		synctest.Wait()
+		caughtUp := make(chan struct{})
+		sync := srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: h.Path()}, zktest.DelayUntil(caughtUp))
+		reads := srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: h.Path()}, zktest.Proceed())
+		checked := make(chan error, 1)
+		go func() { checked <- h.Check(t.Context()) }()
+		synctest.Wait()
+		require.Equal(t, 1, sync.Hits())
+		require.Zero(t, reads.Hits(), "the node is read behind the sync")
+		close(caughtUp)
+		require.NoError(t, <-checked)
+		release(t, h)
+	})
+}
+
+// TestAcquire_KeepsTheProofFreshWhileTheContenderStands: and not after that, however the call has ended.
+func TestAcquire_KeepsTheProofFreshWhileTheContenderStands(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		heartbeats := func(label string) int {
+			syncs := srv.Intercept(zktest.Match{From: zktest.Label(label), Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+			defer syncs.Remove()
+			time.Sleep(time.Minute)
+			return syncs.Hits()
+		}
+		a, b := queue(t, srv, "a"), queue(t, srv, "b")
+		require.Zero(t, heartbeats("a"))
+		h := acquire(t.Context(), a).Granted(t, time.Hour)
+		require.Positive(t, heartbeats("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := acquire(ctx, b)
+		require.Positive(t, heartbeats("b"))
+		cancel()
+		require.ErrorIs(t, waiting.Failed(t, 0), context.Canceled)
+		_, err := b.Try(t.Context(), entry)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.Zero(t, heartbeats("b"))
+		release(t, h)
+		require.Zero(t, heartbeats("a"))
+		h = acquire(t.Context(), a).Granted(t, time.Hour)
+		require.NoError(t, srv.Delete(h.Path()))
+		require.Zero(t, heartbeats("a"), "lost")
+	})
+}

@@ -1,0 +1,60 @@
+package election_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestObserve_CandidateComesBetweenTheReads: the children were empty when they were read, and not when they were watched.
+func TestObserve_CandidateComesBetweenTheReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := join(t, srv, "a")
+		require.NoError(t, elected(t, campaign(t, a)).Resign(t.Context())) // makes the parent
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Skip: 1}, zktest.Before(func(zktest.Request) {
+			_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
+			require.NoError(t, err)
+		}))
+		require.Equal(t, []string{"b"}, observe(t, join(t, srv, "w"))())
+	})
+}
+
+// TestObserve_EventLost: the change is told when the observer reads again by itself.
+func TestObserve_EventLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		leader := elected(t, campaign(t, join(t, srv, "a")))
+		told := observe(t, join(t, srv, "w"))
+		require.Equal(t, []string{"a"}, told())
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), leader.Path()))
+		require.NoError(t, leader.Resign(t.Context()))
+		require.Equal(t, []string{"a"}, told())
+		time.Sleep(3 * bubble.Timeout)
+		require.Equal(t, []string{"a", "none"}, told())
+	})
+}
+
+// TestLeader_AsksTheLeaderOfTheEnsemble: a server that lags behind would name the one before.
+func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		elected(t, campaign(t, join(t, srv, "a")))
+		e := join(t, srv, "w")
+		caughtUp := make(chan struct{})
+		sync := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Path: "^" + path}, zktest.DelayUntil(caughtUp))
+		reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Proceed())
+		answered := make(chan error, 1)
+		go func() {
+			_, err := e.Leader(t.Context())
+			answered <- err
+		}()
+		synctest.Wait()
+		require.Equal(t, 1, sync.Hits())
+		require.Zero(t, reads.Hits(), "the queue is read behind the sync")
+		close(caughtUp)
+		require.NoError(t, <-answered)
+	})
+}
