@@ -212,7 +212,7 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	synctest.Test(t, func(t *testing.T) {
 		f := openFile(t, path)
-		<-f.turn // somebody's fsync takes its time
+		<-f.turn // an fsync takes its time
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("enough")
 		done := make(chan error)

@@ -522,7 +522,7 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestObserve_HasOneWatch: those who join behind the leader wake no observer.
+// TestObserve_HasOneWatch: a candidate that joins behind the leader wakes no observer.
 func TestObserve_HasOneWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
