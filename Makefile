@@ -90,6 +90,10 @@ containers: ## ZooKeeper in containers: start Docker, build an image without pul
 canaries: ## break the code on purpose, and show which test notices
 	cd integration && go run ./canaries
 
+.PHONY: mutants
+mutants: ## change conditions and statements one at a time, and list what no test notices (SAMPLE=300 SEED=1; all: hours)
+	cd integration && go run ./mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1) -out reports/mutants.txt
+
 .PHONY: schedules
 schedules: ## tests in virtual time under schedules that seldom come by themselves (half an hour)
 	cd integration && go run ./schedules
