@@ -28,6 +28,9 @@ var (
 	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out, so that order, and with
 	// it exclusion, cannot be trusted. Delete the parent when it has no users: the counter starts again at zero.
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when it has no users")
+	// ErrForeignContender says that the queue's parent has a child that looks like the contender of another library or
+	// recipe. Neither would wait for the other, so nothing is granted beside it.
+	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )

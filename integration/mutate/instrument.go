@@ -125,8 +125,10 @@ func (w *walker) Visit(node ast.Node) ast.Visitor {
 // cases mutates the conditions of a switch without a tag.
 func (w *walker) cases(body *ast.BlockStmt) {
 	for _, clause := range body.List {
-		for _, cond := range clause.(*ast.CaseClause).List {
-			w.condition(cond)
+		if c, ok := clause.(*ast.CaseClause); ok { // it always is one
+			for _, cond := range c.List {
+				w.condition(cond)
+			}
 		}
 	}
 }

@@ -2,13 +2,13 @@ package faults_test
 
 import (
 	"bytes"
-	"context"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -73,7 +73,8 @@ func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestF33_DeleteRefused: the hold is over, the removal goes on until it is allowed again.
+// TestF33_DeleteRefused: the hold is over, the caller is told why its contender stays, and the removal goes on until it is
+// allowed again.
 func TestF33_DeleteRefused(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -82,15 +83,42 @@ func TestF33_DeleteRefused(t *testing.T) {
 		m := w.deletes()
 		m.Times = -1
 		rule := w.srv.Intercept(m, zktest.Fail(noAuth))
-		ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
-		defer cancel()
-		require.ErrorIs(w, a.hold.Release(ctx), context.DeadlineExceeded)
-		require.Equal(w, 31*time.Second, w.now())
+		for range 2 {
+			err := a.hold.Release(w.Context())
+			require.ErrorIs(w, err, zk.ErrNoAuth)
+			require.ErrorContains(w, err, w.parent)
+		}
+		require.Equal(w, time.Second, w.now())
+		require.ErrorIs(w, a.hold.Err(), zkrecipes.ErrReleased)
+		w.until(31 * time.Second)
 		b.requireWaiting()
 		require.LessOrEqual(w, rule.Hits(), 60, "with back-off")
 		rule.Remove()
+		b.requireGranted(10 * time.Second)
+		w.until(time.Minute)
 		require.NoError(w, a.hold.Release(w.Context()))
-		b.requireGranted(0)
+	})
+}
+
+// TestF33_OnlyCreateAllowed: an acquisition fails at once with the refusal, and its contender goes when that is allowed.
+func TestF33_OnlyCreateAllowed(t *testing.T) {
+	each(t, func(w *world) {
+		w.take("a").release()
+		var rules []*zktest.Rule
+		for _, m := range []zktest.Match{w.lists(), w.deletes(), {Op: zktest.OpGetData}} {
+			m.Times = -1
+			rules = append(rules, w.srv.Intercept(m, zktest.Fail(noAuth)))
+		}
+		began := w.now()
+		err := w.take("a").requireFailed()
+		require.Equal(w, began, w.now())
+		require.ErrorIs(w, err, zk.ErrNoAuth)
+		require.ErrorContains(w, err, w.parent)
+		for _, rule := range rules {
+			rule.Remove()
+		}
+		w.until(10 * time.Second)
+		w.requireContenders(0)
 	})
 }
 

@@ -26,8 +26,9 @@ type Contender struct {
 	Key  string // what the queue is ordered by, as text: the sequence number
 }
 
-// parse reads a child's name as Curator's sorter does: the key is what follows the last kind. A name without any of the
-// kinds is no contender. The GUID is not looked at: peers need not have one.
+// parse reads a child's name as Curator's sorter does: the key is what follows the last kind. A contender has one of the
+// kinds, and its key is a sequence number: a lock at /locks/clock-sync is no contender of a lock at /locks. The GUID is
+// not looked at, because other libraries may have none.
 func parse(name string, kinds []string) (Contender, bool) {
 	c := Contender{Name: name, Key: name}
 	for _, kind := range kinds {
@@ -35,8 +36,20 @@ func parse(name string, kinds []string) (Contender, bool) {
 			c.Kind, c.Key = kind, c.Key[i+len(kind):]
 		}
 	}
-	return c, c.Kind != ""
+	return c, c.Kind != "" && isNumber(c.Key)
 }
+
+// isNumber reports whether key is what a server appends to a sequential node: %010d, which is negative past the end of
+// the sequence.
+func isNumber(key string) bool {
+	digits := strings.TrimPrefix(key, "-")
+	return (len(key) == 10 || len(digits) == 10) && onlyDigits(digits)
+}
+
+func onlyDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+
+// looksSequential reports whether a name ends as that of a sequential node does.
+func looksSequential(name string) bool { return len(name) >= 10 && onlyDigits(name[len(name)-10:]) }
 
 // compare orders contenders as Curator does, by the key as text, also past the end of the sequence. Keys are equal only
 // for a writer and the reader it became, and then the order does not matter, but all must see the same.
@@ -95,7 +108,7 @@ func arrangeAhead(queue []Contender, c Contender) int {
 // checkKey refuses the sequence number of a node of ours from which order cannot be told. At its end the counter sticks
 // at 2147483647 for one create after the other, and creates in flight together get negative numbers.
 func checkKey(key string) error {
-	digits := len(key) == 10 && strings.Trim(key, "0123456789") == ""
+	digits := len(key) == 10 && onlyDigits(key)
 	if !digits || key >= "2147483647" {
 		return fmt.Errorf("%w (%q)", zkrecipes.ErrSequenceExhausted, key)
 	}

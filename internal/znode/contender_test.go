@@ -33,7 +33,16 @@ func TestParse(t *testing.T) {
 		{"zzz", []string{Lock}, "", ""},
 		{"_c_x", []string{Lock}, "", ""},
 		{"_c_", []string{Lock}, "", ""},
-		{"lock-", []string{Lock}, Lock, ""},
+		{"lock-", []string{Lock}, "", ""},
+		{"lock-0", []string{Lock}, "", ""},
+		{"clock-sync", []string{Lock}, "", ""},
+		{"deadlock-detector", []string{Lock}, "", ""},
+		{"lock-00000000001", []string{Lock}, "", ""},
+		{"lock--00000000001", []string{Lock}, "", ""},
+		{"lock-000000000-", []string{Lock}, "", ""},
+		{"clock-0000000001", []string{Lock}, Lock, "0000000001"}, // a listing tells no more
+		{guid + "lock--000000001", []string{Lock}, Lock, "-000000001"},
+		{"5a3b__lock__0000000001", []string{Lock}, "", ""}, // kazoo's
 	} {
 		got, ok := parse(c.name, c.kinds)
 		require.Equal(t, c.kind != "", ok, c.name)

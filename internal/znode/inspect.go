@@ -65,8 +65,7 @@ func (q *Queue) contenders(ctx context.Context) ([]Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue, foreign := arrange(children, q.kinds)
-	q.reportForeign(foreign)
+	queue, _ := arrange(children, q.kinds)
 	return queue, nil
 }
 
@@ -88,8 +87,7 @@ func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Partici
 		if err != nil {
 			return zkrecipes.Participant{}, false, nil, err
 		}
-		queue, foreign := arrange(children, q.kinds)
-		q.reportForeign(foreign)
+		queue, _ := arrange(children, q.kinds)
 		if len(queue) == 0 {
 			var w *session.Watch
 			children, w, err = s.ChildrenW(ctx, q.path)
@@ -126,9 +124,8 @@ func (q *Queue) peek(ctx context.Context, s *session.Session) (*listing, *sessio
 		if err != nil {
 			return nil, nil, err
 		}
-		queue, foreign := arrange(names, q.kinds)
-		q.reportForeign(foreign)
-		return &listing{queue: queue}, w, nil
+		queue, others := arrange(names, q.kinds)
+		return &listing{queue: queue, others: others}, w, nil
 	}
 }
 

@@ -3,7 +3,6 @@ package znode
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -41,6 +40,7 @@ type listing struct {
 	reading
 	sent   chan struct{} // closed once whatever is asked from now on is asked after it; never if one cannot tell
 	queue  []Contender   // once sorted or placed in order
+	others []string      // children that are no contenders
 	shared bool          // several have asked for it; settled before it is read
 	once   sync.Once     // guards the order of one that is shared; nobody changes it after that
 }
@@ -146,27 +146,13 @@ func (l *lister) read(current *listing) {
 // listed settles the listing that is running, and asks for the next if anybody wants it.
 func (l *lister) listed(children []string, _ zk.Stat, err error) {
 	queue, foreign := pick(children, l.queue.kinds)
-	if len(foreign) > 0 { // not here, where nobody may wait for a logger
-		l.session.Go(func(context.Context) { l.queue.reportForeign(foreign) })
-	}
 	l.mu.Lock()
 	current, next := l.running, l.next
 	l.running, l.next = next, nil
 	l.mu.Unlock()
-	current.queue, current.err = queue, err
+	current.queue, current.others, current.err = queue, foreign, err
 	close(current.done)
 	if next != nil {
 		l.read(next)
 	}
-}
-
-// reportForeign logs, once, children that are no contenders: somebody keeps other nodes below the lock.
-func (q *Queue) reportForeign(names []string) {
-	if len(names) == 0 {
-		return
-	}
-	q.foreign.Do(func() {
-		q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
-			"path", q.path, "kinds", strings.Join(q.kinds, " "), "children", names[:min(len(names), 5)], "of", len(names))
-	})
 }

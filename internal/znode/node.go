@@ -164,7 +164,7 @@ func (q *Queue) newNode(s *session.Session, paths []string, zxid int64) *node {
 	}
 	return &node{
 		Contender: contenders[0], path: paths[0], others: contenders[1:], paths: paths,
-		session: s, succession: q.lister(s).succession, czxid: zxid, removed: &removal{done: make(chan struct{})},
+		session: s, succession: q.lister(s).succession, czxid: zxid, removed: newRemoval(),
 	}
 }
 
@@ -225,7 +225,7 @@ func (q *Queue) abandon(s *session.Session, c *session.Creation, guid string) {
 // of them late (ZOOKEEPER-710 is about such servers). Behind the one that counts it does no harm, but it must not outlive it;
 // ahead of it, see behindItself, none of them counts.
 func (q *Queue) sweep(ctx context.Context, s *session.Session, guid string) {
-	untilDone(ctx, func() error {
+	q.untilDone(ctx, func() error {
 		n, err := q.find(ctx, s, guid)
 		if err != nil || n == nil {
 			return err
@@ -235,7 +235,24 @@ func (q *Queue) sweep(ctx context.Context, s *session.Session, guid string) {
 }
 
 // removal is the deletion of a node, which goes on whoever waits for it.
-type removal struct{ done chan struct{} }
+type removal struct {
+	done    chan struct{} // closed when the node is gone, or its session
+	refused chan struct{} // closed when the server has refused the deletion
+	err     error         // its answer; valid once refused is closed
+	once    sync.Once     // guards refused
+}
+
+func newRemoval() *removal {
+	return &removal{done: make(chan struct{}), refused: make(chan struct{})}
+}
+
+// refuse tells those who wait, and those who come to wait, that the server does not allow the deletion.
+func (r *removal) refuse(err error) {
+	r.once.Do(func() {
+		r.err = err
+		close(r.refused)
+	})
+}
 
 // remove deletes the node, with all its paths: again and again, with back-off, until it is gone or the session over. It
 // returns at once, and may be called any number of times.
@@ -263,7 +280,13 @@ func (n *node) remove() *removal {
 func (n *node) keepRemoving() {
 	if !n.session.Go(func(ctx context.Context) {
 		defer close(n.removed.done)
-		untilDone(ctx, func() error { return n.delete(ctx) })
+		n.succession.queue.untilDone(ctx, func() error {
+			err := n.delete(ctx)
+			if errors.Is(err, zk.ErrNoAuth) {
+				n.removed.refuse(err)
+			}
+			return err
+		})
 		if n.guid != "" {
 			n.succession.queue.sweep(ctx, n.session, n.guid)
 		}
@@ -298,6 +321,8 @@ func (n *node) gone() {
 	})
 }
 
+// wait returns when the node is gone, or its session. Errors: the cause of ctx; that of a server that does not allow the
+// deletion. In both cases the removal goes on.
 func (r *removal) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -307,6 +332,8 @@ func (r *removal) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
 		return nil
+	case <-r.refused:
+		return r.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -357,10 +384,21 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// untilDone repeats f until it returns nil or ctx, the session's, ends.
-func untilDone(ctx context.Context, f func() error) {
+// untilDone repeats f until it returns nil or ctx, the session's, ends. That the server does not allow what f wants is
+// logged, because others wait for it.
+func (q *Queue) untilDone(ctx context.Context, f func() error) {
 	var pause backoff.BackOff // most succeed at once
-	for f() != nil && ctx.Err() == nil {
+	logged := false
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, zk.ErrNoAuth) && !logged {
+			logged = true
+			q.client.Logger().Warn("zookeeper: not allowed to remove a contender: others wait for it until this session ends",
+				"path", q.path, "error", err)
+		}
 		if pause == nil {
 			pause = backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
 				backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))

@@ -133,6 +133,9 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return nil, err
 		}
+		if err := q.refuseForeign(ctx, s, l.others); err != nil {
+			return nil, err
+		}
 		l.sort()
 		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
 			return nil, q.busy(ctx, s, l)
@@ -206,6 +209,9 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait b
 		err = l.wait(ctx, s)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = errRequeue // somebody deleted the queue, us included
+		}
+		if err == nil {
+			err = q.refuseForeign(ctx, s, l.others)
 		}
 		if err != nil {
 			return nil, v.gaveUp(err)

@@ -1,10 +1,12 @@
 package znode_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -552,6 +554,24 @@ func TestAcquire_ErrorAfterCreate_NothingStays(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-102))
 		_, err := q.Acquire(t.Context(), entry)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
+		requireEmpty(t, srv)
+	})
+}
+
+// TestRelease_NotAllowed_IsLogged: the others wait until the session ends, and the log says why.
+func TestRelease_NotAllowed_IsLogged(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		var log bytes.Buffer
+		q := queue(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		h := requireGranted(t, acquire(t.Context(), q))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.Fail(-102))
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrNoAuth)
+		time.Sleep(time.Minute)
+		require.Greater(t, refused.Hits(), 5)
+		require.Equal(t, 1, strings.Count(log.String(), "not allowed to remove"), log.String())
+		require.Contains(t, log.String(), h.Path())
+		refused.Remove()
+		time.Sleep(10 * time.Second)
 		requireEmpty(t, srv)
 	})
 }

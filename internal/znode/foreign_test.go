@@ -1,0 +1,97 @@
+package znode_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestAcquire_NamesThatContainTheBase_AreNoContenders: other locks below the path, and other nodes, have such names.
+func TestAcquire_NamesThatContainTheBase_AreNoContenders(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q, other := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
+		section(t, q)
+		for _, name := range []string{"clock-sync", "deadlock-detector", "lock-0", "lock-", "lock-00000000001", "job-0000000001"} {
+			_, err := srv.Create(path+"/"+name, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		_, err := srv.Create(path+"/shard-0000000002", nil, zktest.Container)
+		require.NoError(t, err)
+		_, err = other.Create(t.Context(), path+"/lock-7", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		h, err := q.Try(t.Context(), entry)
+		require.NoError(t, err)
+		release(t, h)
+		h = requireGranted(t, acquire(t.Context(), q))
+		list, err := q.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		release(t, h)
+	})
+}
+
+// TestAcquire_ForeignContender_IsAnErrorThatNamesIt: kazoo's lock and this one would not wait for each other.
+func TestAcquire_ForeignContender_IsAnErrorThatNamesIt(t *testing.T) {
+	for _, name := range []string{"5a3b0c__lock__", "_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1-latch-"} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			q, other := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
+			section(t, q)
+			foreign, err := other.Create(t.Context(), path+"/"+name, nil, zk.FlagEphemeral|zk.FlagSequence)
+			require.NoError(t, err)
+			for _, acquire := range []func() (*zkrecipes.Hold, error){
+				func() (*zkrecipes.Hold, error) { return q.Acquire(t.Context(), entry) },
+				func() (*zkrecipes.Hold, error) { return q.Try(t.Context(), entry) },
+			} {
+				_, err := acquire()
+				require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+				require.ErrorContains(t, err, foreign)
+				require.Len(t, srv.Children(path), 1)
+			}
+			require.NoError(t, srv.Delete(foreign))
+			section(t, q)
+			requireEmpty(t, srv)
+		})
+	}
+}
+
+// TestAcquire_ForeignContenderComesWhileWaiting: the waiter finds out when it reads the list again, and leaves the queue.
+func TestAcquire_ForeignContenderComesWhileWaiting(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := requireGranted(t, acquire(t.Context(), queue(t, srv, "a")))
+		other := bubble.Dial(t, srv, "b")
+		waiting := acquire(t.Context(), queue(t, srv, "c"))
+		requireWaiting(t, waiting)
+		foreign, err := other.Create(t.Context(), path+"/5a3b0c__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
+		require.NoError(t, err)
+		requireWaiting(t, waiting)
+		release(t, holder)
+		select {
+		case r := <-waiting:
+			require.ErrorIs(t, r.err, zkrecipes.ErrForeignContender)
+			require.ErrorContains(t, r.err, foreign)
+		case <-time.After(time.Second):
+			t.Fatal("still waiting")
+		}
+		require.Len(t, srv.Children(path), 1)
+	})
+}
+
+// TestQueue_ForeignContender_IsNotListed: who holds and who waits can still be asked.
+func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q, err := znode.New(bubble.Dial(t, srv, "a"), path, false, znode.Latch)
+		require.NoError(t, err)
+		h := requireGranted(t, acquire(t.Context(), queue(t, srv, "b")))
+		list, err := q.List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, list)
+		release(t, h)
+	})
+}
