@@ -328,3 +328,15 @@ func FuzzReplay(f *testing.F) {
 		}
 	})
 }
+
+// TestFile_DeadContext is refused each time, also when it would be the call's turn.
+func TestFile_DeadContext(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	for range 100 {
+		_, err := f.Raise(ctx, "a", 5)
+		require.ErrorIs(t, err, why)
+	}
+}
