@@ -92,6 +92,7 @@ canaries: ## break the code on purpose, and show which test notices
 
 .PHONY: mutants
 mutants: ## change conditions and statements one at a time, and list what no test notices (SAMPLE=300 SEED=1; all: hours)
+	mkdir -p integration/reports
 	cd integration && go run ./mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1) -out reports/mutants.txt
 
 .PHONY: schedules

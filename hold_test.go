@@ -82,7 +82,7 @@ func TestHold_EndsOnce(t *testing.T) {
 	}
 }
 
-// TestHold_LostByTwo_BothFindItEnded: whoever comes second need not wait for the first.
+// TestHold_LostByTwo_BothFindItEnded: the second caller does not wait for the first.
 func TestHold_LostByTwo_BothFindItEnded(t *testing.T) {
 	for range 2000 {
 		h, lose := zkrecipes.NewHold(t.Context(), newGrant(time.Hour))
@@ -98,7 +98,7 @@ func TestHold_LostByTwo_BothFindItEnded(t *testing.T) {
 	}
 }
 
-// TestHold_LooksAtTheClock: no timer fires here, as in a process that was frozen. Whoever asks first is told.
+// TestHold_LooksAtTheClock: no timer fires here, as in a process that was frozen. The first question ends the hold.
 func TestHold_LooksAtTheClock(t *testing.T) {
 	for name, ask := range map[string]func(h *zkrecipes.Hold) error{
 		"Err":                   func(h *zkrecipes.Hold) error { return h.Err() },
@@ -126,7 +126,7 @@ func TestHold_LooksAtTheClock(t *testing.T) {
 				require.Equal(t, &zkrecipes.LostError{Reason: zkrecipes.LossDeadline, Path: g.Path(), At: until}, err)
 				g.extend(time.Hour)
 				require.ErrorIs(t, h.Err(), zkrecipes.ErrLost, "never regained")
-				require.EqualValues(t, 1, g.released.Load(), "nobody else sees to its contender")
+				require.EqualValues(t, 1, g.released.Load(), "the hold removes its contender itself")
 			})
 		})
 	}
@@ -197,4 +197,6 @@ func TestErrors_Say(t *testing.T) {
 	require.ErrorIs(t, &zkrecipes.BusyError{}, zkrecipes.ErrLocked)
 	require.ErrorIs(t, &zkrecipes.LostError{}, zkrecipes.ErrLost)
 	require.ErrorIs(t, &zkrecipes.WaitError{Err: context.Canceled}, context.Canceled)
+	require.NotErrorIs(t, &zkrecipes.BusyError{}, zkrecipes.ErrLost)
+	require.NotErrorIs(t, &zkrecipes.LostError{}, zkrecipes.ErrLocked)
 }

@@ -68,7 +68,7 @@ func twoHolders(ctx context.Context, l *list) {
 	fmt.Println("the list:", l.items)
 }
 
-// A fence on the write alone: Ann's write is admitted, since nobody has shown a higher token yet, and then wiped out.
+// A fence on the write alone: Ann's write is admitted, since no higher token has been shown yet, and then wiped out.
 func Example_lostUpdate() {
 	ctx := context.Background()
 	twoHolders(ctx, &list{gate: fence.New(fence.NewMemory()), fenceReads: false})

@@ -30,6 +30,7 @@ func TestAdmit_RefusesTokensBelowTheHighest(t *testing.T) {
 	var stale *fence.StaleError
 	require.ErrorAs(t, err, &stale)
 	assert.Equal(t, fence.StaleError{Resource: "a", Presented: 8, Highest: 9}, *stale)
+	require.NotErrorIs(t, err, fence.ErrInvalid, "answered differently")
 	assert.EqualError(t, err, `"a": stale token 8: 9 has been seen`)
 	assert.NoError(t, gate.Admit(ctx, "a", 9), "a stale token changes nothing")
 }

@@ -24,6 +24,26 @@ func TestFile_NothingIsAdmittedThatIsNotOnTheDisk(t *testing.T) {
 	_, err = f.Raise(t.Context(), "a", 5)
 	require.ErrorIs(t, err, syscall.EINVAL, "until it is opened again")
 
+	f = openFile(t, filepath.Join(t.TempDir(), "tokens"))
+	require.NoError(t, f.log.Close())
+	f.log, err = os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.Raise(t.Context(), "a", 6)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+
 	require.ErrorIs(t, writeSynced(os.DevNull, []byte("x")), syscall.EINVAL)
 	require.Error(t, syncDir("/proc"))
+}
+
+// TestFile_NoSpaceToWriteItAnew: the log stays as it was.
+func TestFile_NoSpaceToWriteItAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	f := openFile(t, path)
+	raise(t, f, "a", 5, 5)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Symlink("/dev/full", path+".tmp"))
+	_, err := OpenFile(path)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.NoError(t, os.Remove(path+".tmp"))
+	raise(t, openFile(t, path), "a", 4, 5)
 }

@@ -212,7 +212,7 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	synctest.Test(t, func(t *testing.T) {
 		f := openFile(t, path)
-		<-f.turn // somebody's fsync takes its time
+		<-f.turn // an fsync takes its time
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("enough")
 		done := make(chan error)
@@ -327,4 +327,16 @@ func FuzzReplay(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestFile_DeadContext is refused each time, also when it would be the call's turn.
+func TestFile_DeadContext(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	for range 100 {
+		_, err := f.Raise(ctx, "a", 5)
+		require.ErrorIs(t, err, why)
+	}
 }

@@ -20,6 +20,7 @@ type mutant struct {
 	file string // below the root
 	line int
 	code string // the expression or statement, in one line
+	nth  int    // of those with the same code and kind in the file, from 1
 }
 
 type kind string
@@ -28,11 +29,12 @@ const (
 	forceTrue  kind = "true"    // a condition that always holds
 	forceFalse kind = "false"   // a condition that never holds
 	boundary   kind = "bound"   // < for <=, and so on
+	offByOne   kind = "off"     // the result of + - * / %, one more than it is
 	dropped    kind = "dropped" // a statement that is left out
 )
 
-// key names the mutant in lists of results; it survives changes of other lines.
-func (m mutant) key() string { return fmt.Sprintf("%s\t%s\t%s", m.file, m.kind, m.code) }
+// key names the mutant in lists of results. It is the same after changes of other lines.
+func (m mutant) key() string { return fmt.Sprintf("%s\t%s\t%s\t%d", m.file, m.kind, m.code, m.nth) }
 
 func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s: %s", m.file, m.line, m.kind, m.code) }
 
@@ -53,7 +55,10 @@ func (in *instrumenter) file(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{in: in, name: name, text: text, fset: fset, begins: map[int]string{}, ends: map[int]string{}}
+	w := &walker{
+		in: in, name: name, text: text, fset: fset, begins: map[int]string{}, ends: map[int]string{},
+		calculated: map[ast.Expr]bool{},
+	}
 	before := len(in.mutants)
 	for _, decl := range parsed.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
@@ -75,6 +80,8 @@ type walker struct {
 	fset   *token.FileSet
 	begins map[int]string // what goes before the byte at an offset
 	ends   map[int]string // what goes before that
+	// calculated has the operands of a calculation.
+	calculated map[ast.Expr]bool
 }
 
 // Visit implements ast.Visitor.
@@ -92,6 +99,13 @@ func (w *walker) Visit(node ast.Node) ast.Visitor {
 		}
 	case *ast.BinaryExpr:
 		w.operands(n)
+		w.arithmetic(n)
+	case *ast.ArrayType:
+		return nil // a length must be a constant
+	case *ast.GenDecl:
+		if n.Tok == token.CONST {
+			return nil
+		}
 	case *ast.ReturnStmt:
 		for _, r := range n.Results {
 			if b, ok := r.(*ast.BinaryExpr); ok && isComparison(b.Op) {
@@ -111,8 +125,10 @@ func (w *walker) Visit(node ast.Node) ast.Visitor {
 // cases mutates the conditions of a switch without a tag.
 func (w *walker) cases(body *ast.BlockStmt) {
 	for _, clause := range body.List {
-		for _, cond := range clause.(*ast.CaseClause).List {
-			w.condition(cond)
+		if c, ok := clause.(*ast.CaseClause); ok { // it always is one
+			for _, cond := range c.List {
+				w.condition(cond)
+			}
 		}
 	}
 }
@@ -143,6 +159,43 @@ func (w *walker) operands(b *ast.BinaryExpr) {
 		w.condition(b.X)
 		w.condition(b.Y)
 	}
+}
+
+// arithmetic mutates the result of a calculation, the outermost only. Texts and constants are left alone.
+func (w *walker) arithmetic(b *ast.BinaryExpr) {
+	inner := w.calculated[b]
+	for _, side := range []ast.Expr{b.X, b.Y} {
+		w.calculated[ast.Unparen(side)] = isArithmetic(b.Op)
+	}
+	if inner || !isArithmetic(b.Op) || isTextOrConstant(b) {
+		return
+	}
+	id := w.add(offByOne, b)
+	w.wrap(b, fmt.Sprintf("mutation.Off(%d, ", id), ")")
+}
+
+func isArithmetic(op token.Token) bool {
+	switch op {
+	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM:
+		return true
+	default:
+		return false
+	}
+}
+
+// isTextOrConstant reports whether e has a text in it, or nothing but numbers.
+func isTextOrConstant(e ast.Expr) bool {
+	text, names := false, false
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			text = text || n.Kind == token.STRING
+		case *ast.Ident:
+			names = true
+		}
+		return true
+	})
+	return text || !names
 }
 
 // statements mutates what can be left out of a block.
@@ -220,7 +273,13 @@ func (w *walker) add(k kind, n ast.Node) (id int) {
 	if len(code) > 100 {
 		code = code[:100]
 	}
-	w.in.mutants = append(w.in.mutants, mutant{id, k, w.name, w.fset.Position(n.Pos()).Line, code})
+	nth := 1
+	for _, m := range w.in.mutants {
+		if m.file == w.name && m.kind == k && m.code == code {
+			nth++
+		}
+	}
+	w.in.mutants = append(w.in.mutants, mutant{id, k, w.name, w.fset.Position(n.Pos()).Line, code, nth})
 	return id
 }
 

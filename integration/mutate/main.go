@@ -1,8 +1,10 @@
-// Command mutate changes conditions and statements of the code, one at a time, and shows which changes no test notices.
+// Command mutate changes conditions, calculations and statements of the code, one at a time, and shows which changes no
+// test notices.
 //
 //	go run ./mutate                          every mutant, from integration/: hours
 //	go run ./mutate -sample 300 -seed 7      a sample
 //	go run ./mutate -files 'internal/znode'  those of some files
+//	go run ./mutate -tests '^fence$'         with the tests of some packages alone
 //	go run ./mutate -out mutants.txt         goes on where an earlier run has ended
 //
 // All mutants are compiled into the test binaries at once, and the environment says which one is active. A mutant runs
@@ -16,6 +18,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/build"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -50,6 +53,7 @@ var testers = append(slices.Clone(mutated), "internal/faults")
 func main() {
 	c := config{}
 	files := flag.String("files", "", "regular `expression` of file names")
+	tests := flag.String("tests", "", "regular `expression` of the packages whose tests run")
 	flag.IntVar(&c.sample, "sample", 0, "`number` of mutants to try; 0 is all")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
 	flag.IntVar(&c.workers, "p", 2, "`number` of mutants at once")
@@ -58,7 +62,9 @@ func main() {
 	flag.Parse()
 	var err error
 	if c.files, err = regexp.Compile(*files); err == nil {
-		err = run(c)
+		if c.tests, err = regexp.Compile(*tests); err == nil {
+			err = run(c)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -68,6 +74,7 @@ func main() {
 
 type config struct {
 	files   *regexp.Regexp
+	tests   *regexp.Regexp
 	sample  int
 	workers int
 	seed    uint64
@@ -98,7 +105,8 @@ func run(c config) error {
 		return nil
 	}
 	r := &runner{root: "..", dir: dir, spec: spec}
-	if err := r.prepare(testers); err != nil {
+	chosen := slices.DeleteFunc(slices.Clone(testers), func(pkg string) bool { return !c.tests.MatchString(pkg) })
+	if err := r.prepare(chosen); err != nil {
 		return err
 	}
 	return r.all(todo, max(c.workers, 1), c.out)
@@ -118,8 +126,10 @@ func instrument(root, dir string, pkgs []string) (*instrumenter, string, error) 
 			if err != nil {
 				return nil, "", err
 			}
-			if strings.HasSuffix(name, "_test.go") {
-				continue
+			if matches, err := build.Default.MatchFile(filepath.Join(root, pkg), filepath.Base(name)); err != nil {
+				return nil, "", err
+			} else if !matches || strings.HasSuffix(name, "_test.go") {
+				continue // a mutant in a file for another platform would survive
 			}
 			text, err := in.file(name)
 			if err != nil {
@@ -143,10 +153,10 @@ func equivalents() (map[string]bool, error) {
 			continue
 		}
 		cells := strings.Split(line, "\t")
-		if len(cells) != 4 || cells[3] == "" {
-			return nil, fmt.Errorf("equivalent.txt: %q: want file, kind, code and reason, separated by tabs", line)
+		if len(cells) != 5 || cells[4] == "" {
+			return nil, fmt.Errorf("equivalent.txt: %q: want file, kind, code, number and reason, separated by tabs", line)
 		}
-		keys[strings.Join(cells[:3], "\t")] = true
+		keys[strings.Join(cells[:4], "\t")] = true
 	}
 	return keys, nil
 }

@@ -26,7 +26,7 @@ func Limit(n int) int {
 	case n >= 10:
 		return 10
 	default:
-		return n
+		return 2*n - n
 	}
 }
 `,
@@ -75,7 +75,20 @@ func TestRunner_NoticesWhatATestHolds(t *testing.T) {
 		"true n >= 10":                    ".",
 		"false n >= 10":                   ".",
 		"bound n >= 10":                   survives, // no test asks for 10, which would be 10
+		"off 2*n - n":                     ".",
 	}, results)
+}
+
+// TestKeys_AreUnique: of two like conditions in one file each has a result of its own.
+func TestKeys_AreUnique(t *testing.T) {
+	in, _, err := instrument("../..", t.TempDir(), mutated)
+	require.NoError(t, err)
+	seen := map[string]mutant{}
+	for _, m := range in.mutants {
+		require.Zero(t, seen[m.key()], m)
+		seen[m.key()] = m
+	}
+	require.NotEmpty(t, seen)
 }
 
 func TestEquivalents_AreWellFormed(t *testing.T) {

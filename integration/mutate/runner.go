@@ -51,7 +51,7 @@ func (r *runner) prepare(pkgs []string) error {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		for _, field := range strings.Fields(string(numbers)) {
+		for field := range strings.FieldsSeq(string(numbers)) {
 			id, err := strconv.Atoi(field)
 			if err != nil {
 				return err

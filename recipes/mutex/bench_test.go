@@ -78,7 +78,7 @@ func BenchmarkLockContended(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver is one release and the grant that follows, while so many others wait; whoever has had its turn goes
+// BenchmarkHandOver is one release and the grant that follows, while so many others wait; a caller that has had its turn goes
 // to the end of the line.
 func BenchmarkHandOver(b *testing.B) {
 	for _, sessions := range []int{1, 2} {

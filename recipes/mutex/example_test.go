@@ -31,8 +31,8 @@ func ExampleMutex_Do() {
 	// <nil>
 }
 
-// A job that every process starts at the same hour, and one does: whoever gets the lock after that finds it done. That it
-// is done can be written only by one who still holds.
+// A job that every process starts at the same hour, and one does: the next holder finds it done. Only a
+// process that still holds the lock can write that it is done.
 func ExampleMutex_Do_onceADay() {
 	ctx := context.Background()
 	client, done := connect(ctx)

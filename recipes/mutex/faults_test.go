@@ -145,7 +145,7 @@ func TestHold_Partitioned_EndsAtItsDeadlineAndBeforeTheNextHolder(t *testing.T) 
 			requireLost(t, held, zkrecipes.LossDeadline)
 			waiter.Waits(t)
 			srv.Heal(zktest.Label("a"))
-			// In a session that lives on, the node of a lost hold would stand in everybody's way.
+			// In a session that lives on, the node of a lost hold would keep every waiter waiting.
 			require.NoError(t, waiter.Granted(t, 3*bubble.Timeout).Release(t.Context()))
 			time.Sleep(bubble.Timeout)
 			bubble.Clean(t, srv, path)
@@ -407,7 +407,7 @@ func TestLock_ContainerReapedBeforeTheContenderIsMade_MakesItAgain(t *testing.T)
 }
 
 // Curator's testContainerCleanup, with the sweep at every instant.
-func TestLock_ContainersAreSweptAllTheTime_NobodyNotices(t *testing.T) {
+func TestLock_ContainersAreSweptAllTheTime_IsNotNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithContainerCheck(10*time.Millisecond))
 		c := bubble.Dial(t, srv, "a")
@@ -519,7 +519,7 @@ func TestLock_EventWithoutACause_IsNoGrant(t *testing.T) {
 	})
 }
 
-// CURATOR-486, 678: Curator forgets a lock whose release failed, while its node blocks everybody.
+// CURATOR-486, 678: Curator forgets a lock whose release failed, while its node blocks every waiter.
 func TestRelease_WhileDisconnected_GoesOnAndMayBeRepeated(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		held := lock(t, newMutex(t, a))

@@ -79,8 +79,8 @@ func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Cuts, partitions, restarts and freezes at random: whoever holds has stopped before the next is let in. (A session
-// that an operator kills is another matter: its holder hears of it when everybody does.)
+// Cuts, partitions, restarts and freezes at random: a holder has stopped before the next is let in. (Not so if an
+// operator kills the session: its holder hears of it when the waiters do.)
 func TestLock_UnderFaults_ExcludesInOrderAndLeavesNothing(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() || bubble.Race {

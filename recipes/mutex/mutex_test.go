@@ -49,7 +49,7 @@ func pair(t *testing.T, test func(t *testing.T, srv *zktest.Server, a, b *conn.C
 const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 
 // Curator's golden dump of a mutex: parents are empty containers, contenders are protected ephemeral sequential nodes
-// named lock-, and revocation is the ten bytes __REVOKE__ in version 1, on whoever is at the head.
+// named lock-, and revocation is the ten bytes __REVOKE__ in version 1, on the head of the queue.
 func TestNodes_AreThoseOfCurator(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m := newMutex(t, a, mutex.WithData([]byte("127.0.0.1")))
@@ -127,7 +127,7 @@ func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 		for range 3 {
 			require.NoError(t, lock(t, m).Release(t.Context()))
 		}
-		synctest.Wait() // nobody who acquires waits for the logger
+		synctest.Wait() // no acquisition waits for the logger
 		assert.Equal(t, 1, strings.Count(log.String(), "no contenders"), log.String())
 	})
 }
@@ -414,14 +414,14 @@ func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
 func TestRevoke_IsDeliveredInEveryRound(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		m, other := newMutex(t, a), newMutex(t, b)
-		require.NoError(t, other.Revoke(t.Context()), "nobody holds")
+		require.NoError(t, other.Revoke(t.Context()), "no holder")
 		for range 2 {
 			h := lock(t, m)
 			waiter := bubble.Start(t.Context(), other.Lock)
 			waiter.Waits(t)
 			select {
 			case <-h.Revoked():
-				t.Fatal("revoked by nobody")
+				t.Fatal("revoked before it was asked for")
 			default:
 			}
 			require.NoError(t, other.Revoke(t.Context()))
@@ -488,7 +488,7 @@ func TestLocker_Locks(t *testing.T) {
 			t.Fatal("two inside")
 		default:
 		}
-		// A loss must not let Unlock of the one who lost it end the hold of the other.
+		// After a loss, Unlock of the goroutine that lost must not end the hold of the other.
 		require.NoError(t, srv.Delete(srv.Ephemerals(srv.SessionOf("a"))[0]))
 		synctest.Wait()
 		l.Unlock()

@@ -651,8 +651,9 @@ func TestLock_ThroughTwoClients_WouldWaitForItself(t *testing.T) {
 func TestRevoke_AsksAllWhoHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		a, b := newLock(t, bubble.Dial(t, srv, "a")), newLock(t, bubble.Dial(t, srv, "b"), rwlock.WithID("me"))
-		require.NoError(t, a.Revoke(t.Context()), "nobody holds")
+		client := bubble.Dial(t, srv, "a")
+		a, b := newLock(t, client), newLock(t, bubble.Dial(t, srv, "b"), rwlock.WithID("me"))
+		require.NoError(t, a.Revoke(t.Context()), "no holder")
 		first, err := a.RLock(t.Context())
 		require.NoError(t, err)
 		second, err := b.RLock(t.Context())
@@ -681,5 +682,7 @@ func TestRevoke_AsksAllWhoHold(t *testing.T) {
 		require.NoError(t, h.Release(t.Context()))
 		require.NoError(t, late.Granted(t, 0).Release(t.Context()))
 		bubble.Clean(t, srv, path)
+		require.NoError(t, client.Close())
+		require.ErrorIs(t, a.Revoke(t.Context()), zkrecipes.ErrClosed)
 	})
 }

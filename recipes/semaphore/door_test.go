@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// These are about one who takes its leases in the transaction that gives up the door.
+// These are about a caller that takes its leases in the transaction that gives up the door.
 
 var together = zktest.Match{Op: zktest.OpMulti, Path: "lease-"}
 
@@ -37,7 +37,7 @@ func regular(t *testing.T, c *conn.Client, limit int, opts ...semaphore.Option) 
 	return s
 }
 
-// foreign makes a node of somebody else's.
+// foreign makes a node of another client's.
 func foreign(t *testing.T, srv *zktest.Server, path string) string {
 	t.Helper()
 	node, err := srv.Create(path, nil, zktest.PersistentSequential)
@@ -72,7 +72,7 @@ func TestAcquire_Alone_IsSixRequestsAndTwoRoundTrips(t *testing.T) {
 	})
 }
 
-// TestAcquire_BehindOneAtTheDoor: whoever was waiting at the door counts the leases when it is woken.
+// TestAcquire_BehindOneAtTheDoor: a waiter at the door counts the leases when it is woken.
 func TestAcquire_BehindOneAtTheDoor(t *testing.T) {
 	before := func(do func(srv *zktest.Server) error) func(*testing.T, *zktest.Server) zktest.Action {
 		return func(t *testing.T, srv *zktest.Server) zktest.Action {
@@ -112,7 +112,7 @@ func TestAcquire_BehindOneAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestAcquire_LeasesMadePastTheDoor: between the count and the transaction somebody makes leases without holding the
+// TestAcquire_LeasesMadePastTheDoor: between the count and the transaction another client makes leases without holding the
 // door, as a client of Curator's does that repeats a create in its next session.
 func TestAcquire_LeasesMadePastTheDoor(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -177,8 +177,8 @@ func TestAcquire_CancelledWhileDoorAndLeasesChange_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAcquire_DoorUsedInBetween_WaitsInside: the leases were counted before others had taken some. Whoever would give up
-// the door on that count would lose its place in the line.
+// TestAcquire_DoorUsedInBetween_WaitsInside: the leases were counted before others had taken some. A caller that gave up
+// the door on that count would lose its place in the queue.
 func TestAcquire_DoorUsedInBetween_WaitsInside(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 3)
@@ -458,7 +458,7 @@ func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
 }
 
 // The create of the door is sent again, and its first copy executed when the transaction that takes the leases has deleted
-// the door: nobody else would remove it.
+// the door: no other client would remove it.
 func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := regular(t, a, 2)

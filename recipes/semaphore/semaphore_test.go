@@ -196,7 +196,7 @@ func TestHold_Txn_IsGuardedByAllLeases(t *testing.T) {
 	})
 }
 
-func TestAcquire_InOrder_NobodyPassesAWaiterWhoWantsMore(t *testing.T) {
+func TestAcquire_InOrder_NoCallerPassesAWaiterThatWantsMore(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		s := newSemaphore(t, a, 3)
 		first, second := acquire(t, s, 1), acquire(t, s, 1)
@@ -526,7 +526,7 @@ func TestLimitNode_IsFollowedLive(t *testing.T) {
 		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 2})) // as Java would
 		h := second.Granted(t, 0)
 
-		// Lowering revokes nobody, and lets nobody in until enough have left.
+		// Lowering revokes no lease, and lets no waiter in until enough have left.
 		require.NoError(t, s.SetLimit(t.Context(), 1))
 		synctest.Wait()
 		require.NoError(t, first.Err())
@@ -565,10 +565,10 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 		require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 2, 9, 9})) // longer: the first four count
 		release(t, acquire(t, s, 2))
 		require.NoError(t, srv.Set("/limit", []byte{255, 255, 255, 255}))
-		nobody := bubble.Start(t.Context(), of(s, 1))
-		nobody.Waits(t)
+		waiter := bubble.Start(t.Context(), of(s, 1))
+		waiter.Waits(t)
 		require.NoError(t, s.SetLimit(t.Context(), 1))
-		release(t, nobody.Granted(t, 0))
+		release(t, waiter.Granted(t, 0))
 	})
 }
 
@@ -588,10 +588,52 @@ func TestSetLimit_ReplyLostAndSetByAnother(t *testing.T) {
 	})
 }
 
+// TestSetLimit_Refused: also if the limit is what was asked for, and if the node cannot be created.
+func TestSetLimit_Refused(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
+		refuse := func(op zktest.Op) {
+			srv.Intercept(zktest.Match{Op: op, Path: "^/limit$"}, zktest.Fail(zktest.CodeNoAuth))
+		}
+		refuse(zktest.OpCreate)
+		require.ErrorIs(t, s.SetLimit(t.Context(), 4), zk.ErrNoAuth)
+		require.False(t, srv.Exists("/limit"))
+		require.NoError(t, s.SetLimit(t.Context(), 4))
+		refuse(zktest.OpSetData)
+		require.ErrorIs(t, s.SetLimit(t.Context(), 4), zk.ErrNoAuth)
+	})
+}
+
+// TestLimitNode_CannotBeRead: the error is the server's.
+func TestLimitNode_CannotBeRead(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		_, err := s.Acquire(t.Context(), 1)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		clean(t, srv)
+	})
+}
+
+// TestAcquire_AllLeasesOut_IsNoReasonToWarn: only more than the limit is.
+func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var log bytes.Buffer
+		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
+		_, err := newSemaphore(t, a, 3).TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		synctest.Wait()
+		require.Empty(t, log.String())
+		release(t, h)
+	})
+}
+
 func TestRevokeAndQueue(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine, others := newSemaphore(t, a, 3), newSemaphore(t, b, 3, semaphore.WithID("me"))
-		require.NoError(t, mine.Revoke(t.Context()), "nobody holds")
+		require.NoError(t, mine.Revoke(t.Context()), "no holder")
 		queue, err := mine.Queue(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, queue)
@@ -617,6 +659,10 @@ func TestRevokeAndQueue(t *testing.T) {
 		release(t, first.Granted(t, 0))
 		release(t, second.Granted(t, 0))
 		clean(t, srv)
+		require.NoError(t, a.Close())
+		require.ErrorIs(t, mine.Revoke(t.Context()), zkrecipes.ErrClosed)
+		_, err = mine.Queue(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 	})
 }
 
