@@ -38,7 +38,7 @@ func TestSchedule_SameSeedSameSteps(t *testing.T) {
 	}
 }
 
-// story is a history told by hand.
+// story is a history written by hand.
 type story struct{ *history }
 
 func (s story) op(client string, called int64) *operation {
@@ -64,7 +64,7 @@ func (s story) lostA(at, until int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
 }
 
-// judgeStory gives a story to the judge; all of it is in one round, whose victim is a.
+// judgeStory judges a story. All of it is in one round, and a is the victim.
 func judgeStory(t *testing.T, tell func(s story)) *Report {
 	t.Helper()
 	s := story{newHistory()}
@@ -85,7 +85,7 @@ func judgeStory(t *testing.T, tell func(s story)) *Report {
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		violated string // "" for a history without fault
+		violated string // "" for a history without a violation
 		tell     func(s story)
 	}{
 		{"one after the other", "", func(s story) {
@@ -232,7 +232,7 @@ func triesOf(t *testing.T, tell func(s story), rounds ...round) error {
 	return tries(s.operations("mutex"), s.spans("mutex"), rounds)
 }
 
-// A line that a kill has torn ends the journal, and what came before it counts.
+// A line torn by a kill ends the journal. The lines before it count.
 func TestHistory_TornJournal(t *testing.T) {
 	h := newHistory()
 	h.read("mutex", "a", io.MultiReader(strings.NewReader(
@@ -243,7 +243,7 @@ func TestHistory_TornJournal(t *testing.T) {
 	}
 }
 
-// Of two who wrote without seeing each other, the one is to blame whose hold had ended.
+// If two clients wrote without seeing each other, the one whose hold had ended is at fault.
 func TestOverstayed(t *testing.T) {
 	s := story{newHistory()}
 	s.granted("a", 1, 2, 10)

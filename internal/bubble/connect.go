@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Connect is conn.Dial to a server in this process, so that examples run anywhere.
+// Connect starts a server in this process and connects a client to it, so that examples run anywhere.
 func Connect(ctx context.Context) (client *conn.Client, done func()) {
 	server, err := zktest.Start()
 	if err != nil {

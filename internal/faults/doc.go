@@ -1,25 +1,26 @@
-// Package faults has the tests of all recipes under faults, in virtual time. It is tests only.
+// Package faults tests all recipes under faults, in virtual time. It contains tests only.
 //
-// Scripts (TestF...) inject one fault at a known moment into each recipe through one interface, and say what comes of
-// it to the instant: the network of the bubble takes no time, so a grant that comes late by a nanosecond is an error.
-// TestEveryStep strikes an acquisition at each of its requests with each kind of blow. TestRandom runs storms of faults
-// from seeds, and then asks for calm: everybody is served within three session timeouts. After each of them hold:
+// A script (TestF...) injects one fault at a known moment into each recipe, through one interface. It states the result
+// to the nanosecond: the network of the bubble takes no time, so a grant that is one nanosecond late is an error.
+// TestEveryStep injects each kind of fault at each request of an acquisition. TestRandom runs storms of faults from
+// seeds. After a storm it ends all faults and requires that every waiter is served within three session timeouts. These
+// rules must hold after every test:
 //
-//	U1  no two holds that exclude each other have overlapped, by virtual time, and grants went by the queue
-//	U2  the resource behind a fence has lost no update (random schedules)
-//	U3  everybody who waits is served
-//	U4  nothing is left below the queue, while all clients live
-//	U5  no goroutine is left (the bubble checks), and watches do not grow
-//	U6  no call outlives its context by an instant (random schedules)
+//	U1  no two holds that exclude each other overlapped in virtual time, and grants followed the queue
+//	U2  the resource behind a fence lost no update (random schedules)
+//	U3  every waiter is served
+//	U4  no node is left below the queue while all clients live
+//	U5  no goroutine is left (the bubble checks this), and the number of watches does not grow
+//	U6  no call outlives its context (random schedules)
 //
-// Run more of it with -hours, one schedule again with -seeds, and see its faults with -storm:
+// Flags run more schedules (-hours), run one schedule again (-seeds), and print its faults (-storm):
 //
 //	go test ./internal/faults -run TestRandom -hours 10000 -timeout 0
 //
 // # Where each fault is tested
 //
-// F numbers are those of the design's list of faults. "Every" is TestEveryStep, "random" the storms; conn, znode and
-// recipes are the tests beside that code, and integration/chaos is against real ensembles.
+// The F numbers are explained in docs/design.md. "Every" means TestEveryStep, "random" means TestRandom. The words
+// conn, znode and recipes mean the tests beside that code; integration/chaos runs against real ensembles.
 //
 //	F1, F2    create lost, before or after it is applied     here, every, random, znode
 //	F3        F2, then the session expires                   here, znode
