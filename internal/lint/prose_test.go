@@ -25,7 +25,7 @@ const (
 var unenforced = []string{
 	".", "conn", "docs", "zktest", "internal/znode",
 	"recipes/election", "recipes/mutex", "recipes/rwlock", "recipes/semaphore",
-	"examples/config", "examples/internal", "examples/leader",
+
 	"integration/canaries", "integration/curator", "integration/parity", "integration/zkserver",
 }
 
