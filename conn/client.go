@@ -2,26 +2,20 @@ package conn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Client is the user's handle on an ensemble. It lives through many sessions. It is safe for concurrent use, and one
 // per process and ensemble is enough: any number of recipes share it.
-type Client struct {
-	*core
-	prefix string
-	gone   atomic.Bool // only for a client made by Sub: closed by itself
-	sub    bool
-}
+type Client session.Client
+
+func (c *Client) inner() *session.Client { return (*session.Client)(c) }
 
 // Dial connects to the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port, and waits
 // for the first session. ctx bounds the waiting only. After an error nothing is left behind.
@@ -45,19 +39,12 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 			return nil, fmt.Errorf("connect to %s: %w", connect, err)
 		}
 	}
-	c := &core{opts: o, servers: servers, states: newStateLog(), changed: make(chan struct{})}
-	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	client := &Client{core: c, prefix: chroot}
-	if err := c.open(); err != nil {
-		c.stop()
+	o.Servers, o.Chroot = servers, chroot
+	client, err := session.Open(ctx, &o.Config)
+	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, err)
 	}
-	c.wg.Go(c.run)
-	if _, err := client.Session(ctx); err != nil {
-		_ = client.Close() // never fails
-		return nil, fmt.Errorf("connect to %s: %w", connect, err)
-	}
-	return client, nil
+	return (*Client)(client), nil
 }
 
 // Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
@@ -65,233 +52,79 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 // go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
 //
 // On a client made by [Client.Sub] it closes only that: new calls on it fail, the connection and its state stay.
-func (c *Client) Close() error {
-	if c.sub {
-		c.gone.Store(true)
-		return nil
-	}
-	c.mu.Lock()
-	c.closed = true
-	s := c.session
-	c.broadcast() // the session may be over, and nobody else left to wake those who wait for the next
-	c.mu.Unlock()
-	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.transit(closed)()
-	c.stop()
-	c.wg.Wait()
-	return nil
-}
+func (c *Client) Close() error { return c.inner().Close() }
 
 // State returns the state of the connection.
-func (c *Client) State() State { return c.states.current().state }
+func (c *Client) State() State { return State(c.inner().State()) }
 
 // States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
 // caller, it misses none.
-func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.states.all(ctx) }
+func (c *Client) States(ctx context.Context) iter.Seq[State] {
+	return func(yield func(State) bool) {
+		c.inner().States(ctx)(func(s session.State) bool { return yield(State(s)) })
+	}
+}
 
 // Session returns the live session, waiting for it if there is none. It may be disconnected at the moment.
 //
 // Errors: ErrClosed, ErrAuthFailed, or the cause of ctx with the reason why no server gave a session.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
-	for {
-		c.mu.Lock()
-		s, changed, isClosed, lastErr := c.session, c.changed, c.closed, c.lastErr
-		c.mu.Unlock()
-		switch {
-		case isClosed || c.gone.Load():
-			return nil, zkrecipes.ErrClosed
-		case ctx.Err() != nil:
-			return nil, withReason(context.Cause(ctx), lastErr)
-		case s.live():
-			return &Session{session: s, prefix: c.prefix}, nil
-		case errors.Is(lastErr, ErrAuthFailed):
-			return nil, lastErr
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
+	s, err := c.inner().Session(ctx)
+	if err != nil {
+		return nil, err
 	}
-}
-
-func withReason(err, reason error) error {
-	if reason == nil {
-		return err
-	}
-	return fmt.Errorf("%w (%w)", err, reason)
+	return &Session{s}, nil
 }
 
 // Sub returns a client on the same connection whose root is prefix. The node need not exist: the recipes make it, Create
 // and Multi do not.
 func (c *Client) Sub(prefix string) (*Client, error) {
-	if err := ValidatePath(prefix); err != nil {
-		return nil, fmt.Errorf("sub: %w", err)
-	}
-	if c.gone.Load() || c.State() == Closed {
-		return nil, fmt.Errorf("sub %s: %w", prefix, zkrecipes.ErrClosed)
-	}
-	if prefix == "/" {
-		prefix = ""
-	}
-	return &Client{core: c.core, prefix: c.prefix + prefix, sub: true}, nil
+	sub, err := c.inner().Sub(prefix)
+	return (*Client)(sub), err
 }
 
 // Identity returns the name under which this client appears to others, see [WithIdentity].
-func (c *Client) Identity() string { return c.opts.identity }
-
-// View returns s with the paths of this client; s must be of this client, or of one that is the Same.
-func (c *Client) View(s *Session) *Session { return &Session{session: s.session, prefix: c.prefix} }
-
-// Same reports whether both clients share a connection, as one made by [Client.Sub] does with its origin.
-func (c *Client) Same(other *Client) bool { return c.core == other.core }
-
-// Abs returns the path on the server of what this client calls path.
-func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
-
-// Logger returns the logger given with [WithLogger].
-func (c *Client) Logger() *slog.Logger { return c.opts.log }
-
-// live reports that the session has been up and is not over.
-func (s *session) live() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost == nil && !s.since.IsZero()
-}
-
-// sessionFor is Session for an operation, which the error names.
-func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, error) {
-	s, err := c.Session(ctx)
-	if err != nil {
-		return nil, &OpError{op, path, err}
-	}
-	return s, nil
-}
-
-// read does f on the live session, and again on the next one if it ended.
-func read[T any](ctx context.Context, c *Client, op, path string, f func(*Session) (T, error)) (T, error) {
-	for {
-		s, err := c.sessionFor(ctx, op, path)
-		if err != nil {
-			var none T
-			return none, err
-		}
-		v, err := f(s)
-		if err == nil || s.Err() == nil || ctx.Err() != nil || c.State() == Closed {
-			return v, err
-		}
-	}
-}
+func (c *Client) Identity() string { return c.inner().Identity() }
 
 // Get returns a node's data and Stat; it survives reconnects and sessions, within ctx.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	d, err := read(ctx, c, "get", path, func(s *Session) (data, error) {
-		b, stat, err := s.Get(ctx, path)
-		return data{b, stat}, err
-	})
-	return d.bytes, d.stat, err
+	return c.inner().Get(ctx, path)
 }
 
 // Exists reports whether there is a node, and its Stat; it survives reconnects and sessions, within ctx.
 func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	e, err := read(ctx, c, "exists", path, func(s *Session) (existence, error) {
-		exists, stat, err := s.Exists(ctx, path)
-		return existence{exists, stat}, err
-	})
-	return e.exists, e.stat, err
+	return c.inner().Exists(ctx, path)
 }
 
 // Children returns the names of a node's children, in no order; it survives reconnects and sessions, within ctx.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
-	return read(ctx, c, "children", path, func(s *Session) ([]string, error) { return s.Children(ctx, path) })
+	return c.inner().Children(ctx, path)
 }
 
 // Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
-func (c *Client) Sync(ctx context.Context, path string) error {
-	_, err := read(ctx, c, "sync", path, func(s *Session) (struct{}, error) { return struct{}{}, s.Sync(ctx, path) })
-	return err
-}
+func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
 // Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
 // if the reply is lost, the error matches ErrUnknownOutcome.
 func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
-	s, err := c.sessionFor(ctx, "create", path)
-	if err != nil {
-		return "", err
-	}
-	return s.Create(ctx, path, b, flags, acl...)
+	return c.inner().Create(ctx, path, b, flags, acl...)
 }
 
 // Multi applies the requests all or none, see [Session.Multi]. It is tried once.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	path := ""
-	if len(ops) > 0 {
-		_, path = describe(ops[0])
-	}
-	s, err := c.sessionFor(ctx, "multi", path)
-	if err != nil {
-		return nil, err
-	}
-	return s.Multi(ctx, ops...)
+	return c.inner().Multi(ctx, ops...)
 }
 
 // Set replaces a node's data if its version is the given one; -1 is any. A versioned Set whose reply was lost is
 // repeated if the node still has the version, since then it was not applied, unless somebody has deleted the node and made
 // it again meanwhile. Otherwise the error matches ErrUnknownOutcome: the node has moved on, by this Set or by another.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return versioned(ctx, c, "set", path, version, func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
+	return c.inner().Set(ctx, path, b, version)
 }
 
 // Delete removes a node if its version is the given one; -1 is any. If a reply was lost it looks: a node that is gone
 // is what was asked for, one that still has the version is deleted again, also if somebody has made it since. Otherwise,
 // and always with -1, a node that is there may be another's, and the error matches ErrUnknownOutcome.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	_, err := versioned(ctx, c, "delete", path, version, func(s *Session) (zk.Stat, error) {
-		return zk.Stat{}, s.Delete(ctx, path, version)
-	})
-	if errors.Is(err, errGone) {
-		return nil
-	}
-	return err
-}
-
-var errGone = errors.New("the node is gone")
-
-// versioned does a write that the version guards against being applied twice.
-func versioned(ctx context.Context, c *Client, op, path string, version int32, write func(*Session) (zk.Stat, error)) (zk.Stat, error) {
-	var doubt error // of an earlier try, which may have been applied after all, or may still be
-	for {
-		s, err := c.sessionFor(ctx, op, path)
-		if err != nil {
-			return zk.Stat{}, errors.Join(doubt, err)
-		}
-		stat, err := write(s)
-		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) || ServerFault(err) {
-			switch {
-			case err != nil && !ServerFault(err) && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
-				continue // not begun in a session that is over
-			case doubt != nil && errors.Is(err, zk.ErrNoNode):
-				return stat, fmt.Errorf("%w: %w", errGone, doubt)
-			case doubt != nil && err != nil:
-				return stat, errors.Join(doubt, err)
-			}
-			return stat, err
-		}
-		doubt = err
-		// The sync makes the read newer than the write in question, as far as that has reached the leader.
-		if syncErr := c.Sync(ctx, path); syncErr != nil {
-			return stat, errors.Join(err, syncErr)
-		}
-		exists, now, readErr := c.Exists(ctx, path)
-		switch {
-		case readErr != nil:
-			return stat, errors.Join(err, readErr)
-		case !exists:
-			return stat, fmt.Errorf("%w: %w", errGone, err)
-		case version == -1 || now.Version != version:
-			return stat, err
-		}
-		if ctxErr := sleep(ctx, retryPause); ctxErr != nil {
-			return stat, errors.Join(err, ctxErr)
-		}
-	}
+	return c.inner().Delete(ctx, path, version)
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-	"unicode"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 const defaultPort = "2181"
@@ -26,7 +25,7 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 		chroot = ""
 	}
 	if chroot != "" {
-		if err := ValidatePath(chroot); err != nil {
+		if err := session.ValidatePath(chroot); err != nil {
 			return nil, "", fmt.Errorf("connect string %q: chroot: %w", connect, err)
 		}
 	}
@@ -88,61 +87,3 @@ func lookup(ctx context.Context, servers []string, timeout time.Duration) error 
 	}
 	return fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
 }
-
-// ValidatePath reports why path cannot name a znode: it must be absolute, without a trailing slash, without empty, "."
-// or ".." parts, and without control characters. The root "/" is valid.
-func ValidatePath(path string) error {
-	switch {
-	case path == "":
-		return errors.New("path is empty: want an absolute path such as /app/lock")
-	case path[0] != '/':
-		return fmt.Errorf("path %q is relative: want an absolute path such as /%s", path, path)
-	case path == "/":
-		return nil
-	case strings.HasSuffix(path, "/"):
-		return fmt.Errorf("path %q ends with a slash", path)
-	}
-	for part := range strings.SplitSeq(path[1:], "/") {
-		if part == "" || part == "." || part == ".." {
-			return fmt.Errorf("path %q has an empty, \".\" or \"..\" part", path)
-		}
-	}
-	for _, r := range path {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar || r >= 0xE000 && r <= 0xF8FF || r >= 0xFFF0 && r <= 0xFFFF {
-			return fmt.Errorf("path %q has a character that ZooKeeper refuses", path)
-		}
-	}
-	return nil
-}
-
-// hosts hands zk.Conn one server after the other, in an order of its own for each client. It never asks for the
-// library's pause of a second between rounds: the dialer paces.
-type hosts struct {
-	mu      sync.Mutex
-	servers []string
-	next    int
-}
-
-func newHosts(servers []string) *hosts {
-	shuffled := append([]string(nil), servers...)
-	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return &hosts{servers: shuffled}
-}
-
-// Init is part of zk.HostProvider; the servers are known already.
-func (h *hosts) Init([]string) error { return nil }
-
-// Len is part of zk.HostProvider.
-func (h *hosts) Len() int { return len(h.servers) }
-
-// Next is part of zk.HostProvider.
-func (h *hosts) Next() (server string, retryStart bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	server = h.servers[h.next]
-	h.next = (h.next + 1) % len(h.servers)
-	return server, false
-}
-
-// Connected is part of zk.HostProvider.
-func (h *hosts) Connected() {}

@@ -48,18 +48,6 @@ func TestParseConnect_BadStrings_AreRefused(t *testing.T) {
 	}
 }
 
-func TestValidatePath(t *testing.T) {
-	for _, good := range []string{"/", "/a", "/a/b", "/a.b", "/...", "/.a", "/a/..b", "/ä", "/世界", "/a b", "/_c_x-lock-0000000000"} {
-		require.NoError(t, ValidatePath(good), good)
-	}
-	for _, bad := range []string{
-		"", "a", "a/b", "/a/", "//", "//a", "/a//b", "/.", "/..", "/a/.", "/a/./b", "/a/../b",
-		"/a\x00", "/a\n", "/a\x7f", "/a\u0085", "/a\ue000", "/a\ufff0", "/a\uffff", "/a\xff",
-	} {
-		require.Error(t, ValidatePath(bad), "%q", bad)
-	}
-}
-
 func FuzzParseConnect(f *testing.F) {
 	for _, connect := range append(badConnects, "h1:1,h2/app", "[::1]:2181") {
 		f.Add(connect)
@@ -79,20 +67,4 @@ func FuzzParseConnect(f *testing.F) {
 			require.NoError(t, ValidatePath(chroot))
 		}
 	})
-}
-
-func TestHosts_Next_VisitsAllServersWithoutAPause(t *testing.T) {
-	servers := []string{"a:1", "b:1", "c:1"}
-	h := newHosts(servers)
-	require.NoError(t, h.Init(nil))
-	require.Equal(t, 3, h.Len())
-	var seen []string
-	for range 6 {
-		server, pause := h.Next()
-		require.False(t, pause)
-		seen = append(seen, server)
-	}
-	require.ElementsMatch(t, servers, seen[:3])
-	require.Equal(t, seen[:3], seen[3:])
-	require.Equal(t, []string{"a:1", "b:1", "c:1"}, servers, "the caller's list stays as it is")
 }

@@ -12,28 +12,17 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Option configures [Dial].
 type Option func(*options) error
 
 type options struct {
-	sessionTimeout time.Duration
-	connectTimeout time.Duration
-	tick           time.Duration
-	margin         float64
-	newBackOff     func() backoff.BackOff
-	log            *slog.Logger
-	tls            *tls.Config
-	rawDial        DialFunc
-	auth           []credential
-	acl            []zk.ACL
-	identity       string
-}
-
-type credential struct {
-	scheme     string
-	credential []byte
+	session.Config
+	tls     *tls.Config
+	rawDial DialFunc
 }
 
 // DialFunc opens a connection to a server; [net.Dialer.DialContext] is one.
@@ -44,13 +33,13 @@ func newOptions(opts []Option) (*options, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	o := &options{
-		sessionTimeout: 15 * time.Second,
-		margin:         1.0 / 20,
-		log:            slog.New(slog.DiscardHandler),
-		acl:            zk.WorldACL(zk.PermAll),
-		identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
-	}
+	o := &options{Config: session.Config{
+		SessionTimeout: 15 * time.Second,
+		Margin:         1.0 / 20,
+		Log:            slog.New(slog.DiscardHandler),
+		ACL:            zk.WorldACL(zk.PermAll),
+		Identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
+	}}
 	var errs []error
 	for _, opt := range opts {
 		errs = append(errs, opt(o))
@@ -58,12 +47,13 @@ func newOptions(opts []Option) (*options, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if o.connectTimeout == 0 {
-		o.connectTimeout = max(time.Second, o.sessionTimeout/6)
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = max(time.Second, o.SessionTimeout/6)
 	}
-	if o.newBackOff == nil {
-		o.newBackOff = o.defaultBackOff
+	if o.NewBackOff == nil {
+		o.NewBackOff = o.defaultBackOff
 	}
+	o.Dial = o.dial
 	return o, nil
 }
 
@@ -77,7 +67,7 @@ func WithSessionTimeout(d time.Duration) Option {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
 			return fmt.Errorf("session timeout %v: want between 10ms and 24h", d)
 		}
-		o.sessionTimeout = d
+		o.SessionTimeout = d
 		return nil
 	}
 }
@@ -89,7 +79,7 @@ func WithConnectTimeout(d time.Duration) Option {
 		if d <= 0 {
 			return fmt.Errorf("connect timeout %v: want more than 0", d)
 		}
-		o.connectTimeout = d
+		o.ConnectTimeout = d
 		return nil
 	}
 }
@@ -101,7 +91,7 @@ func WithTickTime(d time.Duration) Option {
 		if d <= 0 {
 			return fmt.Errorf("tick time %v: want more than 0", d)
 		}
-		o.tick = d
+		o.Tick = d
 		return nil
 	}
 }
@@ -113,7 +103,7 @@ func WithSafetyMargin(part float64) Option {
 		if !(part >= 0 && part <= 0.3) {
 			return fmt.Errorf("safety margin %v: want between 0 and 0.3 of the session timeout", part)
 		}
-		o.margin = part
+		o.Margin = part
 		return nil
 	}
 }
@@ -126,14 +116,14 @@ func WithBackOff(newBackOff func() backoff.BackOff) Option {
 		if newBackOff == nil {
 			return errors.New("back-off: nil function")
 		}
-		o.newBackOff = newBackOff
+		o.NewBackOff = newBackOff
 		return nil
 	}
 }
 
 func (o *options) defaultBackOff() backoff.BackOff {
 	const shortest = 50 * time.Millisecond
-	longest := min(max(o.sessionTimeout/6, shortest), 5*time.Second)
+	longest := min(max(o.SessionTimeout/6, shortest), 5*time.Second)
 	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortest), backoff.WithMaxInterval(longest),
 		backoff.WithMaxElapsedTime(0))
 }
@@ -145,7 +135,7 @@ func WithLogger(log *slog.Logger) Option {
 		if log == nil {
 			return errors.New("logger: nil")
 		}
-		o.log = log
+		o.Log = log
 		return nil
 	}
 }
@@ -181,7 +171,7 @@ func WithAuth(scheme, cred string) Option {
 		if scheme == "" {
 			return errors.New("auth: empty scheme")
 		}
-		o.auth = append(o.auth, credential{scheme, []byte(cred)})
+		o.Auth = append(o.Auth, session.Credential{Scheme: scheme, Credential: []byte(cred)})
 		return nil
 	}
 }
@@ -195,7 +185,7 @@ func WithACL(acl []zk.ACL) Option {
 		if len(acl) == 0 {
 			return errors.New("acl: empty list")
 		}
-		o.acl = append([]zk.ACL(nil), acl...)
+		o.ACL = append([]zk.ACL(nil), acl...)
 		return nil
 	}
 }
@@ -207,7 +197,7 @@ func WithIdentity(id string) Option {
 		if id == "" {
 			return errors.New("identity: empty")
 		}
-		o.identity = id
+		o.Identity = id
 		return nil
 	}
 }
@@ -236,20 +226,4 @@ func (o *options) dial(ctx context.Context, network, address string) (net.Conn, 
 		return nil, errors.Join(err, raw.Close())
 	}
 	return secured, nil
-}
-
-// lag is how long before a request that the leader serves a contact must have been answered to count. Half a tick, for the
-// leader is told of it by then; a tick and a half, for so long one that has been replaced may take itself for the leader.
-//
-// Source: Leader.lead of ZooKeeper counts its followers once a tick. One that was frozen misses them the first time. One
-// that is cut off counts syncLimit ticks from the beginning of the next, they from its last ping, half a tick before.
-func (o *options) lag(timeout time.Duration) time.Duration {
-	if o.tick > 0 {
-		return max(o.tick/2, min(o.tick*3/2, timeout/4))
-	}
-	return timeout / 4
-}
-
-func (o *options) marginOf(timeout time.Duration) time.Duration {
-	return time.Duration(o.margin * float64(timeout))
 }

@@ -1,118 +1,23 @@
 package conn
 
-import (
-	"context"
-	"fmt"
-	"iter"
-	"sync"
-)
+import "github.com/zkrecipes/zkrecipes/internal/session"
 
 // State is what a client can say of its connection.
-type State int
+type State session.State
 
 // The states; the package documentation has the diagram.
 const (
 	// Connecting: there has been no session yet.
-	Connecting State = iota
+	Connecting = State(session.Connecting)
 	// Connected: there is a session, and a server answers for it.
-	Connected
+	Connected = State(session.Connected)
 	// Suspended: the connection is gone, the session may live on; holds run up to their deadline.
-	Suspended
+	Suspended = State(session.Suspended)
 	// Lost: the session is over, and every hold with it; the client opens a new one.
-	Lost
+	Lost = State(session.Lost)
 	// Closed: the client was closed.
-	Closed
+	Closed = State(session.Closed)
 )
 
 // String returns the state as one lower-case word.
-func (s State) String() string {
-	switch s {
-	case Connecting:
-		return "connecting"
-	case Connected:
-		return "connected"
-	case Suspended:
-		return "suspended"
-	case Lost:
-		return "lost"
-	case Closed:
-		return "closed"
-	default:
-		return fmt.Sprintf("State(%d)", int(s))
-	}
-}
-
-type event int
-
-const (
-	established  event = iota // a server answers for the session, new or re-attached
-	disconnected              // the connection of a session is gone
-	ended                     // the session is over
-	closed                    // the user closed the client
-)
-
-// next is the whole state machine. Events of sessions that are over never get here.
-func next(s State, e event) State {
-	switch {
-	case s == Closed || e == closed:
-		return Closed
-	case e == established:
-		return Connected
-	case e == disconnected && s == Connected:
-		return Suspended
-	case e == ended && (s == Connected || s == Suspended):
-		return Lost
-	default:
-		return s
-	}
-}
-
-// stateLog is the list of all transitions. A reader keeps its place in it, so a slow one misses nothing, and what all
-// readers have passed is collected as garbage.
-type stateLog struct {
-	mu   sync.Mutex
-	last *transition
-}
-
-type transition struct {
-	state State
-	after chan struct{} // closed once next is set
-	next  *transition
-}
-
-func newStateLog() *stateLog {
-	return &stateLog{last: &transition{state: Connecting, after: make(chan struct{})}}
-}
-
-// apply moves the state by e, and reports the new state and whether it changed.
-func (l *stateLog) apply(e event) (State, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	to := next(l.last.state, e)
-	if to == l.last.state {
-		return to, false
-	}
-	t := &transition{state: to, after: make(chan struct{})}
-	l.last.next = t
-	close(l.last.after)
-	l.last = t
-	return to, true
-}
-
-func (l *stateLog) current() *transition {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last
-}
-
-func (l *stateLog) all(ctx context.Context) iter.Seq[State] {
-	return func(yield func(State) bool) {
-		for t := l.current(); yield(t.state) && t.state != Closed; t = t.next {
-			select {
-			case <-t.after:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
+func (s State) String() string { return session.State(s).String() }

@@ -14,7 +14,7 @@ func chaos(kinds string) test {
 }
 
 var (
-	connTests  = bubbles("./conn")
+	connTests  = bubbles("./internal/session", "./conn")
 	queueTests = bubbles("./internal/znode")
 	mutexTests = bubbles("./recipes/mutex")
 	isolation  = chaos("isolate-follower")
@@ -24,52 +24,52 @@ var (
 var mutants = []mutant{
 	{
 		name:  "proof: an answer of any server counts as one of the leader's",
-		edits: []edit{{"conn/proof.go", "if by >= leader && sent.After(p.leader) {", "if sent.After(p.leader) {"}},
+		edits: []edit{{"internal/session/proof.go", "if by >= leader && sent.After(p.leader) {", "if sent.After(p.leader) {"}},
 		tests: []test{connTests, isolation},
 	},
 	{
 		name:  "proof: the newest sync proves itself, without the lag of the report",
-		edits: []edit{{"conn/proof.go", "p.confirm(sent.Add(-p.lag))", "p.confirm(at)"}},
+		edits: []edit{{"internal/session/proof.go", "p.confirm(sent.Add(-p.lag))", "p.confirm(at)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"conn/proof.go", "return p.contact.Add(p.least - p.margin)", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"internal/session/proof.go", "return p.contact.Add(p.least - p.margin)", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
 		name:  "proof: whoever resumes the session proves it",
-		edits: []edit{{"conn/proof.go", "		p.resumed = sent\n", "		p.contact = sent\n"}},
+		edits: []edit{{"internal/session/proof.go", "		p.resumed = sent\n", "		p.contact = sent\n"}},
 		tests: []test{connTests, {dir: "integration", args: []string{"-run=Resumed", "./lease"}}},
 	},
 	{
 		name:  "proof: what a leader answers that was replaced counts",
-		edits: []edit{{"conn/options.go", "return max(o.tick/2, min(o.tick*3/2, timeout/4))", "return o.tick / 2"}},
+		edits: []edit{{"internal/session/config.go", "return max(c.Tick/2, min(c.Tick*3/2, timeout/4))", "return c.Tick / 2"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "proof: the newest timeout counts, not the least",
-		edits: []edit{{"conn/proof.go", "p.least = min(timeout, cmp.Or(p.least, timeout))", "p.least = cmp.Or(timeout, p.least)"}},
+		edits: []edit{{"internal/session/proof.go", "p.least = min(timeout, cmp.Or(p.least, timeout))", "p.least = cmp.Or(timeout, p.least)"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "session: whatever session the server gives is ours",
-		edits: []edit{{"conn/session.go", "if !first && s.id != id {", "if false && s.id != id {"}},
+		edits: []edit{{"internal/session/session.go", "if !first && s.id != id {", "if false && s.id != id {"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "session: over before all have been told",
-		edits: []edit{{"conn/session.go", "return s.lost != nil && s.telling == 0", "return s.lost != nil"}},
+		edits: []edit{{"internal/session/session.go", "return s.lost != nil && s.telling == 0", "return s.lost != nil"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "client: who waits between two sessions is not told of Close",
-		edits: []edit{{"conn/client.go", "	c.broadcast() // the session may be over", "	// the session may be over"}},
+		edits: []edit{{"internal/session/client.go", "	c.core.broadcast() // the session may be over", "	// the session may be over"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "request: too large by half",
-		edits: []edit{{"conn/request.go", "if size > maxRequest {", "if size > maxRequest*3/2 {"}},
+		edits: []edit{{"internal/session/request.go", "if size > wire.MaxRequest {", "if size > wire.MaxRequest*3/2 {"}},
 		tests: []test{connTests},
 	},
 	{
@@ -114,51 +114,51 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: nobody is told when the proof runs out",
-		edits: []edit{{"conn/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
-		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests, isolation},
+		edits: []edit{{"internal/session/session.go", "if len(s.subs) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
+		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests, isolation},
 	},
 	{
 		name:  "session: watches are lost at a reconnect",
-		edits: []edit{{"conn/session.go", "	s.watches.fireAll()\n", ""}},
+		edits: []edit{{"internal/session/session.go", "	s.watches.fireAll()\n", ""}},
 		tests: []test{connTests, chaos("cut,partition-short")},
 	},
 	{
 		name:  "link: whoever asks waits until the connection takes it",
-		edits: []edit{{"conn/link.go", "const room = 4 << 10", "const room = math.MaxInt"}},
+		edits: []edit{{"internal/session/link.go", "const room = 4 << 10", "const room = math.MaxInt"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "link: nobody is told that an answer will not come",
-		edits: []edit{{"conn/link.go", "if r.answer != nil {\n			all = append(all, r.answer)", "if false && r.answer != nil {\n			all = append(all, r.answer)"}},
-		tests: []test{{args: []string{"-run=AnswerLost", "./conn"}}},
+		edits: []edit{{"internal/session/link.go", "if r.answer != nil {\n			all = append(all, r.answer)", "if false && r.answer != nil {\n			all = append(all, r.answer)"}},
+		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"conn/link.go", "		p.answer(r, errorOf(code))\n", ""}},
-		tests: []test{{args: []string{"-run=AnswerLost", "./conn"}}},
+		edits: []edit{{"internal/session/link.go", "		p.answer(r, wire.ErrorOf(code))\n", ""}},
+		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: xids begin again with each connection",
-		edits: []edit{{"conn/link.go", "l.session.asked.Add(1)%", "uint32(len(l.pending))%"}},
+		edits: []edit{{"internal/session/link.go", "l.session.asked.Add(1)%", "uint32(len(l.pending))%"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "creation: the list goes ahead of the create",
-		edits: []edit{{"conn/creation.go", "requests = append(requests, s.childrenRequest(", "requests = slices.Insert(requests, 0, s.childrenRequest("}},
+		edits: []edit{{"internal/session/creation.go", "requests = append(requests, s.childrenRequest(", "requests = slices.Insert(requests, 0, s.childrenRequest("}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "children: a list that is lost is lost",
-		edits: []edit{{"conn/children.go", "if retryRead(err) && s.Go(", "if false && retryRead(err) && s.Go("}},
+		edits: []edit{{"internal/session/children.go", "if retryRead(err) && s.Go(", "if false && retryRead(err) && s.Go("}},
 		tests: []test{connTests},
 	},
 	{
 		name: "grant: without a proof that the session lives, in both places that ask",
 		edits: []edit{
 			{"internal/znode/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
-			{"conn/session.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
+			{"internal/session/session.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
 		},
-		tests: []test{{args: []string{"-run=OnLoss", "./conn"}}, connTests},
+		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests},
 	},
 	{
 		name:  "grant: a hold that is being lost holds on to its node",
@@ -309,7 +309,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: leases without the door",
-		edits: []edit{{"internal/znode/node.go", "along := conn.Along{Leave: e.leaves()}", "along := conn.Along{}"}},
+		edits: []edit{{"internal/znode/node.go", "along := session.Along{Leave: e.leaves()}", "along := session.Along{}"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{

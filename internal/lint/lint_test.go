@@ -39,22 +39,24 @@ const (
 )
 
 // rules by directory; a name that ends in a slash means all below it, and the longest match counts. Imports run one
-// way: recipes, internal/znode, the root package and conn, the libraries.
+// way: recipes, internal/znode, conn, internal/session, internal/wire, the root package, the libraries.
 var rules = map[string]rule{
 	".":     {imports: []string{zk}},
-	"conn":  {imports: []string{".", zk, backoff}, goroutines: true},
+	"conn":  {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
 	"fence": {imports: []string{"."}},
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
-	"internal/faults": {},
-	"internal/lint":   {},
-	"internal/znode":  {imports: []string{".", "conn", zk, backoff}},
-	"recipes/":        {imports: []string{".", "conn", "internal/znode", zk, backoff}},
-	"zktest":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"zktest/":         {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"docs/":           {imports: []string{".", "conn", "fence", "recipes/", zk}},
-	"examples/":       {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
+	"internal/faults":  {},
+	"internal/lint":    {},
+	"internal/session": {imports: []string{".", "internal/wire", zk, backoff}, goroutines: true},
+	"internal/wire":    {imports: []string{zk}},
+	"internal/znode":   {imports: []string{".", "conn", "internal/session", "internal/wire", zk, backoff}},
+	"recipes/":         {imports: []string{".", "conn", "internal/session", "internal/znode", zk, backoff}},
+	"zktest":           {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"zktest/":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"docs/":            {imports: []string{".", "conn", "fence", "recipes/", zk}},
+	"examples/":        {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {
@@ -162,7 +164,7 @@ func TestOffences_AreFound(t *testing.T) {
 	importing := func(what string) *fstest.MapFile { return source(fmt.Sprintf("package p\nimport _ %q\n", what)) }
 	spawning := source("package p\nfunc f() { go f() }\n")
 	tree := fstest.MapFS{
-		"conn/ok.go":                  spawning,
+		"internal/session/ok.go":      spawning,
 		"zktest/check/ok.go":          importing("testing"),
 		"recipes/mutex/ok.go":         importing(module + "/internal/znode"),
 		"recipes/mutex/ok_test.go":    importing(module + "/zktest"),
@@ -176,6 +178,8 @@ func TestOffences_AreFound(t *testing.T) {
 		"hold.go":                    importing("testing/synctest"),
 		"conn/a.go":                  importing(module + "/recipes/mutex"),
 		"conn/b.go":                  importing(module + "/internal/znode"),
+		"internal/session/a.go":      importing(module + "/conn"),
+		"internal/wire/a.go":         importing(module + "/internal/session"),
 		"fence/a.go":                 importing(module + "/zktest/check"),
 		"fence/b.go":                 importing(zk),
 		"internal/znode/a.go":        importing(module + "/recipes/mutex"),
@@ -195,6 +199,8 @@ func TestOffences_AreFound(t *testing.T) {
 		"fence/a.go:2:8: imports " + module + "/zktest/check",
 		"fence/b.go:2:8: imports " + zk,
 		"hold.go:2:8: imports testing/synctest",
+		"internal/session/a.go:2:8: imports " + module + "/conn",
+		"internal/wire/a.go:2:8: imports " + module + "/internal/session",
 		"internal/znode/a.go:2:8: imports " + module + "/recipes/mutex",
 		"internal/znode/b.go:2:12: a go statement: who waits for it?",
 		"newcomer/a.go: no rule says what this package may do",

@@ -15,7 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // grant is a contender that has been granted, with the holds on it: one, or, when acquisitions are nested through the
@@ -51,7 +51,7 @@ func (sh *share) local(path string) string {
 
 // grant makes the hold on n. It is the last gate: the session must be proven alive now, and the hold be on the
 // session's list of those to end before the caller gets to see it.
-func (q *Queue) grant(ctx context.Context, s *conn.Session, n *node, release func(), e Entry) (*zkrecipes.Hold, error) {
+func (q *Queue) grant(ctx context.Context, s *session.Session, n *node, release func(), e Entry) (*zkrecipes.Hold, error) {
 	g := &grant{
 		node: n, queue: q, release: release, token: cmp.Or(e.token, zkrecipes.Token(n.czxid)),
 		revoked: make(chan struct{}), over: make(chan struct{}),
@@ -152,7 +152,7 @@ func (q *Queue) Beside(ctx context.Context, kind string, e Entry) (*zkrecipes.Ho
 		return nil, ErrNotHeld
 	}
 	e.Key, e.Rule, e.token = g.Key, beside(kind), g.token
-	h, err := q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+	h, err := q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
 		if s.ID() != g.session.ID() {
 			return nil, ErrNotHeld
 		}
@@ -186,7 +186,7 @@ func (sh *share) Release(ctx context.Context) error {
 	}
 	// A context that descends from the hold has ended with it, which is no reason to complain.
 	if err := sh.remove().wait(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
-		return &conn.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
+		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil
 }
@@ -312,7 +312,7 @@ func (sh *share) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 	}
 	guarded = append(guarded, ops...)
 	responses, err := sh.through.client.View(sh.session).Multi(ctx, guarded...)
-	var failed *conn.OpError
+	var failed *session.OpError
 	switch {
 	case err == nil:
 		return responses[len(own):], nil

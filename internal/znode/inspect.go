@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // List returns the contenders in the order of the queue, as new as this call. Those that leave while they are read are
@@ -75,7 +75,7 @@ func (q *Queue) contenders(ctx context.Context) ([]Contender, error) {
 //
 // It watches the head alone, so that those who join behind it wake nobody; and without a head the children, or, where
 // the parent is missing, its creation.
-func (q *Queue) Head(ctx context.Context, s *conn.Session) (zkrecipes.Participant, bool, *conn.Watch, error) {
+func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Participant, bool, *session.Watch, error) {
 	for {
 		children, err := s.Children(ctx, q.path)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -91,7 +91,7 @@ func (q *Queue) Head(ctx context.Context, s *conn.Session) (zkrecipes.Participan
 		queue, foreign := arrange(children, q.kinds)
 		q.reportForeign(foreign)
 		if len(queue) == 0 {
-			var w *conn.Watch
+			var w *session.Watch
 			children, w, err = s.ChildrenW(ctx, q.path)
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
@@ -114,7 +114,7 @@ func (q *Queue) Head(ctx context.Context, s *conn.Session) (zkrecipes.Participan
 
 // peek lists the queue as this server has it, with a watch on the children, or, where the parent is missing, on its
 // creation.
-func (q *Queue) peek(ctx context.Context, s *conn.Session) (*listing, *conn.Watch, error) {
+func (q *Queue) peek(ctx context.Context, s *session.Session) (*listing, *session.Watch, error) {
 	for {
 		names, w, err := s.ChildrenW(ctx, q.path)
 		if errors.Is(err, zk.ErrNoNode) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // reading is what has been asked of the server.
@@ -25,7 +25,7 @@ var past = func() reading {
 }()
 
 // wait returns when the answer is there.
-func (r *reading) wait(ctx context.Context, s *conn.Session) error {
+func (r *reading) wait(ctx context.Context, s *session.Session) error {
 	select {
 	case <-r.done:
 		return r.err
@@ -83,7 +83,7 @@ func (l *listing) index(c Contender) int {
 // many ask at once, there are at most two readings, the one on its way and the next.
 type lister struct {
 	queue   *Queue
-	session *conn.Session
+	session *session.Session
 
 	succession *succession
 
@@ -92,7 +92,7 @@ type lister struct {
 	next    *listing
 }
 
-func newLister(q *Queue, s *conn.Session) *lister {
+func newLister(q *Queue, s *session.Session) *lister {
 	return &lister{queue: q, session: s, succession: &succession{queue: q, session: s}}
 }
 

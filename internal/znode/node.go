@@ -13,14 +13,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // node is a contender of ours, made in a session and gone with it at the latest. Several that were made in one
 // transaction stand and fall together: they share the czxid, and none is of use without the others.
 type node struct {
 	Contender // the first
-	session   *conn.Session
+	session   *session.Session
 	path      string // of the first
 	others    []Contender
 	paths     []string // of all
@@ -43,7 +44,7 @@ type node struct {
 // Errors: errRequeue if part of what was made is gone, or the node to leave was.
 //
 // Source: Curator's CreateBuilder with protection; its search trusts a follower that lags.
-func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *listing, error) {
+func (q *Queue) create(ctx context.Context, s *session.Session, e Entry) (*node, *listing, error) {
 	guid := newGUID()
 	lister := q.lister(s)
 	count := max(e.Count, 1)
@@ -68,7 +69,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 				lister.succession.note(n.told)
 			}
 			return n, l, nil
-		case errors.Is(err, conn.ErrNotLeft):
+		case errors.Is(err, session.ErrNotLeft):
 			if repeated != "" { // it may be the first copy, late, that has left it; see sweep
 				q.abandon(s, c, guid)
 			}
@@ -77,7 +78,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 			if err := makeParents(ctx, s, q.path); err != nil {
 				return nil, nil, err
 			}
-		case conn.ServerFault(err):
+		case wire.ServerFault(err):
 			q.abandon(s, c, guid)
 			return nil, nil, err
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):
@@ -95,7 +96,7 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 				return nil, nil, errRequeue
 			}
 			repeated = guid
-		case conn.NotExecuted(err):
+		case session.NotExecuted(err):
 			if err := rest(ctx, 10*time.Millisecond); err != nil { // the server sheds load, or the connection is just going
 				return nil, nil, err
 			}
@@ -107,12 +108,12 @@ func (q *Queue) create(ctx context.Context, s *conn.Session, e Entry) (*node, *l
 
 // start begins the create, and with it, if that is wanted, a listing: asked for in the same breath, or, when another
 // is on its way already, once the create is.
-func (q *Queue) start(ctx context.Context, s *conn.Session, guid string, e Entry, list bool) (*conn.Creation, *listing, error) {
+func (q *Queue) start(ctx context.Context, s *session.Session, guid string, e Entry, list bool) (*session.Creation, *listing, error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if e.Key != "" {
 		flags = zk.FlagEphemeral
 	}
-	along := conn.Along{Leave: e.leaves()}
+	along := session.Along{Leave: e.leaves()}
 	lister := q.lister(s)
 	var l *listing
 	if list {
@@ -156,7 +157,7 @@ func (q *Queue) check(e Entry, leave ...string) error {
 	return q.client.CheckCreate(q.name(anyGUID, e), e.Data, max(e.Count, 1), leave...)
 }
 
-func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
+func (q *Queue) newNode(s *session.Session, paths []string, zxid int64) *node {
 	contenders := make([]Contender, len(paths))
 	for i, path := range paths {
 		contenders[i] = q.Parse(path)
@@ -172,7 +173,7 @@ func (q *Queue) newNode(s *conn.Session, paths []string, zxid int64) *node {
 // leader that answers it may have been replaced by the one that has the create. One thing can still make it late: a server
 // that hung while it had the create, and while we tried it again in vain, may take the session back when it goes on; see
 // sweep.
-func (q *Queue) find(ctx context.Context, s *conn.Session, guid string) (*node, error) {
+func (q *Queue) find(ctx context.Context, s *session.Session, guid string) (*node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (q *Queue) find(ctx context.Context, s *conn.Session, guid string) (*node, 
 
 // abandon sees to a create whose caller is gone: it waits for the call, so that nothing of it can come later, and
 // removes what it made. It ends when that is confirmed, or with the session.
-func (q *Queue) abandon(s *conn.Session, c *conn.Creation, guid string) {
+func (q *Queue) abandon(s *session.Session, c *session.Creation, guid string) {
 	s.Go(func(ctx context.Context) {
 		select {
 		case <-c.Done():
@@ -223,7 +224,7 @@ func (q *Queue) abandon(s *conn.Session, c *conn.Creation, guid string) {
 // sweep removes what there is with the GUID. A create that was sent again may have made two contenders after all, the first
 // of them late (ZOOKEEPER-710 is about such servers). Behind the one that counts it does no harm, but it must not outlive it;
 // ahead of it, see behindItself, none of them counts.
-func (q *Queue) sweep(ctx context.Context, s *conn.Session, guid string) {
+func (q *Queue) sweep(ctx context.Context, s *session.Session, guid string) {
 	untilDone(ctx, func() error {
 		n, err := q.find(ctx, s, guid)
 		if err != nil || n == nil {
@@ -280,7 +281,7 @@ func (n *node) behindItself(ahead []Contender) bool {
 func (n *node) checkKeys() error {
 	for i, c := range append([]Contender{n.Contender}, n.others...) {
 		if err := checkKey(c.Key); err != nil {
-			return &conn.OpError{Op: "queue", Path: n.paths[i], Err: err}
+			return &session.OpError{Op: "queue", Path: n.paths[i], Err: err}
 		}
 	}
 	return nil

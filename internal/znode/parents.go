@@ -9,12 +9,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // makeParents makes path, and what is missing above it, as containers: up to the first that exists, then down. One that
 // is reaped in between makes no error here: the create that follows finds out, and its loop calls again.
-func makeParents(ctx context.Context, s *conn.Session, path string) error {
+func makeParents(ctx context.Context, s *session.Session, path string) error {
 	s, path = s.Root(), s.Abs(path) // a chroot may be what is missing
 	var missing []string
 	for path != "/" {
@@ -41,7 +41,7 @@ func makeParents(ctx context.Context, s *conn.Session, path string) error {
 
 // Seed makes a plain node with data, and what is missing above it, unless it is there already. If the answer is lost it
 // returns as well: whoever reads next will know.
-func Seed(ctx context.Context, s *conn.Session, path string, data []byte) error {
+func Seed(ctx context.Context, s *session.Session, path string, data []byte) error {
 	for {
 		_, err := s.Create(ctx, path, data, 0)
 		switch {

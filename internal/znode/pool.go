@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Pool is a number of leases, handed out in order: whoever wants some queues at the door, and keeps it shut behind it
@@ -32,13 +33,13 @@ func NewPool(client *conn.Client, path string, lossOnSuspend bool) (*Pool, error
 		return nil, err
 	}
 	below := func(name, kind string) *Queue {
-		return &Queue{client: client, path: q.path + "/" + name, kinds: []string{kind}, lossOnSuspend: lossOnSuspend}
+		return &Queue{client: q.client, path: q.path + "/" + name, kinds: []string{kind}, lossOnSuspend: lossOnSuspend}
 	}
 	return &Pool{door: below("locks", Lock), leases: below("leases", Lease)}, nil
 }
 
 // Client returns the client of the pool.
-func (p *Pool) Client() *conn.Client { return p.door.client }
+func (p *Pool) Client() *session.Client { return p.door.client }
 
 // List returns the leases that are out, as new as this call, and the last of them may be those of one who waits inside.
 func (p *Pool) List(ctx context.Context) ([]zkrecipes.Participant, error) { return p.leases.List(ctx) }
@@ -48,7 +49,7 @@ func (p *Pool) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := p.check(e); err != nil {
 		return nil, err
 	}
-	return p.leases.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+	return p.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
 		return p.acquire(ctx, s, Entry{Kind: Lock, Data: e.Data, Rule: First}, e, true)
 	})
 }
@@ -59,7 +60,7 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := p.check(e); err != nil {
 		return nil, err
 	}
-	enough := func(ctx context.Context, s *conn.Session) (Rule, Changes, error) {
+	enough := func(ctx context.Context, s *session.Session) (Rule, Changes, error) {
 		rule, changed, err := e.look(ctx, s)
 		if err != nil {
 			return nil, changed, err
@@ -73,7 +74,7 @@ func (p *Pool) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		}
 		return First, Changes{changed[0], w}, nil
 	}
-	return p.leases.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+	return p.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
 		// The sync keeps a server that lags from saying no too long.
 		if err := s.Sync(ctx, p.leases.path); err != nil {
 			return nil, err
@@ -90,7 +91,7 @@ func (p *Pool) check(e Entry) error {
 	return p.leases.check(e, p.door.name(anyGUID, Entry{Kind: Lock, Key: "0000000000"}))
 }
 
-func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
+func (p *Pool) acquire(ctx context.Context, s *session.Session, turn, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
 	// Whoever passes the door in a moment need not know whether somebody has deleted its node; whoever waits inside does.
 	turn.Lazy = true
 	var early, out *survey // of the leases, on its way together with what says that the door is ours
@@ -127,7 +128,7 @@ func (p *Pool) acquire(ctx context.Context, s *conn.Session, turn, e Entry, wait
 }
 
 // enter takes the leases: in the transaction that gives up the door, if there are enough, and otherwise it waits inside.
-func (p *Pool) enter(ctx context.Context, s *conn.Session, door *grant, out *survey, e Entry, wait bool) (*zkrecipes.Hold, error) {
+func (p *Pool) enter(ctx context.Context, s *session.Session, door *grant, out *survey, e Entry, wait bool) (*zkrecipes.Hold, error) {
 	enough, err := p.enough(ctx, s, out, &e)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (p *Pool) enter(ctx context.Context, s *conn.Session, door *grant, out *sur
 }
 
 // enough reports whether it is known that the leases of e can be had at once.
-func (p *Pool) enough(ctx context.Context, s *conn.Session, out *survey, e *Entry) (bool, error) {
+func (p *Pool) enough(ctx context.Context, s *session.Session, out *survey, e *Entry) (bool, error) {
 	if out == nil {
 		return false, nil
 	}
@@ -170,13 +171,13 @@ func (p *Pool) enough(ctx context.Context, s *conn.Session, out *survey, e *Entr
 }
 
 // lookOnce asks for the rule, and makes e answer with it as long as it is the same.
-func (e *Entry) lookOnce(ctx context.Context, s *conn.Session) (Rule, error) {
+func (e *Entry) lookOnce(ctx context.Context, s *session.Session) (Rule, error) {
 	look := e.Look
 	if look == nil {
 		return e.Rule, nil
 	}
 	rule, changed, err := look(ctx, s)
-	e.Look = func(ctx context.Context, s *conn.Session) (Rule, Changes, error) {
+	e.Look = func(ctx context.Context, s *session.Session) (Rule, Changes, error) {
 		if !changed.haveFired() {
 			return rule, changed, nil
 		}

@@ -14,11 +14,12 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Queue is the line of contenders under one parent. It holds no state of its callers and is safe for concurrent use.
 type Queue struct {
-	client        *conn.Client
+	client        *session.Client
 	path          string
 	kinds         []string
 	lossOnSuspend bool
@@ -39,7 +40,7 @@ type Entry struct {
 	Count int
 	// Look is asked for the rule before every look at the queue, if that is not always the same, and for what tells
 	// that it may have changed; nil is Rule, for ever.
-	Look func(ctx context.Context, s *conn.Session) (Rule, Changes, error)
+	Look func(ctx context.Context, s *session.Session) (Rule, Changes, error)
 	// Waiting is called before every wait; nil is nothing.
 	Waiting func()
 	// Next is called after every wait for the one ahead, to read what else is wanted from a time when one is first: that
@@ -56,12 +57,12 @@ type Entry struct {
 }
 
 // Changes tell that a rule may have changed, when one of them has fired; nil ones never do.
-type Changes [2]*conn.Watch
+type Changes [2]*session.Watch
 
 func (c Changes) haveFired() bool { return c[0].HasFired() || c[1].HasFired() }
 
 // look returns the rule as it is now.
-func (e *Entry) look(ctx context.Context, s *conn.Session) (Rule, Changes, error) {
+func (e *Entry) look(ctx context.Context, s *session.Session) (Rule, Changes, error) {
 	if e.Look == nil {
 		return e.Rule, Changes{}, nil
 	}
@@ -73,23 +74,23 @@ func New(client *conn.Client, path string, lossOnSuspend bool, kinds ...string) 
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}
-	if err := conn.ValidatePath(path); err != nil {
+	if err := session.ValidatePath(path); err != nil {
 		return nil, err
 	}
 	if path == "/" {
 		return nil, errors.New("path \"/\" is the root, which cannot be a queue: want a path such as /app/lock")
 	}
-	return &Queue{client: client, path: path, kinds: kinds, lossOnSuspend: lossOnSuspend}, nil
+	return &Queue{client: (*session.Client)(client), path: path, kinds: kinds, lossOnSuspend: lossOnSuspend}, nil
 }
 
 // Path returns the path of the queue.
 func (q *Queue) Path() string { return q.path }
 
 // Client returns the client of the queue.
-func (q *Queue) Client() *conn.Client { return q.client }
+func (q *Queue) Client() *session.Client { return q.client }
 
 // lister returns the lister for s.
-func (q *Queue) lister(s *conn.Session) *lister {
+func (q *Queue) lister(s *session.Session) *lister {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.current == nil || q.current.session.ID() != s.ID() {
@@ -109,7 +110,7 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(e); err != nil {
 		return nil, err
 	}
-	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, true) })
+	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, true) })
 }
 
 // Try is Acquire for a caller that does not wait: with others ahead of it, it gets a *BusyError, and leaves nothing
@@ -118,7 +119,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(e); err != nil {
 		return nil, err
 	}
-	return q.inSession(ctx, func(s *conn.Session) (*zkrecipes.Hold, error) {
+	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
 		// Most that fail can be told without a write. The sync keeps a server that lags from saying no too long.
 		if err := s.Sync(ctx, q.path); err != nil {
 			return nil, err
@@ -137,7 +138,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 }
 
 // inSession repeats f in one session after the other, as long as what ends it is the end of its session.
-func (q *Queue) inSession(ctx context.Context, f func(*conn.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
+func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
 	for {
 		s, err := q.client.Session(ctx)
 		if err == nil {
@@ -145,13 +146,13 @@ func (q *Queue) inSession(ctx context.Context, f func(*conn.Session) (*zkrecipes
 			if h, err = f(s); err == nil {
 				return h, nil
 			}
-			if ctx.Err() == nil && (errors.Is(err, errRequeue) || s.Err() != nil && q.client.State() != conn.Closed) {
+			if ctx.Err() == nil && (errors.Is(err, errRequeue) || s.Err() != nil && q.client.State() != session.Closed) {
 				continue
 			}
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.client.State() == conn.Closed:
+		case q.client.State() == session.Closed:
 			return nil, fmt.Errorf("%s: %w", q.path, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			return nil, &zkrecipes.WaitError{Path: q.path, Err: errors.Join(context.Cause(ctx), besides(ctx, err))}
@@ -170,7 +171,7 @@ func besides(ctx context.Context, err error) error {
 }
 
 // acquire is the queue loop. Every way out of it but a grant removes the contender.
-func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
+func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, wait bool) (_ *zkrecipes.Hold, err error) {
 	release := s.Retain()
 	n, l, err := q.create(ctx, s, e)
 	if err != nil {
@@ -251,7 +252,7 @@ func (q *Queue) acquire(ctx context.Context, s *conn.Session, e Entry, wait bool
 
 // woken is called after a wait for the one ahead, which was seen to be first or not. It reports whether n is first now,
 // and if it cannot say, it may return a listing that is on its way.
-func (q *Queue) woken(ctx context.Context, s *conn.Session, n *node, e Entry, ahead string, wasFirst bool) (l *listing, first bool) {
+func (q *Queue) woken(ctx context.Context, s *session.Session, n *node, e Entry, ahead string, wasFirst bool) (l *listing, first bool) {
 	if e.Next != nil {
 		if !wasFirst && !n.succession.leads(ahead) {
 			l = q.lister(s).ask()
@@ -264,7 +265,7 @@ func (q *Queue) woken(ctx context.Context, s *conn.Session, n *node, e Entry, ah
 }
 
 // missing is called when a list lacks our contender; it returns a newer list that has it, or errRequeue.
-func (q *Queue) missing(ctx context.Context, s *conn.Session, n *node) (*listing, error) {
+func (q *Queue) missing(ctx context.Context, s *session.Session, n *node) (*listing, error) {
 	for _, path := range n.paths {
 		exists, _, err := s.Exists(ctx, path)
 		if err != nil {
@@ -278,7 +279,7 @@ func (q *Queue) missing(ctx context.Context, s *conn.Session, n *node) (*listing
 }
 
 // busy says who is ahead.
-func (q *Queue) busy(ctx context.Context, s *conn.Session, l *listing) error {
+func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error {
 	e := &zkrecipes.BusyError{Path: q.path, Queue: len(l.queue)}
 	if len(l.queue) > 0 {
 		path := q.path + "/" + l.queue[0].Name

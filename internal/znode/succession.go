@@ -6,21 +6,21 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // succession is what one session knows of who is first in a queue and who will be, so that most hand-overs do without
 // reading the list, which all who wait behind make longer.
 type succession struct {
 	queue   *Queue
-	session *conn.Session
+	session *session.Session
 
 	mu     sync.Mutex
 	leader string // the contender that was last seen to be first
 
 	// What the numbers tell: see survey.
-	home   *conn.Watch // on the parent
-	asked  bool        // for home
+	home   *session.Watch // on the parent
+	asked  bool           // for home
 	arming bool
 	vacant *survey // since our own contender, which was first, has left
 	hits   int     // how many surveys in a row were of use
@@ -41,8 +41,8 @@ type survey struct {
 	reading
 	next       int
 	contenders []Contender
-	home       *conn.Watch // on the parent; nil if there was none, and then it is good for nothing
-	zxid       int64       // of a transaction that found the parent there
+	home       *session.Watch // on the parent; nil if there was none, and then it is good for nothing
+	zxid       int64          // of a transaction that found the parent there
 }
 
 // with returns the queue with n in it; nil if others may have come in between, or another parent.
@@ -96,7 +96,7 @@ func (s *succession) count(after *listing) *survey {
 
 // watchHome returns the watch on the parent, nil if there is none. It is set when it is asked for the second time in a
 // session: who passes by but once would not use it. Called with mu held.
-func (s *succession) watchHome() *conn.Watch {
+func (s *succession) watchHome() *session.Watch {
 	if s.home != nil && s.home.HasFired() {
 		s.home = nil
 	}
@@ -191,7 +191,7 @@ func (s *succession) undisturbed() bool {
 // session, which never sees an older state after a newer one. In a queue of readers and writers a reader may take the
 // number of its writer, so there the list is read. (A negative number, past the end of the sequence, sorts ahead of all,
 // but ahead of one who holds as well: no reading can rule it out.)
-func (q *Queue) succeeds(ctx context.Context, s *conn.Session, n *node, predecessor string) bool {
+func (q *Queue) succeeds(ctx context.Context, s *session.Session, n *node, predecessor string) bool {
 	if len(q.kinds) != 1 || len(n.others) > 0 || !n.succession.leads(predecessor) {
 		return false
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // await waits until there is reason to look again: what is watched has changed, the rule may have, the connection was
 // away, or nothing has happened for so long that an event may have been lost.
-func (q *Queue) await(ctx context.Context, s *conn.Session, v *view, l *listing, predecessor int,
+func (q *Queue) await(ctx context.Context, s *session.Session, v *view, l *listing, predecessor int,
 	changed Changes,
 ) error {
 	for {
@@ -39,7 +39,7 @@ const unnamed = 50 * time.Millisecond
 
 // pause is one wait for the watch; again says that an event may have been lost, and only what is watched is to be read
 // again: a thousand waiters must not each list a thousand.
-func (q *Queue) pause(ctx context.Context, s *conn.Session, v *view, w *conn.Watch, changed Changes, timer *time.Timer) (again bool, _ error) {
+func (q *Queue) pause(ctx context.Context, s *session.Session, v *view, w *session.Watch, changed Changes, timer *time.Timer) (again bool, _ error) {
 	for named := false; ; named = true {
 		select {
 		case <-w.Fired():
@@ -65,7 +65,7 @@ func (q *Queue) pause(ctx context.Context, s *conn.Session, v *view, w *conn.Wat
 
 // watch sets the watch on the predecessor, or on the whole list, and reports whether it has moved on since the listing.
 // It watches with getData, which leaves no watch behind on a node that has gone already.
-func (q *Queue) watch(ctx context.Context, s *conn.Session, v *view, l *listing, predecessor int) (_ *conn.Watch, moved bool, _ error) {
+func (q *Queue) watch(ctx context.Context, s *session.Session, v *view, l *listing, predecessor int) (_ *session.Watch, moved bool, _ error) {
 	if predecessor == Anyone {
 		names, w, err := s.ChildrenW(ctx, q.path)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -105,7 +105,7 @@ func (v *view) saw(l *listing, me int) {
 }
 
 // name asks who is at the head, beside the wait, if that is not known already and anybody can come to want it.
-func (v *view) name(s *conn.Session) {
+func (v *view) name(s *session.Session) {
 	path := v.head
 	v.mu.Lock()
 	known := v.holder.Path == path

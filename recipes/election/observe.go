@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Leadership is who leads, or that nobody does.
@@ -84,7 +84,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leadership, error] {
 var errStopped = errors.New("the caller has stopped")
 
 // observeIn observes within one session.
-func (e *Election) observeIn(ctx context.Context, s *conn.Session, tell func(Leadership) bool) error {
+func (e *Election) observeIn(ctx context.Context, s *session.Session, tell func(Leadership) bool) error {
 	for {
 		leader, found, w, err := e.queue.Head(ctx, s)
 		if err != nil {

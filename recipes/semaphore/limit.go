@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -29,7 +29,7 @@ func checkLimit(n int) error {
 
 // follow returns the limit now, and a watch that fires when it may have changed; nil if it cannot. A node that is missing
 // is made.
-func (l *limit) follow(ctx context.Context, s *conn.Session) (int, *conn.Watch, error) {
+func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.Watch, error) {
 	if l.node == "" {
 		return l.seed, nil, nil
 	}

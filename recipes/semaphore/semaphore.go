@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -150,7 +151,7 @@ func (s *Semaphore) check(n int) error {
 func (s *Semaphore) entry(n int) znode.Entry {
 	return znode.Entry{
 		Kind: znode.Lease, Data: s.data, Count: n,
-		Look: func(ctx context.Context, session *conn.Session) (znode.Rule, znode.Changes, error) {
+		Look: func(ctx context.Context, session *session.Session) (znode.Rule, znode.Changes, error) {
 			limit, w, err := s.limit.follow(ctx, session)
 			if err != nil {
 				return nil, znode.Changes{}, fmt.Errorf("limit of %s: %w", s.path, err)

@@ -1,0 +1,539 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
+	board := newSwitchboard(func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no server here")
+	})
+	bad := map[string]conn.Option{
+		"session timeout": conn.WithSessionTimeout(0),
+		"negative":        conn.WithSessionTimeout(-time.Second),
+		"too long":        conn.WithSessionTimeout(25 * time.Hour),
+		"connect timeout": conn.WithConnectTimeout(0),
+		"tick time":       conn.WithTickTime(-1),
+		"safety margin":   conn.WithSafetyMargin(-0.1),
+		"margin above":    conn.WithSafetyMargin(0.31),
+		"back-off":        conn.WithBackOff(nil),
+		"logger":          conn.WithLogger(nil),
+		"tls":             conn.WithTLS(nil),
+		"dialer":          conn.WithDialer(nil),
+		"auth":            conn.WithAuth("", "user:password"),
+		"acl":             conn.WithACL(nil),
+		"identity":        conn.WithIdentity(""),
+	}
+	for name, opt := range bad {
+		_, err := conn.Dial(t.Context(), "h1:2181", conn.WithDialer(board.dial), opt)
+		require.Error(t, err, name)
+		require.ErrorContains(t, err, "h1:2181", name)
+	}
+	for _, connect := range []string{"", "h1:0", "h1//x", ","} {
+		_, err := conn.Dial(t.Context(), connect, conn.WithDialer(board.dial))
+		require.ErrorContains(t, err, "connect string", connect)
+	}
+	require.Zero(t, board.dials.Load())
+}
+
+func TestDial_NameThatDoesNotResolve_IsToldAtOnce(t *testing.T) {
+	_, err := conn.Dial(t.Context(), "not..a..name:2181")
+	require.ErrorContains(t, err, "no server name resolves")
+	require.ErrorContains(t, err, "not..a..name")
+}
+
+func TestDial_NoServerAnswers_SaysWhyWhenTheContextEnds(t *testing.T) {
+	tests := map[string]struct {
+		dial conn.DialFunc
+		why  string
+	}{
+		"refused": {
+			func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }, "refused",
+		},
+		"accepts and is silent": {
+			func(context.Context, string, string) (net.Conn, error) { return silent(), nil }, "10.0.0.1:2181",
+		},
+		"is no ZooKeeper": {
+			func(context.Context, string, string) (net.Conn, error) {
+				return silent([]byte("HTTP/1.1 400 Bad\r\n")...), nil
+			},
+			"not a connect answer of ZooKeeper",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				took := after(func() {
+					_, err := conn.Dial(within(t, 5*time.Second), "10.0.0.1", conn.WithDialer(tt.dial))
+					require.ErrorIs(t, err, errTooLong)
+					require.ErrorContains(t, err, tt.why)
+				})
+				require.LessOrEqual(t, took, 6*time.Second, "and nothing is left to wait for")
+			})
+		})
+	}
+}
+
+func TestDial_ContextEnded_SendsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(srv.Dial))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, srv.Sessions())
+	})
+}
+
+func TestDial_CredentialsRefused_ReturnsErrAuthFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		connects := requests(srv, zktest.OpConnect)
+		took := after(func() {
+			_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithAuth("nosuch", "user:password"))
+			require.ErrorIs(t, err, conn.ErrAuthFailed)
+			require.NotContains(t, err.Error(), "user:password")
+		})
+		require.Zero(t, took)
+		require.LessOrEqual(t, len(connects.all()), 2)
+	})
+}
+
+func TestClose_Connected_EndsTheSessionOnTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		_, err := c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		seen := states(t, c)
+		require.Zero(t, after(func() { require.NoError(t, c.Close()) }))
+		require.False(t, srv.Exists("/e"))
+		require.Empty(t, srv.Sessions())
+		require.Zero(t, after(func() { require.NoError(t, c.Close()) }), "a second Close does nothing")
+		synctest.Wait()
+		require.Equal(t, []conn.State{conn.Connected, conn.Closed}, seen.values())
+	})
+}
+
+// everything calls all that a client can do, and returns the errors.
+func everything(ctx context.Context, c *conn.Client) map[string]error {
+	errs := map[string]error{}
+	_, errs["session"] = c.Session(ctx)
+	_, errs["create"] = c.Create(ctx, "/a", nil, 0)
+	_, _, errs["get"] = c.Get(ctx, "/a")
+	_, errs["set"] = c.Set(ctx, "/a", nil, 0)
+	errs["delete"] = c.Delete(ctx, "/a", 0)
+	_, _, errs["exists"] = c.Exists(ctx, "/a")
+	_, errs["children"] = c.Children(ctx, "/a")
+	errs["sync"] = c.Sync(ctx, "/a")
+	_, errs["multi"] = c.Multi(ctx, &zk.DeleteRequest{Path: "/a", Version: 0})
+	return errs
+}
+
+// everythingIn does the same for a session.
+func everythingIn(ctx context.Context, s *session.Session) map[string]error {
+	errs := map[string]error{}
+	_, errs["create"] = s.Create(ctx, "/a", nil, 0)
+	_, errs["start create"] = s.StartCreate(ctx, "/a", nil, 0, 1, session.Along{})
+	errs["container"] = s.CreateContainer(ctx, "/a")
+	_, _, errs["get"] = s.Get(ctx, "/a")
+	_, _, _, errs["getw"] = s.GetW(ctx, "/a")
+	_, errs["set"] = s.Set(ctx, "/a", nil, 0)
+	errs["delete"] = s.Delete(ctx, "/a", 0)
+	_, _, errs["exists"] = s.Exists(ctx, "/a")
+	_, _, _, errs["existsw"] = s.ExistsW(ctx, "/a")
+	_, errs["children"] = s.Children(ctx, "/a")
+	_, _, errs["childrenw"] = s.ChildrenW(ctx, "/a")
+	errs["sync"] = s.Sync(ctx, "/a")
+	_, errs["multi"] = s.Multi(ctx, &zk.DeleteRequest{Path: "/a", Version: 0})
+	return errs
+}
+
+func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		sub, err := c.Sub("/sub")
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		for _, client := range []*conn.Client{c, sub} {
+			for op, err := range everything(t.Context(), client) {
+				require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
+			}
+			_, err = client.Sub("/x")
+			require.ErrorIs(t, err, zkrecipes.ErrClosed)
+			require.Equal(t, conn.Closed, client.State())
+		}
+		for op, err := range everythingIn(t.Context(), s) {
+			require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
+		}
+		require.ErrorIs(t, s.Err(), zkrecipes.ErrClosed)
+		require.ErrorIs(t, s.Prove(t.Context()), zkrecipes.ErrClosed)
+		require.False(t, s.Go(func(context.Context) {}))
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.False(t, ok)
+		<-s.Done()
+		require.False(t, s.ValidUntil().After(time.Now()))
+	})
+}
+
+func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
+	faults := map[string]func(*zktest.Server){
+		"refused":          func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
+		"stalled":          func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
+		"requests stalled": func(srv *zktest.Server) { srv.Stall(client, zktest.ToServer) },
+		"replies stalled":  func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) },
+		"frozen":           func(srv *zktest.Server) { srv.Freeze() },
+		"down":             func(srv *zktest.Server) { srv.Down() },
+	}
+	for name, fault := range faults {
+		for _, since := range []time.Duration{0, time.Second, 8 * time.Second, 30 * time.Second} {
+			t.Run(name+" for "+since.String(), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					c := dial(t, srv)
+					live(t, c).Retain()
+					fault(srv)
+					time.Sleep(since)
+					synctest.Wait()
+					patience := time.Duration(0)
+					if c.State() == conn.Connected { // and so it is tried to tell the server
+						patience = time.Second
+					}
+					require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), patience)
+					srv.Thaw()
+					srv.Heal(zktest.Everyone)
+				})
+			})
+		}
+	}
+}
+
+// Close at any moment of the first connect, of an outage and of a reconnect.
+func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
+	for ms := range 60 {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			slow := func(op zktest.Op, d time.Duration) {
+				srv.Intercept(zktest.Match{Op: op, Times: -1}, zktest.HoldReply(d))
+			}
+			slow(zktest.OpConnect, 3*time.Millisecond)
+			slow(zktest.OpExists, 3*time.Millisecond)
+			slow(zktest.OpSetWatches, 3*time.Millisecond)
+			moment := time.Duration(ms) * time.Millisecond / 2
+			ctx, cancel := context.WithTimeout(t.Context(), moment)
+			defer cancel()
+			c, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithAuth("digest", "a:b"))
+			if err != nil {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				return
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { _, _, _ = c.Get(t.Context(), "/a") }) // whatever
+			go func() {
+				time.Sleep(3 * time.Millisecond)
+				srv.Cut(client)
+			}()
+			<-ctx.Done()
+			require.NoError(t, c.Close())
+			wg.Wait()
+			time.Sleep(10 * time.Millisecond)
+			require.LessOrEqual(t, len(srv.Sessions()), 1)
+		})
+	}
+}
+
+func TestClose_Concurrent_AllWait(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		running := true
+		s.Go(func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			running = false
+		})
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				require.NoError(t, c.Close())
+				require.False(t, running, "Close waits for what the session has started")
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, path := range []string{"/root", "/root/app", "/root/app/team"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		c := dialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial))
+		app, err := c.Sub("/app")
+		require.NoError(t, err)
+		team, err := app.Sub("/team")
+		require.NoError(t, err)
+		same, err := team.Sub("/")
+		require.NoError(t, err)
+		require.True(t, inner(c).Same(inner(team)))
+		for sub, prefix := range map[*conn.Client]string{c: "/root", app: "/root/app", team: "/root/app/team", same: "/root/app/team"} {
+			require.Equal(t, prefix+"/n", inner(sub).Abs("/n"))
+			require.Equal(t, prefix, inner(sub).Abs("/"))
+			path, err := sub.Create(t.Context(), "/n-", []byte(prefix), zk.FlagSequence)
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(path, "/n-"), path)
+			require.True(t, srv.Exists(prefix+path))
+			data, _, err := sub.Get(t.Context(), path)
+			require.NoError(t, err)
+			require.Equal(t, prefix, string(data))
+			names, err := sub.Children(t.Context(), "/")
+			require.NoError(t, err)
+			require.Contains(t, names, path[1:])
+			_, _, err = sub.Get(t.Context(), "/missing")
+			require.EqualError(t, err, "get /missing: "+zk.ErrNoNode.Error())
+			require.NoError(t, sub.Delete(t.Context(), path, 0))
+			require.False(t, srv.Exists(prefix+path))
+
+			root := live(t, sub).Root()
+			exists, _, err := root.Exists(t.Context(), prefix)
+			require.NoError(t, err)
+			require.True(t, exists)
+		}
+		for _, bad := range []string{"", "app", "/app/", "//", "/a/../b"} {
+			_, err := c.Sub(bad)
+			require.Error(t, err, bad)
+		}
+	})
+}
+
+func TestSub_Close_ClosesOnlyThat(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		sub, err := c.Sub("/app")
+		require.NoError(t, err)
+		require.NoError(t, sub.Close())
+		require.NoError(t, sub.Close())
+		for op, err := range everything(t.Context(), sub) {
+			require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
+		}
+		_, err = sub.Sub("/x")
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		require.Equal(t, conn.Connected, c.State())
+		require.NoError(t, c.Sync(t.Context(), "/"))
+	})
+}
+
+func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		var got []conn.State
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for s := range c.States(t.Context()) {
+				got = append(got, s)
+				time.Sleep(time.Minute)
+			}
+		}()
+		synctest.Wait()
+		for range 3 {
+			srv.Expire(srv.SessionOf(label))
+			time.Sleep(5 * time.Second)
+		}
+		require.NoError(t, c.Close())
+		<-done
+		round := []conn.State{conn.Suspended, conn.Lost, conn.Connected}
+		want := []conn.State{conn.Connected}
+		for range 3 {
+			want = append(want, round...)
+		}
+		require.Equal(t, append(want, conn.Closed), got)
+	})
+}
+
+func TestLogger_StateChanges_AreLoggedWithoutSecrets(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var text lockedBuilder
+		c := dial(t, srv, conn.WithAuth("digest", "user:secret"),
+			conn.WithLogger(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		srv.Cut(client)
+		time.Sleep(time.Second)
+		srv.Expire(srv.SessionOf(label))
+		time.Sleep(time.Second)
+		require.NoError(t, c.Close())
+		for _, want := range []string{
+			`level=INFO msg="zookeeper: connected" session=0x`, `level=INFO msg="zookeeper: suspended"`,
+			`level=WARN msg="zookeeper: session lost" session=0x`, `level=INFO msg="zookeeper: closed"`,
+		} {
+			require.Contains(t, text.String(), want)
+		}
+		require.NotContains(t, text.String(), "secret")
+	})
+}
+
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestIdentity_Default_IsHostAndProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		require.Regexp(t, `^.+/[0-9]+$`, dial(t, srv).Identity())
+		require.Equal(t, "me", dial(t, srv, conn.WithIdentity("me")).Identity())
+	})
+}
+
+func TestACL_Default_IsThatOfTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		mine := zk.DigestACL(zk.PermAll, "user", "password")
+		c := dial(t, srv, conn.WithAuth("digest", "user:password"), conn.WithACL(mine))
+		_, err := c.Create(t.Context(), "/mine", nil, 0)
+		require.NoError(t, err)
+		_, err = c.Create(t.Context(), "/open", nil, 0, zk.WorldACL(zk.PermAll)...)
+		require.NoError(t, err)
+		_, err = c.Multi(t.Context(), &zk.CreateRequest{Path: "/multi"})
+		require.NoError(t, err)
+		require.NoError(t, live(t, c).CreateContainer(t.Context(), "/container"))
+		for path, scheme := range map[string]string{"/mine": "digest", "/open": "world", "/multi": "digest", "/container": "digest"} {
+			n, ok := srv.Node(path)
+			require.True(t, ok, path)
+			require.Equal(t, scheme, n.ACL[0].Scheme, path)
+		}
+		other := dial(t, srv)
+		_, _, err = other.Get(t.Context(), "/mine")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+	})
+}
+
+// A server that is reached just as the session ends, while its holds are still being told.
+func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
+		closing := make(chan struct{})
+		board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+			<-closing
+			return srv.DialAs(label)(ctx, network, address)
+		})
+		_, ok := live(t, c).OnLoss(false, func(*zkrecipes.LostError) {
+			close(closing)
+			synctest.Wait()
+		})
+		require.True(t, ok)
+		srv.Cut(client)
+		time.Sleep(time.Second) // until it dials
+		require.NoError(t, c.Close())
+	})
+}
+
+// slow is a log that takes a while to say that a session is lost.
+type slow struct{ slog.Handler }
+
+func (slow) Enabled(context.Context, slog.Level) bool { return true }
+func (s slow) WithAttrs([]slog.Attr) slog.Handler     { return s }
+func (s slow) WithGroup(string) slog.Handler          { return s }
+func (slow) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "session lost") {
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+// The old session is over, and everybody who waits for the next has begun to.
+func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithLogger(slog.New(slow{})))
+		s := live(t, c)
+		srv.Expire(s.ID())
+		for s.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond) // the log is being written
+		ctx := within(t, time.Hour)
+		got := make(chan error, 1)
+		go func() { _, _, err := c.Get(ctx, "/a"); got <- err }()
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		closed := time.Now()
+		require.ErrorIs(t, <-got, zkrecipes.ErrClosed)
+		require.Zero(t, time.Since(closed))
+	})
+}
+
+// A server that ends every session soon is not flooded with new ones.
+func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
+	for _, servers := range []string{"10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"} {
+		t.Run(servers, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				board := newSwitchboard(srv.DialAs(label))
+				c := dialTo(t, servers, conn.WithDialer(board.dial))
+				live(t, c)
+				before, start := board.dials.Load(), time.Now()
+				stop := make(chan struct{})
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						s, err := c.Session(t.Context())
+						if err != nil {
+							return
+						}
+						if board.dials.Load() > 3000 {
+							_ = c.Close()
+							return
+						}
+						time.Sleep(time.Millisecond)
+						srv.Expire(s.ID())
+						<-s.Done()
+					}
+				})
+				for time.Since(start) < time.Minute && board.dials.Load() < 3000 {
+					time.Sleep(time.Millisecond)
+				}
+				dials := board.dials.Load() - before
+				close(stop)
+				require.NoError(t, c.Close())
+				wg.Wait() // it may be asleep, and time stands still once the test has returned
+				require.Less(t, int(dials), 200)
+			})
+		})
+	}
+}
+
+func TestCreate_TheChrootItself_ReturnsTheRoot(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialTo(t, srv.Addr()+"/chroot", conn.WithDialer(srv.DialAs(label)))
+		created, err := c.Create(t.Context(), "/", nil, 0)
+		require.NoError(t, err)
+		require.Equal(t, "/", created)
+	})
+}

@@ -1,0 +1,47 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+func TestOutcomeOf(t *testing.T) {
+	for want, errs := range map[outcome][]error{
+		refused: {
+			zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
+			zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments, fmt.Errorf("/door: %w", ErrNotLeft),
+			wire.CodeUnimplemented, wire.CodeNotReadOnly, wire.CodeNeedsSASL, wire.CodeQuotaExceeded, wire.Code(7),
+		},
+		unsent:  {zk.ErrNoServer, zk.ErrSessionMoved, wire.CodeThrottled},
+		expired: {zk.ErrSessionExpired},
+		unknown: {
+			zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrAPIError, wire.ErrGarbled, errors.New("whatever comes later"),
+			wire.Code(-1), wire.Code(-2), wire.Code(-3), wire.Code(-4), wire.Code(-5), wire.Code(-7), wire.CodeRequestTimeout,
+		},
+	} {
+		for _, err := range errs {
+			require.Equal(t, want, outcomeOf(err), "%v", err)
+		}
+	}
+}
+
+func TestRetryRead_OnlyWhatMayComeRight(t *testing.T) {
+	lost := lost(zkrecipes.LossExpired, zero, nil)
+	for _, yes := range []error{fmt.Errorf("%w: %w", errUnanswered, zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer)} {
+		require.True(t, retryRead(&OpError{"get", "/a", yes}))
+	}
+	for _, no := range []error{
+		zk.ErrNoNode, lost, wire.ErrGarbled, wire.Code(-5), context.Canceled, context.DeadlineExceeded,
+		unknownOutcome(zk.ErrConnectionClosed),
+	} {
+		require.False(t, retryRead(&OpError{"get", "/a", no}))
+	}
+}

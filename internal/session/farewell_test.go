@@ -1,0 +1,105 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// warns counts connections that do not end.
+type warns struct {
+	slog.Handler
+	left *atomic.Int32
+}
+
+func (warns) Enabled(context.Context, slog.Level) bool { return true }
+func (w warns) WithAttrs([]slog.Attr) slog.Handler     { return w }
+func (w warns) WithGroup(string) slog.Handler          { return w }
+func (w warns) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "does not end") {
+		w.left.Add(1)
+	}
+	return nil
+}
+
+// A reconnect whose handshake is slow in each of its steps, with the session ended from outside at any moment.
+func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
+	for _, how := range []string{"close", "expire", "forge0", "forgeother", "badauth"} {
+		for ms := range 40 {
+			for _, dialDelay := range []time.Duration{0, 5 * time.Millisecond} {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					var left, dials atomic.Int32
+					var slow atomic.Bool
+					srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.HoldReply(4*time.Millisecond))
+					var nth atomic.Int32
+					read := func(frame []byte) {
+						if len(frame) >= 40 && binary.BigEndian.Uint32(frame[4:]) == 0 && binary.BigEndian.Uint32(frame[20:]) == 16 {
+							if nth.Add(1) == 2 {
+								switch how {
+								case "forge0":
+									clear(frame[12:20])
+								case "forgeother":
+									frame[19]++
+								}
+							}
+						}
+						if how == "badauth" && len(frame) == 20 && int32(binary.BigEndian.Uint32(frame[4:])) == -4 && nth.Load() == 2 {
+							binary.BigEndian.PutUint32(frame[16:], uint32(0xffffff8d))
+						}
+					}
+					dialer := func(ctx context.Context, network, address string) (net.Conn, error) {
+						dials.Add(1)
+						if slow.Load() && dialDelay > 0 {
+							time.Sleep(dialDelay) // whatever ctx says
+						}
+						raw, err := srv.DialAs(label)(ctx, network, address)
+						if err != nil {
+							return nil, err
+						}
+						return &pipe{Conn: raw, read: read}, nil
+					}
+					c, err := conn.Dial(t.Context(), "10.0.0.1,10.0.0.2", conn.WithSessionTimeout(timeout), conn.WithDialer(dialer),
+						conn.WithAuth("digest", "a:b"), conn.WithAuth("digest", "c:d"), conn.WithLogger(slog.New(warns{left: &left})))
+					require.NoError(t, err)
+					s := live(t, c)
+					defer s.Retain()()
+					slow.Store(true)
+					srv.Cut(client)
+					time.Sleep(time.Duration(ms) * time.Millisecond / 2)
+					switch how {
+					case "close":
+					case "expire":
+						srv.Expire(s.ID())
+						time.Sleep(30 * time.Second)
+						require.Error(t, s.Err())
+					default:
+						time.Sleep(30 * time.Second)
+						require.Error(t, s.Err())
+					}
+					if how != "close" && how != "badauth" {
+						require.NoError(t, c.Sync(within(t, time.Second), "/"))
+					}
+					synctest.Wait()
+					before := dials.Load()
+					took := after(func() { require.NoError(t, c.Close()) })
+					require.LessOrEqual(t, took, time.Second, fmt.Sprint(how, ms))
+					require.Zero(t, left.Load())
+					time.Sleep(time.Hour)
+					require.LessOrEqual(t, dials.Load(), before+1)
+				})
+			}
+		}
+	}
+}

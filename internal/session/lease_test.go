@@ -1,0 +1,445 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// told is one call of an OnLoss function.
+type told struct {
+	lost  *zkrecipes.LostError
+	until time.Time
+}
+
+func onLoss(t *testing.T, s *session.Session, onSuspend bool) *log[told] {
+	t.Helper()
+	l := &log[told]{}
+	_, ok := s.OnLoss(onSuspend, func(lost *zkrecipes.LostError) { l.add(told{lost, s.ValidUntil()}) })
+	require.True(t, ok)
+	return l
+}
+
+// expiry is when the server ended the session.
+func expiry(t *testing.T, srv *zktest.Server, id int64) time.Time {
+	t.Helper()
+	for _, txn := range srv.History() {
+		if txn.Op == zktest.OpCloseSession && txn.Session == id {
+			return txn.Time
+		}
+	}
+	t.Fatal("the server has not ended the session")
+	return time.Time{}
+}
+
+// The promise: whatever way the connection fails, and at whatever moment, the holder is told at its deadline, and the
+// server ends the session later.
+func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t *testing.T) {
+	faults := map[string]func(*zktest.Server){
+		"both directions stalled": func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
+		"requests stalled":        func(srv *zktest.Server) { srv.Stall(client, zktest.ToServer) },
+		"replies stalled":         func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) },
+		"cut and refused":         func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
+		"never answers a sync": func(srv *zktest.Server) {
+			srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Ignore())
+			srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+		},
+	}
+	for name, fault := range faults {
+		for _, moment := range []int{0, 1, 300, 624, 625, 626, 1249, 1250, 1251, 2000, 3333, 4999} {
+			t.Run(fmt.Sprintf("%s after %dms", name, moment), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					c := dial(t, srv)
+					_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
+					require.NoError(t, err)
+					s := live(t, c)
+					defer s.Retain()()
+					answered := requests(srv, zktest.OpSync)
+					losses := onLoss(t, s, false)
+					time.Sleep(20*time.Second + time.Duration(moment)*time.Millisecond)
+					synctest.Wait()
+					require.Empty(t, losses.all())
+					syncs := answered.all()
+					newest := syncs[len(syncs)-1].at
+					fault(srv)
+					// Of the syncs, which go out every T/8, the newest that was answered T/4 before the newest.
+					deadline := s.ValidUntil()
+					early := newest.Add(-timeout / 4).Add(timeout - timeout/20).Sub(deadline)
+					require.GreaterOrEqual(t, early, time.Duration(0))
+					require.LessOrEqual(t, early, timeout/64, "a ping just before it may stand for it")
+					<-s.Done()
+					require.Len(t, losses.all(), 1)
+					loss := losses.all()[0]
+					require.Equal(t, deadline, loss.at, "to the millisecond")
+					require.Equal(t, zkrecipes.LossDeadline, loss.what.lost.Reason)
+					require.Equal(t, deadline, loss.what.lost.At)
+					require.False(t, loss.at.After(loss.what.until))
+					time.Sleep(3 * timeout)
+					require.True(t, loss.at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
+					require.False(t, srv.Exists("/held"))
+					srv.Heal(client)
+				})
+			})
+		}
+	}
+}
+
+func TestLease_OptionsMoveTheDeadline(t *testing.T) {
+	tests := map[string]struct {
+		opts []conn.Option
+		left time.Duration // after a connect answer, and between the newest sync and the deadline
+		sync time.Duration
+	}{
+		"default":         {nil, 9500 * time.Millisecond, 7000 * time.Millisecond},
+		"no margin":       {[]conn.Option{conn.WithSafetyMargin(0)}, 10 * time.Second, 7500 * time.Millisecond},
+		"tick time 0.5 s": {[]conn.Option{conn.WithTickTime(time.Second / 2)}, 9500 * time.Millisecond, 8250 * time.Millisecond},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				start := time.Now()
+				s := live(t, dial(t, srv, tt.opts...))
+				require.Equal(t, timeout, s.Timeout())
+				require.Equal(t, start.Add(tt.left), s.ValidUntil())
+				defer s.Retain()()
+				syncs := requests(srv, zktest.OpSync)
+				time.Sleep(30*time.Second + 1)
+				list := syncs.all()
+				require.Equal(t, tt.sync, s.ValidUntil().Sub(list[len(list)-1].at))
+			})
+		})
+	}
+}
+
+// The answer that resumes a session may come from a leader that has been replaced: only a write confirms it. One goes out
+// at once for whoever holds, and changes nothing.
+func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		defer s.Retain()()
+		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.True(t, ok)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		connects, multis := requests(srv, zktest.OpConnect), requests(srv, zktest.OpMulti)
+		proven := func() time.Time {
+			list := connects.all()
+			return list[len(list)-1].at.Add(timeout - timeout/20)
+		}
+
+		before, txns := s.ValidUntil(), len(srv.History())
+		deaf := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Ignore())
+		reconnect(srv, c)
+		require.Equal(t, before, s.ValidUntil(), "resumed, and no write has been answered")
+		time.Sleep(timeout / 5)
+		require.Equal(t, 1, deaf.Hits(), "once for a connection")
+		deaf.Remove()
+		reconnect(srv, c)
+		require.Equal(t, proven(), s.ValidUntil())
+		require.Len(t, srv.History(), txns+1)
+
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Fail(zktest.CodeThrottled))
+		reconnect(srv, c)
+		time.Sleep(timeout/8 + timeout/64)
+		require.Equal(t, proven(), s.ValidUntil(), "refused once, and sent again")
+
+		stop()
+		n := len(multis.all())
+		reconnect(srv, c)
+		time.Sleep(timeout / 5)
+		require.Len(t, multis.all(), n, "nobody holds anything")
+		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.True(t, ok)
+		synctest.Wait()
+		require.Len(t, multis.all(), n+1)
+		require.Equal(t, proven(), s.ValidUntil(), "at once, for the old proof may not last until the next sync")
+		stop()
+	})
+}
+
+// Whoever is granted something after a reconnect, without a write of its own, does not wait for old contacts to count.
+func TestProve_Resumed_TakesOneRoundTrip(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		time.Sleep(time.Minute)
+		reconnect(srv, c)
+		require.False(t, time.Now().Before(s.ValidUntil()))
+		require.Zero(t, after(func() { require.NoError(t, s.Prove(t.Context())) }))
+		require.True(t, time.Now().Before(s.ValidUntil()))
+	})
+}
+
+func reconnect(srv *zktest.Server, c *conn.Client) {
+	srv.Cut(client)
+	for synctest.Wait(); c.State() != conn.Connected; synctest.Wait() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestLease_IdleSession_IsNotProvenAndIsNotLost(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		until := s.ValidUntil()
+		syncs := requests(srv, zktest.OpSync)
+		time.Sleep(time.Hour)
+		require.Equal(t, until, s.ValidUntil(), "pings prove nothing")
+		require.NoError(t, s.Err())
+		require.Empty(t, syncs.all())
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.False(t, ok)
+		require.LessOrEqual(t, after(func() { require.NoError(t, s.Prove(t.Context())) }), timeout/4+timeout/16)
+		require.True(t, s.ValidUntil().After(time.Now()))
+		release := s.Retain()
+		time.Sleep(time.Minute)
+		require.InDelta(t, 48, len(syncs.all()), 20, "every T/8")
+		release()
+		release()
+		time.Sleep(time.Second)
+		n := len(syncs.all())
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, len(syncs.all()), n+1)
+	})
+}
+
+func TestProve_CannotBeProven_ReturnsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		time.Sleep(time.Minute)
+		srv.Stall(client, zktest.Both)
+		require.ErrorIs(t, s.Prove(within(t, time.Second)), errTooLong)
+		srv.Heal(client)
+	})
+}
+
+// A sync unanswered for T/4 makes the client try another server, long before the library's own 2T/3.
+func TestHeartbeat_SyncUnanswered_AnotherServerIsTried(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		byAddress := func(ctx context.Context, network, address string) (net.Conn, error) {
+			return srv.DialAs(address)(ctx, network, address)
+		}
+		c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(byAddress))
+		s := live(t, c)
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		seen := states(t, c)
+		syncs := requests(srv, zktest.OpSync)
+		time.Sleep(20 * time.Second)
+		for range 5 {
+			synctest.Wait()
+			server := srv.Sessions()[0].Client
+			srv.Stall(zktest.Label(server), zktest.Both)
+			list := syncs.all()
+			lastAnswered := list[len(list)-1].at
+			before := len(seen.all())
+			time.Sleep(time.Until(lastAnswered.Add(timeout/8 + timeout/4 + 1)))
+			changes := seen.all()[before:]
+			require.Len(t, changes, 2)
+			require.Equal(t, conn.Suspended, changes[0].what)
+			require.Equal(t, conn.Connected, changes[1].what)
+			require.Equal(t, lastAnswered.Add(timeout/8+timeout/4), changes[1].at)
+			require.NotEqual(t, server, srv.Sessions()[0].Client)
+			time.Sleep(20 * time.Second)
+			srv.Heal(zktest.Label(server))
+			time.Sleep(20 * time.Second)
+		}
+		require.Empty(t, losses.all())
+		require.NoError(t, s.Err())
+	})
+}
+
+func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		defer s.Retain()()
+		sensitive, patient := onLoss(t, s, true), onLoss(t, s, false)
+		stop, ok := s.OnLoss(true, func(*zkrecipes.LostError) { t.Error("given up") })
+		require.True(t, ok)
+		stop()
+		start := time.Now()
+		srv.Refuse(client)
+		srv.Cut(client)
+		synctest.Wait()
+		require.Len(t, sensitive.all(), 1)
+		require.Equal(t, zkrecipes.LossSuspended, sensitive.all()[0].what.lost.Reason)
+		require.Equal(t, start, sensitive.all()[0].at)
+		require.Empty(t, patient.all())
+		_, ok = s.OnLoss(true, func(*zkrecipes.LostError) {})
+		require.False(t, ok)
+		srv.Accept(client)
+		time.Sleep(time.Second)
+		require.Equal(t, conn.Connected, c.State())
+		require.Empty(t, patient.all())
+		require.Len(t, sensitive.all(), 1, "once")
+		require.NoError(t, c.Close())
+		require.Equal(t, zkrecipes.LossClosed, patient.all()[0].what.lost.Reason)
+	})
+}
+
+// All functions have returned before anything can happen in the next session.
+func TestOnLoss_Expired_IsToldBeforeTheNextSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		var happened []string
+		_, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) {
+			require.Equal(t, zkrecipes.LossExpired, lost.Reason)
+			time.Sleep(time.Second)
+			happened = append(happened, "told")
+			select {
+			case <-s.Done():
+				t.Error("done before everybody was told")
+			default:
+			}
+		})
+		require.True(t, ok)
+		srv.Expire(s.ID())
+		<-s.Done()
+		live(t, c)
+		happened = append(happened, "next")
+		require.Equal(t, "told next", strings.Join(happened, " "))
+	})
+}
+
+func TestSession_TimeoutGranted_IsTheServers(t *testing.T) {
+	for asked, granted := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 9 * time.Second: 9 * time.Second, time.Hour: 40 * time.Second} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			start := time.Now()
+			s := live(t, dial(t, srv, conn.WithSessionTimeout(asked)))
+			require.Equal(t, granted, s.Timeout())
+			require.Equal(t, start.Add(granted-granted/20), s.ValidUntil())
+			require.Equal(t, srv.SessionOf(label), s.ID())
+		})
+	}
+}
+
+// Sessions come and go for hours; in every one of them the holder was told before the server let anybody else in.
+func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		start := time.Now()
+		losses := map[int64]*log[told]{}
+		faults := []func(){
+			func() { srv.Cut(client) },
+			func() { srv.Stall(client, zktest.Both) },
+			func() { srv.Stall(client, zktest.ToServer) },
+			func() { srv.Stall(client, zktest.FromServer) },
+			func() { srv.Refuse(client); srv.Cut(client) },
+			func() { srv.Expire(srv.SessionOf(label)) },
+		}
+		for i := 0; time.Since(start) < 4*time.Hour; i++ {
+			s := live(t, c)
+			if s.Prove(within(t, timeout)) != nil {
+				continue
+			}
+			defer s.Retain()()
+			if losses[s.ID()] == nil {
+				l := &log[told]{}
+				if _, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) { l.add(told{lost, s.ValidUntil()}) }); ok {
+					losses[s.ID()] = l
+				}
+			}
+			time.Sleep(time.Duration(i*7919%60_000) * time.Millisecond)
+			faults[i%len(faults)]()
+			time.Sleep(time.Duration(i*104_729%25_000) * time.Millisecond)
+			srv.Heal(client)
+			srv.Accept(client)
+		}
+		for _, txn := range srv.History() {
+			if txn.Op != zktest.OpCloseSession || losses[txn.Session] == nil {
+				continue
+			}
+			entries := losses[txn.Session].all()
+			require.Len(t, entries, 1)
+			if entries[0].what.lost.Reason == zkrecipes.LossDeadline {
+				require.True(t, entries[0].at.Before(txn.Time))
+			}
+		}
+		require.Greater(t, len(losses), 20)
+	})
+}
+
+// The proof runs out, the first is being told, and the server says that the session is over.
+func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		var told atomic.Int32
+		for range 3 {
+			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
+				time.Sleep(time.Second)
+				told.Add(1)
+			})
+			require.True(t, ok)
+		}
+		time.Sleep(time.Until(s.ValidUntil()))
+		time.Sleep(100 * time.Millisecond) // the first is being told
+		srv.Expire(s.ID())
+		<-s.Done()
+		require.EqualValues(t, 3, told.Load(), "before done is closed")
+	})
+}
+
+// A session made with 10 s is resumed on a server that grants no less than 20 s: its configuration is being changed. Whoever
+// leads next counts with the 10 s of the transaction that made the session.
+func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+			if n == 2 {
+				binary.BigEndian.PutUint32(frame[8:], 20_000)
+			}
+		})))
+		s := live(t, c)
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		srv.Cut(client)
+		time.Sleep(time.Minute)
+		require.Empty(t, losses.all())
+		srv.Refuse(client)
+		srv.Cut(client) // and with the next leader the session has 10 s, as zktest counts
+		<-s.Done()
+		require.Len(t, losses.all(), 1)
+		time.Sleep(timeout)
+		late := losses.all()[0].at.Sub(expiry(t, srv, s.ID()))
+		require.Negative(t, late, "told %v after the server had ended the session", late)
+	})
+}
+
+func TestProve_OneServerFault_AsksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		time.Sleep(time.Minute)
+		fault := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: 1}, zktest.Fail(-1))
+		require.NoError(t, s.Prove(within(t, time.Minute)))
+		require.Equal(t, 1, fault.Hits())
+	})
+}
+
+func TestProve_Resumed_OneServerFault_AsksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		time.Sleep(time.Minute)
+		reconnect(srv, c)
+		fault := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 1}, zktest.Fail(-1))
+		require.NoError(t, s.Prove(within(t, time.Minute)))
+		require.Equal(t, 1, fault.Hits())
+	})
+}

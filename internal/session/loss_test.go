@@ -1,0 +1,53 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// lapsed is a session whose proof ran out while nobody looked, as in a process that stood still; servers still answer.
+func lapsed() (s *session, until time.Time) {
+	s = &session{subs: map[*lossSub]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	now := time.Now()
+	s.proof.connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
+	s.proof.heard = now
+	return s, s.proof.validUntil()
+}
+
+// Whoever wants a hold on a session that is not proven alive is refused. The heartbeat makes that rare: only a process
+// that stood still has a connection and no proof.
+func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
+	t.Parallel()
+	s, _ := lapsed()
+	_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { t.Error("told, although refused") })
+	require.False(t, ok)
+	s.proof.connected(time.Now(), time.Now(), time.Hour, time.Minute, time.Minute)
+	s.answered(time.Now(), time.Now(), quorum)
+	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+	require.True(t, ok)
+	stop()
+}
+
+// The clock, and an answer that comes too late, both end the holds, with the deadline as the time of the loss.
+func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
+	t.Parallel()
+	for name, look := range map[string]func(*session, time.Time){
+		"clock":       func(s *session, now time.Time) { s.step(now) },
+		"late answer": func(s *session, now time.Time) { s.answered(now, now, leader) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, until := lapsed()
+			var told []*zkrecipes.LostError
+			s.subs[&lossSub{f: func(e *zkrecipes.LostError) { told = append(told, e) }}] = struct{}{}
+			look(s, time.Now())
+			require.Len(t, told, 1)
+			require.Equal(t, zkrecipes.LossDeadline, told[0].Reason)
+			require.Equal(t, until, told[0].At)
+		})
+	}
+}

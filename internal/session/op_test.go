@@ -1,0 +1,798 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestOps_HappyPath(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, c := t.Context(), dial(t, srv)
+		path, err := c.Create(ctx, "/a", []byte("one"), 0)
+		require.NoError(t, err)
+		require.Equal(t, "/a", path)
+		data, stat, err := c.Get(ctx, "/a")
+		require.NoError(t, err)
+		require.Equal(t, "one", string(data))
+		require.Zero(t, stat.Version)
+		stat, err = c.Set(ctx, "/a", []byte("two"), 0)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, stat.Version)
+		_, err = c.Set(ctx, "/a", nil, 0)
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		exists, stat, err := c.Exists(ctx, "/a")
+		require.NoError(t, err)
+		require.True(t, exists)
+		require.EqualValues(t, 3, stat.DataLength)
+		exists, _, err = c.Exists(ctx, "/b")
+		require.NoError(t, err)
+		require.False(t, exists)
+		_, err = c.Create(ctx, "/a/b", nil, 0)
+		require.NoError(t, err)
+		names, err := c.Children(ctx, "/a")
+		require.NoError(t, err)
+		require.Equal(t, []string{"b"}, names)
+		require.ErrorIs(t, c.Delete(ctx, "/a", -1), zk.ErrNotEmpty)
+		require.ErrorIs(t, c.Delete(ctx, "/a/b", 7), zk.ErrBadVersion)
+		require.NoError(t, c.Delete(ctx, "/a/b", 0))
+		err = c.Delete(ctx, "/a/b", 0)
+		require.ErrorIs(t, err, zk.ErrNoNode, "nothing was in doubt")
+		var opErr *conn.OpError
+		require.ErrorAs(t, err, &opErr)
+		require.Equal(t, conn.OpError{Op: "delete", Path: "/a/b", Err: zk.ErrNoNode}, *opErr)
+		require.NoError(t, c.Sync(ctx, "/"))
+	})
+}
+
+// Bad input is refused without a request, connected or not.
+func TestOps_BadInput_NothingIsSent(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
+			return r.Op != zktest.OpCloseSession
+		}}, zktest.Forbid())
+		ctx := t.Context()
+		big := make([]byte, 1<<20)
+		for _, path := range []string{"", "a", "/a/", "/a//b", "/a/../b", "/a\x00"} {
+			_, err := c.Create(ctx, path, nil, 0)
+			require.Error(t, err, path)
+			_, err = s.StartCreate(ctx, path, nil, 0, 1, session.Along{})
+			require.Error(t, err, path)
+			_, _, err = c.Get(ctx, path)
+			require.Error(t, err, path)
+			_, _, _, err = s.GetW(ctx, path)
+			require.Error(t, err, path)
+			_, err = c.Set(ctx, path, nil, -1)
+			require.Error(t, err, path)
+			require.Error(t, c.Delete(ctx, path, -1), path)
+			_, _, err = c.Exists(ctx, path)
+			require.Error(t, err, path)
+			_, _, _, err = s.ExistsW(ctx, path)
+			require.Error(t, err, path)
+			_, err = c.Children(ctx, path)
+			require.Error(t, err, path)
+			_, _, err = s.ChildrenW(ctx, path)
+			require.Error(t, err, path)
+			require.Error(t, c.Sync(ctx, path), path)
+			_, err = c.Multi(ctx, &zk.DeleteRequest{Path: path})
+			require.ErrorContains(t, err, "multi: delete", path)
+		}
+		_, err := c.Create(ctx, "/a", big, 0)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = s.StartCreate(ctx, "/a", big, zk.FlagEphemeralSequential, 1, session.Along{})
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = c.Set(ctx, "/a", big, -1)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = c.Multi(ctx, &zk.SetDataRequest{Path: "/a", Data: big[:600_000]}, &zk.CreateRequest{Path: "/b", Data: big[:600_000]})
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		for _, flags := range []int32{zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, 7, 9, -1} {
+			_, err := c.Create(ctx, "/a", nil, flags)
+			require.ErrorIs(t, err, zk.ErrInvalidFlags, "%d", flags)
+			require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+			_, err = c.Multi(ctx, &zk.CreateRequest{Path: "/a", Flags: flags})
+			require.ErrorIs(t, err, zk.ErrInvalidFlags, "%d", flags)
+		}
+		for _, ops := range [][]any{nil, {"text"}, {zk.CreateRequest{Path: "/a"}}, {&zk.CreateRequest{Path: "/a", Flags: zk.FlagContainer}}} {
+			_, err := c.Multi(ctx, ops...)
+			require.ErrorContains(t, err, "multi", "%v", ops)
+		}
+	})
+}
+
+// What the request takes counts, the chroot and the access list with it: a server hangs up on one that is too large.
+func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithACL(zk.DigestACL(zk.PermAll, strings.Repeat("u", 10_000), "")))
+		below, err := c.Sub("/" + strings.Repeat("c", 10_000))
+		require.NoError(t, err)
+		s := live(t, below)
+		srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
+			return r.Op != zktest.OpCloseSession
+		}}, zktest.Forbid())
+		ctx := t.Context()
+		data := make([]byte, 1<<20-4<<10-15_000) // either alone would do
+		require.ErrorIs(t, inner(below).CheckCreate("/a", data, 1), conn.ErrTooLarge)
+		_, err = below.Create(ctx, "/a", data, 0)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorContains(t, err, "create /a")
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1, session.Along{})
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		data = data[:len(data)/50]
+		require.NoError(t, inner(below).CheckCreate("/a", data, 25))
+		require.ErrorIs(t, inner(below).CheckCreate("/a", data, 30), conn.ErrTooLarge)
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30, session.Along{})
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = below.Multi(ctx, slices.Repeat([]any{&zk.CreateRequest{Path: "/a", Data: data}}, 30)...)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = below.Multi(ctx, slices.Repeat([]any{&zk.DeleteRequest{Path: "/a"}}, 110)...)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+	})
+}
+
+func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		payload := make([]byte, 1<<20-4<<10-100)
+		_, err := c.Create(t.Context(), "/a", payload, 0)
+		require.NoError(t, err)
+		data, _, err := c.Get(t.Context(), "/a")
+		require.NoError(t, err)
+		require.Len(t, data, len(payload))
+		_, err = c.Set(t.Context(), "/a", make([]byte, 1<<20-4<<10), -1)
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+	})
+}
+
+// Whatever the outage, a call returns when its context ends, with its cause, and a read does not pretend.
+func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
+	faults := map[string]func(*zktest.Server){
+		"refused":          func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
+		"stalled":          func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
+		"replies stalled":  func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) },
+		"requests stalled": func(srv *zktest.Server) { srv.Stall(client, zktest.ToServer) },
+		"frozen":           func(srv *zktest.Server) { srv.Freeze() },
+	}
+	for name, fault := range faults {
+		for _, since := range []time.Duration{0, 3 * time.Second, 30 * time.Second} {
+			t.Run(name+" for "+since.String(), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					c := dial(t, srv)
+					s := live(t, c)
+					fault(srv)
+					time.Sleep(since)
+					calls := map[string]func(context.Context) error{
+						"get":              func(ctx context.Context) error { _, _, err := c.Get(ctx, "/a"); return err },
+						"create":           func(ctx context.Context) error { _, err := c.Create(ctx, "/a", nil, 0); return err },
+						"set":              func(ctx context.Context) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
+						"delete":           func(ctx context.Context) error { return c.Delete(ctx, "/a", 0) },
+						"multi":            func(ctx context.Context) error { _, err := c.Multi(ctx, &zk.DeleteRequest{Path: "/a"}); return err },
+						"sync":             func(ctx context.Context) error { return c.Sync(ctx, "/") },
+						"getw":             func(ctx context.Context) error { _, _, _, err := s.GetW(ctx, "/a"); return err },
+						"barrier":          func(ctx context.Context) error { return s.Barrier(ctx) },
+						"prove":            func(ctx context.Context) error { return s.Prove(ctx) },
+						"create container": func(ctx context.Context) error { return s.CreateContainer(ctx, "/c") },
+					}
+					var wg sync.WaitGroup
+					for op, call := range calls {
+						wg.Go(func() {
+							if took := after(func() {
+								err := call(within(t, time.Second/2))
+								if op == "prove" && err == nil {
+									return // proven by what was answered before
+								}
+								switch {
+								case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zk.ErrConnectionClosed): // that came first
+								default:
+									require.ErrorIs(t, err, errTooLong, op)
+								}
+							}); took > time.Second/2 {
+								t.Errorf("%s took %v", op, took)
+							}
+						})
+					}
+					wg.Wait()
+					srv.Thaw()
+					srv.Heal(zktest.Everyone)
+				})
+			})
+		}
+	}
+}
+
+// While the connection is away nothing is sent, and a call that waits goes through afterwards.
+func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		srv.Refuse(client)
+		srv.Cut(client)
+		synctest.Wait()
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				_, err := c.Create(t.Context(), fmt.Sprintf("/n%d", i), nil, 0)
+				require.NoError(t, err)
+				_, _, err = c.Get(t.Context(), fmt.Sprintf("/n%d", i))
+				require.NoError(t, err)
+			})
+		}
+		time.Sleep(2 * time.Second)
+		srv.Accept(client)
+		wg.Wait()
+		require.Len(t, srv.Children("/"), 20+1)
+	})
+}
+
+func TestReads_ReplyLostAndSessionExpired_AreRepeated(t *testing.T) {
+	reads := map[zktest.Op]func(context.Context, *conn.Client) error{
+		zktest.OpGetData:      func(ctx context.Context, c *conn.Client) error { _, _, err := c.Get(ctx, "/a"); return err },
+		zktest.OpExists:       func(ctx context.Context, c *conn.Client) error { _, _, err := c.Exists(ctx, "/a"); return err },
+		zktest.OpGetChildren2: func(ctx context.Context, c *conn.Client) error { _, err := c.Children(ctx, "/a"); return err },
+		zktest.OpSync:         func(ctx context.Context, c *conn.Client) error { return c.Sync(ctx, "/a") },
+	}
+	for op, read := range reads {
+		faults := map[string]zktest.Action{
+			"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply(),
+			"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122), "moved": zktest.Fail(zktest.CodeSessionMoved),
+			"expired": zktest.Fail(zktest.CodeSessionExpired),
+		}
+		for name, fault := range faults {
+			t.Run(op.String()+" "+name, func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					c := dial(t, srv)
+					_, err := srv.Create("/a", nil, zktest.Persistent)
+					require.NoError(t, err)
+					rule := srv.Intercept(zktest.Match{Op: op, Path: "^/a$", Times: 3}, fault)
+					require.NoError(t, read(t.Context(), c))
+					require.Equal(t, 3, rule.Hits())
+				})
+			})
+		}
+	}
+}
+
+// A barrier is a transaction, and may be repeated: it changes nothing.
+func TestBarrier_LostInEveryWay_IsRepeated(t *testing.T) {
+	for name, fault := range map[string]zktest.Action{
+		"not": zktest.Proceed(), "request": zktest.DropRequest(), "reply": zktest.DropReply(),
+		"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122), "moved": zktest.Fail(zktest.CodeSessionMoved),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv)
+				s := live(t, c)
+				rule := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 3}, fault)
+				require.NoError(t, s.Barrier(t.Context()))
+				require.GreaterOrEqual(t, rule.Hits(), 1)
+				history := srv.History()
+				require.Equal(t, zktest.OpMulti, history[len(history)-1].Op, "a quorum has agreed to it")
+				require.NoError(t, c.Close())
+				require.ErrorIs(t, s.Barrier(t.Context()), zkrecipes.ErrClosed)
+			})
+		})
+	}
+}
+
+// Each is a write with a fault, and what must come of it.
+func TestVersionedWrites_ReplyLost(t *testing.T) {
+	const ok, doubt, badVersion = "ok", "unknown outcome", "bad version"
+	tests := []struct {
+		name    string
+		fault   zktest.Action
+		version int32
+		meddle  func(*zktest.Server) // between the loss of the connection and the reconnect
+		set     string
+		del     string
+	}{
+		{"not applied", zktest.DropRequest(), 0, nil, ok, ok},
+		{"applied", zktest.DropReply(), 0, nil, doubt, ok},
+		{"not applied, any version", zktest.DropRequest(), -1, nil, doubt, doubt},
+		{"applied, any version", zktest.DropReply(), -1, nil, doubt, ok},
+		{"not applied, changed by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Set("/a", nil) }, doubt, doubt},
+		{"not applied, deleted by another", zktest.DropRequest(), 0, func(srv *zktest.Server) { _ = srv.Delete("/a") }, doubt, ok},
+		{"refused", zktest.Proceed(), 3, nil, badVersion, badVersion},
+		{"throttled", zktest.Fail(zktest.CodeThrottled), 0, nil, ok, ok},
+		{"timed out by the server", zktest.Fail(-7), 0, nil, ok, ok},
+	}
+	for _, tt := range tests {
+		for op, want := range map[zktest.Op]string{zktest.OpSetData: tt.set, zktest.OpDelete: tt.del} {
+			t.Run(op.String()+" "+tt.name, func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					c := dial(t, srv)
+					_, err := srv.Create("/a", nil, zktest.Persistent)
+					require.NoError(t, err)
+					srv.Intercept(zktest.Match{Op: op, From: client}, tt.fault)
+					if tt.meddle != nil {
+						srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { tt.meddle(srv) }))
+					}
+					if op == zktest.OpSetData {
+						_, err = c.Set(t.Context(), "/a", []byte("new"), tt.version)
+					} else {
+						err = c.Delete(t.Context(), "/a", tt.version)
+					}
+					switch want {
+					case ok:
+						require.NoError(t, err)
+					case doubt:
+						require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+					case badVersion:
+						require.ErrorIs(t, err, zk.ErrBadVersion)
+						require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+					}
+					if n, exists := srv.Node("/a"); want == ok {
+						require.Equal(t, op == zktest.OpSetData, exists)
+						require.LessOrEqual(t, n.Stat.Version, int32(1), "applied once")
+					}
+				})
+			})
+		}
+	}
+}
+
+// The first try may still be on its way when the second is refused: that must not be told as a refusal.
+func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
+	for op, write := range map[zktest.Op]func(context.Context, *conn.Client) error{
+		zktest.OpSetData: func(ctx context.Context, c *conn.Client) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
+		zktest.OpDelete:  func(ctx context.Context, c *conn.Client) error { return c.Delete(ctx, "/a", 0) },
+	} {
+		t.Run(op.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv)
+				_, err := srv.Create("/a", nil, zktest.Persistent)
+				require.NoError(t, err)
+				srv.Intercept(zktest.Match{Op: op, From: client}, zktest.DropRequest())
+				srv.Intercept(zktest.Match{Op: op, From: client}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
+				require.ErrorIs(t, write(t.Context(), c), zkrecipes.ErrUnknownOutcome)
+			})
+		})
+	}
+	t.Run("the node is gone by then", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv)
+			_, err := srv.Create("/a", nil, zktest.Persistent)
+			require.NoError(t, err)
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: client}, zktest.DropRequest())
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: client}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
+			require.NoError(t, c.Delete(t.Context(), "/a", 0))
+		})
+	})
+}
+
+func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
+	writes := map[zktest.Op]func(context.Context, *session.Session) error{
+		zktest.OpCreate:  func(ctx context.Context, s *session.Session) error { _, err := s.Create(ctx, "/n", nil, 0); return err },
+		zktest.OpSetData: func(ctx context.Context, s *session.Session) error { _, err := s.Set(ctx, "/a", nil, -1); return err },
+		zktest.OpDelete:  func(ctx context.Context, s *session.Session) error { return s.Delete(ctx, "/a", -1) },
+		zktest.OpMulti: func(ctx context.Context, s *session.Session) error {
+			_, err := s.Multi(ctx, &zk.CheckVersionRequest{Path: "/a", Version: 0}, &zk.CreateRequest{Path: "/n"})
+			return err
+		},
+	}
+	for op, write := range writes {
+		for name, fault := range map[string]zktest.Action{"applied": zktest.DropReply(), "not applied": zktest.DropRequest(), "server says timeout": zktest.Fail(-7)} {
+			t.Run(op.String()+" "+name, func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					s := live(t, dial(t, srv))
+					_, err := srv.Create("/a", nil, zktest.Persistent)
+					require.NoError(t, err)
+					sent := requests(srv, op)
+					srv.Intercept(zktest.Match{Op: op}, fault)
+					err = write(t.Context(), s)
+					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+					require.False(t, session.NotExecuted(err))
+					require.NoError(t, s.Sync(t.Context(), "/"))
+					require.Len(t, sent.all(), 1)
+				})
+			})
+		}
+		t.Run(op.String()+" throttled", func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				s := live(t, dial(t, srv))
+				_, err := srv.Create("/a", nil, zktest.Persistent)
+				require.NoError(t, err)
+				srv.Intercept(zktest.Match{Op: op, Times: 2}, zktest.Fail(zktest.CodeThrottled))
+				require.NoError(t, write(t.Context(), s))
+			})
+		})
+		t.Run(op.String()+" session expired", func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				s := live(t, dial(t, srv))
+				srv.Intercept(zktest.Match{Op: op}, zktest.Fail(zktest.CodeSessionExpired))
+				err := write(t.Context(), s)
+				require.ErrorIs(t, err, zkrecipes.ErrLost)
+				require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+				require.ErrorIs(t, s.Err(), zkrecipes.ErrLost)
+			})
+		})
+	}
+}
+
+// Codes that the library has no variable for can be compared all the same.
+func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		for _, code := range []zktest.Code{zktest.CodeQuotaExceeded, zktest.CodeNotReadOnly, -124, zktest.CodeMarshallingError, -13} {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(code))
+			_, err := c.Create(t.Context(), "/a", nil, 0)
+			require.ErrorIs(t, err, conn.Code(code))
+			// A server that fails to marshal the reply has applied the write.
+			require.Equal(t, code == zktest.CodeMarshallingError, errors.Is(err, zkrecipes.ErrUnknownOutcome))
+			require.False(t, srv.Exists("/a"))
+		}
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeMarshallingError))
+		_, _, err := c.Get(within(t, time.Second), "/zookeeper")
+		require.ErrorIs(t, err, conn.Code(zktest.CodeMarshallingError))
+		require.NotErrorIs(t, err, errTooLong, "and is not asked for again and again")
+	})
+}
+
+func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, path := range []string{"/root", "/root/app"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		c, err := dialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial)).Sub("/app")
+		require.NoError(t, err)
+		create := &zk.CreateRequest{Path: "/n-", Data: []byte("x"), Flags: zk.FlagSequence}
+		responses, err := c.Multi(t.Context(), create, &zk.CreateRequest{Path: "/m"}, &zk.SetDataRequest{Path: "/m", Data: []byte("y"), Version: 0},
+			&zk.CheckVersionRequest{Path: "/m", Version: 1}, &zk.DeleteRequest{Path: "/m", Version: 1})
+		require.NoError(t, err)
+		require.Len(t, responses, 5)
+		require.Equal(t, "/n-0000000000", responses[0].String)
+		require.Equal(t, "/m", responses[1].String)
+		require.EqualValues(t, 1, responses[2].Stat.Version)
+		require.Equal(t, []string{"n-0000000000"}, srv.Children("/root/app"))
+		require.Equal(t, zk.CreateRequest{Path: "/n-", Data: []byte("x"), Flags: zk.FlagSequence}, *create, "the caller's request stays as it is")
+
+		culprits := []struct {
+			ops  []any
+			want string
+			is   error
+		}{
+			{[]any{&zk.CreateRequest{Path: "/a"}, &zk.CreateRequest{Path: "/n-0000000000"}}, "multi: create /n-0000000000", zk.ErrNodeExists},
+			{[]any{&zk.CheckVersionRequest{Path: "/gone", Version: -1}, &zk.CreateRequest{Path: "/a"}}, "multi: check /gone", zk.ErrNoNode},
+			{[]any{&zk.CreateRequest{Path: "/a"}, &zk.SetDataRequest{Path: "/a", Version: 5}, &zk.DeleteRequest{Path: "/a"}}, "multi: set /a", zk.ErrBadVersion},
+			{[]any{&zk.DeleteRequest{Path: "/x", Version: -1}}, "multi: delete /x", zk.ErrNoNode},
+		}
+		for _, tt := range culprits {
+			responses, err := c.Multi(t.Context(), tt.ops...)
+			require.ErrorIs(t, err, tt.is)
+			require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+			require.EqualError(t, err, tt.want+": "+tt.is.Error())
+			require.Nil(t, responses)
+		}
+		require.Equal(t, []string{"n-0000000000"}, srv.Children("/root/app"), "all or none")
+		created, err := c.Create(t.Context(), "/s-", nil, zk.FlagEphemeralSequential)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(created, "/s-"))
+	})
+}
+
+func TestCreateContainer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		require.NoError(t, s.CreateContainer(t.Context(), "/c"))
+		n, ok := srv.Node("/c")
+		require.True(t, ok && n.Container)
+		require.NoError(t, s.CreateContainer(t.Context(), "/c"), "an existing node will do")
+		_, err := s.Create(t.Context(), "/d", nil, zk.FlagContainer)
+		require.NoError(t, err)
+		n, _ = srv.Node("/d")
+		require.True(t, n.Container, "and not the plain node that the library would make")
+		require.ErrorIs(t, s.CreateContainer(t.Context(), "/x/y"), zk.ErrNoNode)
+		for i, fault := range []zktest.Action{zktest.DropReply(), zktest.DropRequest(), zktest.Fail(-7)} {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer}, fault)
+			require.NoError(t, s.CreateContainer(t.Context(), fmt.Sprintf("/e%d", i)))
+		}
+	})
+}
+
+func TestCreateContainer_ServerThatDoesNotAnswer_IsNotFlooded(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		rule := srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Times: -1}, zktest.Fail(-7))
+		require.ErrorIs(t, s.CreateContainer(within(t, 995*time.Millisecond), "/c"), errTooLong)
+		require.LessOrEqual(t, rule.Hits(), 101)
+	})
+}
+
+func TestCreateContainer_ServerWithoutContainers_GetsAPlainNode(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		asked := requests(srv, zktest.OpCreateContainer)
+		s := live(t, c)
+		for _, path := range []string{"/a", "/b", "/c"} {
+			require.NoError(t, s.CreateContainer(t.Context(), path))
+			n, ok := srv.Node(path)
+			require.True(t, ok && !n.Container)
+		}
+		require.Len(t, asked.all(), 1, "asked once, then known")
+		require.NoError(t, s.Err(), "though the server dropped the connection")
+	}, zktest.WithoutContainers())
+}
+
+func TestCreation_SentBeforeDone_AndZxidIsTheNodes(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx := t.Context()
+		s := live(t, dial(t, srv))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReply(time.Second))
+		c, err := s.StartCreate(ctx, "/guid-", []byte("me"), zk.FlagEphemeralSequential, 1, session.Along{})
+		require.NoError(t, err)
+		require.Zero(t, after(func() { <-c.Sent() }))
+		select {
+		case <-c.Done():
+			t.Error("done before it is answered")
+		default:
+		}
+		names, err := s.Children(ctx, "/")
+		require.NoError(t, err)
+		require.Contains(t, names, "guid-0000000000", "what is asked after Sent is asked after the create")
+		paths, zxid, err := s.FinishCreate(ctx, c)
+		require.NoError(t, err)
+		<-c.Done()
+		n, ok := srv.Node(paths[0])
+		require.True(t, ok)
+		require.Equal(t, n.Stat.Czxid, zxid)
+		require.Equal(t, s.ID(), n.Stat.EphemeralOwner)
+
+		_, zxid, err = s.MultiZxid(ctx, &zk.CreateRequest{Path: "/m-", Flags: zk.FlagSequence}, &zk.CreateRequest{Path: "/x"})
+		require.NoError(t, err)
+		n, _ = srv.Node("/x")
+		require.Equal(t, n.Stat.Czxid, zxid)
+		_, zxid, err = s.MultiZxid(ctx, &zk.DeleteRequest{Path: "/x"})
+		require.NoError(t, err)
+		require.Equal(t, srv.Zxid(), zxid)
+	})
+}
+
+func TestCreation_Concurrent_EachGetsItsOwnZxid(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		var wg sync.WaitGroup
+		for i := range 300 {
+			wg.Go(func() {
+				name := fmt.Sprintf("/%08d-", i)
+				var path string
+				var zxid int64
+				if i%3 == 0 {
+					responses, z, err := s.MultiZxid(t.Context(), &zk.CreateRequest{Path: name, Flags: zk.FlagEphemeralSequential})
+					require.NoError(t, err)
+					path, zxid = responses[0].String, z
+				} else {
+					c, err := s.StartCreate(t.Context(), name, nil, zk.FlagEphemeralSequential, 1, session.Along{})
+					require.NoError(t, err)
+					<-c.Sent()
+					paths, z, err := s.FinishCreate(t.Context(), c)
+					require.NoError(t, err)
+					path, zxid = paths[0], z
+				}
+				n, ok := srv.Node(path)
+				require.True(t, ok)
+				require.Equal(t, n.Stat.Czxid, zxid)
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestCreation_LostInEveryWay_SentComesBeforeDone(t *testing.T) {
+	faults := map[string]func(*zktest.Server){
+		"reply lost":             func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) },
+		"request lost":           func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) },
+		"connection lost":        func(srv *zktest.Server) { srv.Cut(client) },
+		"expired":                func(srv *zktest.Server) { srv.Expire(srv.SessionOf(label)) },
+		"stalled":                func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
+		"refused by the library": func(*zktest.Server) {},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				s := live(t, dial(t, srv))
+				fault(srv)
+				flags := int32(zk.FlagEphemeralSequential)
+				if name == "refused by the library" {
+					flags = 99
+				}
+				c, err := s.StartCreate(t.Context(), "/a-", nil, flags, 1, session.Along{})
+				if err != nil {
+					return // nothing was sent
+				}
+				_, _, err = s.FinishCreate(within(t, time.Second), c)
+				if flags == 99 {
+					require.Error(t, err)
+				} else if err != nil && !errors.Is(err, zkrecipes.ErrLost) { // not sent, for want of a session
+					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+				}
+				<-c.Done()
+				select {
+				case <-c.Sent():
+				default:
+					t.Error("done, and not sent")
+				}
+			})
+		})
+	}
+}
+
+func TestCreation_Leave_AllOrNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx := t.Context()
+		c, err := dial(t, srv).Sub("/app")
+		require.NoError(t, err)
+		s := live(t, c)
+		for _, path := range []string{"/app", "/app/door"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		create := func(path string) ([]string, int64, error) {
+			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, session.Along{Leave: []string{"/door"}})
+			require.NoError(t, err)
+			return s.FinishCreate(ctx, creation)
+		}
+		_, _, err = create("/missing/a-")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.True(t, srv.Exists("/app/door"))
+
+		paths, zxid, err := create("/a-")
+		require.NoError(t, err)
+		require.Equal(t, []string{"/a-0000000001", "/a-0000000002"}, paths)
+		require.False(t, srv.Exists("/app/door"))
+		n, ok := srv.Node("/app" + paths[1])
+		require.True(t, ok)
+		require.Equal(t, n.Stat.Czxid, zxid)
+
+		_, _, err = create("/b-")
+		require.ErrorIs(t, err, session.ErrNotLeft)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorContains(t, err, "/door")
+		require.Len(t, srv.Children("/app"), 2, "nothing was made")
+
+		_, err = srv.Create("/appdoor", nil, zktest.Persistent)
+		require.NoError(t, err)
+		_, err = s.StartCreate(ctx, "/a-", nil, zk.FlagEphemeralSequential, 1, session.Along{Leave: []string{"door"}})
+		require.Error(t, err, "a relative path, and so one outside the chroot")
+	})
+}
+
+func TestChildrenStat(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		for _, path := range []string{"/a", "/a/1", "/a/2", "/a/3"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		require.NoError(t, srv.Delete("/a/2"))
+		names, stat, err := s.ChildrenStat(t.Context(), "/a")
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"1", "3"}, names)
+		require.EqualValues(t, 2, stat.NumChildren)
+		require.EqualValues(t, 3+1, stat.Cversion, "made and deleted")
+		_, _, err = s.ChildrenStat(t.Context(), "/b")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+	})
+}
+
+func TestChildrenThen_SentBeforeTheAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		for range 100 {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
+			sent := make(chan struct{})
+			path := make(chan string, 1)
+			require.True(t, s.Go(func(ctx context.Context) {
+				<-sent
+				made, err := s.Create(ctx, "/a-", nil, zk.FlagSequence)
+				require.NoError(t, err)
+				path <- made
+			}))
+			began := time.Now()
+			names, _, err := s.ChildrenThen(t.Context(), "/", func() {
+				require.Zero(t, time.Since(began))
+				close(sent)
+			})
+			require.NoError(t, err)
+			require.NotContains(t, names, (<-path)[1:], "what is asked then is asked after it")
+		}
+	})
+}
+
+func TestChildrenThen_AnswerLost_IsSentAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropReply())
+		var sent atomic.Int32
+		count := func() { sent.Add(1) }
+		ctx := within(t, time.Minute)
+		_, _, err := s.ChildrenThen(ctx, "/", count)
+		require.NoError(t, err)
+		synctest.Wait() // who wrote the first may come to it after the second has been answered
+		require.EqualValues(t, 2, sent.Load())
+		_, _, err = s.ChildrenThen(ctx, "/missing", count)
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.EqualValues(t, 3, sent.Load())
+	})
+}
+
+func TestGo_EndsWithTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		ended := make(chan struct{})
+		require.True(t, s.Go(func(ctx context.Context) {
+			<-ctx.Done()
+			close(ended)
+		}))
+		srv.Expire(s.ID())
+		<-ended
+		require.Error(t, s.Err())
+	})
+}
+
+func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		srv.Refuse(client)
+		srv.Cut(client)
+		<-s.Done() // no session now
+		var op *conn.OpError
+		for name, err := range map[string]error{
+			"get":    func() error { _, _, err := c.Get(within(t, time.Second), "/a"); return err }(),
+			"create": func() error { _, err := c.Create(within(t, time.Second), "/a", nil, 0); return err }(),
+			"set":    func() error { _, err := c.Set(within(t, time.Second), "/a", nil, 0); return err }(),
+			"delete": c.Delete(within(t, time.Second), "/a", 0),
+		} {
+			require.Truef(t, errors.As(err, &op), "%s: %v", name, err)
+		}
+	})
+}
+
+func TestReads_ThatEndWithTheirContext_HaveNoOutcome(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		srv.Stall(client, zktest.FromServer)
+		_, _, err := s.Get(within(t, time.Millisecond), "/a")
+		require.ErrorIs(t, err, errTooLong)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}
+
+// What passes the check is not refused later.
+func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		const leave = "/missing"
+		for n := 1; n <= 2; n++ {
+			passed := 0
+			for size := (1<<20-4<<10)/n - 120; size < (1<<20-4<<10)/n; size++ {
+				if inner(c).CheckCreate("/a", make([]byte, size), n, leave) != nil {
+					break
+				}
+				passed++
+				created, err := s.StartCreate(t.Context(), "/a", make([]byte, size), zk.FlagEphemeralSequential, n, session.Along{Leave: []string{leave}})
+				require.NoError(t, err, size)
+				_, _, err = s.FinishCreate(t.Context(), created)
+				require.ErrorIs(t, err, session.ErrNotLeft)
+			}
+			require.NotZero(t, passed)
+		}
+	})
+}

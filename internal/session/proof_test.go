@@ -1,0 +1,349 @@
+package session
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An exchange is a request in a test of the rule: when it was sent and answered, in seconds, and by whom: "follower" and
+// "leader" for reads and syncs, "quorum" for writes.
+type exchange struct {
+	sent, answered float64
+	by             string
+}
+
+func syncs(from, to, rtt float64) (list []exchange) {
+	for at := from; at <= to; at++ {
+		list = append(list, exchange{at, at + rtt, "leader"})
+	}
+	return list
+}
+
+func pings(from, to, every float64) (list []exchange) {
+	for at := from; at <= to; at += every {
+		list = append(list, exchange{at, at + 0.01, "follower"})
+	}
+	return list
+}
+
+var zero = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
+
+// With a timeout of 8 s, a lag of 2 s and no margin, the deadline is 8 s after the contact that is proven.
+func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
+	connect := exchange{0, 0.01, "connect"}
+	tests := []struct {
+		name        string
+		lag, margin float64
+		exchanges   []exchange
+		contact     float64 // what is proven
+	}{
+		{"fresh session", 2, 0, nil, 0},
+		{"margin comes off", 2, 0.4, nil, -0.4},
+		{"idle session with pings only stays at the connect", 2, 0, pings(2.7, 60, 2.7), 0},
+		{"fresh create proves nothing newer", 2, 0, []exchange{{1, 1.01, "leader"}}, 0},
+		{"a create after a ping, half a tick later", 2, 0, []exchange{{1, 1.01, "follower"}, {3.02, 3.03, "leader"}}, 1},
+		{"the ping was answered within half a tick of the create", 2, 0, []exchange{{1, 1.03, "follower"}, {3.02, 3.03, "leader"}}, 0},
+		{"answered exactly half a tick before", 2, 0, []exchange{{1, 1.5, "follower"}, {3.5, 3.6, "leader"}}, 1},
+		{"sync every T/8", 2, 0, syncs(1, 10, 0.01), 7},
+		{"sync every T/8, one answer missing", 2, 0, slices.Concat(syncs(1, 6, 0.01), syncs(8, 10, 0.01)), 6},
+		{"the newest sync is unanswered", 2, 0, syncs(1, 9, 0.01), 6},
+		{"follower answers only, after syncs", 2, 0, slices.Concat(syncs(1, 10, 0.01), pings(10.1, 30, 0.5)), 7},
+		{"a late answer proves its sending, not its arrival", 2, 0, []exchange{{1, 1.01, "follower"}, {2, 60, "leader"}}, 0},
+		{
+			"frozen and thawed: the answer that waited proves what it would have", 2, 0,
+			slices.Concat(syncs(1, 4, 0.01), []exchange{{5, 500, "leader"}}), 2,
+		},
+		{
+			"frozen and thawed: new exchanges, half a tick later", 2, 0,
+			slices.Concat(syncs(1, 4, 0.01), []exchange{{5, 500, "leader"}, {500, 500.1, "leader"}, {502.2, 502.3, "leader"}}), 500,
+		},
+		{"resumed: the connect answer alone proves nothing", 2, 0, []exchange{{1, 1.01, "leader"}, {20, 20.1, "connect"}}, 0},
+		{"resumed: a write proves that it was sent", 2, 0, []exchange{{20, 20.1, "connect"}, {20.2, 20.3, "quorum"}}, 20},
+		{"resumed: a write before proves nothing", 2, 0, []exchange{{19, 19.1, "quorum"}, {20, 20.1, "connect"}, {20.2, 20.3, "leader"}}, 0},
+		{"resumed twice: the write proves the second", 2, 0, []exchange{{20, 20.1, "connect"}, {23, 23.1, "connect"}, {23.2, 23.3, "quorum"}}, 23},
+		{"resumed: without a write it is a contact like any other", 2, 0, []exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}}, 20},
+		{"resumed: what came before counts no more", 2, 0, []exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}}, 20},
+		{"tick time known", 0.25, 0, syncs(1, 10, 0.01), 9},
+		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var p proof
+			require.True(t, p.validUntil().IsZero(), "before the first connect answer nothing is proven")
+			by := map[string]witness{"follower": anyServer, "leader": leader, "quorum": quorum}
+			for _, e := range append([]exchange{connect}, tt.exchanges...) {
+				if e.by == "connect" {
+					p.connected(at(e.sent), at(e.answered), 8*time.Second, at(tt.lag).Sub(zero), at(tt.margin).Sub(zero))
+				} else {
+					p.answered(at(e.sent), at(e.answered), by[e.by])
+				}
+			}
+			require.Equal(t, tt.contact+8, p.validUntil().Sub(zero).Seconds())
+		})
+	}
+}
+
+// In good health, with a sync every T/8, there is always close to 0.45 T left.
+func TestProof_SyncEveryEighth_LeavesNearlyHalfTheTimeout(t *testing.T) {
+	var p proof
+	p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 400*time.Millisecond)
+	least := time.Hour
+	for _, e := range syncs(1, 1000, 0.02) {
+		if e.sent > 5 {
+			least = min(least, p.validUntil().Sub(at(e.answered)))
+		}
+		p.answered(at(e.sent), at(e.answered), leader)
+		require.LessOrEqual(t, len(p.contacts), 64+1)
+	}
+	require.InDelta(t, 0.44*8, least.Seconds(), 0.1)
+}
+
+// An idle session sees answers of its server only, for weeks, and a busy one many a millisecond.
+func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
+	for name, every := range map[string]float64{"pings": 2.7, "reads": 0.125, "busy": 0.001} {
+		t.Run(name, func(t *testing.T) {
+			var p proof
+			p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 0)
+			most := 0
+			for i := range 100_000 {
+				p.answered(at(float64(i)*every), at(float64(i)*every), anyServer)
+				most = max(most, len(p.contacts))
+			}
+			require.LessOrEqual(t, most, 64+1)
+		})
+	}
+}
+
+// A rule counts a deadline from answered requests. The real one is proof; the others are there to be found out.
+type rule struct {
+	connected func(sent, at time.Time)
+	answered  func(sent, at time.Time, by witness)
+	deadline  func() time.Time // without margin
+}
+
+func proofRule(timeout, lag time.Duration) rule {
+	p := &proof{}
+	return rule{
+		func(sent, at time.Time) { p.connected(sent, at, timeout, lag, 0) },
+		p.answered, p.validUntil,
+	}
+}
+
+// simulate plays a session in an ensemble of a leader and followers, the way ZooKeeper books contacts, and returns an
+// error if the rule ever promised more than the leader would keep were the follower cut off at that moment.
+//
+// A follower hears the client at some time between sending and answer; it reports whom it has heard at least twice a
+// tick, on the connection on which it also forwards what the leader must serve, in order. The leader counts the
+// timeout from the arrival of a report, and of a re-attachment.
+//
+// With six ticks or more to the timeout, some attachments are to a leader that has been replaced at some time before: it
+// answers all but writes, for a tick and a half, and what it hears counts for nothing. The one that has replaced it counts
+// from its own beginning.
+func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
+
+	now := zero
+	slow := rng.IntN(2) == 0
+	delay := func() time.Duration {
+		if slow && rng.IntN(8) == 0 {
+			return upTo(timeout / 2)
+		}
+		return upTo(timeout / 200)
+	}
+	connect := func() (touched, done time.Time) {
+		sent := now
+		touched = sent.Add(delay())
+		done = touched.Add(delay())
+		r.connected(sent, done)
+		return touched, done
+	}
+	var touched time.Time // by the leader, for this session
+	check := func(what string) error {
+		if limit := touched.Add(timeout); r.deadline().After(limit) {
+			return fmt.Errorf("%s at %v: deadline %v, the leader keeps the session until %v", what, now.Sub(zero),
+				r.deadline().Sub(zero), limit.Sub(zero))
+		}
+		return nil
+	}
+
+	for i := range 1 + rng.IntN(4) { // attachments
+		replaced := i > 0 && timeout >= 6*tick && rng.IntN(3) == 0
+		if replaced { // at some time since the last answer
+			since := now
+			now = now.Add(upTo(timeout))
+			touched = since.Add(upTo(now.Sub(since)))
+		}
+		touchedBy, done := connect()
+		if !replaced {
+			touched = latest(touched, touchedBy)
+		}
+		now = done
+		if err := check("connect"); err != nil {
+			return err
+		}
+		heard := time.Time{}                                // newest contact that the follower has not reported
+		reportAt := now.Add(upTo(tick / 2))                 // next report leaves the follower
+		arrival := now                                      // of the newest message on the follower's connection to the leader
+		cut := now.Add(upTo(4 * timeout))                   // from then on nothing reaches the leader
+		forward := func(from time.Time) (time.Time, bool) { // FIFO
+			arrival = latest(arrival, from.Add(delay()))
+			return arrival, arrival.Before(cut)
+		}
+		type report struct{ arrives, contact time.Time }
+		var reports []report
+		until := func(t time.Time) { // reports that leave by t
+			for !reportAt.After(t) {
+				if a, ok := forward(reportAt); ok && !heard.IsZero() {
+					reports = append(reports, report{a, heard})
+				}
+				heard = time.Time{}
+				reportAt = reportAt.Add(tick/2 - upTo(tick/8))
+			}
+		}
+		land := func(t time.Time) { // reports that have arrived by t
+			for len(reports) > 0 && !reports[0].arrives.After(t) {
+				touched = latest(touched, reports[0].arrives)
+				reports = reports[1:]
+			}
+		}
+		end := cut.Add(upTo(2 * timeout))
+		if replaced {
+			end = done.Add(tick * 3 / 2)
+		}
+		for now.Before(end) {
+			now = now.Add(upTo(min(end.Sub(done), timeout) / 4))
+			sent, by := now, witness(rng.IntN(3))
+			atFollower := sent.Add(delay())
+			until(atFollower)
+			heard = atFollower
+			done := atFollower.Add(delay())
+			if replaced {
+				if done := atFollower.Add(delay()); by < quorum && done.Before(end) {
+					r.answered(sent, done, by)
+					now = done
+				}
+				if err := check("answer of the old leader"); err != nil {
+					return err
+				}
+				continue
+			}
+			if by >= leader {
+				served, ok := forward(atFollower)
+				if !ok {
+					until(done)
+					land(done)
+					now = done
+					continue // never answered
+				}
+				done = served.Add(delay())
+			}
+			until(done)
+			land(done)
+			now = done
+			r.answered(sent, done, by)
+			if err := check("answer"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func FuzzProof_AgainstAModelOfLeaderAndFollowers_IsNeverLate(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed, uint8(seed))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, ticks uint8) {
+		const timeout = 8 * time.Second
+		tick := timeout / time.Duration(2+ticks%18) // the server grants two to twenty
+		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4, "tick time known": (&Config{Tick: tick}).lag(timeout)}
+		for name, lag := range lags {
+			if err := simulate(seed, proofRule(timeout, lag), timeout, tick); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// The model would not be worth much if it let rules pass that are known to be wrong.
+func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
+	const timeout, tick = 8 * time.Second, 4 * time.Second
+	wrong := map[string]func() rule{
+		"newest answer of any kind": func() rule {
+			var c time.Time
+			return rule{
+				func(sent, _ time.Time) { c = sent },
+				func(sent, _ time.Time, _ witness) { c = latest(c, sent) },
+				func() time.Time { return c.Add(timeout) },
+			}
+		},
+		"newest answer of the leader": func() rule {
+			var c time.Time
+			return rule{
+				func(sent, _ time.Time) { c = sent },
+				func(sent, _ time.Time, by witness) {
+					if by >= leader {
+						c = latest(c, sent)
+					}
+				},
+				func() time.Time { return c.Add(timeout) },
+			}
+		},
+		"half of the lag": func() rule { return proofRule(timeout, tick/4) },
+		"contacts by their answer": func() rule {
+			p := &proof{}
+			return rule{
+				func(sent, at time.Time) { p.connected(sent, at, timeout, tick/2, 0) },
+				func(sent, at time.Time, by witness) {
+					p.answered(sent, at, by)
+					for i := range p.contacts {
+						p.contacts[i].sent = p.contacts[i].answered
+					}
+				},
+				p.validUntil,
+			}
+		},
+	}
+	for name, build := range wrong {
+		t.Run(name, func(t *testing.T) { mustBeLate(t, build, timeout, tick) })
+	}
+}
+
+// The same for rules that are wrong only where a leader that has been replaced goes on answering.
+func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
+	const timeout, tick = 8 * time.Second, time.Second
+	t.Run("a tick", func(t *testing.T) {
+		mustBeLate(t, func() rule { return proofRule(timeout, tick) }, timeout, tick)
+	})
+	t.Run("connect answers", func(t *testing.T) {
+		mustBeLate(t, func() rule {
+			p := &proof{}
+			return rule{
+				func(sent, at time.Time) {
+					p.connected(sent, at, timeout, tick*3/2, 0)
+					p.contact = sent
+				},
+				p.answered, p.validUntil,
+			}
+		}, timeout, tick)
+	})
+}
+
+func mustBeLate(t *testing.T, build func() rule, timeout, tick time.Duration) {
+	t.Helper()
+	for seed := range uint64(20_000) {
+		if err := simulate(seed, build(), timeout, tick); err != nil {
+			t.Log(err)
+			return
+		}
+	}
+	t.Error("no history in which this rule is late")
+}

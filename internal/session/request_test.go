@@ -1,0 +1,457 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// pipe is a connection that the test can look into.
+type pipe struct {
+	net.Conn
+	write func(frames []byte) // called before they are written
+	read  func(frame []byte)  // may change a reply
+	rest  []byte
+}
+
+func (p *pipe) Write(b []byte) (int, error) {
+	if p.write != nil {
+		p.write(b)
+	}
+	return p.Conn.Write(b)
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	if p.read == nil {
+		return p.Conn.Read(b)
+	}
+	for len(p.rest) < 4 || len(p.rest) < 4+int(binary.BigEndian.Uint32(p.rest)) {
+		n, err := p.Conn.Read(b)
+		if err != nil {
+			return n, err
+		}
+		p.rest = append(p.rest, b[:n]...)
+	}
+	size := 4 + int(binary.BigEndian.Uint32(p.rest))
+	frame := p.rest[:size]
+	p.read(frame)
+	n := copy(b, frame)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// through makes the client's connections like p.
+func through(srv *zktest.Server, p pipe) conn.Option {
+	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := srv.DialAs(label)(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &pipe{Conn: raw, write: p.write, read: p.read}, nil
+	})
+}
+
+// TestRequests_ConnectionTakesNoMore: a call returns with its context also when its request has no room on the way, as
+// with a server that has been stopped and left many requests behind.
+func TestRequests_ConnectionTakesNoMore(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		jammed, room := false, 16<<10 // what a socket takes at least
+		var mu sync.Mutex
+		free := make(chan struct{})
+		unjam := sync.OnceFunc(func() { close(free) })
+		defer unjam()
+		p := pipe{write: func(b []byte) {
+			mu.Lock()
+			if jammed {
+				room -= len(b)
+			}
+			full := room < 0
+			mu.Unlock()
+			if full {
+				<-free
+			}
+		}}
+		c := dial(t, srv, through(srv, p))
+		s := live(t, c)
+		_, err := s.Create(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		srv.Stall(client, zktest.FromServer)
+		mu.Lock()
+		jammed = true
+		mu.Unlock()
+		time.AfterFunc(3*time.Second, unjam)
+		var wg sync.WaitGroup
+		for i := range 2000 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				var err error
+				took := after(func() {
+					switch i % 4 {
+					case 0:
+						_, err = s.Children(ctx, "/a")
+					case 1:
+						_, err = s.Create(ctx, fmt.Sprintf("/a/%d", i), make([]byte, 100), 0)
+					case 2:
+						err = s.Delete(ctx, "/a/x", -1)
+					default:
+						s.StartDelete("/a/x", -1, func(error) {})
+						<-ctx.Done()
+						err = ctx.Err()
+					}
+				})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.LessOrEqual(t, took, time.Second)
+			})
+			if i < 500 { // one after the other until long after there is no room, then all at once
+				synctest.Wait()
+			}
+		}
+		wg.Wait()
+	})
+}
+
+// TestRequests_BesideTheLibrarys: the answers find their calls.
+func TestRequests_BesideTheLibrarys(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				ctx, path := t.Context(), fmt.Sprintf("/%d", i)
+				for range 20 {
+					created, err := s.Create(ctx, path, []byte(path), 0)
+					require.NoError(t, err)
+					require.Equal(t, path, created)
+					data, stat, err := s.Get(ctx, path)
+					require.NoError(t, err)
+					require.Equal(t, path, string(data))
+					names, err := s.Children(ctx, path)
+					require.NoError(t, err)
+					require.Empty(t, names)
+					responses, zxid, err := s.MultiZxid(ctx, &zk.CreateRequest{Path: path + "/x"}, &zk.SetDataRequest{Path: path, Version: 0})
+					require.NoError(t, err)
+					require.Equal(t, path+"/x", responses[0].String)
+					require.Equal(t, zxid, responses[1].Stat.Mzxid)
+					require.Greater(t, zxid, stat.Czxid)
+					require.NoError(t, s.Delete(ctx, path+"/x", -1))
+					require.NoError(t, s.Delete(ctx, path, 1))
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestRequests_ReplyThatIsNone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var garble atomic.Bool
+		s := live(t, dial(t, srv, through(srv, pipe{read: func(frame []byte) {
+			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0x40000000 { // one of ours
+				binary.BigEndian.PutUint32(frame[20:], 1<<30)
+			}
+		}})))
+		garble.Store(true)
+		_, err := s.Create(t.Context(), "/a", nil, 0)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorContains(t, err, "cannot be read")
+		_, err = s.Children(within(t, time.Minute), "/")
+		require.ErrorContains(t, err, "cannot be read")
+		require.NotErrorIs(t, err, errTooLong, "and is not asked for again and again")
+		_, err = s.Multi(t.Context(), &zk.CreateRequest{Path: "/b"})
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		garble.Store(false)
+		names, err := s.Children(t.Context(), "/")
+		require.NoError(t, err, "the connection goes on")
+		require.Subset(t, names, []string{"a", "b"})
+	})
+}
+
+// listing is what came of the list that went along with a create.
+type listing struct {
+	names []string
+	err   error
+}
+
+func startListing(t *testing.T, s *session.Session, path string, n int) (*session.Creation, chan listing) {
+	t.Helper()
+	listed := make(chan listing, 2)
+	c, err := s.StartCreate(t.Context(), path, nil, zk.FlagEphemeralSequential, n, session.Along{
+		Listed: func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} },
+	})
+	require.NoError(t, err)
+	return c, listed
+}
+
+func TestCreation_Listed_SeesItInOneRoundTrip(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var writes log[int]
+		c := dial(t, srv, through(srv, pipe{write: func(b []byte) { writes.add(len(b)) }}))
+		s := live(t, c)
+		_, err := c.Create(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		for n := 1; n <= 2; n++ {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
+			before := len(writes.all())
+			creation, listed := startListing(t, s, fmt.Sprintf("/a/%d-", n), n)
+			paths, _, err := s.FinishCreate(t.Context(), creation)
+			require.NoError(t, err)
+			require.Len(t, paths, n)
+			require.Len(t, writes.all(), before+1)
+			l := <-listed
+			require.NoError(t, l.err)
+			for _, path := range paths {
+				require.Contains(t, l.names, strings.TrimPrefix(path, "/a/"))
+			}
+		}
+	})
+}
+
+func TestCreation_Listed_OnceWhateverHappens(t *testing.T) {
+	for name, test := range map[string]struct {
+		disturb func(srv *zktest.Server)
+		created error // or nothing, where the connection ends with the answer still on its way
+	}{
+		"list refused":       {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(-127)) }, nil},
+		"list lost":          {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
+		"list's answer lost": {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
+		"create's answer":    {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
+		"create lost":        {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
+		"create refused":     {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(-110)) }, zk.ErrNodeExists},
+		"both are late":      {func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				s := live(t, dial(t, srv))
+				test.disturb(srv)
+				creation, listed := startListing(t, s, "/a-", 1)
+				time.AfterFunc(timeout/2, func() { srv.Heal(client) })
+				_, _, err := s.FinishCreate(t.Context(), creation)
+				if err != nil || test.created != zkrecipes.ErrUnknownOutcome { //nolint:errorlint // the very one
+					require.ErrorIs(t, err, test.created)
+				}
+				l := <-listed
+				require.NoError(t, l.err)
+				require.Contains(t, l.names, "zookeeper")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Empty(t, listed)
+			})
+		})
+	}
+	t.Run("session over", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv)
+			s := live(t, c)
+			srv.Stall(client, zktest.FromServer)
+			creation, listed := startListing(t, s, "/a-", 1)
+			require.NoError(t, c.Close())
+			_, _, err := s.FinishCreate(t.Context(), creation)
+			require.ErrorIs(t, err, zkrecipes.ErrLost)
+			require.Error(t, (<-listed).err)
+			require.Empty(t, listed)
+		})
+	})
+}
+
+func TestStartDelete(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		_, err := s.Create(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		outcome := make(chan error, 1)
+		done := func(err error) { outcome <- err }
+		synctest.Wait() // whoever has sent the last request may still be about to let go of the connection
+		for _, want := range []error{nil, zk.ErrNoNode} {
+			require.True(t, s.StartDelete("/a", -1, done))
+			require.ErrorIs(t, <-outcome, want)
+		}
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DropReply())
+		srv.Refuse(client) // or the next connection may be there when we look
+		require.True(t, s.StartDelete("/a", -1, done))
+		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
+		require.False(t, s.StartDelete("a", -1, done), "no path")
+		require.False(t, s.StartDelete("/a", -1, done), "no connection yet")
+		srv.Accept(client)
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		synctest.Wait()
+		require.True(t, s.StartDelete("/a", -1, done))
+		require.ErrorIs(t, <-outcome, zk.ErrNoNode)
+		srv.Expire(s.ID())
+		<-s.Done()
+		require.False(t, s.StartDelete("/a", -1, done))
+		require.Empty(t, outcome)
+	})
+}
+
+// TestRequests_XidsNeverComeAgain: a server takes the commit of a write that was sent on an earlier connection for that of
+// the request which has its xid now, and answers with its outcome.
+func TestRequests_XidsNeverComeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		sent := requests(srv, zktest.OpCreate)
+		seen := map[int32]bool{}
+		for i := range 5 {
+			for k := range 3 {
+				_, err := s.Create(t.Context(), fmt.Sprintf("/%d-%d", i, k), nil, 0)
+				require.NoError(t, err)
+			}
+			srv.Cut(client)
+			require.NoError(t, s.Sync(t.Context(), "/"))
+		}
+		for _, r := range sent.values() {
+			require.False(t, seen[r.Xid], "%#x", r.Xid)
+			seen[r.Xid] = true
+		}
+		require.Len(t, seen, 15)
+	})
+}
+
+// TestRequests_Answered_ConnectionLives: the library does not see what we read, and would take the server for dead.
+func TestRequests_Answered_ConnectionLives(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		l := states(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: -1}, zktest.Ignore())
+		for range 100 {
+			time.Sleep(timeout / 20)
+			_, _, err := s.Get(t.Context(), "/zookeeper")
+			require.NoError(t, err)
+		}
+		require.NotContains(t, l.values(), conn.Suspended)
+	})
+}
+
+// connectReplies changes the answers to connect requests, the nth of them.
+func connectReplies(change func(n int32, frame []byte)) pipe {
+	var n atomic.Int32
+	return pipe{read: func(frame []byte) {
+		// The answer to a connect request begins with the protocol version, 0, and has 16 bytes of password.
+		if len(frame) >= 40 && binary.BigEndian.Uint32(frame[4:]) == 0 && binary.BigEndian.Uint32(frame[20:]) == 16 {
+			change(n.Add(1), frame)
+		}
+	}}
+}
+
+func TestConnectAnswer_WithoutATimeout_IsNone(t *testing.T) {
+	for _, ms := range []int32{0, -1} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+				if n == 2 {
+					binary.BigEndian.PutUint32(frame[8:], uint32(ms))
+				}
+			})))
+			srv.Cut(client)
+			time.Sleep(5 * time.Second)
+			require.NoError(t, c.Sync(t.Context(), "/"))
+		})
+	}
+}
+
+// A server that cannot resume a session, and opens another instead of saying so.
+func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var connects atomic.Int32
+		c := dial(t, srv, through(srv, pipe{write: func(b []byte) {
+			if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 && connects.Add(1) == 2 { // the second connect request
+				clear(b[20:28])
+				clear(b[32:48])
+			}
+		}}))
+		s := live(t, c)
+		id := s.ID()
+		defer s.Retain()()
+		_, err := s.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		losses := onLoss(t, s, false)
+		srv.Cut(client)
+		time.Sleep(3 * timeout)
+		require.False(t, srv.Exists("/held"), "the server has ended the session")
+		require.Len(t, losses.all(), 1, "and its holder knows")
+		require.False(t, s.ValidUntil().After(time.Now()))
+		require.ErrorIs(t, s.Err(), zkrecipes.ErrLost)
+		require.Equal(t, id, s.ID())
+	})
+}
+
+// forger replaces the body of replies to requests of ours.
+type forger struct {
+	net.Conn
+	forge *atomic.Bool
+	body  []byte
+	in    []byte
+	out   []byte
+}
+
+func (f *forger) dialer(srv *zktest.Server) conn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := srv.DialAs(label)(ctx, network, address)
+		return &forger{Conn: raw, forge: f.forge, body: f.body}, err
+	}
+}
+
+func (f *forger) Read(b []byte) (int, error) {
+	for len(f.out) == 0 {
+		chunk := make([]byte, 64<<10)
+		n, err := f.Conn.Read(chunk)
+		if err != nil {
+			return 0, err
+		}
+		f.in = append(f.in, chunk[:n]...)
+		for len(f.in) >= 4 && len(f.in) >= 4+int(binary.BigEndian.Uint32(f.in)) {
+			size := 4 + int(binary.BigEndian.Uint32(f.in))
+			frame := append([]byte(nil), f.in[:size]...)
+			f.in = f.in[size:]
+			if f.forge.Load() && size > 20 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0x40000000 {
+				frame = append(frame[:20], f.body...)
+				binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+			}
+			f.out = append(f.out, frame...)
+		}
+	}
+	n := copy(b, f.out)
+	f.out = f.out[n:]
+	return n, nil
+}
+
+func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
+	for name, results := range map[string][]byte{
+		"more": {
+			0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, // error 0
+			0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0x9b, 0xff, 0xff, 0xff, 0x9b, // no node
+			0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff,
+		},
+		"none": {0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				var forge atomic.Bool
+				p := &forger{forge: &forge, body: results}
+				s := live(t, dial(t, srv, conn.WithDialer(p.dialer(srv))))
+				forge.Store(true)
+				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2, session.Along{})
+				require.NoError(t, err)
+				paths, _, err := s.FinishCreate(t.Context(), c)
+				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v", paths)
+			})
+		})
+	}
+}

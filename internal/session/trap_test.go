@@ -1,0 +1,445 @@
+package session_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// The library would open another session in the same object, and run in it what was queued during the outage.
+func TestTrap_QueuedCreates_NeverRunInTheNextSession(t *testing.T) {
+	for _, servers := range []string{"10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dialTo(t, servers, conn.WithDialer(srv.DialAs(label)))
+			s := live(t, c)
+			srv.Refuse(client)
+			srv.Cut(client)
+			synctest.Wait()
+			var wg sync.WaitGroup
+			for i := range 40 {
+				wg.Go(func() {
+					_, err := s.ZK().Create(fmt.Sprintf("/queued-%d", i), nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+					require.Error(t, err)
+				})
+			}
+			synctest.Wait()
+			srv.Expire(s.ID())
+			srv.Accept(client)
+			<-s.Done()
+			wg.Wait()
+			next := live(t, c)
+			require.NotEqual(t, s.ID(), next.ID())
+			require.NoError(t, next.Sync(t.Context(), "/"))
+			require.Equal(t, []string{"zookeeper"}, srv.Children("/"))
+			require.Len(t, srv.Sessions(), 1)
+		})
+	}
+}
+
+// The library would set its watches again with a zxid that replies to queued requests have moved on already, and race for
+// it. It has none.
+func TestTrap_ManyWatchesAndQueuedWrites_NoWatchIsLostAtAReconnect(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const watches = 3000
+		s := live(t, dial(t, srv))
+		path := func(i int) string { return fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i) }
+		var set []*session.Watch
+		for i := range watches {
+			_, err := srv.Create(path(i), nil, zktest.Persistent)
+			require.NoError(t, err)
+			_, _, w, err := s.GetW(t.Context(), path(i))
+			require.NoError(t, err)
+			set = append(set, w)
+		}
+		for range 3 {
+			srv.Refuse(client)
+			srv.Cut(client)
+			synctest.Wait()
+			for i := range watches {
+				require.NoError(t, srv.Set(path(i), nil))
+			}
+			var wg sync.WaitGroup
+			for i := range 16 {
+				wg.Go(func() { _, _ = s.Create(t.Context(), fmt.Sprintf("/w-%d-", i), nil, zk.FlagSequence) })
+			}
+			synctest.Wait()
+			srv.Accept(client)
+			time.Sleep(2 * time.Second)
+			wg.Wait()
+			for i, w := range set {
+				require.True(t, w.HasFired(), "the watch on node %d of %d is lost", i, watches)
+				_, _, again, err := s.GetW(t.Context(), path(i))
+				require.NoError(t, err)
+				set[i] = again
+			}
+		}
+		require.NoError(t, s.Err())
+	})
+}
+
+// The library would wait for 6.67 timeouts, or, when the server sends a length and no more, for ever.
+func TestTrap_ServerThatNeverAnswers_DelaysTheNextByTheConnectBound(t *testing.T) {
+	for name, greeting := range map[string][]byte{"nothing": nil, "four bytes": {0, 0, 0, 37}, "half an answer": {0, 0, 0, 37, 0, 0, 0, 0, 0, 0}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				const bound = 1500 * time.Millisecond
+				first := func(b *switchboard) conn.DialFunc { // to a tarpit the first time
+					return func(context.Context, string, string) (net.Conn, error) {
+						b.connect(srv.DialAs(label))
+						return silent(greeting...), nil
+					}
+				}
+				board := newSwitchboard(nil)
+				board.connect(first(board))
+				var c *conn.Client
+				require.Equal(t, bound, after(func() {
+					c = dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(board.dial), conn.WithConnectTimeout(bound))
+				}))
+				s := live(t, c)
+				time.Sleep(time.Minute)
+				board.connect(first(board))
+				srv.Cut(client)
+				synctest.Wait()
+				require.Equal(t, conn.Suspended, c.State())
+				require.Equal(t, bound, after(func() { require.NoError(t, s.Sync(t.Context(), "/")) }))
+				require.NoError(t, s.Err(), "same session")
+
+				board.connect(func(context.Context, string, string) (net.Conn, error) { return silent(greeting...), nil })
+				srv.Cut(client)
+				<-s.Done() // local end, for want of answers
+				require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)
+			})
+		})
+	}
+}
+
+// The library would try for ever to resume a session that a server with wiped data refuses without a word.
+func TestTrap_ServerWiped_ANewSessionIsOpened(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
+		s := live(t, c)
+		for range 10 {
+			_, err := c.Create(t.Context(), "/n-", nil, zk.FlagSequence)
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Second) // ids of sessions come from the time
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		heard := time.Now()
+		wiped := zktest.Run(t, zktest.InMemory())
+		board.connect(wiped.DialAs(label))
+		srv.Down()
+		<-s.Done()
+		require.Equal(t, timeout, time.Since(heard))
+		var lost *zkrecipes.LostError
+		require.ErrorAs(t, s.Err(), &lost)
+		require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
+		_, err := c.Create(t.Context(), "/n", nil, 0)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(heard), timeout+5*time.Second)
+		require.True(t, wiped.Exists("/n"))
+		require.Less(t, int(board.dials.Load()), 40, "paced")
+	})
+}
+
+// The library has no clock of its own: without a server it would never end a session.
+func TestTrap_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		seen := states(t, c)
+		s := live(t, c)
+		time.Sleep(time.Minute)
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		heard := time.Now()
+		srv.Down()
+		<-s.Done()
+		require.Equal(t, timeout, time.Since(heard))
+		synctest.Wait()
+		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Lost}, seen.values())
+		srv.Up()
+		require.NotEqual(t, s.ID(), live(t, c).ID())
+	})
+}
+
+// Credentials go out on every connection, before any request; a cut while they are sent does not wedge anything.
+func TestTrap_Auth_IsSentOnEveryConnection(t *testing.T) {
+	for name, fault := range map[string]zktest.Action{"served": zktest.Proceed(), "cut before": zktest.DropRequest(), "cut after": zktest.DropReply()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv, conn.WithAuth("digest", "u:p"), conn.WithAuth("digest", "v:q"), conn.WithACL(zk.DigestACL(zk.PermAll, "v", "q")))
+				s := live(t, c)
+				_, err := c.Create(t.Context(), "/mine", nil, 0)
+				require.NoError(t, err)
+				auths := requests(srv, zktest.OpAuth)
+				for round := range 5 {
+					rule := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Skip: round % 2}, fault)
+					srv.Cut(client)
+					_, _, err = c.Get(t.Context(), "/mine")
+					require.NoError(t, err)
+					require.Equal(t, 1, rule.Hits())
+				}
+				require.GreaterOrEqual(t, len(auths.all()), 10)
+				require.NoError(t, s.Err(), "same session")
+				srv.Expire(s.ID())
+				<-s.Done()
+				_, _, err = c.Get(t.Context(), "/mine")
+				require.NoError(t, err, "in the next session as well")
+			})
+		})
+	}
+}
+
+func TestTrap_AuthRefusedLater_EndsTheSessionAndIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial), conn.WithAuth("digest", "u:p"))
+		s := live(t, c)
+		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		before := board.dials.Load()
+		srv.Cut(client)
+		<-s.Done()
+		var lost *zkrecipes.LostError
+		require.ErrorAs(t, s.Err(), &lost)
+		require.Equal(t, zkrecipes.LossRefused, lost.Reason)
+		require.ErrorIs(t, lost, conn.ErrAuthFailed)
+		_, _, err := c.Get(t.Context(), "/a")
+		require.ErrorIs(t, err, conn.ErrAuthFailed)
+		time.Sleep(time.Minute)
+		require.Less(t, int(board.dials.Load()-before), 70, "paced")
+		refuse.Remove()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, c.Sync(t.Context(), "/"), "credentials may be accepted again")
+	})
+}
+
+// The library's channel holds six events and drops the rest; at an expiry every watch puts one in.
+func TestTrap_ManyWatchesAtAnExpiry_NoStateIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		seen := states(t, c)
+		for range 3 {
+			s := live(t, c)
+			for i := range 100 {
+				_, _, _, err := s.ExistsW(t.Context(), fmt.Sprintf("/missing-%d", i))
+				require.NoError(t, err)
+			}
+			srv.Expire(s.ID())
+			<-s.Done()
+			live(t, c)
+		}
+		synctest.Wait()
+		var lost int
+		for _, s := range seen.values() {
+			if s == conn.Lost {
+				lost++
+			}
+		}
+		require.Equal(t, 3, lost)
+		require.Equal(t, conn.Connected, c.State())
+	})
+}
+
+// brittle is a connection whose writes fail on demand, while reading goes on.
+type brittle struct {
+	net.Conn
+	broken *atomic.Bool
+}
+
+func (b brittle) Write(p []byte) (int, error) {
+	if b.broken.Load() {
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	}
+	return b.Conn.Write(p)
+}
+
+// The library would return the error of the socket.
+func TestTrap_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var broken atomic.Bool
+		c := dialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			broken.Store(false)
+			raw, err := srv.DialAs(label)(ctx, network, address)
+			return brittle{raw, &broken}, err
+		}))
+		s := live(t, c)
+		broken.Store(true)
+		_, err := s.Create(t.Context(), "/a", nil, 0)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		broken.Store(true)
+		_, _, err = s.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		require.NoError(t, s.Err())
+	})
+}
+
+// The library would resolve names once, and keep to the addresses it found then.
+func TestTrap_Names_AreHandedToEveryDial(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var dialed log[string]
+		c := dialTo(t, "zk1,zk2:2182", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialed.add(address)
+			return srv.DialAs(label)(ctx, network, address)
+		}))
+		for range 5 {
+			srv.Cut(client)
+			time.Sleep(3 * time.Second)
+			require.Equal(t, conn.Connected, c.State())
+		}
+		list := dialed.values()
+		require.Len(t, list, 6)
+		slices.Sort(list)
+		require.Equal(t, []string{"zk1:2181", "zk2:2182"}, slices.Compact(list))
+	})
+}
+
+// The library would pause for a second before it goes back to the same server.
+func TestTrap_ConnectionCut_IsBackAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		time.Sleep(3 * time.Second)
+		srv.Cut(client)
+		synctest.Wait()
+		require.Equal(t, conn.Connected, c.State())
+		require.Zero(t, after(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
+	})
+}
+
+func TestReconnect_ServersDown_IsPaced(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.dial))
+		srv.Down()
+		time.Sleep(10 * time.Minute)
+		require.Less(t, int(board.dials.Load()), 3*600*2)
+		require.NotEqual(t, conn.Connected, c.State())
+		srv.Up()
+		require.LessOrEqual(t, after(func() { live(t, c) }), 5*time.Second)
+	})
+}
+
+func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+		srv.Cut(client)
+		before := board.dials.Load()
+		time.Sleep(time.Minute)
+		require.Less(t, int(board.dials.Load()-before), 90)
+		require.NotEqual(t, conn.Connected, c.State())
+	})
+}
+
+// A session that ended here for want of answers is closed on a server that comes back and has given it a full timeout.
+func TestBury_SessionKeptByTheServer_IsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		_, err := c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		srv.Down()
+		<-s.Done()
+		srv.Up()
+		require.True(t, srv.Exists("/e"), "the server has forgotten how long it was gone")
+		live(t, c)
+		synctest.Wait()
+		require.False(t, srv.Exists("/e"))
+		require.Len(t, srv.Sessions(), 1)
+	})
+}
+
+func TestBury_ServerThatNeverAnswers_DoesNotHoldUpClose(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial), conn.WithConnectTimeout(time.Hour))
+		s := live(t, c)
+		srv.Down()
+		<-s.Done()
+		srv.Up()
+		board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+			board.connect(func(context.Context, string, string) (net.Conn, error) { return silent(), nil })
+			return srv.DialAs(label)(ctx, network, address)
+		})
+		live(t, c)
+		synctest.Wait()
+		require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)
+	})
+}
+
+func TestTLS(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"zk.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+
+	srv, err := zktest.Start()
+	require.NoError(t, err)
+	t.Cleanup(srv.Close)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	require.NoError(t, err)
+	go func() { _ = srv.Serve(l) }()
+	address := l.Addr().String()
+
+	c := dialTo(t, address, conn.WithTLS(&tls.Config{RootCAs: roots}))
+	_, err = c.Create(t.Context(), "/a", nil, 0)
+	require.NoError(t, err)
+	require.True(t, srv.Exists("/a"))
+
+	byName := dialTo(t, "zk.example:2281", conn.WithTLS(&tls.Config{RootCAs: roots}),
+		conn.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}))
+	require.NoError(t, byName.Sync(t.Context(), "/"), "the name in the connect string is verified")
+
+	// refused dials until the second attempt, when the first has failed, and returns why.
+	refused := func(config *tls.Config) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		dials := 0
+		_, err := conn.Dial(ctx, address, conn.WithTLS(config), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials++; dials > 1 {
+				cancel()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}))
+		require.ErrorIs(t, err, context.Canceled)
+		return err
+	}
+	var unknown x509.UnknownAuthorityError
+	require.ErrorAs(t, refused(&tls.Config{}), &unknown)
+	var wrongName x509.HostnameError
+	require.ErrorAs(t, refused(&tls.Config{RootCAs: roots, ServerName: "other.example"}), &wrongName)
+}

@@ -1,0 +1,55 @@
+package session
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// The server fails to marshal the reply to a write that it has applied, and the session ends before anybody looks.
+func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
+	for _, version := range []int32{-1, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			c, err := Open(t.Context(), configTo(srv))
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = c.Close() })
+			_, err = srv.Create("/a", nil, zktest.Persistent)
+			require.NoError(t, err)
+			tries := 0
+			_, err = versioned(t.Context(), c, "set", "/a", version, func(s *Session) (zk.Stat, error) {
+				stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
+				if tries++; tries == 1 {
+					require.NoError(t, err) // applied, and this is what the client hears of it:
+					err = s.failed("set", "/a", writing, wire.ErrorOf(-5))
+					srv.Expire(s.ID())
+					<-s.Done()
+					require.NoError(t, srv.Set("/a", []byte("another's")))
+				}
+				return stat, err
+			})
+			n, _ := srv.Node("/a")
+			require.Equal(t, "another's", string(n.Data))
+			require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+			require.Equal(t, 1, tries)
+			time.Sleep(time.Second)
+		})
+	}
+}
+
+func configTo(srv *zktest.Server) *Config {
+	return &Config{
+		Servers: []string{srv.Addr()}, SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second, Margin: 0.05,
+		NewBackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
+		Log:        slog.New(slog.DiscardHandler), Dial: srv.DialAs("c"), ACL: zk.WorldACL(zk.PermAll),
+	}
+}

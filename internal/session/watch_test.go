@@ -1,0 +1,255 @@
+package session_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func watches(srv *zktest.Server) int {
+	synctest.Wait()
+	total, _ := srv.Watches()
+	return total
+}
+
+func fired(w *session.Watch) bool {
+	synctest.Wait()
+	select {
+	case <-w.Fired():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestWatch_EachKind_FiresAtItsChanges(t *testing.T) {
+	data := func(ctx context.Context, s *session.Session) (*session.Watch, error) {
+		_, _, w, err := s.GetW(ctx, "/a")
+		return w, err
+	}
+	exists := func(ctx context.Context, s *session.Session) (*session.Watch, error) {
+		_, _, w, err := s.ExistsW(ctx, "/a")
+		return w, err
+	}
+	missing := func(ctx context.Context, s *session.Session) (*session.Watch, error) {
+		_, _, w, err := s.ExistsW(ctx, "/m")
+		return w, err
+	}
+	children := func(ctx context.Context, s *session.Session) (*session.Watch, error) {
+		_, w, err := s.ChildrenW(ctx, "/a")
+		return w, err
+	}
+	set := func(srv *zktest.Server) error { return srv.Set("/a", nil) }
+	remove := func(srv *zktest.Server) error { return srv.Delete("/a") }
+	child := func(srv *zktest.Server) error { _, err := srv.Create("/a/b", nil, zktest.Persistent); return err }
+	create := func(srv *zktest.Server) error { _, err := srv.Create("/m", nil, zktest.Persistent); return err }
+	other := func(srv *zktest.Server) error { _, err := srv.Create("/other", nil, zktest.Persistent); return err }
+	tests := []struct {
+		name   string
+		watch  func(context.Context, *session.Session) (*session.Watch, error)
+		change func(*zktest.Server) error
+		fires  bool
+	}{
+		{"data, set", data, set, true},
+		{"data, deleted", data, remove, true},
+		{"data, child", data, child, false},
+		{"data, other node", data, other, false},
+		{"exists, set", exists, set, true},
+		{"exists, deleted", exists, remove, true},
+		{"missing, created", missing, create, true},
+		{"missing, other node", missing, other, false},
+		{"children, child", children, child, true},
+		{"children, deleted", children, remove, true},
+		{"children, set", children, set, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				_, err := srv.Create("/a", nil, zktest.Persistent)
+				require.NoError(t, err)
+				s := live(t, dial(t, srv))
+				w, err := tt.watch(t.Context(), s)
+				require.NoError(t, err)
+				require.False(t, fired(w))
+				require.NoError(t, tt.change(srv))
+				require.Equal(t, tt.fires, fired(w))
+			})
+		})
+	}
+}
+
+// TestWatch_HasFired_BeforeALaterAnswer: whoever has an answer from after the change knows of the change.
+func TestWatch_HasFired_BeforeALaterAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		for range 200 {
+			_, err := srv.Create("/a", nil, zktest.Persistent)
+			require.NoError(t, err)
+			_, _, w, err := s.GetW(t.Context(), "/a")
+			require.NoError(t, err)
+			require.False(t, w.HasFired())
+			rule := srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+				require.NoError(t, srv.Delete("/a"))
+			}))
+			path, err := s.Create(t.Context(), "/b-", nil, zk.FlagSequence)
+			require.True(t, w.HasFired())
+			require.NoError(t, err)
+			<-rule.Done()
+			require.NoError(t, srv.Delete(path))
+		}
+	})
+}
+
+func TestWatch_ManyCallersOnOnePath_ShareOne(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		var mu sync.Mutex
+		distinct := map[*session.Watch]bool{}
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				ctx := t.Context()
+				if i%2 == 1 {
+					short, cancel := context.WithCancel(ctx)
+					ctx = short
+					go cancel() // at some moment
+				}
+				_, _, w, err := s.GetW(ctx, "/a")
+				if err != nil {
+					require.ErrorIs(t, err, context.Canceled)
+					require.Nil(t, w)
+					return
+				}
+				mu.Lock()
+				distinct[w] = true
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, watches(srv))
+		require.Len(t, distinct, 1)
+		require.NoError(t, srv.Set("/a", nil))
+		for w := range distinct {
+			require.True(t, fired(w))
+		}
+		require.Zero(t, watches(srv))
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		require.False(t, fired(w), "a new one")
+	})
+}
+
+func TestWatch_CancelledCallersAndTheNext_UseTheSame(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, _, _, err := s.GetW(ctx, "/a")
+			require.NoError(t, err)
+			_, _, err = s.ChildrenW(ctx, "/a")
+			require.NoError(t, err)
+			cancel()
+		}
+		require.Equal(t, 2, watches(srv), "one for each kind")
+	})
+}
+
+func TestWatch_MissingNode_LeavesNone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		_, _, w, err := s.GetW(t.Context(), "/missing")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.Nil(t, w)
+		_, w, err = s.ChildrenW(t.Context(), "/missing")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		require.Nil(t, w)
+		require.Zero(t, watches(srv))
+		_, _, _, err = s.GetW(within(t, time.Second), "/missing")
+		require.ErrorIs(t, err, zk.ErrNoNode, "nor does the failed one stand in the way of the next")
+		exists, _, w, err := s.ExistsW(t.Context(), "/missing")
+		require.NoError(t, err)
+		require.False(t, exists)
+		require.Equal(t, 1, watches(srv))
+		_, err = srv.Create("/missing", nil, zktest.Persistent)
+		require.NoError(t, err)
+		require.True(t, fired(w))
+		_, _, w, err = s.GetW(within(t, time.Second), "/missing")
+		require.NoError(t, err)
+		require.False(t, fired(w))
+	})
+}
+
+func TestWatch_Reconnect_FiresAll(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		for range 3 {
+			_, _, w, err := s.GetW(t.Context(), "/a")
+			require.NoError(t, err)
+			srv.Refuse(client)
+			srv.Cut(client)
+			require.False(t, fired(w), "nobody has anything to read yet")
+			srv.Accept(client)
+			time.Sleep(time.Second)
+			require.True(t, fired(w))
+			require.Zero(t, watches(srv), "whoever still wants one sets it")
+		}
+	})
+}
+
+func TestWatch_NotYetSetWhenTheConnectionGoes_IsSetOnTheNext(t *testing.T) {
+	for name, fault := range map[string]zktest.Action{"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				_, err := srv.Create("/a", nil, zktest.Persistent)
+				require.NoError(t, err)
+				s := live(t, dial(t, srv))
+				srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 2}, fault)
+				var wg sync.WaitGroup
+				for range 10 {
+					wg.Go(func() {
+						_, _, w, err := s.GetW(t.Context(), "/a")
+						require.NoError(t, err)
+						<-w.Fired()
+					})
+				}
+				time.Sleep(5 * time.Second)
+				require.Equal(t, 1, watches(srv))
+				require.NoError(t, srv.Set("/a", nil))
+				wg.Wait()
+			})
+		})
+	}
+}
+
+func TestWatch_SessionEnds_WaitersSeeItsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		c := dial(t, srv)
+		s := live(t, c)
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		srv.Expire(s.ID())
+		select {
+		case <-s.Done():
+		case <-w.Fired():
+		}
+		<-s.Done()
+		live(t, c)
+		require.Zero(t, watches(srv))
+	})
+}

@@ -1,0 +1,34 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestErrorOf_IsTheLibrarys: callers compare with go-zookeeper's variables.
+func TestErrorOf_IsTheLibrarys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z, far := library(t)
+		for code := int32(-130); code < 0; code++ {
+			outcome := make(chan error, 1)
+			go func() { outcome <- z.Delete("/a", -1) }()
+			request := received(t, far)
+			reply := AppendInt32(make([]byte, PrefixSize), Int32At(request, PrefixSize))
+			_, err := far.Write(Seal(AppendInt32(binary.BigEndian.AppendUint64(reply, 1), code)))
+			require.NoError(t, err)
+			err = <-outcome
+			if text := err.Error(); strings.HasPrefix(text, "unknown error: ") {
+				require.Equal(t, Code(code), ErrorOf(code))
+				require.ErrorContains(t, ErrorOf(code), fmt.Sprint(code))
+			} else {
+				require.ErrorIs(t, err, ErrorOf(code), "%d", code)
+			}
+		}
+	})
+	require.NoError(t, ErrorOf(0))
+}

@@ -1,0 +1,264 @@
+// Package wire is ZooKeeper's protocol: frames of requests, readers of replies, opcodes, error codes. It has no I/O and no
+// state.
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// What our own requests are made of, and their replies, in ZooKeeper's serialisation.
+//
+//	create    path string, data buffer, acl vector of (perms int32, scheme string, id string), flags int32
+//	delete    path string, version int32
+//	set       path string, data buffer, version int32
+//	check     path string, version int32
+//	get, exists, children  path string, watch bool
+//	sync      path string
+//	multi     (type int32, done bool, error int32, op)*, then -1, true, -1
+
+// newFrame begins a request whose length and xid are still to be set.
+func newFrame(op int32) []byte {
+	b := make([]byte, PrefixSize+4, 256)
+	return AppendInt32(b, op)
+}
+
+// CreateFrame creates a node; op says of which kind.
+func CreateFrame(op int32, r *zk.CreateRequest) []byte { return Seal(appendCreate(newFrame(op), r)) }
+
+// DeleteFrame deletes a node.
+func DeleteFrame(path string, version int32) []byte {
+	return Seal(appendPathVersion(newFrame(OpDelete), path, version))
+}
+
+// SetFrame replaces the data of a node.
+func SetFrame(path string, data []byte, version int32) []byte {
+	return Seal(appendSet(newFrame(OpSetData), path, data, version))
+}
+
+// ReadFrame reads data, children or existence.
+func ReadFrame(op int32, path string, watch bool) []byte {
+	return Seal(appendBool(appendString(newFrame(op), path), watch))
+}
+
+// SyncFrame asks the server to catch up with the leader.
+func SyncFrame(path string) []byte { return Seal(appendString(newFrame(OpSync), path)) }
+
+// MultiFrame is a transaction of go-zookeeper's requests.
+func MultiFrame(ops []any) []byte {
+	b := newFrame(OpMulti)
+	for _, op := range ops {
+		b = appendOp(b, op)
+	}
+	return Seal(appendMultiHeader(b, -1, true))
+}
+
+// OpSize returns how many bytes op takes in a transaction.
+func OpSize(op any) int { return len(appendOp(nil, op)) }
+
+func appendOp(b []byte, op any) []byte {
+	switch r := op.(type) {
+	case *zk.CreateRequest:
+		return appendCreate(appendMultiHeader(b, OpCreate, false), r)
+	case *zk.SetDataRequest:
+		return appendSet(appendMultiHeader(b, OpSetData, false), r.Path, r.Data, r.Version)
+	case *zk.DeleteRequest:
+		return appendPathVersion(appendMultiHeader(b, OpDelete, false), r.Path, r.Version)
+	case *zk.CheckVersionRequest:
+		return appendPathVersion(appendMultiHeader(b, OpCheck, false), r.Path, r.Version)
+	default:
+		return b
+	}
+}
+
+func appendMultiHeader(b []byte, op int32, done bool) []byte {
+	return AppendInt32(appendBool(AppendInt32(b, op), done), -1)
+}
+
+func appendCreate(b []byte, r *zk.CreateRequest) []byte {
+	b = appendData(appendString(b, r.Path), r.Data)
+	b = AppendInt32(b, int32(len(r.Acl)))
+	for _, acl := range r.Acl {
+		b = appendString(appendString(AppendInt32(b, acl.Perms), acl.Scheme), acl.ID)
+	}
+	return AppendInt32(b, r.Flags)
+}
+
+func appendSet(b []byte, path string, data []byte, version int32) []byte {
+	return AppendInt32(appendData(appendString(b, path), data), version)
+}
+
+func appendPathVersion(b []byte, path string, version int32) []byte {
+	return AppendInt32(appendString(b, path), version)
+}
+
+// appendData keeps the difference between no data and none of it, as servers do.
+func appendData(b, data []byte) []byte {
+	if data == nil {
+		return AppendInt32(b, -1)
+	}
+	return AppendBuffer(b, data)
+}
+
+func appendString(b []byte, s string) []byte { return append(AppendInt32(b, int32(len(s))), s...) }
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// decoder reads the body of a reply; once something is missing, everything is zero, and end says so.
+type decoder struct {
+	body []byte
+	bad  bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if n < 0 || n > len(d.body) {
+		d.bad, d.body = true, nil
+		return make([]byte, min(max(n, 0), statSize))
+	}
+	b := d.body[:n]
+	d.body = d.body[n:]
+	return b
+}
+
+func (d *decoder) int32() int32 { return int32(binary.BigEndian.Uint32(d.take(4))) }
+
+func (d *decoder) bool() bool { return d.take(1)[0] != 0 }
+
+func (d *decoder) string() string {
+	n := int(d.int32())
+	if n > len(d.body) {
+		d.bad = true
+		return ""
+	}
+	return string(d.take(max(n, 0))) // null is sent as -1
+}
+
+// data returns nil for no data.
+func (d *decoder) data() []byte {
+	n := int(d.int32())
+	if n > len(d.body) {
+		d.bad = true
+	}
+	if n < 0 || d.bad {
+		return nil
+	}
+	return d.take(n)
+}
+
+const statSize = 68
+
+func (d *decoder) stat() (stat zk.Stat) {
+	if _, err := binary.Decode(d.take(statSize), binary.BigEndian, &stat); err != nil {
+		d.bad = true
+	}
+	return stat
+}
+
+// end returns ErrGarbled unless everything was there, and nothing else.
+func (d *decoder) end() error {
+	if d.bad || len(d.body) > 0 {
+		return ErrGarbled
+	}
+	return nil
+}
+
+// CreateReply reads the reply to a create or a sync.
+func CreateReply(body []byte) (path string, err error) {
+	d := decoder{body: body}
+	path = d.string()
+	if len(d.body) > 0 { // of a container
+		d.stat()
+	}
+	return path, d.end()
+}
+
+// Data is what a node holds.
+type Data struct {
+	Bytes []byte
+	Stat  zk.Stat
+}
+
+// DataReply reads the reply to a get.
+func DataReply(body []byte) (Data, error) {
+	d := decoder{body: body}
+	data := Data{Bytes: d.data()}
+	data.Stat = d.stat()
+	return data, d.end()
+}
+
+// StatReply reads the reply to a set or an exists.
+func StatReply(body []byte) (zk.Stat, error) {
+	d := decoder{body: body}
+	stat := d.stat()
+	return stat, d.end()
+}
+
+// EventOf reads the body of a notification.
+func EventOf(body []byte) (e zk.Event, err error) {
+	d := decoder{body: body}
+	e.Type, e.State, e.Path = zk.EventType(d.int32()), zk.State(d.int32()), d.string()
+	return e, d.end()
+}
+
+// Children are the names of a node's children, and its own Stat.
+type Children struct {
+	Names []string
+	Stat  zk.Stat
+}
+
+// ChildrenReply reads the reply to a request for children.
+func ChildrenReply(body []byte) (Children, error) {
+	d := decoder{body: body}
+	n := int(d.int32())
+	if n > len(body)/4 {
+		return Children{}, ErrGarbled
+	}
+	c := Children{Names: make([]string, 0, max(n, 0))}
+	for range n {
+		c.Names = append(c.Names, d.string())
+	}
+	c.Stat = d.stat()
+	return c, d.end()
+}
+
+// MultiReply returns what each op came to; err is that of the one for which all came to nothing.
+func MultiReply(body []byte) (responses []zk.MultiResponse, err error) {
+	d := decoder{body: body}
+	for {
+		op, done, _ := d.int32(), d.bool(), d.int32()
+		if done || d.bad {
+			break
+		}
+		var r zk.MultiResponse
+		switch op {
+		case OpCreate:
+			r.String = d.string()
+		case OpSetData:
+			stat := d.stat()
+			r.Stat = &stat
+		case OpMultiError:
+			r.Error = ErrorOf(d.int32())
+			if err == nil {
+				err = r.Error
+			}
+		case OpDelete, OpCheck:
+		default:
+			return nil, ErrGarbled
+		}
+		responses = append(responses, r)
+	}
+	if garbled := d.end(); garbled != nil {
+		return nil, garbled
+	}
+	return responses, err
+}
+
+// ErrGarbled says that a reply was not what ZooKeeper sends. Whether the request was executed is not known then.
+var ErrGarbled = errors.New("a reply that cannot be read")

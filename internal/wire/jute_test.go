@@ -1,0 +1,182 @@
+package wire
+
+import (
+	"encoding/binary"
+	"io"
+	"log"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// TestFrames_AreTheLibrarys compares ours with what the library would have sent, byte for byte behind the xid.
+func TestFrames_AreTheLibrarys(t *testing.T) {
+	acl := []zk.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}, {Perms: 1, Scheme: "digest", ID: "u:p"}}
+	ops := []any{
+		&zk.CreateRequest{Path: "/m-", Data: []byte("d"), Acl: acl, Flags: 3}, &zk.CreateRequest{Path: "/ü"},
+		&zk.SetDataRequest{Path: "/s", Data: []byte{}, Version: 7}, &zk.SetDataRequest{Path: "/s", Version: -1},
+		&zk.DeleteRequest{Path: "/d", Version: -1}, &zk.CheckVersionRequest{Path: "/c", Version: 2},
+	}
+	for name, test := range map[string]struct {
+		ours []byte
+		call func(*zk.Conn) error
+	}{
+		"create": {
+			CreateFrame(OpCreate, &zk.CreateRequest{Path: "/a-", Data: []byte("data"), Acl: acl, Flags: 3}),
+			func(z *zk.Conn) error { _, err := z.Create("/a-", []byte("data"), 3, acl); return err },
+		},
+		"create without data": {
+			CreateFrame(OpCreate, &zk.CreateRequest{Path: "/a", Acl: acl}),
+			func(z *zk.Conn) error { _, err := z.Create("/a", nil, 0, acl); return err },
+		},
+		"container": {
+			CreateFrame(OpCreateContainer, &zk.CreateRequest{Path: "/a", Data: []byte{}, Acl: acl, Flags: 4}),
+			func(z *zk.Conn) error { _, err := z.CreateContainer("/a", []byte{}, 4, acl); return err },
+		},
+		"get":      {ReadFrame(OpGetData, "/a", true), func(z *zk.Conn) error { _, _, _, err := z.GetW("/a"); return err }},
+		"exists":   {ReadFrame(OpExists, "/a", false), func(z *zk.Conn) error { _, _, err := z.Exists("/a"); return err }},
+		"set":      {SetFrame("/a", []byte("x"), 3), func(z *zk.Conn) error { _, err := z.Set("/a", []byte("x"), 3); return err }},
+		"sync":     {SyncFrame("/a"), func(z *zk.Conn) error { _, err := z.Sync("/a"); return err }},
+		"delete":   {DeleteFrame("/a", -1), func(z *zk.Conn) error { return z.Delete("/a", -1) }},
+		"children": {ReadFrame(OpChildren, "/a", false), func(z *zk.Conn) error { _, _, err := z.Children("/a"); return err }},
+		"multi":    {MultiFrame(ops), func(z *zk.Conn) error { _, err := z.Multi(ops...); return err }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				z, far := library(t)
+				go func() { _ = test.call(z) }() // there is no answer
+				theirs := received(t, far)
+				require.Len(t, test.ours, len(theirs))
+				require.Equal(t, theirs[8:], test.ours[8:])
+			})
+		})
+	}
+}
+
+// library returns an object of the library's that takes the other side for its server.
+func library(t *testing.T) (*zk.Conn, net.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	first := make(chan net.Conn, 1)
+	first <- near
+	z, _, err := zk.Connect([]string{"127.0.0.1"}, time.Minute, zk.WithLogger(log.New(io.Discard, "", 0)),
+		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) {
+			select {
+			case c := <-first:
+				return c, nil
+			default:
+				return nil, net.ErrClosed
+			}
+		}))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, far.Close())
+		z.Close()
+	})
+	received(t, far)
+	answer := AppendInt32(AppendInt32(make([]byte, PrefixSize), 0), 60_000)
+	answer = AppendBuffer(binary.BigEndian.AppendUint64(answer, 1), make([]byte, 16))
+	_, err = far.Write(Seal(answer))
+	require.NoError(t, err)
+	return z, far
+}
+
+func received(t *testing.T, c net.Conn) []byte {
+	t.Helper()
+	head := make([]byte, PrefixSize)
+	_, err := io.ReadFull(c, head)
+	require.NoError(t, err)
+	frame := slices.Concat(head, make([]byte, Int32At(head, 0)))
+	_, err = io.ReadFull(c, frame[PrefixSize:])
+	require.NoError(t, err)
+	return frame
+}
+
+var (
+	statOf2    = append(make([]byte, statSize-1), 2) // the last field is the pzxid
+	dataOf3    = slices.Concat(appendString(nil, "xyz"), statOf2)
+	eventOfA   = appendString(AppendInt32(AppendInt32(nil, int32(zk.EventNodeDeleted)), 3), "/a")
+	listOf2    = slices.Concat(appendString(appendString(AppendInt32(nil, 2), "a"), "bc"), statOf2)
+	multiOf3   = appendMultiHeader(slices.Concat(appendString(appendMultiHeader(nil, OpCreate, false), "/p"), appendMultiHeader(nil, OpDelete, false), appendMultiHeader(nil, OpSetData, false), statOf2), -1, true)
+	multiError = appendMultiHeader(slices.Concat(
+		AppendInt32(appendMultiHeader(nil, -1, false), 0), AppendInt32(appendMultiHeader(nil, -1, false), -101), AppendInt32(appendMultiHeader(nil, -1, false), -2)), -1, true)
+)
+
+func TestReplies(t *testing.T) {
+	path, err := CreateReply(appendString(nil, "/a"))
+	require.NoError(t, err)
+	require.Equal(t, "/a", path)
+	path, err = CreateReply(slices.Concat(appendString(nil, "/a"), statOf2))
+	require.NoError(t, err, "of a container")
+	require.Equal(t, "/a", path)
+
+	d, err := DataReply(dataOf3)
+	require.NoError(t, err)
+	require.Equal(t, "xyz", string(d.Bytes))
+	require.EqualValues(t, 2, d.Stat.Pzxid)
+	d, err = DataReply(slices.Concat(AppendInt32(nil, -1), statOf2))
+	require.NoError(t, err)
+	require.Nil(t, d.Bytes)
+	stat, err := StatReply(statOf2)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stat.Pzxid)
+	e, err := EventOf(eventOfA)
+	require.NoError(t, err)
+	require.Equal(t, zk.Event{Type: zk.EventNodeDeleted, State: 3, Path: "/a"}, e)
+
+	f, err := ChildrenReply(listOf2)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "bc"}, f.Names)
+	require.EqualValues(t, 2, f.Stat.Pzxid)
+	f, err = ChildrenReply(slices.Concat(AppendInt32(nil, -1), statOf2))
+	require.NoError(t, err, "a vector that is null")
+	require.Empty(t, f.Names)
+
+	responses, err := MultiReply(multiOf3)
+	require.NoError(t, err)
+	require.Len(t, responses, 3)
+	require.Equal(t, "/p", responses[0].String)
+	require.EqualValues(t, 2, responses[2].Stat.Pzxid)
+	responses, err = MultiReply(multiError)
+	require.ErrorIs(t, err, zk.ErrNoNode, "that of the culprit")
+	require.NoError(t, responses[0].Error)
+	require.ErrorIs(t, responses[1].Error, zk.ErrNoNode)
+	require.ErrorIs(t, responses[2].Error, Code(-2))
+}
+
+// FuzzReplies looks for bodies that make a reply unreadable in another way than with an error, or that are read although
+// they are not whole.
+func FuzzReplies(f *testing.F) {
+	for _, body := range [][]byte{nil, appendString(nil, "/a"), listOf2, multiOf3, multiError, dataOf3, statOf2, eventOfA} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for name, read := range map[string]func([]byte) error{
+			"create":   func(b []byte) error { _, err := CreateReply(b); return err },
+			"children": func(b []byte) error { _, err := ChildrenReply(b); return err },
+			"data":     func(b []byte) error { _, err := DataReply(b); return err },
+			"stat":     func(b []byte) error { _, err := StatReply(b); return err },
+			"event":    func(b []byte) error { _, err := EventOf(b); return err },
+			"multi": func(b []byte) error {
+				responses, err := MultiReply(b)
+				if responses != nil {
+					return nil // an op's
+				}
+				return err
+			},
+		} {
+			if read(body) != nil {
+				continue
+			}
+			if len(body) > 0 && name != "create" {
+				require.ErrorIs(t, read(body[:len(body)-1]), ErrGarbled, name)
+			}
+			require.ErrorIs(t, read(append(slices.Clone(body), 0)), ErrGarbled, name)
+		}
+	})
+}
