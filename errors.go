@@ -24,7 +24,7 @@ var (
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
 	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out. Order and exclusion cannot
 	// be trusted any more. Delete the parent when no client uses it: the counter then starts again at zero.
-	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node once nobody uses it")
+	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when no client uses it")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )

@@ -175,7 +175,7 @@ func (u *user) edit(ctx context.Context) error {
 	}
 	// This is what happens to an editor that was frozen while it held the lock, and writes too late.
 	if err := u.write(ctx, stale, "color=stale"); !errors.Is(err, zkrecipes.ErrFenced) {
-		return fmt.Errorf("a stale editor was let through: %w", err)
+		return fmt.Errorf("the write of a stale editor was not refused: %w", err)
 	}
 	u.journal.Event(u.id, "fenced", "token", stale.Token())
 	return nil

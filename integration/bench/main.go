@@ -57,7 +57,7 @@ type contestant struct {
 	rate func(ctx context.Context, slice time.Duration) (float64, error)
 }
 
-var errMissed = errors.New("not everything was reached")
+var errMissed = errors.New("a target was missed")
 
 func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string, profile string) (err error) {
 	// The comparison uses a server as people run it, not the one that starts fastest.

@@ -97,7 +97,7 @@ func (c *client) leave(limit time.Duration) error {
 	case <-c.ended:
 		return nil
 	case <-time.After(limit):
-		return fmt.Errorf("%s: does not end within %v of being told to", c.id, limit)
+		return fmt.Errorf("%s: still runs %v after it was told to end", c.id, limit)
 	}
 }
 

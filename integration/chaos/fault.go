@@ -220,7 +220,7 @@ func (r *run) tree(root string) ([]string, error) {
 // awaitReaping waits until the server has removed the empty containers. Then all clients go on.
 func (r *run) awaitReaping() error {
 	var left []string
-	err := poll(patience, "containers reaped while everybody rests", func() bool {
+	err := poll(patience, "the server removes the empty containers while all clients rest", func() bool {
 		var err error
 		left, err = r.tree(Root)
 		return err == nil && len(left) == 0

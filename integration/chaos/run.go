@@ -173,7 +173,7 @@ func (r *run) round(number int, step Step) error {
 	}
 	rd.Served = journal.Now()
 	r.rounds = append(r.rounds, rd)
-	r.Log("%s round %d: %-20s on %v: everybody served %v after healing", time.Now().Format("15:04:05"), number,
+	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault", time.Now().Format("15:04:05"), number,
 		step.Kind, rd.victims, time.Duration(rd.Served-rd.Healed).Round(time.Millisecond))
 	return r.last(r.Session/4, nil) // some work in peace
 }

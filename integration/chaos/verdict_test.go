@@ -150,12 +150,12 @@ func TestJudge(t *testing.T) {
 			rep := judgeStory(t, c.tell)
 			switch {
 			case c.violated == "" && len(rep.Violations) > 0:
-				t.Errorf("condemned: %v", rep.Violations)
+				t.Errorf("a correct history is rejected: %v", rep.Violations)
 			case c.violated != "" && !strings.Contains(strings.Join(rep.Violations, "\n"), c.violated):
-				t.Errorf("acquitted of %q: %v", c.violated, rep.Violations)
+				t.Errorf("the violation %q is not found: %v", c.violated, rep.Violations)
 			}
 			if rep.String() == "" {
-				t.Error("nothing to show")
+				t.Error("the report is empty")
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestTries(t *testing.T) {
 	}
 	switch err := triesOf(t, free); {
 	case err == nil:
-		t.Error("turned away from a free lock, and nobody minds")
+		t.Error("a try was refused although the lock was free, and the checker accepts it")
 	case !strings.Contains(err.Error(), "a#2 busy from 6ns to 9ns"):
 		t.Errorf("%v: does not name the try", err)
 	}
@@ -202,7 +202,7 @@ func TestTries(t *testing.T) {
 		{Step: Step{Kind: PauseLeader}, Injected: 1, Healed: 5, Served: 30},
 	} {
 		if err := triesOf(t, free, other); err == nil {
-			t.Errorf("turned away from a free lock, and nobody minds in %+v", other)
+			t.Errorf("a try was refused although the lock was free, and the checker accepts it in %+v", other)
 		}
 	}
 	held := func(s story) {
@@ -221,7 +221,7 @@ func TestTries(t *testing.T) {
 		s.released("b", 6)
 	}
 	if err := triesOf(t, twice); err == nil {
-		t.Error("granted twice, and nobody minds")
+		t.Error("two holds at once, and the checker accepts it")
 	}
 }
 
@@ -259,6 +259,6 @@ func TestOverstayed(t *testing.T) {
 		}
 	}
 	if how := overstayed(spans, check.LostUpdate{Lost: next, By: next}); how != endReleased {
-		t.Errorf("nobody had overstayed: %q", how)
+		t.Errorf("no hold had ended before its write: %q", how)
 	}
 }

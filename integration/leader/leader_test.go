@@ -255,7 +255,7 @@ func TestServerRestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout+time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		require.Equal(t, before, a.output()+b.output(), "nobody has anything to say")
+		require.Equal(t, before, a.output()+b.output(), "no process prints anything")
 		pause(ctx)
 	}
 	require.Equal(t, []string{"a", "b"}, candidates(t, own, "/restart", 2))

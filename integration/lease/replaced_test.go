@@ -38,7 +38,7 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	defer s.Retain()()
 	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
 	if !ok {
-		t.Fatal("not proven")
+		t.Fatal("the session is not proven")
 	}
 	defer stop()
 	start := time.Now()

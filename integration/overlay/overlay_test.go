@@ -32,6 +32,6 @@ func TestWrite(t *testing.T) {
 
 	for _, old := range []string{"3", "p"} { // missing, and twice
 		_, err = overlay.Write(t.TempDir(), root, []overlay.Edit{{File: "main.go", Old: old}}, nil)
-		require.ErrorContains(t, err, "the edit needs to follow the code")
+		require.ErrorContains(t, err, "adapt the edit to the code")
 	}
 }

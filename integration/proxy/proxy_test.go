@@ -39,7 +39,7 @@ func TestProxy_CutEndsBothSides(t *testing.T) {
 }
 
 // Refuse and Cut together also reach a client that was accepted just before. Else a partition would miss a connection.
-func TestProxy_RefuseAndCutLeaveNobody(t *testing.T) {
+func TestProxy_RefuseAndCutLeaveNoConnection(t *testing.T) {
 	_, p := setup(t)
 	for range 100 {
 		const dials = 4
@@ -403,7 +403,7 @@ func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("does not happen")
+			t.Fatal("the condition is still false after 5 s")
 		}
 	}
 }

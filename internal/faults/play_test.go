@@ -99,7 +99,7 @@ func (p *play) serveAll() {
 	select {
 	case <-served:
 	case <-time.After(3 * p.timeout):
-		p.t.Errorf("not everybody is served within three timeouts after the storm: %v wait among %v", p.waiting(), p.tree())
+		p.t.Errorf("some clients are not served within three timeouts after the storm: %v wait among the nodes %v", p.waiting(), p.tree())
 		p.abort()
 		<-served
 	}
