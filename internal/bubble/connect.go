@@ -9,7 +9,7 @@ import (
 
 // Connect starts a server in this process and connects a client to it, so that examples run anywhere.
 func Connect(ctx context.Context) (client *conn.Client, done func()) {
-	server, err := zktest.Start()
+	server, err := zktest.Start(zktest.InMemory())
 	if err != nil {
 		panic(err)
 	}

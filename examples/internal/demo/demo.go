@@ -132,7 +132,7 @@ func (e *Ensemble) External() bool { return e.servers != "" }
 // Start starts a server in this process, unless the flags name others.
 func (e *Ensemble) Start() (err error) {
 	if !e.External() {
-		e.own, err = zktest.Start()
+		e.own, err = zktest.Start(zktest.InMemory())
 	}
 	return err
 }
