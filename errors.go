@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// The errors for a caller to branch on. Match them with [errors.Is].
+// The errors that a caller branches on; match them with [errors.Is].
 var (
-	// ErrLocked says that another contender holds what a Try call asked for. The error is a [*BusyError].
+	// ErrLocked says that somebody else holds what a Try call asked for. The error is a [*BusyError].
 	ErrLocked = errors.New("held by another contender")
-	// ErrLost says that a hold or a session ended, and its owner did not end it. The error is a [*LostError].
+	// ErrLost says that a hold or a session ended without its owner ending it. The error is a [*LostError].
 	ErrLost = errors.New("lost")
-	// ErrReleased says that the owner released the hold.
+	// ErrReleased says that the hold was released by its owner.
 	ErrReleased = errors.New("released")
-	// ErrFenced says that nothing was written, because the hold that guards the write had ended.
+	// ErrFenced says that nothing was written, because the hold behind the write was not held any more.
 	ErrFenced = errors.New("fenced: no longer held, nothing was written")
-	// ErrUpgrade says that the caller asked for a write lock inside a read lock. It could never be granted.
+	// ErrUpgrade says that a write lock was asked for inside a read lock, which could never be granted.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
 	// ErrNoLeader says that an election has no leader at the moment.
 	ErrNoLeader = errors.New("no leader")
 	// ErrUnknownOutcome says that a write may or may not have been applied: read before writing again.
 	ErrUnknownOutcome = errors.New("outcome unknown: the write may have been applied")
-	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out. Order and exclusion cannot
-	// be trusted any more. Delete the parent when no client uses it: the counter then starts again at zero.
-	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node when no client uses it")
+	// ErrSequenceExhausted says that the sequence counter of the queue's parent has run out, so that order, and with
+	// it exclusion, cannot be trusted. Delete the parent once nobody uses it: the counter starts again at zero.
+	ErrSequenceExhausted = errors.New("sequence numbers exhausted: delete the parent node once nobody uses it")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )
@@ -34,15 +34,15 @@ type LossReason int
 
 // The reasons.
 const (
-	// LossExpired: the server said that the session has expired.
+	// LossExpired: the server said that the session is over.
 	LossExpired LossReason = iota + 1
 	// LossDeadline: the time passed up to which the session was proven alive.
 	LossDeadline
-	// LossNodeDeleted: an operator or another program deleted the contender.
+	// LossNodeDeleted: somebody deleted the contender.
 	LossNodeDeleted
 	// LossClosed: the client was closed.
 	LossClosed
-	// LossSuspended: the connection was lost, and the recipe has the option to treat that as a loss.
+	// LossSuspended: the connection was lost, and the recipe was told to treat that as a loss.
 	LossSuspended
 	// LossRefused: the server refused the client's credentials.
 	LossRefused
@@ -71,9 +71,9 @@ func (r LossReason) String() string {
 // LostError says when and why a hold, or a whole session, was lost. It matches [ErrLost].
 type LostError struct {
 	Reason LossReason
-	// Path of the contender. It is empty when a session was lost.
+	// Path of the contender; empty when the session itself is meant.
 	Path string
-	// At is when the loss took effect. For LossDeadline it is the deadline, however late the loss was noticed.
+	// At is when the loss took effect. For LossDeadline it is the deadline, however late it was noticed.
 	At time.Time
 	// Err is the cause, if there is one beyond the reason.
 	Err error
@@ -101,9 +101,9 @@ func (e *LostError) Unwrap() error { return e.Err }
 type BusyError struct {
 	// Path of the queue.
 	Path string
-	// Holder is the contender at the head of the queue. Its Path is empty if it left before it could be read.
+	// Holder is the contender at the head of the queue; its Path is empty if it left while it was asked for.
 	Holder Participant
-	// Queue is the number of contenders, the holder included.
+	// Queue is how many contenders were there, the holder included.
 	Queue int
 }
 
@@ -115,13 +115,13 @@ func (e *BusyError) Error() string {
 // Is reports that every BusyError matches [ErrLocked].
 func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 
-// WaitError is the error of an acquisition whose context ended while it waited.
+// WaitError is what an acquisition returns when its context ended while it waited.
 type WaitError struct {
 	// Path of the queue.
 	Path string
-	// Position in the queue when the caller last looked. The holder is 1; 0 means that the caller never saw the queue.
+	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue.
 	Position int
-	// Of is the length of the queue then.
+	// Of is how long the queue was then.
 	Of int
 	// Holder is the contender at the head of the queue then.
 	Holder Participant
@@ -129,7 +129,7 @@ type WaitError struct {
 	Err error
 }
 
-// Error says how far the caller had come, and which contender was ahead.
+// Error says how far the caller had come and behind whom it stood.
 func (e *WaitError) Error() string {
 	if e.Position == 0 {
 		return fmt.Sprintf("%s: gave up before joining the queue: %v", e.Path, e.Err)

@@ -1,40 +1,40 @@
-// Package fence checks tokens at the resource that a lock protects. A holder that lost its lock without knowing it can
-// then do no harm. The check runs at the resource and needs no connection to ZooKeeper.
+// Package fence checks tokens at the resource that a lock protects, so that a holder who has lost the lock without
+// knowing it can do no harm there. It runs where the resource is, and needs no connection to ZooKeeper.
 //
 //	gate := fence.New(store)
 //	err := gate.Admit(ctx, "accounts/17", hold.Token()) // at the first read of the section, and at every write
 //
 // # What is guaranteed
 //
-// For each resource, the gate admits no token after it admitted a higher one. This holds for concurrent requests, for
-// requests in any order, and when the store fails (then the gate admits nothing). It holds across restarts as far as
-// the [Store] outlives them: [Memory] does not, [File] does. Tokens grow with every acquisition ([zkrecipes.Token]), so
-// a refused token belongs to a hold that has a successor.
+// Per resource, no token is admitted after a higher one was: whatever runs at the same time, whatever order requests
+// arrive in, across restarts as far as the [Store] outlives them ([Memory] does not, [File] does), and when the store
+// fails: then nothing is admitted. A token grows with every acquisition ([zkrecipes.Token]), so what is refused comes
+// from a hold that somebody else has followed.
 //
 // # What it takes
 //
-// The resource must do two things, else updates get lost:
+// Two things that a fence cannot do for the resource, and without which updates get lost:
 //
-//   - Show the token at the first read of the section, not only at the write. Assume that only writes are checked. The
-//     old holder writes after the new holder has read and before the new holder writes. Then the new holder writes
-//     back what it read, and the acknowledged update of the old holder is gone. The examples show this, and the cure.
-//   - Make Admit and the access one step: under the mutex that guards the data, or in the transaction that reads or
-//     writes it (the example for database/sql). Else a newer section may come in between.
+//   - The token is shown at the first read, not only at the write. If only writes are checked, the old holder's write
+//     comes through after the new holder has read and before it has written; the new holder then writes back what it
+//     read, and the old one's update, acknowledged, is gone. The examples show this, and the cure.
+//   - Admit and the access are one step: under the mutex that guards the data, or in the transaction that reads or
+//     writes it (the example for database/sql). Otherwise a newer section comes in between the two.
 //
 // # What is not guaranteed
 //
-// A fence does not exclude. An old holder may read and write until the new holder has shown its token; the new holder
-// then reads those writes. A fence does not undo either. A section of two writes may have made the first write when the
-// fence refuses the second.
+// A fence does not exclude: an old holder may read and write until the new one has shown its token. Its writes then
+// are part of what the new one reads. Nor does it undo: a section of two writes may have made the first of them when it
+// is refused the second.
 //
-// Tokens of different ensembles do not compare. A new ensemble begins with small tokens, and a store that remembers the
-// old ensemble refuses all of them. Give the resource another name then.
+// Tokens of different ensembles do not compare, and an ensemble set up from nothing begins with small ones: all of them
+// are stale to a store that remembers the old ensemble. Give the resource another name then.
 //
 // # What it costs
 //
-// One call of the store for each Admit. [Memory] takes a mutex. [File] takes a mutex and, for a new token only, one
-// write and one fsync. A database takes one statement. Stores keep one record for each resource name, without an end.
-// So name things, not requests.
+// One call of the store for each Admit: with [Memory] a mutex, with [File] a mutex and, for the first sight of a token
+// only, a write and an fsync, with a database one statement. Stores keep one record for each resource name for ever, so
+// names should be those of things, not of requests.
 //
 // Source: M. Kleppmann, "How to do distributed locking" (2016), and F. Junqueira, "Note on fencing and distributed
 // locks" (2016), which adds the read.

@@ -17,24 +17,25 @@ import (
 // ErrInUse says that another [File], of this process or another, has the file open.
 var ErrInUse = errors.New("fence file in use")
 
-// The log is rewritten when it has more records than this, and more than this many for each resource.
+// The log is written anew when it holds more than both: this many records, and this many for each resource.
 const (
 	rewriteFrom = 1000
 	rewriteEach = 4
 )
 
-// File is a [Store] in a file on a local disk. An admitted token stays recorded across crashes of the process and of
-// the machine. The file is a log of text lines, one for each raise. File rewrites it from time to time.
+// File is a [Store] in a file on a local disk: a token that was admitted stays admitted across crashes of the process
+// and of the machine. The file is a log of text lines, one for each raise, that is written anew now and then.
 //
-// A raise costs one write and one fsync. A known or stale token costs neither. Raises wait for each other. After a disk
-// error every call fails until the file is opened again, because the content of the disk is unknown.
+// A raise is one write and one fsync; showing a token again, or a stale one, costs neither. Raises wait for each other.
+// After an error on the disk every call fails until the file is opened again: what is on the disk is not known then.
 //
-// Beside the file there is always a lock file, with the suffix ".lock", and sometimes one with the suffix ".tmp". If
-// the file is deleted, the fence forgets. Do not use a network file system whose locks or fsync are only local.
+// Beside the file stand, for ever, a lock file with ".lock" at the end of its name and, for moments, one with ".tmp".
+// Whoever deletes the file makes the fence forget. Do not use it on a network file system whose locks or fsync are
+// only local.
 type File struct {
 	path string
 	lock *os.File
-	// turn holds one value when the fields below are free. It is a mutex with a context.
+	// turn holds one value when nobody is at work on what follows: a mutex that can be waited for with a context.
 	turn    chan struct{}
 	log     *os.File
 	records int // in the log
@@ -42,11 +43,11 @@ type File struct {
 	err     error // once set, the answer to every call
 }
 
-// OpenFile opens or creates the store at path. Its directory must exist. It drops an unfinished record at the end: a
-// crash left it, and it was never acknowledged.
+// OpenFile opens or creates the store at path, whose directory must exist. A record that a crash has left unfinished
+// at the end was never acknowledged, and is dropped.
 //
-// Errors: [ErrInUse]; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way; errors of the
-// file system. An operator must decide about a damaged file, because a fence that forgets protects nothing.
+// Errors: [ErrInUse]; [ErrInvalid] for an empty path; [ErrCorrupt] if the file is damaged in another way, which an
+// operator has to decide about, since a fence that forgets is none; errors of the file system.
 func OpenFile(path string) (*File, error) {
 	f := &File{turn: make(chan struct{}, 1)}
 	if err := f.open(path); err != nil {
@@ -63,7 +64,7 @@ func (f *File) open(path string) (err error) {
 	if f.path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	// One lock for each file, whatever links lead to it.
+	// One file, one lock, whatever links lead to it.
 	if target, err := filepath.EvalSymlinks(f.path); err == nil {
 		f.path = target
 	}
@@ -81,10 +82,10 @@ func (f *File) open(path string) (err error) {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	return f.rewrite() // drops the unfinished record, and shows that the directory is writable
+	return f.rewrite() // which drops the unfinished record, and shows that the place can be written to
 }
 
-// Raise implements [Store]. The context bounds the wait for other raises, not the write. Errors: [os.ErrClosed], the
+// Raise implements [Store]. The context bounds the waiting for one's turn, not the write. Errors: [os.ErrClosed], the
 // cause of ctx, errors of the file system.
 func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
 	if ctx.Err() != nil {
@@ -109,8 +110,8 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	return t, nil
 }
 
-// Close closes the file, so that other processes can open it. It waits for a running raise and is idempotent. Every
-// later call returns [os.ErrClosed].
+// Close gives the file free for others. It waits for a raise that is under way, is idempotent, and every call
+// afterwards returns [os.ErrClosed].
 func (f *File) Close() error {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()
@@ -118,7 +119,7 @@ func (f *File) Close() error {
 	return f.closeFiles()
 }
 
-// append makes the token durable before highest shows it. So a crash never takes an admission back.
+// append is durable before the token shows in highest, so nothing is admitted that a crash could take back.
 func (f *File) append(resource string, t zkrecipes.Token) error {
 	if _, err := f.log.Write(record(resource, t)); err != nil {
 		return err
@@ -134,8 +135,8 @@ func (f *File) append(resource string, t zkrecipes.Token) error {
 	return nil
 }
 
-// rewrite replaces the log by one with the live records only, as a whole or not at all. The new log is on disk before
-// it gets the name. The name is on disk before anything is appended.
+// rewrite puts a log with the live records alone in place of the old one, whole or not at all: the new one is on the
+// disk before it gets the name, and the name is on the disk before anything is appended.
 func (f *File) rewrite() error {
 	content := []byte(header)
 	for _, resource := range slices.Sorted(maps.Keys(f.highest)) {
@@ -145,7 +146,7 @@ func (f *File) rewrite() error {
 	if err := writeSynced(tmp, content); err != nil {
 		return err
 	}
-	if f.log != nil { // Windows cannot rename onto an open file
+	if f.log != nil { // Windows renames nothing onto an open file
 		if err := f.log.Close(); err != nil {
 			return err
 		}
@@ -186,7 +187,7 @@ func writeSynced(path string, content []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncDir makes a rename in dir durable. Windows has no such call and needs none.
+// syncDir makes a rename in dir durable. Windows has no such call, and its renames need none.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -63,7 +63,7 @@ func TestFile_IsNotShared(t *testing.T) {
 	_, err := OpenFile(path)
 	require.ErrorIs(t, err, ErrInUse)
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(path, link); err == nil { // Windows may refuse
+	if err := os.Symlink(path, link); err == nil { // Windows may not let us
 		_, err = OpenFile(link)
 		require.ErrorIs(t, err, ErrInUse, "by another name either")
 	}
@@ -100,7 +100,7 @@ func TestFile_CrashInTheMiddleOfARecord(t *testing.T) {
 	torn := string(record("a", 6))
 	for cut := range len(torn) {
 		for _, tail := range []string{
-			torn[:cut], // the file grew byte by byte, or at once and was filled from either end
+			torn[:cut], // the file was made longer byte by byte, or at once and filled from either end
 			torn[:cut] + string(make([]byte, len(torn)-cut)),
 			string(make([]byte, max(cut, 1))) + torn[max(cut, 1):],
 		} {
@@ -109,7 +109,7 @@ func TestFile_CrashInTheMiddleOfARecord(t *testing.T) {
 			require.NoError(t, err, "%q", tail)
 			raise(t, f, "a", 1, 5)
 			raise(t, f, odd, 1, 7)
-			raise(t, f, "a", 8, 8) // the next record is not written behind the remains
+			raise(t, f, "a", 8, 8) // and what comes next is not written behind the remains
 			require.NoError(t, f.Close())
 			f, err = OpenFile(path)
 			require.NoError(t, err, "%q", tail)
@@ -164,7 +164,7 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	synctest.Test(t, func(t *testing.T) {
 		f := openFile(t, path)
-		<-f.turn // an fsync that takes long
+		<-f.turn // somebody's fsync takes its time
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("enough")
 		done := make(chan error)
@@ -172,7 +172,7 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 			_, err := f.Raise(ctx, "a", 5)
 			done <- err
 		}()
-		synctest.Wait() // until the raise waits for its turn
+		synctest.Wait() // for its turn
 		cancel(cause)
 		require.ErrorIs(t, <-done, cause)
 		f.turn <- struct{}{}
@@ -267,7 +267,7 @@ func FuzzReplay(f *testing.F) {
 		if highest, err := replay(garbage); err == nil && highest == nil {
 			t.Fatal("neither a result nor an error")
 		}
-		// Every acknowledged record is read again, whatever remains of the record behind it.
+		// What was written is read again, whatever crash has left of the record behind it.
 		written := append([]byte(header), record(resource, zkrecipes.Token(token))...)
 		want := map[string]zkrecipes.Token{resource: max(0, zkrecipes.Token(token))}
 		next := record("next", 1)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks path until the file is closed or the process ends. It never removes the file: a process that has it
-// open would then hold a lock that no other process sees.
+// lockFile locks path until the file is closed or the process ends. The file is never removed: whoever has it open
+// would then hold a lock that nobody else sees.
 func lockFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// errorSharingViolation is ERROR_SHARING_VIOLATION: another process has the file open.
+// errorSharingViolation is ERROR_SHARING_VIOLATION: somebody has the file open.
 const errorSharingViolation = syscall.Errno(32)
 
-// lockFile opens path without sharing, which locks it until the file is closed or the process ends.
+// lockFile locks path, by sharing it with nobody, until the file is closed or the process ends.
 func lockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
