@@ -126,7 +126,7 @@ func TestHold_LooksAtTheClock(t *testing.T) {
 				require.Equal(t, &zkrecipes.LostError{Reason: zkrecipes.LossDeadline, Path: g.Path(), At: until}, err)
 				g.extend(time.Hour)
 				require.ErrorIs(t, h.Err(), zkrecipes.ErrLost, "never regained")
-				require.EqualValues(t, 1, g.released.Load(), "the hold itself removes its contender")
+				require.EqualValues(t, 1, g.released.Load(), "nobody else sees to its contender")
 			})
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/fence"
 )
 
-// list is a resource that holders of a lock read and write as a whole. Its mutex makes the check and the access one
+// list is a resource that holders of a lock read whole and write whole. Its mutex makes the check and the access one
 // step.
 type list struct {
 	fenceReads bool
@@ -44,8 +44,8 @@ func (l *list) write(ctx context.Context, t zkrecipes.Token, items []string) err
 	return nil
 }
 
-// twoHolders lets Ann read and freezes her until her session has expired and Bob has the lock. It wakes her between
-// Bob's read and Bob's write.
+// twoHolders lets Ann read, freezes her until her session has expired and Bob has the lock, and wakes her up between
+// his read and his write.
 func twoHolders(ctx context.Context, l *list) {
 	const ann, bob zkrecipes.Token = 33, 34
 	show := func(who string, err error) {
@@ -68,7 +68,7 @@ func twoHolders(ctx context.Context, l *list) {
 	fmt.Println("the list:", l.items)
 }
 
-// A fence on the write alone admits Ann's write, because no higher token has been shown. Bob then overwrites it.
+// A fence on the write alone: Ann's write is admitted, since nobody has shown a higher token yet, and then wiped out.
 func Example_lostUpdate() {
 	ctx := context.Background()
 	twoHolders(ctx, &list{gate: fence.New(fence.NewMemory()), fenceReads: false})
@@ -78,7 +78,7 @@ func Example_lostUpdate() {
 	// the list: [bob's]
 }
 
-// With the token shown at the first read, Bob's read shuts Ann out, and she learns that nothing was written.
+// The same with the token shown at the first read: Bob's read shuts Ann out, and she knows that nothing was written.
 func Example_fenceFromTheFirstRead() {
 	ctx := context.Background()
 	twoHolders(ctx, &list{gate: fence.New(fence.NewMemory()), fenceReads: true})
