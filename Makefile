@@ -7,6 +7,9 @@ MODULES   := . integration
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 
+# Each run ends with how many tests ran, which were skipped, and for want of what.
+GOTEST := $(TOOL) gotestsum --format=pkgname --
+
 # One test binary at a time where real servers run: they need the cores.
 REAL := -count=1 -p=1
 
@@ -21,14 +24,14 @@ help: ## list the targets
 
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
-	go test -shuffle=on ./...
-	cd integration && go test $(REAL) -shuffle=on -timeout=20m ./...
+	$(GOTEST) -shuffle=on ./...
+	cd integration && $(GOTEST) $(REAL) -shuffle=on -timeout=20m ./...
 
 # Left out are the packages whose tests are about other processes, which the detector does not see.
 .PHONY: race
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
-	go test -race -shuffle=on ./...
-	cd integration && go test -race $(REAL) -shuffle=on -timeout=20m \
+	$(GOTEST) -race -shuffle=on ./...
+	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
 		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|throughput)$$')
 
 .PHONY: lint

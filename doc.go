@@ -1,58 +1,73 @@
-// Package zkrecipes is the vocabulary that all recipes share: [Hold], [Token], [Participant] and the errors. It is the
-// page to start from.
+// Package zkrecipes is the root of ZooKeeper recipes for Go in the style of Apache Curator. It has what all recipes
+// share: [Hold], [Token], [Participant] and the errors. Start reading here.
 //
-// # The map
+// A program dials one client and uses any number of recipes on it:
 //
-//   - conn: the client. Connects, reconnects, opens the next session when one is over, and knows of each until when it
-//     is proven alive.
-//   - recipes/election, recipes/mutex, recipes/rwlock, recipes/semaphore: what you came for. Each acquires a [Hold].
-//   - fence: refuses stale tokens at the resource that a hold protects.
-//   - zktest: a ZooKeeper inside the test process, for your tests as for ours.
+//	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp")
+//	if err != nil {
+//		return err
+//	}
+//	defer client.Close()
+//
+//	m, err := mutex.New(client, "/locks/invoices")
+//	if err != nil {
+//		return err
+//	}
+//	err = m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+//		// ctx ends when the lock is lost. The resource checks h.Token().
+//		return bill(ctx, h.Token())
+//	})
+//
+// # Packages
+//
+//   - conn is the client. It connects, reconnects and opens the next session. It knows until when a session is proven alive.
+//   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election are the recipes. Each grants a [Hold].
+//   - fence refuses stale tokens at the resource that a hold protects.
+//   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock saw.
+//
+// The docs directory of the repository has guides: first steps, choosing a recipe, production, testing, migration.
 //
 // # What is guaranteed
 //
-// While [Hold.Err] is nil, nobody else holds what the hold stands for, by the clock that it was asked at. A hold ends by
-// itself before the server can let another in: its deadline is proven from requests that the leader of the ensemble has
-// answered, not guessed from the moment a connection was lost. So in a partition the old holder knows first. A hold that
-// has ended is never regained; what is acquired next has a larger [Token].
+// While [Hold.Err] is nil, no other contender holds what the hold stands for. A hold ends by itself before the server can
+// grant the next one. Its deadline is proven by requests that the leader of the ensemble has answered. It does not count
+// from the moment a connection was lost. So in a partition the old holder learns of its loss before the next grant.
+// A hold that has ended never comes back. The next acquisition has a larger [Token].
 //
-// # What is not, and what to do about it
+// # What is not guaranteed
 //
-// No lock service can stop a process that has looked, found its hold alive, and is then frozen for a minute between the
-// look and the write. Three things can:
+// A process may look at its hold, find it alive, and be frozen for a minute before it writes. No lock service can prevent
+// that late write. Three things help:
 //
-//   - [Hold.Txn] writes in ZooKeeper only if the hold is still held when the write is applied;
-//   - [Hold.Token], checked by the resource with package fence from the first read of the section on;
-//   - [Hold.Context], which ends work that looks at it.
+//   - [Hold.Txn] writes in ZooKeeper only if the hold is still held when the leader applies the write.
+//   - [Hold.Token] lets another resource refuse a stale holder. Package fence has the check.
+//   - [Hold.Context] ends work that looks at its context.
 //
-// The deadline also rests on clocks that run at nearly the same rate; package conn says exactly on what.
+// The deadline needs clocks that run at nearly the same rate. Package conn says exactly what the deadline rests on.
 //
-// # What happens when
+// # Faults
 //
-//   - The connection is lost: nothing at first. Holds run on to their deadlines, waiters keep their places. If a server
-//     answers for the same session in time, it was as if nothing had happened. See each recipe's WithLossOnSuspend for
-//     callers that would rather stop at once.
-//   - The deadline passes: all holds of the session end, with a [*LostError]. Waiters keep their places as long as the
+//   - If the connection is lost, holds run on to their deadlines and waiters keep their places. If a server answers for
+//     the same session in time, nothing else happens. The option WithLossOnSuspend of each recipe ends holds at once.
+//   - If the deadline passes, all holds of the session end with a [*LostError]. Waiters keep their places as long as the
 //     session lives.
-//   - The session ends: its holds end as well. Waiters queue again, at the end of the line, in the next session.
-//   - Somebody deletes a contender by hand: its hold ends, or its waiter queues again.
-//   - The client is closed: everything ends, and its nodes are gone when Close returns, if a server could be reached.
+//   - If the session ends, its holds end. Its waiters queue again in the next session, at the tail.
+//   - If a contender is deleted by hand, its hold ends, or its waiter queues again.
+//   - If the client is closed, all its holds and waiters end. Its nodes are gone when Close returns, if a server answers.
 //
 // # Working with Java
 //
-// The nodes are those of Apache Curator 5, names, order and data, so that Go and Java take turns on one lock. Both must
-// use the same chroot or namespace. On a read-write lock, Java needs Curator 5.5 or later to be kept out of a downgrade.
+// The nodes have the names, order and data of Apache Curator 5, so Go and Java programs take turns on one lock. Both need
+// the same path below the same chroot or namespace. Their access lists must let each program create and delete below that
+// path, and read the nodes of the other. Their identities need not agree. On a read-write lock, Java needs Curator 5.5 or
+// later: older releases let a writer in during a downgrade.
 //
-//   - InterProcessMutex is recipes/mutex, InterProcessMultiLock its LockAll, and Revoker its Revoke.
+//   - InterProcessMutex is recipes/mutex, InterProcessMultiLock is its LockAll, and Revoker is its Revoke.
 //   - InterProcessReadWriteLock is recipes/rwlock.
-//   - InterProcessSemaphoreV2 is recipes/semaphore, and InterProcessSemaphoreMutex one with a limit of 1. SharedCount, as
-//     its limit, is WithLimitNode.
-//   - LeaderLatch is recipes/election, and LeaderSelector the same with WithLayout(Selector).
+//   - InterProcessSemaphoreV2 is recipes/semaphore. InterProcessSemaphoreMutex is a semaphore with a limit of 1. A
+//     SharedCount as the limit is the option WithLimitNode.
+//   - LeaderLatch is recipes/election. LeaderSelector is recipes/election with WithLayout(Selector).
 //   - A namespace is a chroot, or conn.Client.Sub.
 //
-// Of Curator's other recipes, barriers, queues, caches, counters and group membership, there is none here. To take turns
-// with a Curator that runs, give both the same path below the same chroot, and access lists under which either may create
-// and delete below it and read what the other makes; nothing else has to agree, not even the identities.
-//
-// Reentrance is by context, not by thread: package mutex says how.
+// Curator's reentrance goes by thread. Here it goes by context, as package mutex explains.
 package zkrecipes

@@ -10,14 +10,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/fence"
 )
 
-// The table, once: CREATE TABLE fence (resource TEXT PRIMARY KEY, token BIGINT NOT NULL). The statement is PostgreSQL's;
-// SQLite calls GREATEST max, and MySQL says it with ON DUPLICATE KEY UPDATE and a SELECT.
+// The table, once: CREATE TABLE fence (resource TEXT PRIMARY KEY, token BIGINT NOT NULL). The statement is for
+// PostgreSQL. SQLite has max instead of GREATEST. MySQL needs ON DUPLICATE KEY UPDATE and a SELECT.
 const raiseToken = `INSERT INTO fence (resource, token) VALUES ($1, $2)
 	ON CONFLICT (resource) DO UPDATE SET token = GREATEST(fence.token, excluded.token)
 	RETURNING token`
 
 // inTx is a fence.Store in the transaction that reads or writes what the lock protects. The row stays locked until the
-// transaction ends, so check and access are one step, and they last or go together.
+// transaction ends. So check and access are one step, and are committed or rolled back together.
 type inTx struct{ tx *sql.Tx }
 
 func (s inTx) Raise(ctx context.Context, resource string, t zkrecipes.Token) (highest zkrecipes.Token, err error) {
@@ -25,7 +25,7 @@ func (s inTx) Raise(ctx context.Context, resource string, t zkrecipes.Token) (hi
 	return highest, err
 }
 
-// fenced runs access in a transaction that is admitted with t, or not at all.
+// fenced runs access in a transaction if its token t is admitted.
 func fenced(ctx context.Context, db *sql.DB, t zkrecipes.Token, access func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func writeBalance(ctx context.Context, db *sql.DB, t zkrecipes.Token, balance in
 	})
 }
 
-// A store for database/sql that works in the transaction of the access.
+// A store for database/sql that uses the transaction of the access.
 func Example_sql() {
 	ctx := context.Background()
 	db, err := sql.Open("fake", "") // your driver here

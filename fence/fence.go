@@ -8,18 +8,18 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// The errors that a resource answers differently: over HTTP, say, 409 and 400, and 503 for all others.
+// The errors to tell apart. An HTTP server might answer 409 and 400, and 503 for all others.
 var (
-	// ErrStale says that a newer token has been seen. The error is a [*StaleError].
+	// ErrStale says that the resource has seen a newer token. The error is a [*StaleError].
 	ErrStale = errors.New("stale token")
-	// ErrInvalid says that the request makes no sense: no resource, or a token that no hold has.
+	// ErrInvalid says that the request is malformed: no resource, or a token that no hold has.
 	ErrInvalid = errors.New("invalid fence request")
 )
 
-// StaleError says which token was refused, and which one has taken its place. It matches [ErrStale].
+// StaleError says which token was refused, and which newer token the resource has seen. It matches [ErrStale].
 type StaleError struct {
 	Resource string
-	// Presented is the token that was refused, Highest the highest one seen.
+	// Presented is the refused token, Highest the highest token seen.
 	Presented, Highest zkrecipes.Token
 }
 
@@ -31,18 +31,18 @@ func (e *StaleError) Error() string {
 // Is reports that every StaleError matches [ErrStale].
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// Store keeps the highest token seen of each resource. It must be safe for concurrent use.
+// Store keeps the highest token that each resource has seen. It must be safe for concurrent use.
 type Store interface {
-	// Raise makes t the highest token of resource, unless a higher one is kept, and returns the highest then. All in
-	// one step: of any two calls on a resource, one sees what the other did. When it returns without an error, what it
-	// returns outlives the process as far as the store outlives it.
+	// Raise makes t the highest token of resource, unless the store has a higher one. It returns the highest token
+	// afterwards. It is one step: of any two calls for a resource, one sees the result of the other. If it returns no
+	// error, the store keeps the returned token as long as it keeps anything.
 	//
-	// After an error t may or may not have been kept; both are safe, since t was not admitted.
+	// After an error the store may or may not have kept t. Both are safe, because the gate did not admit t.
 	Raise(ctx context.Context, resource string, t zkrecipes.Token) (highest zkrecipes.Token, err error)
 }
 
-// Gate admits tokens in their order, for each resource apart. It is safe for concurrent use, and so are several gates
-// on one store.
+// Gate admits tokens in ascending order, separately for each resource. It is safe for concurrent use, and so are
+// several gates on one store.
 type Gate struct {
 	store Store
 }
@@ -50,12 +50,12 @@ type Gate struct {
 // New returns a gate that remembers in store.
 func New(store Store) *Gate { return &Gate{store: store} }
 
-// Admit returns nil if t is not below the highest token that resource has been shown, which t then is: a token is
-// admitted as often as it is presented, until a higher one was. It is to be called at the first read of a section
-// already, and in one step with the access that it guards (see the package comment).
+// Admit returns nil if resource has seen no token above t, and records t. A token is admitted as often as it is
+// presented, until a higher one is. Call Admit at the first read of a section, and in one step with the access that it
+// guards (see the package comment).
 //
-// After any error t was not admitted, and nothing must be read or written on its behalf. A lower token is never
-// admitted after a higher one was, also when calls run at the same time, and when the store fails.
+// After an error t was not admitted: read and write nothing on its behalf. No lower token is admitted after a higher
+// one, also when calls run at the same time, and when the store fails.
 //
 // Errors: a [*StaleError]; [ErrInvalid] for an empty resource or a token that is not positive; the store's.
 func (g *Gate) Admit(ctx context.Context, resource string, t zkrecipes.Token) error {
@@ -73,7 +73,7 @@ func (g *Gate) Admit(ctx context.Context, resource string, t zkrecipes.Token) er
 		return fmt.Errorf("fence %q: token %d: %w", resource, t, err)
 	case highest > t:
 		return &StaleError{Resource: resource, Presented: t, Highest: highest}
-	case highest < t: // a store that forgets what it was told protects nothing
+	case highest < t: // a store that forgets tokens protects nothing
 		return fmt.Errorf("fence %q: token %d: the store kept %d", resource, t, highest)
 	}
 	return nil

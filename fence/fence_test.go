@@ -57,7 +57,7 @@ func TestAdmit_ContextHasEnded(t *testing.T) {
 	assert.NoError(t, gate.Admit(t.Context(), "a", 4), "not admitted, and not kept")
 }
 
-// store is a Store that misbehaves as its function says.
+// store is a Store that fails as its function says.
 type store func(t zkrecipes.Token) (zkrecipes.Token, error)
 
 func (s store) Raise(_ context.Context, _ string, t zkrecipes.Token) (zkrecipes.Token, error) {
@@ -74,7 +74,7 @@ func TestAdmit_StoreFails(t *testing.T) {
 	require.ErrorContains(t, forgetful.Admit(t.Context(), "a", 5), "the store kept 0")
 }
 
-// flaky fails now and then, before the token is kept or after.
+// flaky fails at random, before the token is kept or afterwards.
 type flaky struct{ fence.Store }
 
 func (f flaky) Raise(ctx context.Context, resource string, t zkrecipes.Token) (zkrecipes.Token, error) {
@@ -89,13 +89,13 @@ func (f flaky) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	return highest, err
 }
 
-// admission is a call of Admit that returned nil, in the order of all stamps.
+// admission is a call of Admit that returned nil. Its stamps have one order.
 type admission struct {
 	token      zkrecipes.Token
 	begin, end int64
 }
 
-// backwards finds an admission that began after one of a higher token had ended.
+// backwards finds an admission that began after the admission of a higher token had ended.
 func backwards(all []admission) (first, second admission, found bool) {
 	for _, a := range all {
 		for _, b := range all {
@@ -131,7 +131,7 @@ func TestAdmit_ConcurrentCallsNeverGoBackwards(t *testing.T) {
 			)
 			for range 8 {
 				wg.Go(func() {
-					gate := fence.New(s) // a gate each: the store is what they share
+					gate := fence.New(s) // one gate each, so only the store is shared
 					for range 150 {
 						a := admission{begin: stamp.Add(1)}
 						a.token = zkrecipes.Token(1 + a.begin/16 + rand.Int64N(20))
@@ -153,8 +153,8 @@ func TestAdmit_ConcurrentCallsNeverGoBackwards(t *testing.T) {
 	}
 }
 
-// The gate on a set that sections read and write while their leases run out: what the package comment says about a
-// fence that is checked on the write alone, counted.
+// Sections read and write a set while their leases run out. The test counts the lost updates that the package comment
+// predicts for a fence on the write alone.
 func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
 	admit := func(gate *fence.Gate) func(int64) error {
 		return func(token int64) error { return gate.Admit(t.Context(), "set", zkrecipes.Token(token)) }
@@ -169,7 +169,7 @@ func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
 		for token := int64(1); token < 500; token += 2 {
 			old, err := set.Read(token)
 			require.NoError(t, err)
-			next, err := set.Read(token + 1) // the lease of the old one has run out
+			next, err := set.Read(token + 1) // the lease of the old holder has run out
 			require.NoError(t, err)
 			if err := set.Add("old", token, old, fmt.Sprint(token)); err != nil {
 				require.ErrorIs(t, err, fence.ErrStale)

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// ErrCorrupt says that the file of a [File] store is damaged, or is not one at all.
+// ErrCorrupt says that the file of a [File] store is damaged, or is no such file.
 var ErrCorrupt = errors.New("damaged fence file")
 
 // header is the first line of the log, and says how to read the others.
@@ -19,7 +19,7 @@ const header = "zkrecipes fence 1\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is a line of the log: checksum of the rest, token, resource in quotes. No resource can break out of its line.
+// record is a line of the log: checksum of the rest, token, resource in quotes. No resource can span two lines.
 func record(resource string, t zkrecipes.Token) []byte {
 	body := fmt.Sprintf("%d %q", t, resource)
 	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum([]byte(body), castagnoli), body)
@@ -39,9 +39,9 @@ func parseRecord(line string) (resource string, t zkrecipes.Token, ok bool) {
 	return resource, zkrecipes.Token(n), err == nil
 }
 
-// replay returns the highest tokens in a log. A bad record is taken for one that a crash has left unfinished only if
-// it is the last, and has no end or holds zeros, as blocks do that never reached the disk: each record is on the disk
-// before the next is written. Any other is [ErrCorrupt].
+// replay returns the highest tokens in a log. Each record is on disk before the next one is written. So only the last
+// record can be unfinished. It then lacks its end, or has zeros from blocks that never reached the disk. Any other bad
+// record is [ErrCorrupt].
 func replay(content []byte) (map[string]zkrecipes.Token, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(header))
 	if !ok {

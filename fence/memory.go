@@ -7,7 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Memory is a [Store] that lasts as long as its process: for a resource that does not last longer either.
+// Memory is a [Store] that lasts as long as its process. Use it for a resource that lasts no longer.
 type Memory struct {
 	mu      sync.Mutex
 	highest map[string]zkrecipes.Token

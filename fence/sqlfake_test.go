@@ -19,8 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/fence"
 )
 
-// The driver "fake" is a database with the tables of the example and its three statements: one transaction at a time,
-// and a rollback that takes everything back.
+// The driver "fake" is a database with the tables of the example and its three statements. It runs one transaction at a
+// time, and a rollback takes everything back.
 func init() { sql.Register("fake", fakeDriver{}) }
 
 type fakeDriver struct{}

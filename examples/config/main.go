@@ -1,11 +1,11 @@
-// Command config keeps a configuration in ZooKeeper: readers read it under the read lock, an editor changes it under the
-// write lock. It prints one line per event.
+// Command config keeps a configuration in ZooKeeper. Readers read it under the read lock. An editor changes it under the
+// write lock. The program prints one line per event.
 //
 //	go run ./examples/config
 //	go run ./examples/config -servers localhost:2181
 //
-// The editor's write is guarded by its hold, in one transaction: an editor that has lost the lock without knowing it
-// changes nothing. At the end one tries.
+// The editor's hold guards its write, in one transaction. So an editor that lost the lock without knowing it changes
+// nothing. At the end one such editor tries.
 package main
 
 import (
@@ -37,7 +37,7 @@ type config struct {
 
 func main() { demo.Main("config", run) }
 
-func parse(args []string) (*config, error) {
+func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
 	host, err := os.Hostname()
 	if err != nil {
@@ -45,12 +45,15 @@ func parse(args []string) (*config, error) {
 	}
 	flags := flag.NewFlagSet("config", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
-	flags.StringVar(&c.path, "path", "/examples-config", "znode of the configuration; the lock is at the path with -lock after it")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process")
+	flags.StringVar(&c.path, "path", "/examples/config", "znode of the configuration; the lock is at this path with \"-lock\" added")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process (needs -servers)")
 	flags.IntVar(&c.readers, "readers", 3, "how many readers there are")
 	flags.IntVar(&c.rounds, "rounds", 3, "how often each reads, and the editor edits")
 	flags.DurationVar(&c.pause, "pause", 200*time.Millisecond, "how long reading and editing take")
-	if err := demo.Parse(flags, args); err != nil {
+	if err := demo.Parse(flags, args, out); err != nil {
+		return nil, err
+	}
+	if err := c.ensemble.Check(flags, "id"); err != nil {
 		return nil, err
 	}
 	if c.readers < 0 || c.rounds < 1 || c.pause < 0 {
@@ -60,7 +63,7 @@ func parse(args []string) (*config, error) {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	c, err := parse(args)
+	c, err := parse(args, out)
 	if err != nil {
 		return err
 	}
@@ -68,15 +71,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer c.ensemble.Close()
-	journal := demo.NewJournal(out)
+	journal := c.ensemble.Journal(out)
+	journal.Explain(fmt.Sprintf(legend, c.readers))
 	errs := make([]error, c.readers+1)
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() {
-			u := user{config: c, journal: journal, id: fmt.Sprintf("%s/reader-%d", c.id, i)}
+			u := user{config: c, journal: journal, id: fmt.Sprintf("reader-%d", i)}
 			work := u.read
 			if i == 0 {
-				u.id, work = c.id+"/editor", u.edit
+				u.id, work = "editor", u.edit
+			}
+			if c.ensemble.External() {
+				u.id = c.id + "/" + u.id
 			}
 			errs[i] = u.run(ctx, work)
 		})
@@ -85,8 +92,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil {
 		return nil // interrupted
 	}
-	return errors.Join(errs...)
+	return demo.Failures(errs)
 }
+
+const legend = `An editor and %d readers share a configuration in ZooKeeper, under a read-write lock.
+A line is: time since the start, who, what it does. The token belongs to the hold of the lock.
+Between editing and wrote, no reader reads. At the end the editor tries a write with a hold that it has released.
+`
 
 // user is a reader or the editor, with a connection of its own.
 type user struct {
@@ -134,7 +146,7 @@ func (u *user) read(ctx context.Context) error {
 	return nil
 }
 
-// seed makes the configuration if there is none yet. The lock is held, and so has made the parents.
+// seed creates the configuration if there is none. The lock is held, so its parents exist.
 func (u *user) seed(ctx context.Context) error {
 	_, err := u.client.Create(ctx, u.path, []byte("color=0"), 0)
 	if errors.Is(err, zk.ErrNodeExists) {
@@ -161,9 +173,9 @@ func (u *user) edit(ctx context.Context) error {
 			return err
 		}
 	}
-	// What would happen to an editor that was frozen while it held, and comes back too late.
+	// This is what happens to an editor that was frozen while it held the lock, and writes too late.
 	if err := u.write(ctx, stale, "color=stale"); !errors.Is(err, zkrecipes.ErrFenced) {
-		return fmt.Errorf("a stale editor was let through: %w", err)
+		return fmt.Errorf("the write of a stale editor was not refused: %w", err)
 	}
 	u.journal.Event(u.id, "fenced", "token", stale.Token())
 	return nil
@@ -178,7 +190,7 @@ func (u *user) write(ctx context.Context, h *zkrecipes.Hold, text string) error 
 	return err
 }
 
-// unlessLost journals a loss, after which the next round may go well.
+// unlessLost prints a loss and drops it: the next round may succeed.
 func (u *user) unlessLost(err error) error {
 	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, zkrecipes.ErrFenced) {
 		u.journal.Event(u.id, "lost", "reason", err)

@@ -3,8 +3,8 @@
 //	go run ./examples/leader
 //	go run ./examples/leader -servers localhost:2181
 //
-// Without servers it starts one in the process, and plays a story with three candidates. With servers, start it in
-// three terminals: one leads. Stop, kill or disconnect that one, and another does.
+// Without servers it starts one in the process and plays a story with three candidates. With servers, start it in three
+// terminals: one of them leads. Stop, kill or disconnect that one, and another one leads.
 package main
 
 import (
@@ -14,9 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -26,161 +24,153 @@ import (
 )
 
 type config struct {
-	servers        string
-	path           string
-	id             string
-	sessionTimeout time.Duration
-	connectTimeout time.Duration
-	resignAfter    time.Duration
-	follow         bool
+	ensemble    demo.Ensemble
+	path        string
+	id          string
+	resignAfter time.Duration
+	follow      bool
+	verbose     bool
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "leader:", err)
-		stop()
-		os.Exit(1) //nolint:gocritic // stop was called
-	}
-}
+func main() { demo.Main("leader", run) }
 
-func parse(args []string) (config, error) {
-	c := config{}
+func parse(args []string, out io.Writer) (*config, error) {
+	c := &config{}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	flags := flag.NewFlagSet("leader", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // one clear line says it better
-	flags.StringVar(&c.servers, "servers", "", "ZooKeeper to use, host:port[,host:port...][/chroot]; none plays a story in this process")
-	flags.StringVar(&c.path, "path", "/qconf/backup/zk_local", "znode of the election")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this candidate")
-	flags.DurationVar(&c.sessionTimeout, "session-timeout", 10*time.Second, "how long a dead leader is waited for")
-	flags.DurationVar(&c.connectTimeout, "connect-timeout", 10*time.Second, "how long to try to reach a server at the start")
-	flags.DurationVar(&c.resignAfter, "resign-after", 0, "give leadership up after this long and stand again; 0 is never")
-	flags.BoolVar(&c.follow, "follow", false, "only tell who leads")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(os.Stderr)
-		flags.PrintDefaults()
-		return c, errors.New("see the flags above")
-	case err != nil:
-		return c, err
-	case flags.NArg() > 0:
-		return c, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case c.servers == "" && given(flags, "servers"):
-		return c, errors.New("flag -servers is empty: want host:port of a ZooKeeper, such as localhost:2181")
-	case conn.ValidatePath(c.path) != nil:
-		return c, fmt.Errorf("flag -path: %w", conn.ValidatePath(c.path))
-	case c.resignAfter < 0:
-		return c, fmt.Errorf("flag -resign-after %v: want 0 or more", c.resignAfter)
+	c.ensemble.Flags(flags)
+	flags.StringVar(&c.path, "path", "/examples/leader", "znode of the election")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this candidate (needs -servers)")
+	flags.DurationVar(&c.resignAfter, "resign-after", 0, "resign after this long and stand again; 0 is never (needs -servers)")
+	flags.BoolVar(&c.follow, "follow", false, "do not stand, only print who leads (needs -servers)")
+	flags.BoolVar(&c.verbose, "v", false, "also print what each candidate sees of the others; always on with -servers")
+	if err := demo.Parse(flags, args, out); err != nil {
+		return nil, err
+	}
+	if err := c.ensemble.Check(flags, "id", "resign-after", "follow", "session-timeout"); err != nil {
+		return nil, err
+	}
+	if err := conn.ValidatePath(c.path); err != nil {
+		return nil, fmt.Errorf("flag -path: %w", err)
+	}
+	if c.resignAfter < 0 {
+		return nil, fmt.Errorf("flag -resign-after %v: want 0 or more", c.resignAfter)
 	}
 	return c, nil
 }
 
-// given reports whether the flag was on the command line.
-func given(flags *flag.FlagSet, name string) (found bool) {
-	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
-}
-
 func run(ctx context.Context, args []string, out io.Writer) error {
-	cfg, err := parse(args)
+	c, err := parse(args, out)
 	if err != nil {
 		return err
 	}
-	if cfg.servers == "" {
-		return tell(ctx, cfg.path, out)
+	if !c.ensemble.External() {
+		return tell(ctx, c.path, c.verbose, out)
 	}
-	dialing, cancel := context.WithTimeoutCause(ctx, cfg.connectTimeout,
-		fmt.Errorf("no session within %v", cfg.connectTimeout))
-	defer cancel()
-	client, err := conn.Dial(dialing, cfg.servers, conn.WithSessionTimeout(cfg.sessionTimeout), conn.WithIdentity(cfg.id))
+	client, err := c.ensemble.Dial(ctx, c.id)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }() // never fails
-	contest, err := election.New(client, cfg.path, election.WithID(cfg.id))
+	contest, err := election.New(client, c.path, election.WithID(c.id))
 	if err != nil {
 		return err
 	}
-	return (&candidate{config: cfg, contest: contest, journal: &journal{id: cfg.id, log: demo.NewJournal(out)}}).run(ctx)
+	alone := &candidate{
+		id: c.id, contest: contest, journal: demo.NewJournal(out),
+		resignAfter: c.resignAfter, observes: true, follows: c.follow,
+	}
+	return alone.run(ctx)
 }
 
 type candidate struct {
-	config
-	contest *election.Election
-	journal *journal
-	resign  chan struct{}        // asks for the end of the term; nil where nobody does
-	elected func(*election.Term) // told of every term; nil where nobody wants to know
+	id          string
+	contest     *election.Election
+	journal     *demo.Journal
+	resignAfter time.Duration
+	observes    bool                 // prints what it sees
+	follows     bool                 // does not stand
+	resign      chan struct{}        // a value asks for the end of the term; may be nil
+	elected     func(*election.Term) // is called at the start of each term; may be nil
 }
 
-// run observes, and campaigns unless told to follow only, until it is interrupted.
+// run observes and stands for election until it is interrupted.
 func (c *candidate) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for now, err := range c.contest.Observe(ctx) {
-			if err != nil {
-				stop(err)
-				return
-			}
-			c.journal.leader(now)
-		}
-	})
+	var observing sync.WaitGroup
+	if c.observes {
+		observing.Go(func() { stop(c.observe(ctx)) })
+	}
 	var err error
-	if c.follow {
+	if c.follows {
 		<-ctx.Done()
 	} else {
-		c.journal.event("candidate", 0, "")
+		c.journal.Event(c.id, "candidate")
 		err = c.contest.Run(ctx, c.lead)
 	}
 	cause := context.Cause(ctx)
 	stop(nil)
-	wg.Wait()
+	observing.Wait()
 	if cause != nil && !errors.Is(cause, context.Canceled) {
-		err = errors.Join(cause, err) // observing failed
+		err = errors.Join(cause, err) // the observer failed
 	} else if cause != nil {
 		err = nil // interrupted
 	}
-	c.journal.event("stopped", 0, reason(err))
+	reason := "interrupt"
+	if err != nil {
+		reason = err.Error()
+	}
+	c.journal.Event(c.id, "stopped", "reason", reason)
 	return err
 }
 
-// lead is one term. Whatever ends it is told before anybody else can be elected: the hold ends first, and only then is
-// the node removed.
-func (c *candidate) lead(ctx context.Context, term *election.Term) error {
-	c.journal.event("elected", term.Token(), "")
-	if c.elected != nil {
-		c.elected(term)
-	}
-	var expire <-chan time.Time
-	if c.resignAfter > 0 {
-		timer := time.NewTimer(c.resignAfter)
-		defer timer.Stop()
-		expire = timer.C
-	}
-	select {
-	case <-expire:
-		c.journal.event("resigned", term.Token(), "resign-after")
-	case <-c.resign:
-		c.journal.event("resigned", term.Token(), "asked")
-	case <-ctx.Done():
-		var lost *zkrecipes.LostError
-		if !errors.As(term.Err(), &lost) {
-			c.journal.event("resigned", term.Token(), "interrupt")
-			return nil
+// observe prints each change of the leader until ctx ends.
+func (c *candidate) observe(ctx context.Context) error {
+	for now, err := range c.contest.Observe(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case now.None:
+			c.journal.Event(c.id, "leader", "leader", "none")
+		default:
+			c.journal.Event(c.id, "leader", "token", now.Leader.Token, "leader", now.Leader.ID)
 		}
-		c.journal.event("lost", term.Token(), lost.Reason.String())
 	}
-	c.journal.event("candidate", 0, "")
 	return nil
 }
 
-func reason(err error) string {
-	if err == nil {
-		return "interrupt"
+// lead is one term. It prints the end of the term before it returns. The candidate's node is deleted only then, so the
+// next candidate is elected after that line.
+func (c *candidate) lead(ctx context.Context, term *election.Term) error {
+	c.journal.Event(c.id, "elected", "token", term.Token())
+	if c.elected != nil {
+		c.elected(term)
 	}
-	return err.Error()
+	var after <-chan time.Time
+	if c.resignAfter > 0 {
+		timer := time.NewTimer(c.resignAfter)
+		defer timer.Stop()
+		after = timer.C
+	}
+	var reason string
+	event := "resigned"
+	select {
+	case <-after:
+		reason = "resign-after"
+	case <-c.resign:
+		reason = "asked"
+	case <-ctx.Done():
+		var lost *zkrecipes.LostError
+		if !errors.As(term.Err(), &lost) {
+			c.journal.Event(c.id, event, "token", term.Token(), "reason", "interrupt")
+			return nil
+		}
+		event, reason = "lost", lost.Reason.String()
+	}
+	c.journal.Event(c.id, event, "token", term.Token(), "reason", reason)
+	c.journal.Event(c.id, "candidate")
+	return nil
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,29 +18,42 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
-var logfmt = regexp.MustCompile(`^time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\S+ id=\S+ ` +
-	`event=(candidate|elected|resigned|lost|leader|stopped)( token=\d+)?( leader=\S+)?( reason=\S+)?$`)
+var (
+	event  = regexp.MustCompile(`^ *\d+\.\d{3} s  (anna|ben|cleo) +(candidate|elected|resigned|lost|leader|stopped)( +token \d+)?( +leader \S+)?( +reason \S+)?$`)
+	action = regexp.MustCompile(`^ *\d+\.\d{3} s  -- [a-z ]+`)
+)
 
 func TestStory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		from := time.Now()
-		require.NoError(t, run(t.Context(), nil, &out))
-		require.Less(t, time.Since(from), storyBound)
-		var plot []string
-		for line := range strings.Lines(out.String()) {
-			require.Regexp(t, logfmt, strings.TrimSuffix(line, "\n"))
-			for _, event := range []string{"elected", "resigned", "lost"} {
-				if strings.Contains(line, "event="+event) {
-					plot = append(plot, event)
+	for flags, views := range map[string]bool{"": false, "-v": true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			from := time.Now()
+			require.NoError(t, run(t.Context(), strings.Fields(flags), &out))
+			require.Less(t, time.Since(from), storyBound)
+			story, ok := strings.CutPrefix(out.String(), legend)
+			require.True(t, ok, out.String())
+			var plot []string
+			var last float64
+			for line := range strings.Lines(story) {
+				line = strings.TrimSuffix(line, "\n")
+				if !event.MatchString(line) {
+					require.Regexp(t, action, line)
+				}
+				at, err := strconv.ParseFloat(strings.Fields(line)[0], 64)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, at, last, "in the order in which things happened")
+				last = at
+				if what := strings.Fields(line)[3]; slices.Contains([]string{"elected", "resigned", "lost"}, what) {
+					plot = append(plot, what)
 				}
 			}
-		}
-		require.Equal(t, []string{
-			"elected", "resigned", "elected", "elected", "lost", "elected", "resigned",
-			"elected", "resigned",
-		}, plot)
-	})
+			require.Equal(t, []string{
+				"elected", "resigned", "elected", "elected", "lost", "elected", "resigned",
+				"elected", "resigned",
+			}, plot)
+			require.Equal(t, views, strings.Contains(story, " leader none\n"), "what each candidate sees")
+		})
+	}
 }
 
 func TestStory_Interrupted(t *testing.T) {
@@ -50,7 +66,7 @@ func TestStory_Interrupted(t *testing.T) {
 	})
 }
 
-// TestReferee: two holds that both live are two leaders.
+// TestReferee: two live holds are two leaders.
 func TestReferee(t *testing.T) {
 	var r referee
 	a, endA := zkrecipes.NewHold(t.Context(), grant{token: 1})
@@ -75,20 +91,19 @@ func (grant) ValidUntil() time.Time    { return time.Now().Add(time.Hour) }
 
 func TestParse(t *testing.T) {
 	for args, says := range map[string]string{
-		"-nonsense":                   "not defined",
-		"-resign-after -1s":           "want 0 or more",
-		"-path here":                  "relative",
-		"-servers= x":                 "unexpected argument",
-		"-servers=":                   "want host:port",
-		"-session-timeout tomorrow":   "invalid value",
-		"-h":                          "see the flags",
-		"-servers localhost:2181 now": "unexpected argument",
+		"-nonsense":                    "not defined",
+		"-servers x -resign-after -1s": "want 0 or more",
+		"-path here":                   "relative",
+		"-servers= x":                  "unexpected argument",
+		"-servers=":                    "want host:port",
+		"-session-timeout tomorrow":    "invalid value",
+		"-follow":                      "needs -servers",
+		"-id x":                        "needs -servers",
+		"-servers localhost:2181 now":  "unexpected argument",
 	} {
-		_, err := parse(strings.Fields(args))
+		_, err := parse(strings.Fields(args), &bytes.Buffer{})
 		require.ErrorContains(t, err, says, args)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	c, err := parse(nil)
-	require.NoError(t, err)
-	require.Equal(t, "/qconf/backup/zk_local", c.path)
+	require.ErrorIs(t, run(t.Context(), []string{"-h"}, &bytes.Buffer{}), flag.ErrHelp)
 }

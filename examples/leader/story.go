@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The story has short sessions, so that nobody waits long for a dead leader, and a bound that it does not need.
+// The story has short sessions, so that the others need not wait long for a dead leader. The bound is a safety net.
 const (
 	storySession = 2 * time.Second
 	storyTick    = 250 * time.Millisecond
@@ -23,9 +22,14 @@ const (
 	storyBound   = 20 * time.Second
 )
 
+const legend = `Three candidates stand for election on a ZooKeeper in this process. Their sessions time out after 2 s.
+A line is: time since the start, candidate, what it does. Lines with -- say what is done to a candidate.
+Each term of leadership has a token that is larger than all before. No two candidates lead at the same time.
+`
+
 // tell plays the life of an election on a server in this process: three candidates, a resignation, a crash, a partition
-// and its end. What happens is on out; what is done to them is on standard error. It fails if two led at once.
-func tell(ctx context.Context, path string, out io.Writer) error {
+// and its end. It fails if two candidates led at once.
+func tell(ctx context.Context, path string, verbose bool, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, storyBound, errors.New("the story takes too long"))
 	defer cancel()
 	server, err := zktest.Start(zktest.InMemory(), zktest.WithTickTime(storyTick))
@@ -33,7 +37,11 @@ func tell(ctx context.Context, path string, out io.Writer) error {
 		return err
 	}
 	defer server.Close()
-	s := &story{ctx: ctx, server: server, path: path, out: &shared{out: out}, cast: map[string]*actor{}, terms: make(chan term, 16)}
+	s := &story{
+		ctx: ctx, server: server, path: path, verbose: verbose, journal: demo.NewStory(out),
+		cast: map[string]*actor{}, terms: make(chan term, 16),
+	}
+	s.journal.Explain(legend)
 	defer s.end()
 	err = s.play()
 	if context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), context.Canceled) {
@@ -46,7 +54,8 @@ type story struct {
 	ctx     context.Context //nolint:containedctx // lives as long as the story
 	server  *zktest.Server
 	path    string
-	out     *shared
+	verbose bool
+	journal *demo.Journal
 	cast    map[string]*actor
 	terms   chan term
 	referee referee
@@ -66,7 +75,7 @@ type term struct {
 }
 
 func (s *story) play() error {
-	s.say("three candidates enter")
+	s.say("three candidates stand for election")
 	for _, id := range []string{"anna", "ben", "cleo"} {
 		if err := s.enter(id); err != nil {
 			return err
@@ -82,13 +91,13 @@ func (s *story) play() error {
 	if err != nil {
 		return err
 	}
-	s.say(second.leader + " crashes: its session must expire before another can lead")
+	s.say(second.leader + " crashes: the next leader must wait until its session expires")
 	s.crash(second.leader)
 	third, err := s.next()
 	if err != nil {
 		return err
 	}
-	s.say(third.leader + " is cut off: it must notice by itself, and first")
+	s.say(third.leader + " is cut off from the network: it must stop leading before the next one starts")
 	s.server.Stall(zktest.Label(third.leader), zktest.Both)
 	fourth, err := s.next()
 	if err != nil {
@@ -97,21 +106,21 @@ func (s *story) play() error {
 	if third.Err() == nil {
 		return fmt.Errorf("%s does not know that it lost", third.leader)
 	}
-	s.say(third.leader + " is back on the network, and stands again")
+	s.say(third.leader + " is back on the network and stands again")
 	s.server.Heal(zktest.Label(third.leader))
 	if err := s.pause(2 * storyPause); err != nil {
 		return err
 	}
-	s.say(fourth.leader + " leaves: it hands over to " + third.leader)
+	s.say(fourth.leader + " is interrupted: it hands over to " + third.leader)
 	s.cast[fourth.leader].leave()
 	if _, err := s.next(); err != nil {
 		return err
 	}
-	s.say("the end")
+	s.say("the end: no two led at the same time")
 	return nil
 }
 
-// enter lets a candidate run, as another process would.
+// enter starts a candidate with a connection of its own, as another process would.
 func (s *story) enter(id string) error {
 	client, err := conn.Dial(s.ctx, s.server.Addr(), conn.WithDialer(s.server.DialAs(id)),
 		conn.WithIdentity(id), conn.WithSessionTimeout(storySession))
@@ -124,7 +133,7 @@ func (s *story) enter(id string) error {
 	}
 	ctx, leave := context.WithCancel(s.ctx)
 	a := &actor{client: client, leave: leave, candidate: candidate{
-		contest: contest, journal: &journal{id: id, log: demo.NewJournal(s.out.of(id))}, resign: make(chan struct{}),
+		id: id, contest: contest, journal: s.journal, observes: s.verbose, resign: make(chan struct{}),
 		elected: func(t *election.Term) {
 			s.referee.elected(id, t)
 			s.terms <- term{id, t}
@@ -139,7 +148,7 @@ func (s *story) enter(id string) error {
 	return nil
 }
 
-// next waits for the next term, and lets it last for a moment.
+// next waits for the next term and lets it last for a moment.
 func (s *story) next() (term, error) {
 	select {
 	case t := <-s.terms:
@@ -158,9 +167,9 @@ func (s *story) pause(d time.Duration) error {
 	}
 }
 
-// crash makes a candidate vanish without a word: nobody hears of it any more, and its server hears no goodbye.
+// crash ends a candidate without an end of its session: the server hears nothing more of it.
 func (s *story) crash(id string) {
-	s.out.mute(id)
+	s.journal.Mute(id)
 	s.server.Refuse(zktest.Label(id))
 	s.server.Cut(zktest.Label(id))
 	s.cast[id].leave()
@@ -177,9 +186,9 @@ func (s *story) end() {
 	}
 }
 
-func (s *story) say(what string) { fmt.Fprintln(os.Stderr, "# "+what) }
+func (s *story) say(what string) { s.journal.Say(what) }
 
-// referee has every term so far, and looks at all of them when another begins.
+// referee knows every term so far, and checks at each new term that all of them have ended.
 type referee struct {
 	mu    sync.Mutex
 	terms []term
@@ -202,38 +211,4 @@ func (r *referee) verdict() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
-}
-
-// shared is one output for all candidates.
-type shared struct {
-	mu    sync.Mutex
-	out   io.Writer
-	muted map[string]bool
-}
-
-// of returns the output of one candidate.
-func (s *shared) of(id string) io.Writer { return voice{s, id} }
-
-func (s *shared) mute(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.muted == nil {
-		s.muted = map[string]bool{}
-	}
-	s.muted[id] = true
-}
-
-type voice struct {
-	*shared
-	id string
-}
-
-// Write writes a line, unless its candidate has crashed.
-func (v voice) Write(line []byte) (int, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.muted[v.id] {
-		return len(line), nil
-	}
-	return v.out.Write(line)
 }

@@ -1,11 +1,11 @@
-// Command mutex lets several workers take turns on one resource, each with a connection of its own, and prints one line
-// per event.
+// Command mutex lets several workers take turns on one resource. Each worker has a connection of its own. The program
+// prints one line per event.
 //
 //	go run ./examples/mutex
 //	go run ./examples/mutex -servers localhost:2181
 //
-// The resource refuses tokens older than one that it has seen. With servers, start it in two terminals, and interrupt,
-// kill or stop one of them.
+// The resource refuses tokens that are older than one it has seen. With servers, start the program in two terminals, and
+// interrupt, kill or stop one of them.
 package main
 
 import (
@@ -35,7 +35,7 @@ type config struct {
 
 func main() { demo.Main("mutex", run) }
 
-func parse(args []string) (*config, error) {
+func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
 	host, err := os.Hostname()
 	if err != nil {
@@ -44,11 +44,14 @@ func parse(args []string) (*config, error) {
 	flags := flag.NewFlagSet("mutex", flag.ContinueOnError)
 	c.ensemble.Flags(flags)
 	flags.StringVar(&c.path, "path", "/examples/mutex", "znode of the mutex")
-	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process")
+	flags.StringVar(&c.id, "id", fmt.Sprintf("%s/%d", host, os.Getpid()), "name of this process (needs -servers)")
 	flags.IntVar(&c.workers, "workers", 3, "how many workers take turns")
 	flags.IntVar(&c.rounds, "rounds", 3, "how many turns each takes")
 	flags.DurationVar(&c.hold, "hold", 300*time.Millisecond, "how long a turn takes")
-	if err := demo.Parse(flags, args); err != nil {
+	if err := demo.Parse(flags, args, out); err != nil {
+		return nil, err
+	}
+	if err := c.ensemble.Check(flags, "id"); err != nil {
 		return nil, err
 	}
 	if c.workers < 1 || c.rounds < 1 || c.hold < 0 {
@@ -58,7 +61,7 @@ func parse(args []string) (*config, error) {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	c, err := parse(args)
+	c, err := parse(args, out)
 	if err != nil {
 		return err
 	}
@@ -66,12 +69,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer c.ensemble.Close()
-	journal, shared := demo.NewJournal(out), &resource{gate: fence.New(fence.NewMemory())}
+	journal, shared := c.ensemble.Journal(out), &resource{gate: fence.New(fence.NewMemory())}
+	journal.Explain(fmt.Sprintf(legend, c.workers, c.rounds))
 	errs := make([]error, c.workers)
 	var wg sync.WaitGroup
 	for i := range c.workers {
 		wg.Go(func() {
-			w := worker{config: c, id: fmt.Sprintf("%s/%d", c.id, i+1), journal: journal, resource: shared}
+			w := worker{config: c, id: c.name(i + 1), journal: journal, resource: shared}
 			errs[i] = w.run(ctx)
 		})
 	}
@@ -79,7 +83,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil {
 		return nil // interrupted
 	}
-	return errors.Join(errs...)
+	return demo.Failures(errs)
+}
+
+const legend = `%d workers take turns on one number in this process, each %d times. They share a lock in ZooKeeper.
+A line is: time since the start, worker, what it does. The token grows with every turn.
+No two workers are between locked and released at the same time.
+`
+
+// name returns the name of a worker.
+func (c *config) name(i int) string {
+	if c.ensemble.External() {
+		return fmt.Sprintf("%s/%d", c.id, i)
+	}
+	return fmt.Sprintf("worker-%d", i)
 }
 
 type worker struct {
@@ -110,14 +127,13 @@ func (w *worker) run(ctx context.Context) error {
 			w.journal.Event(w.id, "lost", "reason", err)
 		case err != nil:
 			return err
-		default:
-			w.journal.Event(w.id, "released")
 		}
 	}
 	return nil
 }
 
-// turn reads at its beginning and writes at its end, and shows its token at both.
+// turn reads the resource, works, and writes the resource. It shows its token at both. The last line comes before the
+// release, so it also comes before the next worker's first.
 func (w *worker) turn(ctx context.Context, h *zkrecipes.Hold) error {
 	w.journal.Event(w.id, "locked", "token", h.Token())
 	value, err := w.resource.read(ctx, h.Token())
@@ -133,10 +149,11 @@ func (w *worker) turn(ctx context.Context, h *zkrecipes.Hold) error {
 		return err
 	}
 	w.journal.Event(w.id, "wrote", "token", h.Token(), "value", value+1)
+	w.journal.Event(w.id, "released", "token", h.Token())
 	return nil
 }
 
-// resource is a number. The check of the token and the access are one step, under its mutex.
+// resource is a number. The check of the token and the access are one step, under the mutex.
 type resource struct {
 	mu    sync.Mutex
 	gate  *fence.Gate

@@ -14,18 +14,20 @@ import (
 func TestRun_WorkersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		require.NoError(t, run(t.Context(), []string{"-id", "p", "-workers", "4", "-rounds", "2"}, &out))
+		require.NoError(t, run(t.Context(), []string{"-workers", "4", "-rounds", "2"}, &out))
 		inside := 0
+		require.True(t, strings.HasPrefix(out.String(), "4 workers take turns"))
 		for line := range strings.Lines(out.String()) {
 			switch {
-			case strings.Contains(line, "event=locked"):
+			case !strings.Contains(line, " token "): // the legend
+			case strings.Contains(line, " locked "):
 				inside++
 				require.Equal(t, 1, inside, out.String())
-			case strings.Contains(line, "event=wrote"):
+			case strings.Contains(line, " released "):
 				inside--
 			}
 		}
-		require.Contains(t, out.String(), "value=8\n", "no update was lost")
+		require.Contains(t, out.String(), "value 8\n", "no update was lost")
 	})
 }
 
@@ -39,9 +41,9 @@ func TestRun_Interrupted(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for args, says := range map[string]string{
-		"-nonsense": "not defined", "-workers 0": "want 1 or more", "now": "unexpected argument", "-h": "see the flags",
+		"-nonsense": "not defined", "-workers 0": "want 1 or more", "now": "unexpected argument", "-id x": "needs -servers",
 	} {
-		_, err := parse(strings.Fields(args))
+		_, err := parse(strings.Fields(args), &bytes.Buffer{})
 		require.ErrorContains(t, err, says)
 	}
 	require.Error(t, run(t.Context(), []string{"-path", "relative"}, &bytes.Buffer{}))

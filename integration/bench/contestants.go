@@ -19,10 +19,10 @@ import (
 
 const clients = 8
 
-// section is one acquisition with its release; turn counts the client's.
+// section is one acquisition with its release. turn counts the sections of one client.
 type section func(turn int) error
 
-// repeat lets each section run on a goroutine of its own until the time is up, and returns their common rate.
+// repeat runs each section in a loop on a goroutine of its own until the time is up. It returns their common rate.
 func repeat(slice time.Duration, sections []section) (float64, error) {
 	var all sync.WaitGroup
 	done, errs := make([]int, len(sections)), make([]error, len(sections))
@@ -52,7 +52,7 @@ func looping(name string, n int, sectionOf func(client int) section) contestant 
 	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64, error) { return repeat(slice, sections) }}
 }
 
-// field has everybody connected to one server, each client with a session of its own.
+// field connects all clients to one server, each with a session of its own.
 type field struct {
 	ours    []*conn.Client
 	raw     []*zk.Conn
@@ -143,10 +143,11 @@ func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float6
 	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
 }
 
-// patience is what callers bring: they would give up some day, so the library may not assume that they never do.
+// patience is the deadline of each caller's context. Callers have one, so the library may not assume that there is
+// none.
 const patience = time.Minute
 
-// locked runs one section of a recipe of ours.
+// locked runs one section of a zkrecipes recipe.
 func locked(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -179,7 +180,7 @@ func (f *field) semaphore(ctx context.Context, client int) section {
 	}
 }
 
-// must is for constructors, which fail for bad arguments only.
+// must panics on the error of a constructor, which fails for bad arguments only.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -201,7 +202,7 @@ func (f *field) goZookeeperLock(client int, path string) section {
 
 func bareParent(client int) string { return fmt.Sprintf("/bench/bare/lock-of-%d", client) }
 
-// bareName is as long as a contender's, which costs as well.
+// bareName is as long as a contender's name, because the length costs time too.
 const bareName = "/_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
 
 func (f *field) create(client int) (string, error) {

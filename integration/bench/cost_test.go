@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// counter counts the frames that pass on the connections it has dialed.
+// counter counts the frames on the connections that it has dialed.
 type counter struct {
 	mu       sync.Mutex
 	requests map[int32]int // by opcode
@@ -36,7 +36,7 @@ func (c *counter) dial(ctx context.Context, network, address string) (net.Conn, 
 	return &counted{Conn: raw, counter: c}, err
 }
 
-// take returns what has been counted since the last time, without what keeps the session alive.
+// take returns the counts since the last call, without pings and syncs.
 func (c *counter) take() (requests, writes, events int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func lock(t *testing.T, m *mutex.Mutex) *zkrecipes.Hold {
 func TestUncontended_AtMostFourRequestsTwoOfThemWrites(t *testing.T) {
 	client, counted := dial(t, zkserver.Start(t).Addr())
 	m := newMutex(t, client)
-	require.NoError(t, lock(t, m).Release(t.Context())) // makes the parents
+	require.NoError(t, lock(t, m).Release(t.Context())) // creates the parents
 	time.Sleep(100 * time.Millisecond)
 	const sections = 20
 	least := 100
@@ -152,7 +152,7 @@ func TestRelease_WakesOneClient(t *testing.T) {
 		}()
 		awaitQueue(t, holder, i+2)
 	}
-	time.Sleep(200 * time.Millisecond) // all have set their watches, and asked who the holder is
+	time.Sleep(200 * time.Millisecond) // let all waiters set their watches and read the holder
 	for range waiters {
 		for _, c := range counters {
 			c.take()
@@ -166,7 +166,7 @@ func TestRelease_WakesOneClient(t *testing.T) {
 				woken += events
 			}
 		}
-		// The one that is let in; the event for the released node itself goes to its own client.
+		// The waiter that is granted. The event for the released node itself goes to the releasing client.
 		require.LessOrEqual(t, woken, 2)
 	}
 	require.NoError(t, h.Release(t.Context()))
@@ -180,8 +180,8 @@ func awaitQueue(t *testing.T, c *conn.Client, n int) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestWaiters_MemoryAndGoroutines counts what ten thousand who wait in one process cost: the library's goroutines beside
-// those that call it, and the heap, without the callers' stacks, which the heap does not hold.
+// TestWaiters_MemoryAndGoroutines counts the cost of ten thousand waiters in one process: goroutines beside those of
+// the callers, and heap. The stacks of the callers are not on the heap.
 func TestWaiters_MemoryAndGoroutines(t *testing.T) {
 	client, _ := dial(t, zkserver.Start(t, zkserver.WithJVM("-Xmx512m")).Addr())
 	m := newMutex(t, client)
@@ -209,7 +209,7 @@ func TestWaiters_MemoryAndGoroutines(t *testing.T) {
 	}
 	awaitQueue(t, client, waiters+1)
 	var perWaiter, beside float64
-	require.Eventually(t, func() bool { // until the last has set its watch
+	require.Eventually(t, func() bool { // until the last waiter has set its watch
 		beside = float64(runtime.NumGoroutine()-goroutines-waiters) / waiters
 		return beside <= 0.01
 	}, time.Minute, 100*time.Millisecond)

@@ -19,7 +19,7 @@ import (
 //go:embed testdata/CuratorBench.java
 var curatorSource []byte
 
-// curator is a Java program with clients of Curator, which works when it is told to.
+// curator is a Java program with Curator clients. It works on command.
 type curator struct {
 	dir     string
 	process *exec.Cmd
@@ -36,7 +36,7 @@ func startCurator(addr string) (_ *curator, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.RemoveAll(c.dir) // the error that counts is err
+			_ = os.RemoveAll(c.dir) // err is the error that matters
 		}
 	}()
 	jars := []string{c.dir}
@@ -66,7 +66,7 @@ func startCurator(addr string) (_ *curator, err error) {
 
 func (c *curator) contestant(work string, n int) contestant {
 	return contestant{"Curator", c.process.Process.Pid, func(_ context.Context, slice time.Duration) (float64, error) {
-		if !c.warm[work] { // the Java machine compiles what runs often
+		if !c.warm[work] { // the JVM compiles code that runs often
 			c.warm[work] = true
 			if _, err := c.work(work, n, 4*time.Second); err != nil {
 				return 0, err
@@ -90,7 +90,7 @@ func (c *curator) stop() {
 	if c == nil || c.process.Process == nil {
 		return
 	}
-	_ = c.orders.Close() // ends it
-	_ = c.process.Wait() // how does not matter
+	_ = c.orders.Close() // ends the program
+	_ = c.process.Wait() // its exit code does not matter
 	_ = os.RemoveAll(c.dir)
 }

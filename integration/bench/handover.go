@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// handOver measures how long a lock takes to go from one to the next while about n wait, from the call of Release to the
-// next grant, at the head of a line that shrinks from 5/4 n to 3/4 n. With one session all are in it; with two the next
-// is always in the other. The rate is that of the median.
+// handOver measures a hand-over: the time from the call of Release to the next grant, while about n clients wait. The
+// queue shrinks from 5/4 n to 3/4 n meanwhile. With one session, all waiters share it. With two sessions, the next
+// waiter always belongs to the other one. The rate is the rate of the median hand-over.
 func (f *field) handOver(n, sessions int) contestant {
 	path := fmt.Sprintf("/bench/ours/queue-of-%d-in-%d", n, sessions)
 	return contestant{fmt.Sprintf("%d waiters", n), 0, func(ctx context.Context, _ time.Duration) (float64, error) {
@@ -28,7 +28,7 @@ func (f *field) handOver(n, sessions int) contestant {
 	}}
 }
 
-// drain makes one line and returns the seconds that each hand-over took.
+// drain makes one queue and returns the duration of each hand-over in seconds.
 func (f *field) drain(ctx context.Context, path string, n, sessions int) ([]float64, error) {
 	mutexes := make([]*mutex.Mutex, sessions)
 	for i := range mutexes {
@@ -57,7 +57,7 @@ func (f *field) drain(ctx context.Context, path string, n, sessions int) ([]floa
 				_ = h.Release(context.WithoutCancel(ctx))
 			}
 		})
-		if sessions > 1 || i == total-1 { // with two, so that they take turns in the line
+		if sessions > 1 || i == total-1 { // with two sessions, so that they alternate in the queue
 			if err := f.awaitChildren(path, i+2); err != nil {
 				return nil, err
 			}
@@ -80,7 +80,7 @@ func (f *field) drain(ctx context.Context, path string, n, sessions int) ([]floa
 	return times, holder.Release(context.WithoutCancel(ctx))
 }
 
-// awaitChildren returns once there are n.
+// awaitChildren returns once there are n children.
 func (f *field) awaitChildren(path string, n int) error {
 	for {
 		_, stat, err := f.raw[0].Exists(path)

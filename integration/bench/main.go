@@ -1,10 +1,10 @@
-// Command bench compares zkrecipes with Curator, with go-zookeeper's own Lock and with the bare operations, all on the
-// same real server with its data in memory, in turns, and prints what was reached against what is asked for. It ends
-// with an error if something was not.
+// Command bench compares zkrecipes with Curator, with go-zookeeper's own Lock and with the bare operations. All run in
+// turns on the same real server, which keeps its data in memory. The command prints each result beside its target. It
+// fails if a target is missed.
 //
-// Rates are sections a second; a ratio is the median of the ratios within one round, so that whatever else the machine
-// does meanwhile hits both sides. Client and server are the processor time, in microseconds, that each takes for one
-// section; they say more than the rates when the machine has other things to do. `make bench` runs it.
+// A rate is in sections a second. A ratio is the median of the ratios within one round, so other load on the machine
+// hits both sides. Client and server are the processor time in microseconds of one section. They say more than rates
+// when the machine has other work. `make bench` runs the command.
 package main
 
 import (
@@ -34,33 +34,33 @@ func main() {
 	}
 }
 
-// row is one piece of work, and what is asked for.
+// row is one kind of work with its targets.
 type row struct {
 	name    string
 	clients int
-	run     []contestant // the first is ours
+	run     []contestant // the first is zkrecipes
 	want    []target
 }
 
-// target asks that ours be at least so many times as fast as another, or, with atMost, that it take at most so many
-// times as long.
+// target asks that zkrecipes is at least so many times as fast as another contestant. With atMost, it asks that
+// zkrecipes takes at most so many times as long.
 type target struct {
 	against string
 	ratio   float64
 	atMost  bool
 }
 
-// contestant does the work for about a slice of time and returns sections a second.
+// contestant works for about a slice of time and returns sections a second.
 type contestant struct {
 	name string
-	pid  int // of the process that does it, if its processor time is to be shown
+	pid  int // of the process that works, if its processor time is to be shown
 	rate func(ctx context.Context, slice time.Duration) (float64, error)
 }
 
-var errMissed = errors.New("not everything was reached")
+var errMissed = errors.New("a target was missed")
 
 func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string, profile string) (err error) {
-	// What is compared is a server as people run it, not the one that starts fastest.
+	// The comparison uses a server as people run it, not the one that starts fastest.
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
 	if err != nil {
@@ -103,12 +103,12 @@ func run(ctx context.Context, rounds int, slice time.Duration, only string, cont
 	return nil
 }
 
-// measure lets the contestants take turns and prints their rates, and ours in proportion.
+// measure lets the contestants take turns. It prints their rates and the ratios.
 func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, server int) (ok bool, err error) {
 	rates, costs := make([][]float64, len(r.run)), make([]cost, len(r.run))
-	for round := -1; round < rounds; round++ { // the first warms up
+	for round := -1; round < rounds; round++ { // the first round warms up
 		for i := range r.run {
-			i = (i + round + 1) % len(r.run) // whoever comes first has no advantage
+			i = (i + round + 1) % len(r.run) // no contestant is always first
 			before, start := cost{client: zkserver.CPU(r.run[i].pid), server: zkserver.CPU(server)}, time.Now()
 			rate, err := r.run[i].rate(ctx, slice)
 			if err != nil {
@@ -170,13 +170,13 @@ func (r *row) judge(against string, ratios []float64) (ok bool) {
 	return ok
 }
 
-// cost is processor time, of all threads in user and in kernel mode.
+// cost is processor time of all threads, in user and kernel mode.
 type cost struct {
 	client, server time.Duration
 	sections       float64
 }
 
-// each is a part of the cost for one section, in microseconds.
+// each is the cost of one section in microseconds, for a part of the cost.
 func (c cost) each(part time.Duration) float64 { return float64(part.Microseconds()) / c.sections }
 
 func median(values []float64) float64 {

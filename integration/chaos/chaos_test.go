@@ -19,7 +19,7 @@ const (
 	tick    = 500 * time.Millisecond
 )
 
-// The long form is `make chaos DURATION=30m SEED=1`; CHAOS_KINDS narrows it to some kinds of faults.
+// The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -90,7 +90,7 @@ func configure(t *testing.T) chaos.Config {
 	return cfg
 }
 
-// isolates tells whether servers can be cut from each other here.
+// isolates reports whether servers can be cut off from each other on this machine.
 func isolates(t *testing.T) bool {
 	t.Helper()
 	_, err := exec.LookPath("iptables")

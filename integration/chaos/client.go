@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
-// A client is one place in a group, taken by one process after the other: a killed one is replaced. Its network path
-// to each server is its own.
+// A client is one place in a group. One process at a time takes it: a killed process is replaced. Its network path to
+// each server is its own.
 type client struct {
 	group   Group
 	place   int
@@ -27,7 +27,7 @@ type client struct {
 	id          string
 	process     *exec.Cmd
 	orders      io.WriteCloser
-	ended       chan struct{} // closed when the process is reaped and its journal read
+	ended       chan struct{} // closed when the process has ended and its journal is read
 }
 
 // start runs the next process in this place.
@@ -51,7 +51,7 @@ func (c *client) start() error {
 	go func() {
 		defer close(ended)
 		c.history.read(c.group.Recipe, id, out)
-		_ = p.Wait() // that it was killed is no news
+		_ = p.Wait() // an error says that it was killed, which is expected
 	}()
 	c.process, c.ended = p, ended
 	return nil
@@ -90,18 +90,18 @@ func (c *client) resume() error {
 	return c.process.Process.Signal(syscall.SIGCONT)
 }
 
-// leave ends the process in an orderly way.
+// leave ends the process in order.
 func (c *client) leave(limit time.Duration) error {
 	_ = c.orders.Close()
 	select {
 	case <-c.ended:
 		return nil
 	case <-time.After(limit):
-		return fmt.Errorf("%s: does not end within %v of being told to", c.id, limit)
+		return fmt.Errorf("%s: still runs %v after it was told to end", c.id, limit)
 	}
 }
 
-// attach moves the client to one server, and keeps it there until detach.
+// attach connects the client to one server only, until detach.
 func (c *client) attach(server int) error {
 	for i, p := range c.proxies {
 		if i != server {
@@ -157,7 +157,7 @@ func (c *client) close() {
 	}
 }
 
-// poll waits until ok, looking often.
+// poll waits until ok returns true.
 func poll(limit time.Duration, what string, ok func() bool) error {
 	for deadline := journal.Now() + int64(limit); !ok(); time.Sleep(5 * time.Millisecond) {
 		if journal.Now() > deadline {

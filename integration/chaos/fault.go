@@ -15,13 +15,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
-// A fault is a kind at work. inject begins it, and heal ends it; for what goes on in between, during is called again
-// and again.
+// A fault is a kind at work. inject begins it and heal ends it. In between, during is called again and again.
 type fault struct {
 	prepare, inject, during, heal func() error
 }
 
-// fault makes ready what a step asks for.
+// fault prepares what a step asks for.
 func (r *run) fault(s Step, victims []*client) (f fault, err error) {
 	servers := r.ensemble.Servers
 	leader, err := r.ensemble.Leader()
@@ -154,7 +153,7 @@ func (r *run) killAll() error { return r.servers((*zkserver.Server).Kill) }
 
 func (r *run) restartAll() error { return r.servers((*zkserver.Server).Restart) }
 
-// servers does something to all servers at once: alone, none of them gets to serve.
+// servers does something to all servers at once, so that none of them serves alone.
 func (r *run) servers(f func(*zkserver.Server) error) error {
 	errs := make([]error, len(r.ensemble.Servers))
 	var wg sync.WaitGroup
@@ -165,7 +164,7 @@ func (r *run) servers(f func(*zkserver.Server) error) error {
 	return errors.Join(errs...)
 }
 
-// deleteNode deletes what the client holds with.
+// deleteNode deletes the client's contender.
 func (r *run) deleteNode(c *client) error {
 	op, _ := r.history.last(c.id)
 	return r.delete(op.answer.Path)
@@ -218,10 +217,10 @@ func (r *run) tree(root string) ([]string, error) {
 	return paths, nil
 }
 
-// awaitReaping waits until the server has removed the empty containers, then lets everybody go on.
+// awaitReaping waits until the server has removed the empty containers. Then all clients go on.
 func (r *run) awaitReaping() error {
 	var left []string
-	err := poll(patience, "containers reaped while everybody rests", func() bool {
+	err := poll(patience, "the server removes the empty containers while all clients rest", func() bool {
 		var err error
 		left, err = r.tree(Root)
 		return err == nil && len(left) == 0

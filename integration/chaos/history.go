@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// deed is something done to a client by the run.
+// deed is something that the run did to a client.
 type deed string
 
 const (
@@ -25,24 +25,24 @@ type act struct {
 	at   int64
 }
 
-// operation is one acquisition, with all that its client told of it.
+// operation is one acquisition, with everything that its client reported of it.
 type operation struct {
 	client    string
 	number    int64
 	called    journal.Line
-	answer    journal.Line // Granted, Failed or Unknown; without a kind while there is none
+	answer    journal.Line // Granted, Failed or Unknown; no kind while there is no answer
 	released  *journal.Line
 	lost      *journal.Line
 	orphaned  bool
 	killedAt  int64 // 0: its client was not killed during it
 	nextCall  int64 // of the same client; 0: none
-	deletedAt int64 // by an operator; 0: not
+	deletedAt int64 // by an operator; 0: not deleted
 }
 
-// history is what all clients tell, as they tell it.
+// history collects the reports of all clients.
 type history struct {
 	mu      sync.Mutex
-	groups  map[string]string // of clients
+	groups  map[string]string // by client
 	clients map[string][]*operation
 	acts    map[string][]act
 	deleted map[string]int64 // contenders, and when the operator began to delete them
@@ -54,7 +54,7 @@ func newHistory() *history {
 	}
 }
 
-// read takes in a client's journal until it ends.
+// read reads a client's journal to its end.
 func (h *history) read(group, client string, in io.Reader) {
 	h.mu.Lock()
 	h.groups[client] = group
@@ -62,7 +62,7 @@ func (h *history) read(group, client string, in io.Reader) {
 	for lines := json.NewDecoder(in); ; {
 		var l journal.Line
 		if lines.Decode(&l) != nil {
-			return // the end; a line that a kill has torn is none
+			return // the end; a torn line after a kill does not count
 		}
 		h.mu.Lock()
 		h.add(client, l)
@@ -101,7 +101,7 @@ func (h *history) act(client string, d deed) {
 	h.acts[client] = append(h.acts[client], act{d, journal.Now()})
 }
 
-// deleting notes that the operator is about to delete a node.
+// deleting records that the operator is about to delete a node.
 func (h *history) deleting(path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *history) deleting(path string) {
 	}
 }
 
-// contender is the path without kind and number: what the nodes of one hold, such as several leases, have in common.
+// contender is the path without kind and number. The nodes of one hold, such as several leases, share it.
 func contender(path string) string {
 	const guid = len("_c_53345f98-9423-4e0c-a7b5-9f819e3ec2e1")
 	name := strings.LastIndexByte(path, '/') + 1
@@ -128,7 +128,8 @@ func (h *history) last(client string) (operation, bool) {
 	return *ops[len(ops)-1], true
 }
 
-// grantedSince tells whether the client was granted something that it asked for, or got, at or after the stamp.
+// grantedSince reports whether the client was granted, at or after the stamp, an operation that began or was answered
+// then.
 func (h *history) grantedSince(client string, stamp int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +144,7 @@ func (h *history) grantedSince(client string, stamp int64) bool {
 	return false
 }
 
-// pausedBetween tells whether the client stood still at some time in between.
+// pausedBetween reports whether the client was frozen at some time in between.
 func (h *history) pausedBetween(client string, from, to int64) bool {
 	since := int64(0)
 	for _, a := range h.acts[client] {
@@ -170,7 +171,7 @@ func (h *history) killedAt(client string) int64 {
 	return 0
 }
 
-// operations returns all operations of a group, finished off: what a kill has left open ends with it.
+// operations returns all operations of a group. An operation that a kill left open ends with the kill.
 func (h *history) operations(group string) []*operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
 	Seed       uint64
 	Took       time.Duration
@@ -27,18 +27,18 @@ type Report struct {
 // Operations counts what a group did.
 type Operations struct{ Calls, Holds, Busy, Lost int }
 
-// SetResult is what became of the updates of one kind of set, and of those that were lost, how the holds had ended that
-// somebody wrote after.
+// SetResult counts the updates of one kind of set. For lost updates it says how the holds of the late writers had
+// ended.
 type SetResult struct {
 	Updates, Lost, Refused int
 	By                     map[string]int
 }
 
-// Durations are measurements, sorted.
+// Durations are measurements in ascending order.
 type Durations []time.Duration
 
-// Margins are the times from the end of lost holds to the next grant: for processes that ran when they were told, and
-// for such as stood still, from the deadline that they see first when they go on.
+// Margins are the times from the end of lost holds to the next grant. For frozen processes they count from the deadline
+// that the process sees first when it runs again.
 type Margins struct{ Told, Frozen Durations }
 
 func (rep *Report) sort() {
@@ -51,7 +51,7 @@ func (rep *Report) sort() {
 	}
 }
 
-// Quantile returns the value below which the share q lies; 0 without measurements.
+// Quantile returns the value below which the share q lies, or 0 without measurements.
 func (d Durations) Quantile(q float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -59,7 +59,7 @@ func (d Durations) Quantile(q float64) time.Duration {
 	return d[min(int(q*float64(len(d))), len(d)-1)]
 }
 
-// String shows the report as tables.
+// String formats the report as tables.
 func (rep *Report) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

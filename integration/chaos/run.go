@@ -19,7 +19,7 @@ import (
 // Root is where all locks of a run are.
 const Root = "/chaos"
 
-// patience bounds what has to happen but is not what is tested.
+// patience bounds steps that must finish but are not tested.
 const patience = 30 * time.Second
 
 // Group is a number of clients with one recipe on one path.
@@ -29,7 +29,7 @@ type Group struct {
 	Limit   int
 }
 
-// Config is what a run is made from.
+// Config configures a run.
 type Config struct {
 	Seed     uint64
 	Duration time.Duration
@@ -37,12 +37,12 @@ type Config struct {
 	Tick     time.Duration // of the servers, to report
 	Kinds    []Kind
 	Groups   []Group
-	Worker   string // the program
+	Worker   string // path of the program
 	Dir      string // for the socket
 	Log      func(format string, args ...any)
 }
 
-// run is a run on its way.
+// run is a run in progress.
 type run struct {
 	Config
 	ensemble *zkserver.Ensemble
@@ -54,18 +54,18 @@ type run struct {
 	trouble  []error
 }
 
-// round is a fault that has been.
+// round is a fault that is over.
 type round struct {
 	Step
 	Number   int
 	Injected int64
 	Healed   int64
-	Served   int64 // when everybody had been served after it
+	Served   int64 // when every client had been served after it
 	victims  []string
 }
 
-// Run breaks the ensemble for a while and returns what it found. The error says that the run could not begin; what went
-// wrong later is in the report.
+// Run breaks the ensemble for a while and returns its findings. An error means that the run could not begin. Later
+// failures are in the report.
 func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
 	r := &run{Config: cfg, ensemble: e, history: newHistory()}
 	defer r.close()
@@ -84,7 +84,7 @@ func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
 		number++
 		if err := r.round(number, step); err != nil {
 			r.trouble = append(r.trouble, fmt.Errorf("round %d, %s: %w", number, step.Kind, err))
-			break // what has been seen so far is judged all the same
+			break // the events so far are judged all the same
 		}
 	}
 	took := time.Since(began)
@@ -134,7 +134,7 @@ func (r *run) close() {
 	}
 }
 
-// round is one fault, from the moment when its victims hold to that when everybody has been served after it.
+// round is one fault: from the moment when its victims hold until every client has been served after it.
 func (r *run) round(number int, step Step) error {
 	victims := r.victims(step)
 	rd := round{Step: step, Number: number}
@@ -173,7 +173,7 @@ func (r *run) round(number int, step Step) error {
 	}
 	rd.Served = journal.Now()
 	r.rounds = append(r.rounds, rd)
-	r.Log("%s round %d: %-20s on %v: everybody served %v after healing", time.Now().Format("15:04:05"), number,
+	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault", time.Now().Format("15:04:05"), number,
 		step.Kind, rd.victims, time.Duration(rd.Served-rd.Healed).Round(time.Millisecond))
 	return r.last(r.Session/4, nil) // some work in peace
 }
@@ -185,7 +185,7 @@ func do(f func() error) error {
 	return f()
 }
 
-// last lets a fault last.
+// last lets a fault last for d.
 func (r *run) last(d time.Duration, during func() error) error {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(min(20*time.Millisecond, time.Until(end))) {
 		if err := do(during); err != nil {
@@ -195,7 +195,7 @@ func (r *run) last(d time.Duration, during func() error) error {
 	return nil
 }
 
-// victims are one client of each group, if the fault takes any.
+// victims are one client of each group, if the fault hits clients.
 func (r *run) victims(s Step) []*client {
 	if !needsVictims[s.Kind] {
 		return nil
@@ -209,8 +209,8 @@ func (r *run) victims(s Step) []*client {
 	return victims
 }
 
-// hold makes the victims hold what they ask for, and waits until all of them do: one that loses it meanwhile, as may happen
-// on a busy machine, is to hold again.
+// hold makes the victims hold their locks and waits until all of them do. A victim that loses its hold meanwhile, as
+// may happen on a busy machine, must hold again.
 func (r *run) hold(victims []*client, prepare func() error) error {
 	if len(victims) == 0 {
 		return nil
@@ -221,7 +221,7 @@ func (r *run) hold(victims []*client, prepare func() error) error {
 	if err := each(victims, func(c *client) error { return c.order("hold") }); err != nil {
 		return err
 	}
-	told := map[*client]int64{} // after which operation, lost before the others held, to hold again
+	told := map[*client]int64{} // by victim, the operation that was lost before the others held
 	err := poll(patience, "victims hold", func() bool {
 		all := true
 		for _, v := range victims {
@@ -229,7 +229,7 @@ func (r *run) hold(victims []*client, prepare func() error) error {
 			held := ok && op.answer.Stuck && op.released == nil
 			if held && op.lost != nil && told[v] != op.number {
 				told[v] = op.number
-				_ = v.order("hold") // an error shows as one who does not hold
+				_ = v.order("hold") // an error shows later: the victim does not hold
 			}
 			all = all && held && op.lost == nil
 		}
@@ -238,7 +238,7 @@ func (r *run) hold(victims []*client, prepare func() error) error {
 	if err != nil {
 		return err
 	}
-	return r.last(r.Session/2, nil) // long enough for the deadlines to rest on the heartbeat alone
+	return r.last(r.Session/2, nil) // long enough that the deadlines rest on heartbeats alone
 }
 
 // served waits until every client has been granted something since the stamp.
@@ -259,7 +259,7 @@ func (r *run) served(when string, since int64, limit time.Duration) error {
 	return nil
 }
 
-// leave sends everybody home, and checks that nothing of them stays.
+// leave ends all clients and checks that they leave nothing behind.
 func (r *run) leave() {
 	for _, c := range r.clients {
 		_ = c.orders.Close()
@@ -283,7 +283,7 @@ func (r *run) leave() {
 	}
 }
 
-// parents are the names of nodes that are no contenders: containers, which go when the server pleases.
+// parents are the names of the parents, which are containers. The server removes them at its own time.
 func (r *run) parents() []string {
 	names := []string{"locks", "leases"}
 	for _, g := range r.Groups {

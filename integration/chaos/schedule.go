@@ -1,8 +1,8 @@
 // Package chaos breaks a real ensemble while client processes take locks on it, and judges what they saw.
 //
-// A run is a row of rounds. In each, one fault is injected, lasts and is healed; then every client must be served
-// within three session timeouts. Which faults, on whom and for how long is drawn from a seed, so that a run can be
-// repeated; how processes and packets interleave cannot.
+// A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be
+// served within three session timeouts. A seed decides the kinds, victims and durations, so a run can be repeated. The
+// interleaving of processes and packets cannot.
 package chaos
 
 import (
@@ -14,7 +14,7 @@ import (
 // Kind is a kind of fault.
 type Kind string
 
-// The kinds. Victims are one client of each group, made to hold its lock when the fault comes.
+// The kinds of faults. Victims are one client of each group, and they hold their lock when the fault comes.
 const (
 	KillLeader      Kind = "kill-leader"          // kill -9 and a restart
 	KillFollower    Kind = "kill-follower"        //
@@ -35,10 +35,10 @@ const (
 	LoseAnswers     Kind = "lose-answers"         // to creates and deletes that are executed
 	DeleteHolders   Kind = "operator-deletes"     // the nodes of the victims
 	DeleteAll       Kind = "operator-deletes-all" // everything below the locks, again and again
-	Reap            Kind = "reap"                 // everybody rests until the server has removed the empty containers
+	Reap            Kind = "reap"                 // all clients rest until the server has removed the empty containers
 )
 
-// Kinds are all of them; those that cut servers from each other take root.
+// Kinds are all of them. Those that cut off servers need root.
 func Kinds(root bool) []Kind {
 	kinds := []Kind{
 		KillLeader, KillFollower, PauseLeader, PauseFollower, RollingRestart, OutageShort, OutageLong, PauseClient,
@@ -50,7 +50,8 @@ func Kinds(root bool) []Kind {
 	return kinds
 }
 
-// lasts is how long a kind of fault lasts, at least and at most, in session timeouts; none means as long as it takes.
+// lasts is the least and the longest duration of a kind of fault, in session timeouts. Kinds without an entry end by
+// themselves.
 var lasts = map[Kind][2]float64{
 	KillLeader: {0.3, 1.2}, KillFollower: {0.3, 1.2}, PauseLeader: {0.5, 1.5}, PauseFollower: {0.5, 1.5},
 	OutageLong: {1.2, 1.6}, IsolateFollower: {1.7, 2.2}, IsolateLeader: {1.7, 2.2}, PauseClient: {1.4, 2},
@@ -58,7 +59,7 @@ var lasts = map[Kind][2]float64{
 	Cut: {0.3, 0.6}, LoseAnswers: {0.3, 0.6}, DeleteHolders: {0.3, 0.4}, DeleteAll: {0.3, 0.4},
 }
 
-// needsVictims tells the kinds that hit clients in the middle of a section.
+// needsVictims lists the kinds that hit clients in the middle of a section.
 var needsVictims = map[Kind]bool{
 	OutageShort: true, OutageLong: true, IsolateFollower: true, IsolateLeader: true, PauseClient: true, KillClient: true,
 	Partition: true, RequestsLost: true, RepliesLost: true, Blink: true, DeleteHolders: true,
@@ -67,12 +68,12 @@ var needsVictims = map[Kind]bool{
 // Step is one fault of a schedule.
 type Step struct {
 	Kind   Kind
-	Server int // which of the servers that the kind fits
-	Victim int // which client of each group
+	Server int // index among the servers that the kind fits
+	Victim int // index in each group
 	Lasts  time.Duration
 }
 
-// Schedule is the endless row of faults that a seed stands for: in each cycle every kind once, in an order of its own.
+// Schedule is the endless series of faults of a seed. Each cycle has every kind once, in an order of its own.
 func Schedule(seed uint64, kinds []Kind, session time.Duration) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		rng := rand.New(rand.NewPCG(seed, 0))

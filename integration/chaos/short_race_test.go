@@ -4,5 +4,5 @@ package chaos_test
 
 import "time"
 
-// short is less under the race detector, which looks at the run, not at its clients: those are programs of their own.
+// short is shorter under the race detector. The detector sees the run, not the clients, which are separate programs.
 const short = 30 * time.Second

@@ -4,5 +4,5 @@ package chaos_test
 
 import "time"
 
-// short is how long the form of `go test` takes.
+// short is the duration under plain `go test`.
 const short = 2 * time.Minute

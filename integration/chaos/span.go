@@ -10,26 +10,26 @@ import (
 const (
 	endReleased = "released"
 	endKilled   = "killed"  // with its process
-	endFrozen   = "frozen"  // its process stood still when it was lost
+	endFrozen   = "frozen"  // its process was frozen when it was lost
 	endDeleted  = "deleted" // the operator deleted its node
-	endLost     = "lost"    // told to a process that ran
+	endLost     = "lost"    // a running process was told
 )
 
-// span is a hold, from when its owner knew of it up to when it ended.
+// span is a hold, from the moment its owner knew of it until it ended.
 type span struct {
 	check.Hold
 	group  string
 	end    string
 	reason string // of the loss
-	bound  int64  // when the node was gone, since the release had returned; 0: not known
+	bound  int64  // when the node was gone, because the release had returned; 0: not known
 }
 
-// spans turns operations into holds. Where a hold ended depends on who could know:
+// spans turns operations into holds. The end of a hold depends on what its process could know:
 //
-//   - A process that runs holds until it is told, or releases.
-//   - One that stood still holds until the deadline, which is what it sees first when it goes on.
-//   - One that was killed, until then.
-//   - A node that an operator deletes is gone before its owner can be told; from then on nothing is promised.
+//   - A process that runs holds until it learns of the loss, or releases.
+//   - A frozen process holds until the deadline, which is what it sees first when it runs again.
+//   - A killed process holds until the kill.
+//   - If an operator deletes a node, the hold ends at the deletion. Its owner cannot know earlier.
 func (h *history) spans(group string) []span {
 	var spans []span
 	for _, op := range h.operations(group) {
@@ -77,7 +77,7 @@ func (h *history) finish(s *span, op *operation) {
 	s.Lost = s.Lost || s.end == endKilled
 }
 
-// holds drops everything but what the checkers judge.
+// holds keeps what the checkers judge.
 func holds(spans []span) []check.Hold {
 	hs := make([]check.Hold, len(spans))
 	for i, s := range spans {
@@ -86,8 +86,8 @@ func holds(spans []span) []check.Hold {
 	return hs
 }
 
-// successor finds the first grant that could not have stood beside the hold: the one that proves an overlap if it
-// comes before the hold's end.
+// successor finds the first grant that excludes the hold. If that grant comes before the end of the hold, the two
+// overlap.
 func successor(spans []span, s span, limit int) (span, bool) {
 	first, _ := slices.BinarySearchFunc(spans, s.From, func(x span, from int64) int { return int(x.From - from) })
 	for _, next := range spans[first:] {

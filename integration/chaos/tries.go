@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// attempt is what a try, or the end of what it got, looks like from outside.
+// attempt is a try, or the end of a hold from a try, as seen from outside.
 type attempt struct {
 	client string
 	kind   attemptKind
@@ -28,7 +28,7 @@ const (
 
 func (a attempt) String() string { return a.client + " " + [...]string{"got", "busy", "gone"}[a.kind] }
 
-// mutexModel is one lock that nobody waits for: a try gets it when it is free, and is turned away when it is held.
+// mutexModel is one lock without waiters. A try succeeds when the lock is free, and is refused when it is held.
 var mutexModel = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
@@ -48,14 +48,15 @@ var mutexModel = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
 }
 
-// never is when a release returns of which nobody knows whether it has.
+// never is the return time of a release that is not known to have returned.
 const never = int64(1)<<62 - 1
 
 // tries checks the try operations of a group with porcupine, in chunks that begin and end with the lock free.
 //
-// A try that is turned away while another is under way proves nothing, since contenders of tries stand in each other's
-// way too; such are left out. Of a hold that was lost the lock gets free at some time up to the end of its round. And while
-// a leader may have been replaced without knowing, which answers a sync as well, a "no" may be as old as the fault.
+// A refused try proves nothing while another try is under way, because contenders of tries stand in each other's way.
+// Such tries are left out. After a lost hold, the lock becomes free at some time before the end of the round. While a
+// leader may have been replaced without knowing it, a refusal may be as old as the fault: such a leader answers syncs
+// as well.
 func tries(ops []*operation, spans []span, rounds []round) error {
 	var history []porcupine.Operation
 	clients := map[string]int{}
@@ -90,7 +91,7 @@ func tries(ops []*operation, spans []span, rounds []round) error {
 	return nil
 }
 
-// culprits names the tries that were turned away and cannot be explained, with what stands around each.
+// culprits names the refused tries that have no explanation, with the events around each.
 func culprits(chunk []porcupine.Operation) string {
 	turnedAway := func(op porcupine.Operation) bool { a, _ := op.Input.(attempt); return a.kind == busy }
 	holds := slices.DeleteFunc(slices.Clone(chunk), turnedAway)
@@ -117,10 +118,10 @@ func endOfRound(rounds []round, at int64) int64 {
 	return never
 }
 
-// replaces are the faults that replace a leader which goes on, or may.
+// replaces lists the faults after which an old leader may go on answering.
 var replaces = []Kind{PauseLeader, IsolateLeader}
 
-// readSince is from when on a server may have known what it answers to a call.
+// readSince is the earliest time of the server state behind an answer to the call.
 func readSince(rounds []round, called int64) int64 {
 	for _, rd := range rounds {
 		if slices.Contains(replaces, rd.Kind) && rd.Injected <= called && called <= rd.Healed {
@@ -130,7 +131,7 @@ func readSince(rounds []round, called int64) int64 {
 	return called
 }
 
-// contended tells whether another client's try was under way at the same time, or may have left its contender behind.
+// contended reports whether another client's try was under way at the same time, or may have left its contender behind.
 func contended(ops []*operation, op *operation, rounds []round) bool {
 	for _, other := range ops {
 		if other.client == op.client || other.called.At > op.answer.At {
@@ -147,7 +148,7 @@ func contended(ops []*operation, op *operation, rounds []round) bool {
 	return false
 }
 
-// chunks cuts a history, sorted by call, where nothing is under way; few operations stay together.
+// chunks cuts a history, sorted by call, at moments when nothing is under way. Each chunk has few operations.
 func chunks(history []porcupine.Operation, least int) [][]porcupine.Operation {
 	var cut [][]porcupine.Operation
 	first, until := 0, int64(0)
@@ -161,7 +162,7 @@ func chunks(history []porcupine.Operation, least int) [][]porcupine.Operation {
 	return append(cut, history[first:])
 }
 
-// free tells whether everything that was got is gone again.
+// free reports whether everything that was acquired is gone again.
 func free(chunk []porcupine.Operation) bool {
 	held := 0
 	for _, op := range chunk {

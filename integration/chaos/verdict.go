@@ -9,10 +9,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// writer is what a writer weighs: more than all readers there can be.
+// writer is the weight of a writer. It is larger than the number of readers.
 const writer = 1 << 20
 
-// judge looks at everything once it is over.
+// judge checks everything once the run is over.
 func (r *run) judge(took time.Duration) *Report {
 	rep := &Report{
 		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Faults: map[Kind]int{}, Operations: map[string]Operations{},
@@ -47,7 +47,7 @@ func (r *run) judge(took time.Duration) *Report {
 	return rep
 }
 
-// weigh gives writers their weight, and returns the limit of the group.
+// weigh gives writers their weight and returns the limit of the group.
 func weigh(spans []span, g Group) int {
 	if g.Recipe != "rwlock" {
 		return g.Limit
@@ -91,9 +91,9 @@ func (r *run) exclusion(rep *Report, g Group, spans []span, limit int) {
 	}
 }
 
-// margins measures, for each hold that was lost, how long after its end the next was granted: contract C2 says never
-// before, for a process that runs. What was lost by kill or by an operator's hand ends for other reasons; there only the
-// time from the fault to the next grant is of interest.
+// margins measures the time from the end of each lost hold to the next grant. Contract C2 (docs/design.md) says that it
+// is never negative for a process that runs. Holds that ended by kill or by an operator have no such promise. For them
+// only the time from the fault to the next grant is reported.
 func (r *run) margins(rep *Report, spans []span, limit int) {
 	for _, s := range spans {
 		rd, found := r.during(s)
@@ -136,7 +136,7 @@ func (r *run) during(s span) (round, bool) {
 	return round{}, false
 }
 
-// handOvers measures how long after a release the next in the queue knew that it was its turn.
+// handOvers measures the time from a release to the next grant in the queue.
 func handOvers(rep *Report, spans []span) {
 	for i := range len(spans) - 1 {
 		s, next := spans[i], spans[i+1]
@@ -172,7 +172,7 @@ func (rep *Report) set(group, name string, set *check.Set, spans []span) {
 	}
 }
 
-// overstayed tells how the hold ended that one of the two had written after: released, if neither.
+// overstayed tells how the hold of the late one of two writers had ended: "released" if neither was late.
 func overstayed(spans []span, l check.LostUpdate) string {
 	for _, s := range spans {
 		if (s.Token == l.Lost.Token || s.Token == l.By.Token) && s.end != endReleased {

@@ -38,7 +38,7 @@ func TestSchedule_SameSeedSameSteps(t *testing.T) {
 	}
 }
 
-// story is a history told by hand.
+// story is a history written by hand.
 type story struct{ *history }
 
 func (s story) op(client string, called int64) *operation {
@@ -64,7 +64,7 @@ func (s story) lostA(at, until int64) {
 	s.tell("a", journal.Line{Event: check.Event{Kind: check.Lost, At: at}, Until: until, Reason: "deadline"})
 }
 
-// judgeStory gives a story to the judge; all of it is in one round, whose victim is a.
+// judgeStory judges a story. All of it is in one round, and a is the victim.
 func judgeStory(t *testing.T, tell func(s story)) *Report {
 	t.Helper()
 	s := story{newHistory()}
@@ -85,7 +85,7 @@ func judgeStory(t *testing.T, tell func(s story)) *Report {
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		violated string // "" for a history without fault
+		violated string // "" for a history without a violation
 		tell     func(s story)
 	}{
 		{"one after the other", "", func(s story) {
@@ -150,12 +150,12 @@ func TestJudge(t *testing.T) {
 			rep := judgeStory(t, c.tell)
 			switch {
 			case c.violated == "" && len(rep.Violations) > 0:
-				t.Errorf("condemned: %v", rep.Violations)
+				t.Errorf("a correct history is rejected: %v", rep.Violations)
 			case c.violated != "" && !strings.Contains(strings.Join(rep.Violations, "\n"), c.violated):
-				t.Errorf("acquitted of %q: %v", c.violated, rep.Violations)
+				t.Errorf("the violation %q is not found: %v", c.violated, rep.Violations)
 			}
 			if rep.String() == "" {
-				t.Error("nothing to show")
+				t.Error("the report is empty")
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestTries(t *testing.T) {
 	}
 	switch err := triesOf(t, free); {
 	case err == nil:
-		t.Error("turned away from a free lock, and nobody minds")
+		t.Error("a try was refused although the lock was free, and the checker accepts it")
 	case !strings.Contains(err.Error(), "a#2 busy from 6ns to 9ns"):
 		t.Errorf("%v: does not name the try", err)
 	}
@@ -202,7 +202,7 @@ func TestTries(t *testing.T) {
 		{Step: Step{Kind: PauseLeader}, Injected: 1, Healed: 5, Served: 30},
 	} {
 		if err := triesOf(t, free, other); err == nil {
-			t.Errorf("turned away from a free lock, and nobody minds in %+v", other)
+			t.Errorf("a try was refused although the lock was free, and the checker accepts it in %+v", other)
 		}
 	}
 	held := func(s story) {
@@ -221,7 +221,7 @@ func TestTries(t *testing.T) {
 		s.released("b", 6)
 	}
 	if err := triesOf(t, twice); err == nil {
-		t.Error("granted twice, and nobody minds")
+		t.Error("two holds at once, and the checker accepts it")
 	}
 }
 
@@ -232,7 +232,7 @@ func triesOf(t *testing.T, tell func(s story), rounds ...round) error {
 	return tries(s.operations("mutex"), s.spans("mutex"), rounds)
 }
 
-// A line that a kill has torn ends the journal, and what came before it counts.
+// A line torn by a kill ends the journal. The lines before it count.
 func TestHistory_TornJournal(t *testing.T) {
 	h := newHistory()
 	h.read("mutex", "a", io.MultiReader(strings.NewReader(
@@ -243,7 +243,7 @@ func TestHistory_TornJournal(t *testing.T) {
 	}
 }
 
-// Of two who wrote without seeing each other, the one is to blame whose hold had ended.
+// If two clients wrote without seeing each other, the one whose hold had ended is at fault.
 func TestOverstayed(t *testing.T) {
 	s := story{newHistory()}
 	s.granted("a", 1, 2, 10)
@@ -259,6 +259,6 @@ func TestOverstayed(t *testing.T) {
 		}
 	}
 	if how := overstayed(spans, check.LostUpdate{Lost: next, By: next}); how != endReleased {
-		t.Errorf("nobody had overstayed: %q", how)
+		t.Errorf("no hold had ended before its write: %q", how)
 	}
 }

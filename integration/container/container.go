@@ -1,7 +1,7 @@
-// Package container runs ZooKeeper in containers, through testcontainers: for whom that is at hand and a Java is not.
+// Package container runs ZooKeeper in containers, through testcontainers, for machines with Docker and without Java.
 //
-// The image is "zookeeper", or what ZOOKEEPER_IMAGE names; docker/build.sh makes one without pulling. Images differ in
-// how they are told things by the environment, so these are told by files: /conf/zoo.cfg and /data/myid.
+// The image is "zookeeper", or the value of ZOOKEEPER_IMAGE. docker/build.sh makes an image without pulling. Images
+// read different environment variables, so these servers are configured by files: /conf/zoo.cfg and /data/myid.
 package container
 
 import (
@@ -27,10 +27,10 @@ type Server struct {
 	addr string
 }
 
-// Addr is the host:port that clients connect to. It may change when the container is started again.
+// Addr is the host:port for clients. It may change when the container is started again.
 func (s *Server) Addr() string { return s.addr }
 
-// Start runs a standalone server until the end of the test. It may not serve yet; conn.Dial waits for that.
+// Start runs a standalone server until the end of the test. It may not serve yet; conn.Dial waits for it.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	return start(tb, "", 0)
@@ -82,7 +82,7 @@ func start(tb testing.TB, members string, id int, opts ...testcontainers.Contain
 	return s
 }
 
-// FourLetter sends one of ZooKeeper's four-letter words and returns the answer, "" if there is none.
+// FourLetter sends one of ZooKeeper's four-letter words. It returns the answer, or "" if there is none.
 func (s *Server) FourLetter(ctx context.Context, word string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -115,7 +115,7 @@ admin.enableServer=false
 4lw.commands.whitelist=*
 `
 
-// Image is the image that servers run.
+// Image is the image of the servers.
 func Image() string {
 	if image := os.Getenv("ZOOKEEPER_IMAGE"); image != "" {
 		return image
@@ -123,7 +123,7 @@ func Image() string {
 	return "zookeeper"
 }
 
-// available skips the test without a Docker that runs and has the image; with REQUIRE_REAL=1 it fails.
+// available skips the test unless Docker runs and has the image. With REQUIRE_REAL=1 the test fails instead.
 func available(tb testing.TB) {
 	tb.Helper()
 	prepare()
@@ -139,22 +139,23 @@ func available(tb testing.TB) {
 	}
 }
 
-// prepare sets what testcontainers reads from the environment, unless that is done.
+// prepare sets the environment variables of testcontainers, unless they are set.
 var prepare = sync.OnceFunc(func() {
 	set := func(name, value string) {
 		if os.Getenv(name) == "" {
 			_ = os.Setenv(name, value) // never fails with a proper name
 		}
 	}
-	// The reaper would be one image more to pull, and only cleans up after tests that are killed.
+	// The reaper would need another image. It only cleans up after killed tests.
 	set("TESTCONTAINERS_RYUK_DISABLED", "true")
-	// On a machine that is itself a container, ports are taken to be on the host around it; not so if the daemon runs here.
+	// On a machine that is a container, testcontainers looks for ports on the host around it. Here the daemon runs
+	// inside.
 	if _, err := os.Stat("/var/run/docker.pid"); err == nil {
 		set("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
 	}
 })
 
-// healthy asks the Docker engine whether it is there; without one, testcontainers panics.
+// healthy asks whether Docker runs. Without Docker, testcontainers panics.
 func healthy(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -165,7 +166,7 @@ func healthy(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = provider.Close() }() // it was only asked
+	defer func() { _ = provider.Close() }() // it was only queried
 	if err := provider.Health(ctx); err != nil {
 		return err
 	}
@@ -178,6 +179,6 @@ func healthy(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	// A test pulls nothing by itself: it may be on a network that has none, or that is paid for.
+	// A test never pulls an image by itself: the network may be missing or metered.
 	return fmt.Errorf("no image %s: docker pull it, or make containers, which builds one", Image())
 }

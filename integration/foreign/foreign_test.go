@@ -1,5 +1,5 @@
-// Package foreign runs programs that nobody here wrote against zktest, and against a real server to prove that the
-// test of each program is right.
+// Package foreign runs third-party programs against zktest. It also runs them against a real server, which proves that
+// the test of each program is right.
 package foreign
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// servers are those that every program meets; both allow nodes with a time to live.
+// servers are the servers for every program. Both allow nodes with a time to live.
 var servers = []struct {
 	name  string
 	start func(t *testing.T) (addr string)
@@ -31,7 +31,7 @@ func startReal(t *testing.T) string {
 		zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true")).Addr()
 }
 
-// missing ends a test for want of a program: with a skip, unless REQUIRE_REAL=1 demands it.
+// missing skips a test because a program is missing. With REQUIRE_REAL=1 the test fails instead.
 func missing(t *testing.T, what, install string) {
 	t.Helper()
 	if os.Getenv("REQUIRE_REAL") == "1" {
@@ -40,7 +40,7 @@ func missing(t *testing.T, what, install string) {
 	t.Skipf("%s not found: %s", what, install)
 }
 
-// run runs a program to its end, which must come and be a success, and returns what it has written.
+// run runs a program to its successful end and returns its output.
 func run(t *testing.T, input string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The tests of this file make every call of the client that zkrecipes is built on.
+// The tests of this file make every call of go-zookeeper's client.
 
 var open = zk.WorldACL(zk.PermAll)
 
@@ -212,7 +212,7 @@ func TestGoZookeeper_Errors(t *testing.T) {
 	}
 }
 
-// words asks for ruok only: the client cannot parse what Debian's 3.8.0 answers to srvr and cons.
+// words asks for ruok only. go-zookeeper cannot parse the answers of Debian's 3.8.0 to srvr and cons.
 func TestGoZookeeper_Words(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 func TestKazoo(t *testing.T) {
 	python := ""
-	for _, candidate := range []string{"/usr/bin/python3", "python3"} { // Debian's modules are found by Debian's python
+	for _, candidate := range []string{"/usr/bin/python3", "python3"} { // Debian's python finds Debian's modules
 		if exec.Command(candidate, "-c", "import kazoo").Run() == nil {
 			python = candidate
 			break

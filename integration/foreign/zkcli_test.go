@@ -7,7 +7,7 @@ import (
 
 const zkCli = "/usr/share/zookeeper/bin/zkCli.sh"
 
-// TestShell drives ZooKeeper's own shell and reads what it prints, in this order.
+// TestShell runs ZooKeeper's own shell and reads what it prints, in this order.
 func TestShell(t *testing.T) {
 	if !exists(zkCli) {
 		missing(t, zkCli, "apt-get install zookeeper")
@@ -23,7 +23,7 @@ func TestShell(t *testing.T) {
 				}
 				rest = after
 			}
-			for _, event := range shellEvents { // printed by a thread of its own, between the answers
+			for _, event := range shellEvents { // a thread of its own prints them, between the answers
 				if !strings.Contains(out, event) {
 					t.Errorf("no %q in:\n%s", event, out)
 				}

@@ -1,5 +1,5 @@
-// Package leader runs examples/leader as separate processes against a real ZooKeeper, one test for every way to lose
-// the leadership.
+// Package leader runs examples/leader as separate processes against a real ZooKeeper. There is one test for each way to
+// lose the leadership.
 package leader
 
 import (
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// server starts a real ZooKeeper that grants short sessions and reaps empty containers within a second.
+// server starts a real ZooKeeper that grants short sessions and removes empty containers within a second.
 func server(t *testing.T, opts ...zkserver.Option) *zkserver.Server {
 	t.Helper()
 	return zkserver.Start(t, append([]zkserver.Option{
@@ -44,7 +44,7 @@ func server(t *testing.T, opts ...zkserver.Option) *zkserver.Server {
 	}, opts...)...)
 }
 
-// watcher is a client of the test's own, past all proxies.
+// watcher is the test's own client. It bypasses all proxies.
 func watcher(t *testing.T, servers string) *conn.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -55,7 +55,7 @@ func watcher(t *testing.T, servers string) *conn.Client {
 	return c
 }
 
-// candidates waits until n stand for election, and returns them.
+// candidates waits for n candidates and returns them.
 func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -76,7 +76,7 @@ func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
 	}
 }
 
-// pause is between two looks at a condition.
+// pause is the time between two looks at a condition.
 func pause(ctx context.Context) {
 	select {
 	case <-time.After(20 * time.Millisecond):
@@ -84,8 +84,8 @@ func pause(ctx context.Context) {
 	}
 }
 
-// TestPartition: the leader is cut off, in every way that a network can do it. It must say that it lost before the
-// next one says that it is elected; healed, it stands again and follows.
+// TestPartition: the leader is cut off in every way a network can do it. It must report its loss before the next leader
+// reports its election. After the partition it is a candidate again and follows.
 func TestPartition(t *testing.T) {
 	const pairs, rounds = 6, 5
 	zk := server(t)
@@ -142,8 +142,8 @@ func heal(t *testing.T, p *proxy.Proxy) {
 	require.NoError(t, p.Accept())
 }
 
-// TestKill: a leader that dies without a word is followed after its session has expired; the others see that there was
-// none in between.
+// TestKill: a killed leader has a successor once its session has expired. Observers see a time without a leader in
+// between.
 func TestKill(t *testing.T) {
 	zk := server(t)
 	a := start(t, "a", zk.Addr(), "/kill")
@@ -161,8 +161,8 @@ func TestKill(t *testing.T) {
 	t.Logf("hand-over after kill -9: %v with a session timeout of %v", won.seen.Sub(killed), sessionTimeout)
 }
 
-// TestStop: a leader that is stopped hands over, and ends with 0; so does one that is interrupted, each time within
-// a few milliseconds.
+// TestStop: a leader that is stopped hands over and exits with 0. So does an interrupted one. Each hand-over takes a
+// few milliseconds.
 func TestStop(t *testing.T) {
 	const rounds = 21
 	zk := server(t)
@@ -193,7 +193,7 @@ func TestStop(t *testing.T) {
 	require.Less(t, median, 50*time.Millisecond)
 }
 
-// TestStopWhileWaiting: a candidate that waits returns at once, and leaves no node.
+// TestStopWhileWaiting: a waiting candidate returns at once and leaves no node.
 func TestStopWhileWaiting(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
@@ -209,7 +209,7 @@ func TestStopWhileWaiting(t *testing.T) {
 	require.Zero(t, a.count("lost"))
 }
 
-// TestFreeze: a leader that was stopped like a machine in its sleep wakes up as one that has lost.
+// TestFreeze: a leader that was frozen, as in a suspended machine, learns its loss when it runs again.
 func TestFreeze(t *testing.T) {
 	zk := server(t)
 	a := start(t, "a", zk.Addr(), "/freeze")
@@ -229,15 +229,15 @@ func TestFreeze(t *testing.T) {
 	t.Logf("knew %v after it was woken that it had lost", lost.seen.Sub(woken))
 }
 
-// TestServerRestart: an ensemble that is back within a third of the timeout costs nobody the leadership, and makes
-// nobody say anything.
+// TestServerRestart: a server restart within a third of the timeout costs no leader its term, and no process prints
+// anything.
 func TestServerRestart(t *testing.T) {
 	from := time.Now()
 	zk := server(t, zkserver.WithSessionTimeouts(time.Second, time.Hour))
 	if !zk.Ours() {
 		t.Skip("the server is not ours to restart")
 	}
-	timeout := max(15*time.Second, 6*time.Since(from)) // the restart will take what the start took, on a busy machine seconds
+	timeout := max(15*time.Second, 6*time.Since(from)) // the restart takes as long as the start took; on a busy machine that is seconds
 	long := []string{"-session-timeout", timeout.String()}
 	a := start(t, "a", zk.Addr(), "/restart", long...)
 	a.event("elected")
@@ -251,17 +251,17 @@ func TestServerRestart(t *testing.T) {
 	down := time.Now()
 	require.NoError(t, zk.Restart())
 	require.Less(t, time.Since(down), timeout/3, "the restart was to take a third of the timeout at most")
-	// The proof must outlast the old one: by a whole timeout later the leader lives on answers of the new server.
+	// The proof must be newer than the outage: a whole timeout later it rests on answers of the new server.
 	ctx, cancel := context.WithTimeout(t.Context(), timeout+time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		require.Equal(t, before, a.output()+b.output(), "nobody has anything to say")
+		require.Equal(t, before, a.output()+b.output(), "no process prints anything")
 		pause(ctx)
 	}
 	require.Equal(t, []string{"a", "b"}, candidates(t, own, "/restart", 2))
 }
 
-// TestNodeDeleted: an operator deletes the leader's node. The leader notices, and stands again behind the others.
+// TestNodeDeleted: an operator deletes the leader's node. The leader notices and queues again behind the others.
 func TestNodeDeleted(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
@@ -281,7 +281,7 @@ func TestNodeDeleted(t *testing.T) {
 	require.Equal(t, []string{"b", "a"}, candidates(t, own, "/deleted", 2))
 }
 
-// TestTokensGrow: from term to term, and when the parent was reaped and its sequence numbers began again.
+// TestTokensGrow: tokens grow from term to term, also when the parent was reaped and its sequence numbers restarted.
 func TestTokensGrow(t *testing.T) {
 	zk := server(t)
 	own := watcher(t, zk.Addr())
@@ -315,7 +315,7 @@ func reaped(t *testing.T, c *conn.Client, path string) {
 	}
 }
 
-// TestBadUse: one clear line on standard error, exit code 1, in bounded time.
+// TestBadUse: the program prints one clear line on standard error and exits with 1, in bounded time.
 func TestBadUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -33,7 +33,7 @@ var binary = sync.OnceValues(func() (string, error) {
 // line is one line of the program's output.
 type line struct {
 	at     time.Time // by the program's clock, in milliseconds
-	seen   time.Time // by ours
+	seen   time.Time // by the test's clock
 	event  string
 	token  int64
 	leader string
@@ -90,7 +90,7 @@ func (p *process) follow(out io.Reader) {
 		default:
 		}
 	}
-	_ = p.cmd.Wait() // the exit code is asked for where it matters
+	_ = p.cmd.Wait() // tests that need the exit code ask for it
 	close(p.exited)
 }
 
@@ -114,7 +114,7 @@ func parseLine(text string) line {
 	return l
 }
 
-// wait returns the next line that matches, passing those before it.
+// wait returns the next line that matches and skips the lines before it.
 func (p *process) wait(what string, match func(line) bool) line {
 	p.t.Helper()
 	deadline := time.After(limit)
@@ -150,13 +150,13 @@ func (p *process) event(name string) line {
 	return p.wait(name, func(l line) bool { return l.event == name })
 }
 
-// follows waits until the process tells of the leader.
+// follows waits until the process reports the leader.
 func (p *process) follows(leader string) line {
 	p.t.Helper()
 	return p.wait("leader="+leader, func(l line) bool { return l.event == "leader" && l.leader == leader })
 }
 
-// count returns how many lines there are with the event.
+// count returns how many lines have the event.
 func (p *process) count(event string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +181,7 @@ func (p *process) output() string {
 
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
 
-// exit waits for the end, and returns the exit code.
+// exit waits for the end and returns the exit code.
 func (p *process) exit() int {
 	p.t.Helper()
 	select {

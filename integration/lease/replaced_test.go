@@ -1,5 +1,5 @@
-// Package lease_test tries, on a real ensemble, what the proof of liveness in package conn has to withstand: a leader that
-// has been replaced and does not know.
+// Package lease_test tries the proof of liveness of package conn on a real ensemble: a leader that was replaced and
+// does not know it yet.
 package lease_test
 
 import (
@@ -21,8 +21,8 @@ import (
 
 const tick = 500 * time.Millisecond
 
-// A client that finds nobody but a leader that was frozen, in the moment when that goes on, and then nobody at all: its
-// deadline must not be counted from what that leader said, since its successor counts from before.
+// A client reaches only a leader that was frozen, in the moment when that leader runs again, and then no server at all.
+// Its deadline must not count from the answers of that leader, because the successor counts from an earlier time.
 func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T) {
 	t.Parallel()
 	e, old := ensemble(t)
@@ -38,7 +38,7 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	defer s.Retain()()
 	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
 	if !ok {
-		t.Fatal("not proven")
+		t.Fatal("the session is not proven")
 	}
 	defer stop()
 	start := time.Now()
@@ -49,7 +49,7 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	must(t, old.Pause())
 	witness := await(t, e, old)
 	note("replaced")
-	time.Sleep(4 * tick) // by so much, the successor will be ahead
+	time.Sleep(4 * tick) // the successor will be ahead by this much
 	must(t, old.Resume())
 	for state := range c.States(t.Context()) {
 		if state == conn.Connected {
@@ -71,11 +71,12 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	}
 }
 
-// What that rests on, and why a "no" of TryLock may be old: until it finds out, such a leader answers a sync, and reads.
+// The test above rests on this: until such a leader finds out, it answers a sync and reads. So a "no" of TryLock may be
+// old.
 func TestSync_AnsweredByALeaderThatWasReplaced_IsOld(t *testing.T) {
 	t.Parallel()
 	e, old := ensemble(t)
-	here := connect(t, old, once()) // a second connection may be one to the follower that it becomes
+	here := connect(t, old, once()) // a second connection may reach the follower that it becomes
 	must(t, old.Pause())
 	there := await(t, e, old)
 	_, err := there.Create("/new", nil, 0, zk.WorldACL(zk.PermAll))

@@ -9,18 +9,17 @@ import (
 	"strconv"
 )
 
-// Block picks 254 loopback addresses and returns the one with the given number. Nothing else binds to them, not even
-// as the source of an outgoing connection (that is 127.0.0.1), so that a server that is down finds its port again,
-// whatever runs beside it.
+// Block picks 254 loopback addresses and returns the one with the given number. No other program binds to them, not
+// even as the source of an outgoing connection, which is 127.0.0.1. So a server that was down finds its port free.
 func Block() func(n int) string {
-	if runtime.GOOS != "linux" { // others have one address
+	if runtime.GOOS != "linux" { // other systems have one address
 		return func(int) string { return "127.0.0.1" }
 	}
 	a, b := 1+rand.IntN(254), 1+rand.IntN(254)
 	return func(n int) string { return fmt.Sprintf("127.%d.%d.%d", a, b, n) }
 }
 
-// FreePorts finds n different ports of the host that nobody listens on.
+// FreePorts finds n different free ports of the host.
 func FreePorts(host string, n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
@@ -28,7 +27,7 @@ func FreePorts(host string, n int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // not before all are found, lest one is found twice
+		defer func() { _ = l.Close() }() // after all are found, else one might be found twice
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-// Package overlay puts edited files in the place of others for one build, with go build -overlay: nothing on disk changes.
+// Package overlay replaces files for one build, with go build -overlay. Nothing on disk changes.
 package overlay
 
 import (
@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// An Edit replaces Old, which must occur once, in a file below a root.
+// An Edit replaces Old in a file below a root. Old must occur exactly once.
 type Edit struct{ File, Old, New string }
 
-// Write makes the edits, in their order, and adds the files whose texts are given, all below root. It returns the argument
-// of -overlay: a file below dir, whose name has no blanks beyond those of dir, since GOFLAGS is split at them.
+// Write applies the edits in order and adds the files with the given texts, all below root. It returns the argument of
+// -overlay: a file below dir. Its name has no blanks beyond those of dir, because GOFLAGS is split at blanks.
 //
-// Errors: an edit that does not find its place, or finds several; what reading and writing files brings.
+// Errors: an edit whose text is missing or occurs several times; errors of reading and writing files.
 func Write(dir, root string, edits []Edit, added map[string][]byte) (spec string, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return "", err
@@ -33,7 +33,7 @@ func Write(dir, root string, edits []Edit, added map[string][]byte) (spec string
 			}
 		}
 		if n := bytes.Count(texts[e.File], []byte(e.Old)); n != 1 {
-			return "", fmt.Errorf("%s has %d times what is to be replaced, %q: the edit needs to follow the code", e.File, n, e.Old)
+			return "", fmt.Errorf("%s: want the text to replace once, found it %d times: %q; adapt the edit to the code", e.File, n, e.Old)
 		}
 		texts[e.File] = bytes.Replace(texts[e.File], []byte(e.Old), []byte(e.New), 1)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/overlay"
 )
 
-// Two edits of one file both count, a file is added, and the sources stay as they are.
+// Two edits of one file both count, a file is added, and the sources do not change.
 func TestWrite(t *testing.T) {
 	root := t.TempDir()
 	main := "package main\n\nfunc main() { print(1, 2) }\n"
@@ -30,8 +30,8 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, main, string(unchanged))
 
-	for _, old := range []string{"3", "p"} { // not there, and twice
+	for _, old := range []string{"3", "p"} { // missing, and twice
 		_, err = overlay.Write(t.TempDir(), root, []overlay.Edit{{File: "main.go", Old: old}}, nil)
-		require.ErrorContains(t, err, "the edit needs to follow the code")
+		require.ErrorContains(t, err, "adapt the edit to the code")
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// maxFrame bounds what is held in memory for one frame; servers refuse requests above 1 MiB, replies may be larger.
+// maxFrame bounds the memory for one frame. Servers refuse requests above 1 MiB; replies may be larger.
 const maxFrame = 64 << 20
 
-// A link is one client's connection and the one to the server that was made for it.
+// A link is one client's connection with its connection to the server.
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
 	done           chan struct{} // closed by cut
 	once           sync.Once
-	doomed         map[int32]*Trap // by xid of a request whose reply has a trap; guarded by proxy.mu
+	doomed         map[int32]*Trap // by xid of a request with a trapped reply; guarded by proxy.mu
 }
 
 type frame struct {
@@ -34,7 +34,7 @@ func (k *link) run() {
 	ways.Wait()
 }
 
-// cut ends both connections at once, whatever is held.
+// cut ends both connections at once, also when frames are held.
 func (k *link) cut() {
 	k.once.Do(func() {
 		close(k.done)
@@ -43,8 +43,8 @@ func (k *link) cut() {
 	})
 }
 
-// forward moves frames from one side to the other until the source ends, then ends the other side. The end travels
-// like a frame: a stall holds it too.
+// forward moves frames from one side to the other until the source ends. Then it ends the other side. The end travels
+// like a frame, so a stall holds it too.
 func (k *link) forward(from, to net.Conn, d Direction) {
 	frames := make(chan frame, 64)
 	go k.read(from, d, frames)
@@ -112,7 +112,7 @@ func (k *link) wait(due time.Time, d Direction) bool {
 	}
 }
 
-// spring applies the traps to a frame; false means that the connection is to be cut instead of forwarding it.
+// spring applies the traps to a frame. False means: cut the connection and do not forward the frame.
 func (k *link) spring(payload []byte, d Direction) bool {
 	if d == ToServer {
 		return k.request(payload)

@@ -1,8 +1,8 @@
-// Package proxy is a TCP proxy between ZooKeeper clients and a server that breaks the connection between them on
-// command: cut, refuse, stall in either direction, delay, or lose one chosen request or reply.
+// Package proxy is a TCP proxy between ZooKeeper clients and a server. It breaks connections on command: cut, refuse,
+// stall in either direction, delay, or lose one chosen request or reply.
 //
-// It knows frames, so that a fault falls between requests and never inside one. One proxy is one network path: give
-// each client its own to partition them apart. Four-letter words and TLS do not pass.
+// It knows frames, so a fault falls between requests and never inside one. One proxy is one network path. Give each
+// client its own proxy to partition clients separately. Four-letter words and TLS do not pass.
 package proxy
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/loopback"
 )
 
-// A Direction is a way through the proxy.
+// A Direction is one way through the proxy.
 type Direction int
 
 // The directions; Both is their union.
@@ -76,14 +76,14 @@ func closedChan() chan struct{} {
 	return c
 }
 
-// Addr is where clients connect to.
+// Addr is the address for clients.
 func (p *Proxy) Addr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addr
 }
 
-// Refuse turns new connections away, as a host without a server does. Those that exist stay.
+// Refuse refuses new connections, as a host without a server does. Existing connections stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *Proxy) serve(l net.Listener) {
 	}
 }
 
-// connect makes a link for a client that l has let in. Refuse and Cut reach those on their way as well.
+// connect makes a link for a client that l has accepted. Refuse and Cut also reach links that are not complete yet.
 func (p *Proxy) connect(l net.Listener, client net.Conn) {
 	p.mu.Lock()
 	refused, cuts := p.listener != l, p.cuts
@@ -161,8 +161,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Stall holds everything that goes in direction d, the end of a connection included; connections stay open, and new
-// ones can be made. It is a network that loses packets: nobody is told.
+// Stall holds everything in direction d, also the end of a connection. Connections stay open, and clients can make new
+// ones. It acts like a network that loses packets: neither side notices.
 func (p *Proxy) Stall(d Direction) {
 	p.each(d, func(l *lane) {
 		select {
@@ -173,7 +173,7 @@ func (p *Proxy) Stall(d Direction) {
 	})
 }
 
-// Heal ends Stall and Delay: what was held goes on its way, in order.
+// Heal ends Stall and Delay. Held frames continue in order.
 func (p *Proxy) Heal() {
 	p.each(Both, func(l *lane) {
 		l.delay = 0
@@ -185,7 +185,7 @@ func (p *Proxy) Heal() {
 	})
 }
 
-// Delay lets each frame in direction d that arrives from now on wait for the given time.
+// Delay delays each frame in direction d that arrives from now on.
 func (p *Proxy) Delay(d Direction, by time.Duration) { p.each(d, func(l *lane) { l.delay = by }) }
 
 func (p *Proxy) each(d Direction, change func(*lane)) {
@@ -211,7 +211,7 @@ func (p *Proxy) Conns() int {
 	return len(p.links)
 }
 
-// Close cuts everything and waits until all of the proxy has ended.
+// Close cuts all connections and waits until the proxy has ended.
 func (p *Proxy) Close() {
 	p.Refuse()
 	p.mu.Lock()
@@ -223,7 +223,7 @@ func (p *Proxy) Close() {
 
 func reset(c net.Conn) error {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // Close then resets instead of ending in order
+		_ = tcp.SetLinger(0) // Close then resets the connection
 	}
 	return c.Close()
 }

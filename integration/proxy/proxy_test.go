@@ -35,11 +35,11 @@ func TestProxy_CutEndsBothSides(t *testing.T) {
 	p.Cut()
 	c.expectEnd()
 	eventually(t, func() bool { return peer.conns() == 0 && p.Conns() == 0 })
-	dial(t, p) // a new one is welcome
+	dial(t, p) // a new connection is accepted
 }
 
-// Whoever is let in just before is reached by both together: else a partition would leave a connection out.
-func TestProxy_RefuseAndCutLeaveNobody(t *testing.T) {
+// Refuse and Cut together also reach a client that was accepted just before. Else a partition would miss a connection.
+func TestProxy_RefuseAndCutLeaveNoConnection(t *testing.T) {
 	_, p := setup(t)
 	for range 100 {
 		const dials = 4
@@ -59,7 +59,7 @@ func TestProxy_RefuseAndCutLeaveNobody(t *testing.T) {
 				open = append(open, c)
 			}
 		}
-		time.Sleep(2 * time.Millisecond) // for one that is on its way still
+		time.Sleep(2 * time.Millisecond) // for a connection that is still on its way
 		eventually(t, func() bool { return p.Conns() == 0 })
 		for _, c := range open {
 			_ = c.Close()
@@ -79,7 +79,7 @@ func TestProxy_RefusesAndAcceptsOnTheSameAddress(t *testing.T) {
 		t.Errorf("refusing proxy let %v in", conn.LocalAddr())
 	}
 	c.send(1, 4, "/a")
-	c.expect(1) // what exists stays
+	c.expect(1) // existing connections stay
 	if err := p.Accept(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestProxy_StallToClientHoldsReplies(t *testing.T) {
 	c.expect(1)
 }
 
-// A partition hides the end of a connection as well: a server must go on until its own timeout.
+// A partition also hides the end of a connection. A server must go on until its own timeout.
 func TestProxy_StallHidesTheEndOfAConnection(t *testing.T) {
 	peer, p := setup(t)
 	c, d := dial(t, p), dial(t, p)
@@ -224,7 +224,7 @@ func TestTrap_HoldReplyHoldsWhatIsBehindToo(t *testing.T) {
 	c.expect(2)
 }
 
-// A peer answers every request with its xid, as a server without data would.
+// A peer answers every request with its xid, like a server without data.
 type peer struct {
 	listener net.Listener
 	mu       sync.Mutex
@@ -403,7 +403,7 @@ func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("does not happen")
+			t.Fatal("the condition is still false after 5 s")
 		}
 	}
 }

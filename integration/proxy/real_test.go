@@ -11,7 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
-// The lost reply that recipes must survive: the client does not know, the node is there.
+// The lost reply that recipes must survive: the client does not know the outcome, and the node exists.
 func TestProxy_LosesTheReplyOfARealCreate(t *testing.T) {
 	server := zkserver.Start(t)
 	p := proxy.Start(t, server.Addr())

@@ -8,27 +8,27 @@ import (
 	"sync"
 )
 
-// An Action is what happens to the request that a trap picks.
+// An Action is what happens to the trapped request.
 type Action int
 
-// The actions. Except for HoldReply the connection is cut, and the client cannot know which of them it was.
+// The actions. Except for HoldReply, the proxy cuts the connection, and the client cannot know which action it was.
 const (
 	DropRequest Action = iota // the server never sees it
-	DropReply                 // the server executes it, the reply is lost
-	HoldReply                 // the reply, and what comes behind it on that connection, waits for Release
+	DropReply                 // the server executes it, and the reply is lost
+	HoldReply                 // the reply, and everything behind it on that connection, waits for Release
 )
 
 // Creates are the opcodes that make a node: create, create2, createContainer, createTTL.
 var Creates = []int32{1, 15, 19, 21}
 
-// A Match picks one request among all that pass.
+// A Match selects one request among all that pass.
 type Match struct {
 	Ops  []int32 // opcodes; none means any
 	Path string  // that the path contains; empty means any, also none
 	Nth  int     // of those that match, counted from 1; 0 means the first
 }
 
-// A Trap waits for one request, acts once and is gone.
+// A Trap waits for one request, acts once, and ends.
 type Trap struct {
 	match    Match
 	action   Action
@@ -38,7 +38,7 @@ type Trap struct {
 	release  sync.Once
 }
 
-// Trap sets a trap. The requests are counted from now on, over all connections.
+// Trap sets a trap. It counts requests from now on, over all connections.
 func (p *Proxy) Trap(m Match, a Action) *Trap {
 	t := &Trap{match: m, action: a, sprung: make(chan struct{}), released: make(chan struct{})}
 	p.mu.Lock()
@@ -47,7 +47,7 @@ func (p *Proxy) Trap(m Match, a Action) *Trap {
 	return t
 }
 
-// Disarm takes away the traps that have not acted.
+// Disarm removes the traps that have not acted.
 func (p *Proxy) Disarm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,10 +64,10 @@ func (t *Trap) Wait(ctx context.Context) error {
 	}
 }
 
-// Release lets a held reply go.
+// Release releases a held reply.
 func (t *Trap) Release() { t.release.Do(func() { close(t.released) }) }
 
-// request looks for a trap on a request and tells whether to forward it.
+// request looks for a trap on a request and reports whether to forward it.
 func (k *link) request(payload []byte) bool {
 	if len(payload) < 8 {
 		return true
@@ -87,7 +87,7 @@ func (k *link) request(payload []byte) bool {
 	return false
 }
 
-// reply looks for a trap on the request of a reply and tells whether to forward it.
+// reply looks for a trap on a reply and reports whether to forward it.
 func (k *link) reply(payload []byte) bool {
 	if len(payload) < 4 {
 		return true
@@ -115,7 +115,7 @@ func (k *link) reply(payload []byte) bool {
 	}
 }
 
-// pick counts a request and takes out the trap that it springs. The caller holds p.mu.
+// pick counts a request and removes the trap that matches it. The caller holds p.mu.
 func (p *Proxy) pick(op int32, path string) *Trap {
 	var hit *Trap
 	for _, t := range p.traps {
@@ -130,7 +130,7 @@ func (p *Proxy) pick(op int32, path string) *Trap {
 	return hit
 }
 
-// requestPath is the path in the body of a request; many operations begin with it.
+// requestPath is the path in the body of a request. Many operations begin with it.
 func requestPath(op int32, body []byte) string {
 	switch op {
 	case 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 17, 18, 19, 20, 21, 104, 106:

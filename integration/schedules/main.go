@@ -1,13 +1,13 @@
-// Command schedules runs tests in virtual time under schedules that seldom come by themselves: before and after every
-// operation on a channel and every use of a mutex, a goroutine may let the others run for a long while. All of these
-// schedules are legal, so what fails is wrong, be it the code or the test.
+// Command schedules runs tests in virtual time under schedules that rarely occur. Before and after every operation on a
+// channel and every use of a mutex, a goroutine may let the others run for a long while. All of these schedules are
+// legal. So a failure shows a fault, in the code or in the test.
 //
 //	go run ./schedules                                        all tests of the root module, from integration/
 //	go run ./schedules -each 1m -run 'TestTxn' ./internal/znode    some of them, for longer
 //
-// A test is run again and again for a while, in new processes and with one, two and four processors. Tests that are in
-// no bubble of testing/synctest run as always. Nothing is changed on disk: the Go runtime is built with yields put in, with
-// go build -overlay.
+// The command runs a test again and again for a while, in new processes and with one, two and four processors. Tests
+// outside a testing/synctest bubble run as usual. It builds a Go runtime with yields, by go build -overlay. Nothing on
+// disk changes.
 package main
 
 import (
@@ -30,8 +30,8 @@ import (
 //go:embed testdata/yield.go
 var yield []byte
 
-// Where the yields go, in the Go distribution. Functions that must not grow the stack cannot call anything that does, so
-// they may from now on.
+// The places for the yields in the Go distribution. Functions that must not grow the stack cannot call others, so the
+// overlay allows them to grow it.
 var edits = []overlay.Edit{
 	{
 		File: "runtime/chan.go", Old: "//go:nosplit\nfunc chansend1(c *hchan, elem unsafe.Pointer) {\n",
@@ -73,7 +73,7 @@ type runner struct {
 	each, timeout time.Duration
 	race          bool
 	pattern, skip string
-	dir           string // of what is built
+	dir           string // of the built files
 	tests, failed int
 }
 
@@ -112,7 +112,7 @@ func (r *runner) run(ctx context.Context, packages []string) (err error) {
 	return nil
 }
 
-// overlay puts the yields into copies of the runtime's files, and returns what has go build use them.
+// overlay puts the yields into copies of the runtime's files, and returns the flag that makes go build use them.
 func (r *runner) overlay(ctx context.Context) (string, error) {
 	root, err := r.output(ctx, "..", "go", "env", "GOROOT")
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *runner) overlay(ctx context.Context) (string, error) {
 	return overlay.Write(r.dir, src, edits, map[string][]byte{"runtime/yield_at_random.go": yield})
 }
 
-// test runs the tests of a package, each for a while.
+// test runs each test of a package for a while.
 func (r *runner) test(ctx context.Context, pkg, dir, spec string, skip *regexp.Regexp) error {
 	binary := filepath.Join(r.dir, "package.test")
 	args := []string{"test", "-c", "-o", binary, "-overlay", spec, fmt.Sprintf("-race=%v", r.race), "."}
@@ -166,7 +166,7 @@ func (r *runner) repeat(ctx context.Context, dir, binary, name string) (runs int
 	return runs, nil
 }
 
-// output runs a command, and returns what it prints, as part of the error if it fails.
+// output runs a command and returns its output. If the command fails, the error has the output.
 func (r *runner) output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -1,4 +1,4 @@
-// Package throughput compares the speed of zktest with that of a real server.
+// Package throughput compares the speed of zktest with the speed of a real server.
 package throughput
 
 import (
@@ -18,24 +18,24 @@ import (
 
 const clients = 8
 
-// A round is long enough to matter and short enough that what else the machine does hits both servers alike.
+// A round is long enough to measure, and short enough that other load on the machine hits both servers alike.
 const (
 	rounds = 5
 	round  = 600 * time.Millisecond
 )
 
-// Whoever replaces a real server by zktest must not wait longer for it. Both are measured in turns; the real server
-// keeps its log in memory, where there is a /dev/shm.
+// A program that replaces a real server by zktest must not wait longer for it. Both are measured in turns. The real
+// server keeps its log in memory where /dev/shm exists.
 //
-// On a machine that has other things to do, a process gets a share of it, and the real server is one more: so what counts
-// is the processor time that the work takes, of client and server, and how long a pair takes that nothing else holds up.
+// On a busy machine each process gets a share of the processors, and the real server is one process more. So the test
+// counts the processor time of client and server, and the time of a pair that nothing else holds up.
 func TestZktest_IsNotSlowerThanReal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures for some seconds")
 	}
 	server := zkserver.Start(t)
 	theirs, own := dial(t, server.Addr()), dial(t, zktest.Run(t).Addr())
-	measure(t, theirs) // the JVM compiles what it will run
+	measure(t, theirs) // the JVM compiles the code that it will run
 	measure(t, own)
 	var realCost, ownCost cost
 	for range rounds {
@@ -55,7 +55,7 @@ func TestZktest_IsNotSlowerThanReal(t *testing.T) {
 	}
 }
 
-// cost is what pairs have taken: each on the clock, and all together there and of processor time.
+// cost is what pairs have taken: each by the clock, and all together by the clock and in processor time.
 type cost struct {
 	pairs     []time.Duration
 	took, cpu time.Duration
@@ -69,7 +69,7 @@ func (c *cost) rate() float64 { return float64(len(c.pairs)) / c.took.Seconds() 
 
 func (c *cost) each() time.Duration { return c.cpu / time.Duration(len(c.pairs)) }
 
-// quick is what the quickest tenth of the pairs takes at most.
+// quick is the longest time of the quickest tenth of the pairs.
 func (c *cost) quick() time.Duration { return slices.Sorted(slices.Values(c.pairs))[len(c.pairs)/10] }
 
 func (c *cost) String() string {
@@ -103,8 +103,7 @@ func dial(tb testing.TB, addr string) []*zk.Conn {
 	return conns
 }
 
-// measure lets all clients together create and delete nodes for a round; the processes are those whose processor time
-// counts.
+// measure lets all clients create and delete nodes for a round. It counts the processor time of the processes.
 func measure(tb testing.TB, conns []*zk.Conn, processes ...int) (c cost) {
 	tb.Helper()
 	for _, pid := range processes {
@@ -119,7 +118,7 @@ func measure(tb testing.TB, conns []*zk.Conn, processes ...int) (c cost) {
 	return c
 }
 
-// work lets every client create and delete a node of its own as long as more wants, and returns how long each took.
+// work lets every client create and delete a node of its own while more returns true. It returns the time of each pair.
 func work(tb testing.TB, conns []*zk.Conn, more func() bool) []time.Duration {
 	tb.Helper()
 	var all sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Clean requires that nothing is left below root but what is named keep, once everything has come to rest.
+// Clean waits until all goroutines rest. Then it requires that nothing is left below root except keep.
 func Clean(t testing.TB, srv *zktest.Server, root string, keep ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -24,13 +24,13 @@ func Clean(t testing.TB, srv *zktest.Server, root string, keep ...string) {
 	require.NoError(t, check.Leftovers(root, paths, keep...))
 }
 
-// Requests counts what is sent from now on, once everything has come to rest, pings left out.
+// Requests counts the requests that are sent from now on, without pings.
 func Requests(srv *zktest.Server) *zktest.Rule {
 	synctest.Wait()
 	return srv.Intercept(zktest.Match{Times: -1}, zktest.Proceed())
 }
 
-// Attempt is an acquisition on its way.
+// Attempt is an acquisition that runs on a goroutine of its own.
 type Attempt struct {
 	Hold *zkrecipes.Hold
 	Err  error
@@ -47,7 +47,7 @@ func Start(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, 
 	return a
 }
 
-// Over reports whether the acquisition has come to an end, once everything has come to rest.
+// Over waits until all goroutines rest and reports whether the acquisition has ended.
 func (a *Attempt) Over() bool {
 	synctest.Wait()
 	select {
@@ -58,7 +58,7 @@ func (a *Attempt) Over() bool {
 	}
 }
 
-// Waits requires that the acquisition is waiting, once everything has come to rest.
+// Waits waits until all goroutines rest and requires that the acquisition still waits.
 func (a *Attempt) Waits(t testing.TB) {
 	t.Helper()
 	if a.Over() {
@@ -66,7 +66,7 @@ func (a *Attempt) Waits(t testing.TB) {
 	}
 }
 
-// Granted requires that it is granted, within d.
+// Granted requires a grant within d.
 func (a *Attempt) Granted(t testing.TB, d time.Duration) *zkrecipes.Hold {
 	t.Helper()
 	a.end(t, d)
@@ -75,7 +75,7 @@ func (a *Attempt) Granted(t testing.TB, d time.Duration) *zkrecipes.Hold {
 	return a.Hold
 }
 
-// Failed requires that it has failed, within d, and returns the error.
+// Failed requires a failure within d and returns the error.
 func (a *Attempt) Failed(t testing.TB, d time.Duration) error {
 	t.Helper()
 	a.end(t, d)

@@ -1,4 +1,4 @@
-// Package bubble has what the tests of several packages need inside a testing/synctest bubble, and their examples outside.
+// Package bubble has what the tests of several packages need in a testing/synctest bubble. It also serves examples.
 package bubble
 
 import (
@@ -12,8 +12,8 @@ import (
 // Timeout is the session timeout unless an option says otherwise.
 const Timeout = 10 * time.Second
 
-// Dial connects a client to srv in memory, under a label that faults can select it by and that is its identity, and
-// closes it at the end of the test.
+// Dial connects a client to srv in memory and closes it at the end of the test. The label is its identity, and selects
+// it for faults.
 func Dial(t testing.TB, srv *zktest.Server, label string, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	return DialAt(t, srv, label, "", opts...)

@@ -7,9 +7,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// Connect is conn.Dial to a server in this process, so that examples run anywhere.
+// Connect starts a server in this process and connects a client to it, so that examples run anywhere.
 func Connect(ctx context.Context) (client *conn.Client, done func()) {
-	server, err := zktest.Start()
+	server, err := zktest.Start(zktest.InMemory())
 	if err != nil {
 		panic(err)
 	}

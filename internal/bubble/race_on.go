@@ -2,5 +2,5 @@
 
 package bubble
 
-// Race says that the race detector is on, under which everything is ten times as dear.
+// Race says that the race detector is on. It makes everything about ten times slower.
 const Race = true

@@ -21,7 +21,8 @@ const (
 	marshalling    zktest.Code = -5
 )
 
-// TestF33F35_CreateRefused: for good. It is asked for once, the error names the path, and nothing is left.
+// TestF33F35_CreateRefused: the server refuses every create. The client asks once, the error names the path, and no
+// node is left.
 func TestF33F35_CreateRefused(t *testing.T) {
 	for name, refusal := range map[string]struct {
 		code zktest.Code
@@ -48,7 +49,7 @@ func TestF33F35_CreateRefused(t *testing.T) {
 	}
 }
 
-// TestF33_ListRefused: the contender is made, the list may not be read; the contender goes.
+// TestF33_ListRefused: the server makes the contender and refuses the list. The contender is removed.
 func TestF33_ListRefused(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -60,7 +61,7 @@ func TestF33_ListRefused(t *testing.T) {
 	})
 }
 
-// TestF33_ListRefusedWhileWaiting: the access list changes under a waiter.
+// TestF33_ListRefusedWhileWaiting: an operator changes the access list while a client waits.
 func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -122,7 +123,7 @@ func TestF33_OnlyCreateAllowed(t *testing.T) {
 	})
 }
 
-// TestF36_PayloadTooLarge: refused before anything is sent.
+// TestF36_PayloadTooLarge: the client refuses the request before it sends anything.
 func TestF36_PayloadTooLarge(t *testing.T) {
 	each(t, func(w *world) {
 		h, err := w.open(w.client("a"), bytes.Repeat([]byte{'x'}, 2<<20))
@@ -137,7 +138,8 @@ func TestF36_PayloadTooLarge(t *testing.T) {
 	})
 }
 
-// TestF40_TransientAnswers: what may have been executed is looked for, what was not is asked again.
+// TestF40_TransientAnswers: after an answer that leaves the outcome open, the client searches for the node. After an
+// answer that says "not executed", it asks again.
 func TestF40_TransientAnswers(t *testing.T) {
 	for name, code := range map[string]zktest.Code{"throttled": throttled, "timed out": requestTimeout} {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +160,8 @@ func TestF40_TransientAnswers(t *testing.T) {
 	}
 }
 
-// TestF40_MarshallingError: something went wrong in the server, before it created the contender or after: an error, and
-// nothing is left.
+// TestF40_MarshallingError: the server fails before or after it created the contender. The caller gets an error, and no
+// node is left.
 func TestF40_MarshallingError(t *testing.T) {
 	for name, times := range map[string]int{"once": 1, "always": -1} {
 		t.Run(name, func(t *testing.T) {

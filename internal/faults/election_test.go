@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// stay is a body of a leader that stays until its term ends; it reports when it began and when it ended.
+// stay is the body of a leader. It stays until its term ends, and reports when it began and ended.
 type stay struct {
 	w            *world
 	began, ended chan time.Duration
@@ -48,8 +48,8 @@ func elections(t *testing.T, script func(w *world)) {
 	}
 }
 
-// TestF54_LeaderCutOffDuringItsTerm: its body ends before another one begins, it campaigns again when it is back, and
-// leads again after the other. Both have the same id. Observers converge.
+// TestF54_LeaderCutOffDuringItsTerm: the leader's body ends before the next leader's body begins. When the old leader
+// is back, it campaigns again, and leads again after the other one. Both use the same id. Observers converge.
 func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 	elections(t, func(w *world) {
 		ctx, stop := context.WithCancelCause(w.Context())
@@ -107,7 +107,7 @@ func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 	})
 }
 
-// TestF43_LeaderPanics: the leadership is released, and the panic goes on.
+// TestF43_LeaderPanics: the leadership is released, and the panic continues.
 func TestF43_LeaderPanics(t *testing.T) {
 	elections(t, func(w *world) {
 		b := (*attempt)(nil)
@@ -122,8 +122,8 @@ func TestF43_LeaderPanics(t *testing.T) {
 	})
 }
 
-// TestF43_LeaderBlocks: a body that does not look at its context holds up nobody but its own Run: the leadership is
-// over, others lead, the client works.
+// TestF43_LeaderBlocks: a body that ignores its context blocks only its own Run. The leadership ends, other candidates
+// lead, and the client works.
 func TestF43_LeaderBlocks(t *testing.T) {
 	elections(t, func(w *world) {
 		wake := make(chan struct{})
@@ -150,7 +150,7 @@ func TestF43_LeaderBlocks(t *testing.T) {
 	})
 }
 
-// TestF54_ObserverCutOff: it converges when it is back, in the same session or in the next.
+// TestF54_ObserverCutOff: the observer converges when it is back, in the same session or in the next one.
 func TestF54_ObserverCutOff(t *testing.T) {
 	elections(t, func(w *world) {
 		o := w.election("o")

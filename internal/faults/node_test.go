@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestF25_ParentReapedBeforeTheCreate: it is made again, as often as it takes, and the numbers begin again.
+// TestF25_ParentReapedBeforeTheCreate: the client makes the parent again, as often as needed. Sequence numbers restart.
 func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 	each(t, func(w *world) {
 		first := w.take("a")
@@ -21,7 +21,7 @@ func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 		m := w.creates()
 		m.Times = 5
 		rule := w.srv.Intercept(m, zktest.Before(func(zktest.Request) {
-			_ = w.srv.Delete(w.parent) // it may be gone
+			_ = w.srv.Delete(w.parent) // it may be gone already
 		}))
 		h := w.take("a").requireGranted(0)
 		require.Equal(w, 5, rule.Hits())
@@ -30,7 +30,7 @@ func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 	})
 }
 
-// TestF26_ParentReapedWhileATokenIsOut: tokens grow although the numbers begin again.
+// TestF26_ParentReapedWhileATokenIsOut: tokens keep growing although sequence numbers restart.
 func TestF26_ParentReapedWhileATokenIsOut(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -39,7 +39,7 @@ func TestF26_ParentReapedWhileATokenIsOut(t *testing.T) {
 		w.until(expired)
 		w.requireContenders(0)
 		require.NotEmpty(w, w.srv.Reap())
-		w.srv.Reap() // what was not empty before
+		w.srv.Reap() // the parents that were not empty before
 		require.False(w, w.srv.Exists(w.parent))
 		b := w.rivals("b")
 		b.requireGranted(0)
@@ -48,18 +48,18 @@ func TestF26_ParentReapedWhileATokenIsOut(t *testing.T) {
 	})
 }
 
-// TestF27_EverythingDeletedWhileWaiting: the holder is told, and the waiters queue again.
+// TestF27_EverythingDeletedWhileWaiting: the holder learns of its loss, and the waiters queue again.
 func TestF27_EverythingDeletedWhileWaiting(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
 		b := w.rivals("b")
 		c := w.take("c")
 		w.until(time.Second)
-		w.srv.Freeze() // or the first to queue again may be back, and granted, before it is all gone
+		w.srv.Freeze() // else the first waiter may be back, and granted, before all nodes are gone
 		require.NoError(w, w.srv.DeleteAll("/app"))
 		w.srv.Thaw()
 		a.requireLostAt(time.Second, zkrecipes.LossNodeDeleted)
-		first, second := b, c // in whatever order they are back
+		first, second := b, c // whatever order they queued in
 		select {
 		case <-b.returned:
 		case <-c.returned:
@@ -74,7 +74,7 @@ func TestF27_EverythingDeletedWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestF28_HoldersNodeDeleted: by an operator. The holder is told in the instant in which the next one is let in.
+// TestF28_HoldersNodeDeleted: an operator deletes the node. The holder learns it in the instant of the next grant.
 func TestF28_HoldersNodeDeleted(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -84,18 +84,18 @@ func TestF28_HoldersNodeDeleted(t *testing.T) {
 		a.requireLostAt(time.Second, zkrecipes.LossNodeDeleted)
 		b.requireGrantedAt(time.Second)
 		require.ErrorIs(w, a.hold.Check(w.Context()), zkrecipes.ErrLost)
-		w.requireContenders(1) // what else stood for the hold went with it
+		w.requireContenders(1) // the other nodes of the hold are gone too
 	})
 }
 
-// TestF29_WaitersNodeDeleted: it queues again.
+// TestF29_WaitersNodeDeleted: the waiter queues again.
 func TestF29_WaitersNodeDeleted(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
 		a := w.take("a")
 		c := w.rivals("c")
 		w.until(time.Second)
-		w.srv.Freeze() // or a, once it misses the first, may be faster to delete the others
+		w.srv.Freeze() // else a may miss the first node and delete the others earlier
 		for _, p := range w.srv.Ephemerals(w.srv.SessionOf("a")) {
 			require.NoError(w, w.srv.Delete(p))
 		}
@@ -103,7 +103,8 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 		a.requireWaiting()
 		w.until(2 * time.Second)
 		b.release()
-		// Whether a finds out before it looks, with c ahead of it, or when it is its turn: one after the other.
+		// Client a finds out before it reads the list (then c is ahead of it) or when its turn comes. One follows the
+		// other.
 		c.requireGranted(0)
 		a.requireWaiting()
 		w.until(3 * time.Second)
@@ -112,7 +113,7 @@ func TestF29_WaitersNodeDeleted(t *testing.T) {
 	})
 }
 
-// TestF29_NodeDeletedBeforeTheList: a list without the own node, even an empty one, makes nobody the first.
+// TestF29_NodeDeletedBeforeTheList: a list without the own node never means "first", even if it is empty.
 func TestF29_NodeDeletedBeforeTheList(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -129,7 +130,7 @@ func TestF29_NodeDeletedBeforeTheList(t *testing.T) {
 	})
 }
 
-// TestF30_PredecessorGoneBeforeItIsWatched: whoever is about to wait for it looks again at once.
+// TestF30_PredecessorGoneBeforeItIsWatched: the waiter reads the list again at once.
 func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -141,7 +142,7 @@ func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 		if w.parent == path {
 			watch.Op = zktest.OpGetData
 		} else {
-			watch.Skip = 1 // a semaphore lists, and then lists with a watch
+			watch.Skip = 1 // a semaphore reads one list without a watch first
 		}
 		rule := w.srv.Intercept(watch, zktest.Before(func(zktest.Request) { require.NoError(w, w.srv.Delete(b.hold.Path())) }))
 		w.take("a").requireGrantedAt(0)
@@ -150,7 +151,7 @@ func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 	})
 }
 
-// TestF31_ChainOfPredecessorsGone: each of those who are left reads the list twice at most.
+// TestF31_ChainOfPredecessorsGone: each remaining waiter reads the list at most twice.
 func TestF31_ChainOfPredecessorsGone(t *testing.T) {
 	each(t, func(w *world) {
 		const n = 10
@@ -175,7 +176,7 @@ func TestF31_ChainOfPredecessorsGone(t *testing.T) {
 	})
 }
 
-// TestF32_ForeignChildren: they are nobody, whatever they are called.
+// TestF32_ForeignChildren: children that are no contenders are ignored, whatever their names are.
 func TestF32_ForeignChildren(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -196,7 +197,7 @@ func TestF32_ForeignChildren(t *testing.T) {
 	})
 }
 
-// TestF37_LongList: a list of children longer than what a server accepts as a request, 1 MiB.
+// TestF37_LongList: the list of children is larger than the largest request (1 MiB).
 func TestF37_LongList(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -215,7 +216,7 @@ func TestF37_LongList(t *testing.T) {
 	})
 }
 
-// TestF38_SequenceExhausted: the last number that orders is used, and none after it.
+// TestF38_SequenceExhausted: the last number that sorts correctly is used, and no number after it.
 func TestF38_SequenceExhausted(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -228,13 +229,14 @@ func TestF38_SequenceExhausted(t *testing.T) {
 			require.ErrorIs(w, w.rivals("b").requireFailed(), zkrecipes.ErrSequenceExhausted)
 			w.requireContenders(0)
 		}
-		// The cure that the error names.
+		// The error message names this cure.
 		require.NoError(w, w.srv.DeleteAll(w.parent))
 		w.take("a").requireGranted(0)
 	})
 }
 
-// TestF47_ForeignNodeWithOurGUID: found by its GUID after a lost request, it is told from ours by its owner.
+// TestF47_ForeignNodeWithOurGUID: the search after a lost request finds a node with our GUID. Its owner shows that it
+// is foreign.
 func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -265,7 +267,7 @@ func TestF47_ForeignNodeWithOurGUID(t *testing.T) {
 	})
 }
 
-// TestF55_SpuriousEvents: nothing is granted on an event, and none is missed after it.
+// TestF55_SpuriousEvents: an event alone never grants, and a later real event is not missed.
 func TestF55_SpuriousEvents(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -286,7 +288,7 @@ func TestF55_SpuriousEvents(t *testing.T) {
 	})
 }
 
-// TestF56_NoEvents: what is waited for is looked at again, between two and three timeouts later.
+// TestF56_NoEvents: a waiter without events reads again after two to three session timeouts.
 func TestF56_NoEvents(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -301,7 +303,7 @@ func TestF56_NoEvents(t *testing.T) {
 	})
 }
 
-// TestF56_NoEvents_Holder: a holder whose node is deleted, and who is not told, finds out as well.
+// TestF56_NoEvents_Holder: a holder without events learns by reading that its node was deleted.
 func TestF56_NoEvents_Holder(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")

@@ -19,15 +19,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// play is one random schedule: clients that take and give back without end, on a resource that a fence guards, and a
-// storm of faults.
+// play is one random schedule: clients acquire and release in a loop, a fence guards their resource, and a storm
+// injects faults.
 type play struct {
 	t       *testing.T
 	srv     *zktest.Server
 	start   time.Time
 	length  time.Duration
 	timeout time.Duration
-	random  *rand.Rand // of the storm; every actor has its own
+	random  *rand.Rand // of the storm; each actor has its own
 	recipe  *recipe
 	rec     check.Recorder
 	set     check.Set
@@ -39,11 +39,11 @@ type play struct {
 	abort context.CancelFunc
 
 	mu    sync.Mutex
-	holds map[string]*check.Op // by path of the contender, of those held now
-	taken map[string]bool      // paths of contenders that an operator took away
+	holds map[string]*check.Op // holds that are held now, by path of the contender
+	taken map[string]bool      // paths of contenders that an operator deleted
 }
 
-// newPlay sets the stage: a session timeout, how many clients (0: between three and six), what each of them does.
+// newPlay prepares a schedule. clients 0 means a random number from three to six.
 func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length time.Duration) *play {
 	t.Helper()
 	p := &play{
@@ -72,7 +72,7 @@ func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length tim
 	return p
 }
 
-// storm starts the actors, and injects one fault after the other.
+// storm starts the actors and injects faults, one after the other.
 func (p *play) storm(faults []fault) {
 	for _, a := range p.actors {
 		p.wg.Go(a.run)
@@ -81,7 +81,7 @@ func (p *play) storm(faults []fault) {
 	storm.run(faults)
 }
 
-// heal ends all faults; those that last have undone themselves.
+// heal ends all faults. Faults with an end of their own have ended already.
 func (p *play) heal() {
 	p.srv.Accept(zktest.Everyone)
 	p.srv.Heal(zktest.Everyone)
@@ -89,7 +89,7 @@ func (p *play) heal() {
 	close(p.calm)
 }
 
-// serveAll is U3: within three timeouts everybody who waits is served, and can be served once more.
+// serveAll checks U3: within three timeouts every waiter is served, and is served once more.
 func (p *play) serveAll() {
 	served := make(chan struct{})
 	go func() {
@@ -99,13 +99,13 @@ func (p *play) serveAll() {
 	select {
 	case <-served:
 	case <-time.After(3 * p.timeout):
-		p.t.Errorf("not everybody is served within three timeouts after the storm: %v wait among %v", p.waiting(), p.tree())
+		p.t.Errorf("some clients are not served within three timeouts after the storm: %v wait among the nodes %v", p.waiting(), p.tree())
 		p.abort()
 		<-served
 	}
 }
 
-// waiting lists who is not done.
+// waiting lists the actors that are not done.
 func (p *play) waiting() (list []string) {
 	for _, a := range p.actors {
 		if !a.done.Load() {
@@ -122,8 +122,8 @@ func (p *play) tree() (list []string) {
 	return list
 }
 
-// judge is U1 exclusion and order, U2 the resource, U4 leftovers, U5 watches. That no goroutine is left the bubble
-// checks, and U6, that no call outlives its context, the actors.
+// judge checks U1 (exclusion and order), U2 (the resource), U4 (leftovers) and U5 (watches). The bubble checks for
+// leftover goroutines, and the actors check U6, that no call outlives its context.
 func (p *play) judge() {
 	time.Sleep(3 * p.timeout)
 	synctest.Wait()
@@ -137,7 +137,7 @@ func (p *play) judge() {
 	for _, a := range p.actors {
 		require.NoError(p.t, a.client.Close())
 	}
-	time.Sleep(p.timeout + 2*tick) // for sessions whose end could not be told
+	time.Sleep(p.timeout + 2*tick) // lets sessions expire whose end the server did not hear of
 	synctest.Wait()
 	require.Empty(p.t, p.srv.Sessions())
 
@@ -161,7 +161,7 @@ func (p *play) judge() {
 	require.Empty(p.t, check.LostUpdates(p.set.Updates()))
 }
 
-// granted books a grant. It returns false if an operator has taken the contender away already.
+// granted records a grant. It returns false if an operator has deleted the contender already.
 func (p *play) granted(op *check.Op, h *zkrecipes.Hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func (p *play) granted(op *check.Op, h *zkrecipes.Hold) {
 	p.holds[h.Path()] = op
 }
 
-// ended books the end of a hold.
+// ended records the end of a hold.
 func (p *play) ended(op *check.Op, h *zkrecipes.Hold, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,8 +185,8 @@ func (p *play) ended(op *check.Op, h *zkrecipes.Hold, lost bool) {
 	}
 }
 
-// take books that an operator is about to take contenders away, and with them holds that nobody can have been told to
-// be over: no deadline covers that. The fence does.
+// take records that an operator is about to delete contenders. Their holders cannot know in time, because no deadline
+// covers a deletion. The fence protects the resource.
 func (p *play) take(paths ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,20 +198,20 @@ func (p *play) take(paths ...string) {
 	}
 }
 
-// actor is one client and what it does.
+// actor is one client and its work.
 type actor struct {
 	*play
 	label  string
 	recipe *recipe
 	random *rand.Rand
-	// holding is for the storm, which likes to hit holders; done says that it was served after the storm.
+	// The storm reads holding, because it prefers to hit holders. done says that the actor was served after the storm.
 	holding, done atomic.Bool
 
 	client *conn.Client
 	handle handle
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // of what it is doing now
+	cancel context.CancelFunc // of its current call
 	reopen bool
 }
 
@@ -221,7 +221,7 @@ func newActor(p *play, label string, r *recipe, random *rand.Rand) *actor {
 	return a
 }
 
-// open dials until it has a session, whatever is going on.
+// open dials until it has a session, under any faults.
 func (a *actor) open() {
 	for a.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(a.ctx, a.between(time.Second, a.timeout))
@@ -230,7 +230,7 @@ func (a *actor) open() {
 		c, err := conn.Dial(ctx, a.srv.Addr(), conn.WithDialer(a.srv.DialAs(a.label)), conn.WithSessionTimeout(a.timeout))
 		late := time.Since(deadline)
 		cancel()
-		// A client that gives up closes what it has begun, and may take a second for it.
+		// A client that gives up closes what it has begun. That may take a second.
 		require.LessOrEqual(a.t, late, time.Second, "Dial outlived its context, from %v", from)
 		if err == nil {
 			a.mu.Lock()
@@ -247,7 +247,7 @@ func (a *actor) between(shortest, longest time.Duration) time.Duration {
 	return shortest + time.Duration(a.random.Int64N(int64(longest-shortest)))
 }
 
-// run takes and gives back until the storm is over, and once more after it.
+// run acquires and releases until the storm is over, and once more afterwards.
 func (a *actor) run() {
 	for !a.isCalm() {
 		a.mu.Lock()
@@ -283,7 +283,7 @@ func (a *actor) isCalm() bool {
 	}
 }
 
-// pause waits, but not beyond the storm.
+// pause waits, at most until the storm is over.
 func (a *actor) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -293,8 +293,8 @@ func (a *actor) pause(d time.Duration) {
 	}
 }
 
-// acquire takes a hold in the books; the caller books its end. It is U6: the call returns in the instant in which its
-// context ends, if not before.
+// acquire acquires and records a hold; the caller records its end. It checks U6: the call returns no later than the
+// instant in which its context ends.
 func (a *actor) acquire(ctx context.Context, take acquire) (*zkrecipes.Hold, error) {
 	var overdue atomic.Int64 // when ctx ended
 	stop := context.AfterFunc(ctx, func() { overdue.Store(int64(time.Since(a.start))) })
@@ -314,7 +314,7 @@ func (a *actor) acquire(ctx context.Context, take acquire) (*zkrecipes.Hold, err
 	return h, nil
 }
 
-// section is one round: acquire, use the resource, give back; everything in its varieties.
+// section is one round: acquire, use the resource, release, in all variants.
 func (a *actor) section() {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
@@ -345,8 +345,8 @@ func (a *actor) section() {
 	a.giveBack(h, lost)
 }
 
-// use reads the resource, and writes it back a while later, unless the hold is lost by then; one that does not look
-// writes anyhow, and the fence must stop it.
+// use reads the resource and writes it back later, unless the hold is lost by then. An actor that does not check its
+// hold writes anyway, and the fence must refuse it.
 func (a *actor) use(h *zkrecipes.Hold) {
 	token := int64(h.Token())
 	looks := a.random.IntN(4) > 0
@@ -357,7 +357,7 @@ func (a *actor) use(h *zkrecipes.Hold) {
 	}
 	longest := a.timeout / 2
 	if a.random.IntN(4) == 0 {
-		longest = 4 * a.timeout // long enough for its deadline to matter
+		longest = 4 * a.timeout // long enough for the deadline to matter
 	}
 	timer := time.NewTimer(a.between(time.Millisecond, longest))
 	defer timer.Stop()
@@ -372,7 +372,7 @@ func (a *actor) use(h *zkrecipes.Hold) {
 	_ = a.set.Add(a.label, token, version, "x") // the fence may refuse
 }
 
-// giveBack releases, with a context that is as good as any: it is U6 again.
+// giveBack releases with a random context, which checks U6 again.
 func (a *actor) giveBack(h *zkrecipes.Hold, lost bool) {
 	ctx, cancel := a.ctx, context.CancelFunc(func() {})
 	if a.random.IntN(3) == 0 {

@@ -4,7 +4,7 @@ package faults_test
 
 import "time"
 
-// How much is run by default.
+// How much the tests run by default.
 const (
 	defaultHours = 160
 	dayLength    = 24 * time.Hour

@@ -4,7 +4,7 @@ package faults_test
 
 import "time"
 
-// The detector makes everything ten times as dear.
+// The race detector makes everything ten times slower.
 const (
 	defaultHours = 14
 	dayLength    = 2 * time.Hour

@@ -18,19 +18,19 @@ var (
 	hours   = flag.Int("hours", defaultHours, "virtual hours of random schedules, besides the two days of TestDay")
 )
 
-// TestMain lets the heap grow: the client library makes 3 MiB of buffers for each connection, and there are thousands.
+// TestMain lets the heap grow, because the tests open thousands of connections with large buffers.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	m.Run()
 }
 
-// stormLength is short, since it is the calm after it that finds who has been forgotten.
+// stormLength is short: the calm after the storm finds the clients that were forgotten.
 const stormLength = 20 * time.Minute
 
 // TestRandom runs random schedules of faults against each recipe in turn.
 //
-// A failure names the seed, and how to run it again. The schedule of the faults is the same then; goroutines still
-// take turns as they like, less so with the settings that are printed.
+// A failure prints the seed and the command that runs it again. The command repeats the same faults. The order of the
+// goroutines still differs, but less so with the printed settings.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	from, to := uint64(1), uint64(max(*hours, 1))*uint64(time.Hour/stormLength)
@@ -49,7 +49,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestDay is a day of five clients with random cuts.
+// TestDay simulates a day of five clients with random disconnects.
 func TestDay(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"mutex", "latch"} {
@@ -60,8 +60,8 @@ func TestDay(t *testing.T) {
 	}
 }
 
-// runRandom plays one schedule: faults for a while, then none; and then everybody must be served. 0 clients are as many
-// as the seed says.
+// runRandom plays one schedule: faults for a while, then none. Then every client must be served. clients 0 lets the
+// seed choose their number.
 func runRandom(t *testing.T, r *recipe, seed uint64, clients int, length time.Duration, faults []fault) {
 	t.Helper()
 	t.Cleanup(func() {

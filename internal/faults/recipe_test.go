@@ -13,32 +13,33 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// path is where every recipe is put.
+// path is the path of every recipe under test.
 const path = "/app/queue"
 
 // acquire takes one hold.
 type acquire func(ctx context.Context) (*zkrecipes.Hold, error)
 
-// handle is a recipe opened on a client, reduced to what all have in common.
+// handle is a recipe opened on a client, reduced to what all recipes have in common.
 type handle struct {
 	take acquire
 	try  acquire // nil if the recipe has none
 }
 
-// recipe is one recipe with the numbers that a script needs. Two holds of it exclude each other, except two of readers.
+// recipe is one recipe with the numbers that a script needs. Two of its holds exclude each other, unless both are
+// readers.
 type recipe struct {
 	name   string
 	open   func(c *conn.Client, data []byte) (handle, error)
-	rival  *recipe // what excludes it: itself, or the other side of a read-write lock
+	rival  *recipe // the recipe that it excludes: itself, or the other side of a read-write lock
 	parent string  // of the contenders that are granted
-	base   string  // what their names have before the number
-	nodes  int     // contenders that stand for one hold
+	base   string  // their names up to the number
+	nodes  int     // contenders for one hold
 	weight int
 	limit  int
 	read   bool
 }
 
-// recipes are all there are. Semaphores come as one lease of one, and as two of three, made in one transaction.
+// recipes lists all recipes. Semaphores appear as one lease of one, and as two of three leases in one transaction.
 var recipes = func() []*recipe {
 	write := &recipe{name: "write", open: openWrite, parent: path, base: "__WRIT__"}
 	list := []*recipe{
@@ -59,14 +60,14 @@ var recipes = func() []*recipe {
 	return list
 }()
 
-// sharing are those that exclude each other only from the limit on.
+// sharing lists the recipes with more than one hold at a time, up to a limit.
 var sharing = []*recipe{
 	{name: "semaphore-1-of-3", open: openSemaphore(1, 3), parent: path + "/leases", base: "lease-", nodes: 1, weight: 1, limit: 3},
 }
 
 func init() { sharing[0].rival = sharing[0] }
 
-// exclusive reports that no two holds fit beside each other, those of readers apart.
+// exclusive reports whether no two holds fit beside each other, except two readers.
 func (r *recipe) exclusive() bool { return 2*r.weight > r.limit }
 
 func named(name string) *recipe {
@@ -139,14 +140,14 @@ func (r *recipe) call(rec *check.Recorder, client string) *check.Op {
 	return rec.Call(client, r.weight)
 }
 
-// creates matches the request of client a that makes its contender.
+// creates matches the request of client a that creates its contender.
 func (r *recipe) creates() zktest.Match {
 	return zktest.Match{From: zktest.Label("a"), Path: "^" + r.parent + "/_c_.*-" + r.base + "$", Where: func(q zktest.Request) bool {
 		return q.Op == zktest.OpCreate || q.Op == zktest.OpMulti
 	}}
 }
 
-// deletes matches the request of client a that removes its contender.
+// deletes matches the request of client a that deletes its contender.
 func (r *recipe) deletes() zktest.Match {
 	return zktest.Match{From: zktest.Label("a"), Path: r.contender(), Where: func(q zktest.Request) bool {
 		return q.Op == zktest.OpDelete || q.Op == zktest.OpMulti

@@ -14,14 +14,14 @@ import (
 // lose names the two ways to lose a request.
 var lose = map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()}
 
-// TestF1F2_CreateLost: the connection goes with the create, before or after it is applied. There is one node, and the
-// token is its czxid.
+// TestF1F2_CreateLost: the connection breaks at the create, before or after the server applies it. One node results,
+// and the token is its czxid.
 func TestF1F2_CreateLost(t *testing.T) {
 	for name, action := range lose {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(w *world) {
 				w.take("a").release()
-				w.until(2 * time.Second) // a connection that lasted: the next attempt to connect does not wait
+				w.until(2 * time.Second) // a connection that lasted: the client reconnects without a pause
 				rule := w.srv.Intercept(w.creates(), action)
 				a := w.take("a")
 				h := a.requireGranted(blink)
@@ -36,7 +36,7 @@ func TestF1F2_CreateLost(t *testing.T) {
 	}
 }
 
-// TestF1F2_CreateLost_AgainAndAgain: however often it happens.
+// TestF1F2_CreateLost_AgainAndAgain: the create is lost several times in a row.
 func TestF1F2_CreateLost_AgainAndAgain(t *testing.T) {
 	for name, action := range lose {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestF1F2_CreateLost_AgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestF4_ReplyLost_CallerGone: the call ends with its context, and the node goes as soon as the client is back, by its
-// session's own hand.
+// TestF4_ReplyLost_CallerGone: the call ends with its context. The client removes the node itself as soon as it is
+// connected again.
 func TestF4_ReplyLost_CallerGone(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -69,14 +69,14 @@ func TestF4_ReplyLost_CallerGone(t *testing.T) {
 		require.Len(w, w.contendersOf("a"), w.nodes)
 		session := w.srv.SessionOf("a")
 		w.srv.Accept(zktest.Label("a"))
-		// The janitor waits for the connection, and before that for a last pause.
+		// The clean-up waits for the connection, and the connection for a last pause.
 		b.requireGranted(pause + blink)
 		require.Equal(w, session, w.srv.SessionOf("a"))
 		require.Empty(w, w.contendersOf("a"))
 	})
 }
 
-// TestF4_ReplyLost_ClientGoneForGood: others wait as long as the session lives, and no longer.
+// TestF4_ReplyLost_ClientGoneForGood: other waiters wait until the session expires, and no longer.
 func TestF4_ReplyLost_ClientGoneForGood(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -91,8 +91,8 @@ func TestF4_ReplyLost_ClientGoneForGood(t *testing.T) {
 	})
 }
 
-// TestF6F7_DeleteLost: a release whose delete is lost, applied or not, costs a reconnect. The next acquisition of the
-// same handle goes on as if nothing had happened.
+// TestF6F7_DeleteLost: a release whose delete is lost, applied or not, costs one reconnect. The next acquisition with
+// the same handle works normally.
 func TestF6F7_DeleteLost(t *testing.T) {
 	for name, action := range lose {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,8 @@ func TestF6F7_DeleteLost(t *testing.T) {
 	}
 }
 
-// TestF8_ReleaseWhileCutOffForGood: it returns when the session is over, which is as good, or with its context.
+// TestF8_ReleaseWhileCutOffForGood: Release returns when the session is over, which removes the node, or when its
+// context ends.
 func TestF8_ReleaseWhileCutOffForGood(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -133,7 +134,7 @@ func TestF8_ReleaseWhileCutOffForGood(t *testing.T) {
 	})
 }
 
-// TestF44_ReleaseWithDeadContext: releases all the same.
+// TestF44_ReleaseWithDeadContext: the hold is released all the same.
 func TestF44_ReleaseWithDeadContext(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -150,7 +151,7 @@ func TestF44_ReleaseWithDeadContext(t *testing.T) {
 	})
 }
 
-// TestF45_Closed: whoever waits on the client's side hears it at once, and its nodes are gone when Close returns.
+// TestF45_Closed: all waiters of the client return at once. Its nodes are gone when Close returns.
 func TestF45_Closed(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -170,7 +171,7 @@ func TestF45_Closed(t *testing.T) {
 	})
 }
 
-// TestF45_ClosedWhileReleasing: the release is over with the client.
+// TestF45_ClosedWhileReleasing: the release ends with the client.
 func TestF45_ClosedWhileReleasing(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -187,7 +188,7 @@ func TestF45_ClosedWhileReleasing(t *testing.T) {
 	})
 }
 
-// TestF48_ReleasedTwice: by whomever, at once, and the second time does nothing.
+// TestF48_ReleasedTwice: the second release returns at once and does nothing.
 func TestF48_ReleasedTwice(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")

@@ -17,7 +17,7 @@ func (w *world) rwlock(label string) *rwlock.RWLock {
 	return l
 }
 
-// TestF52_WriterBetweenReadersDies: the readers behind it join those ahead of it, and do not wait for more.
+// TestF52_WriterBetweenReadersDies: the readers behind it join the readers ahead of it and wait for no one else.
 func TestF52_WriterBetweenReadersDies(t *testing.T) {
 	runScript(t, named("read"), func(w *world) {
 		a := w.take("a")
@@ -35,7 +35,7 @@ func TestF52_WriterBetweenReadersDies(t *testing.T) {
 	})
 }
 
-// TestF52_Upgrade: refused at once, whatever the connection is like.
+// TestF52_Upgrade: it is refused at once, connected or not.
 func TestF52_Upgrade(t *testing.T) {
 	runScript(t, named("read"), func(w *world) {
 		l := w.rwlock("a")
@@ -52,8 +52,8 @@ func TestF52_Upgrade(t *testing.T) {
 	})
 }
 
-// TestF52_DowngradeLost: the read lock survives the release of the write lock, also when the request or the answer that
-// makes its node is lost, and no writer gets in between.
+// TestF52_DowngradeLost: the read lock survives the release of the write lock, also when the request or the answer of
+// its create is lost. No writer gets in between.
 func TestF52_DowngradeLost(t *testing.T) {
 	for name, action := range lose {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestF52_DowngradeLost(t *testing.T) {
 	}
 }
 
-// TestF52_DowngradedHolderCutOff: both locks are lost at once.
+// TestF52_DowngradedHolderCutOff: both locks are lost at the same instant.
 func TestF52_DowngradedHolderCutOff(t *testing.T) {
 	runScript(t, named("read"), func(w *world) {
 		l := w.rwlock("a")

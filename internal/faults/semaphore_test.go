@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// leases is the script's recipe, for its parent and its checks; the scripts below use semaphores of their own.
+// leases is the script's recipe, for its parent and its checks. The scripts below use semaphores of their own.
 var leases = sharing[0]
 
 func (w *world) semaphore(label string, limit int, opts ...semaphore.Option) *semaphore.Semaphore {
@@ -23,14 +23,14 @@ func (w *world) semaphore(label string, limit int, opts ...semaphore.Option) *se
 	return s
 }
 
-// acquiring acquires n on a goroutine of its own.
+// acquiring acquires n leases on a goroutine of its own.
 func (w *world) acquiring(s *semaphore.Semaphore, n int) *attempt {
 	r := *leases
 	r.weight = n
 	return w.acquire(fmt.Sprintf("%p", s), &r, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) })
 }
 
-// TestF53_HolderOfLeasesExpires: its leases come back, each once.
+// TestF53_HolderOfLeasesExpires: each of its leases becomes free, once.
 func TestF53_HolderOfLeasesExpires(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		a := w.acquiring(w.semaphore("a", 3), 2)
@@ -51,7 +51,7 @@ func TestF53_HolderOfLeasesExpires(t *testing.T) {
 	})
 }
 
-// TestF53_LimitLowered: nobody is let in until there are fewer leases than that, and nobody is thrown out.
+// TestF53_LimitLowered: no waiter is granted until fewer leases are out than the new limit. No holder loses its lease.
 func TestF53_LimitLowered(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		node := semaphore.WithLimitNode("/app/limit")
@@ -63,7 +63,7 @@ func TestF53_LimitLowered(t *testing.T) {
 		}
 		d := w.acquiring(w.semaphore("d", 3, node), 1)
 		w.until(2 * time.Second)
-		// The answer is lost; it took effect, and that is found out.
+		// The answer is lost. The change took effect, and the client finds that out.
 		w.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData}, zktest.DropReply())
 		require.NoError(w, w.semaphore("a", 3, node).SetLimit(w.Context(), 1))
 		d.requireWaiting()
@@ -82,7 +82,7 @@ func TestF53_LimitLowered(t *testing.T) {
 	})
 }
 
-// TestF53_DifferentLimits: each goes by its own; the smaller one waits for longer.
+// TestF53_DifferentLimits: each client uses its own limit. The client with the smaller limit waits longer.
 func TestF53_DifferentLimits(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		a := w.acquiring(w.semaphore("a", 3), 1)
@@ -97,8 +97,8 @@ func TestF53_DifferentLimits(t *testing.T) {
 	})
 }
 
-// TestF53_DoorCutOffWhileWaitingInside: whoever has the door and waits for leases is cut off; the next one is let in as
-// soon as its session is over, and not by the leases that it had made.
+// TestF53_DoorCutOffWhileWaitingInside: a client that holds the door and waits for leases is cut off. The next client
+// is granted when that session is over. The leases that the first one had made do not delay it further.
 func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		a := w.acquiring(w.semaphore("a", 3), 2)
@@ -122,8 +122,8 @@ func TestF53_DoorCutOffWhileWaitingInside(t *testing.T) {
 	})
 }
 
-// TestF53_DoorDeletedWhileWaitingInside: whoever loses the door takes its leases back, so that the next one is not kept
-// waiting by leases that nobody was granted.
+// TestF53_DoorDeletedWhileWaitingInside: a client that loses the door removes its leases. So the next client does not
+// wait for leases that were never granted.
 func TestF53_DoorDeletedWhileWaitingInside(t *testing.T) {
 	runScript(t, leases, func(w *world) {
 		a := w.acquiring(w.semaphore("a", 3), 2)

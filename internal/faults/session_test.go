@@ -13,23 +13,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// When a client that took its hold at 0 is cut off right after 20 s, everything is determined: the last sync that was
-// answered went out at 20 s (they go out every eighth of the timeout), what it confirms had been answered a quarter of
-// the timeout earlier, and the margin is a twentieth.
+// These times follow when a client takes its hold at 0 and is cut off right after 20 s. Syncs go out every eighth of
+// the timeout, so the last answered sync left at 20 s. It proves contacts that were answered a quarter of the timeout
+// earlier. The margin is a twentieth of the timeout.
 const (
 	cut  = 20*time.Second + time.Millisecond
 	lost = 20*time.Second - timeout/4 + timeout - timeout/20 // 27 s
-	// silent is when such a client gives its session up: nothing answered for a whole timeout.
+	// silent is when the client gives its session up, because nothing was answered for a whole timeout.
 	silent = 20*time.Second + timeout // 30 s
 	// expired is when the server does.
 	expired = 20*time.Second + timeout + tick // 32 s
 )
 
-// TestF3_ReplyLost_SessionExpires: the search finds nothing, or the node of a dead session, and takes neither.
+// TestF3_ReplyLost_SessionExpires: the search finds no node, or the node of a dead session. It takes neither.
 func TestF3_ReplyLost_SessionExpires(t *testing.T) {
 	each(t, func(w *world) {
 		first := w.take("a")
-		first.release() // made the parents
+		first.release() // creates the parents
 		w.until(time.Second)
 		m := w.creates()
 		w.srv.Intercept(m, zktest.After(func(zktest.Request) { w.isolate("a") }))
@@ -49,7 +49,7 @@ func TestF3_ReplyLost_SessionExpires(t *testing.T) {
 	})
 }
 
-// TestF9_WaiterExpires: it queues again at once, and at the tail.
+// TestF9_WaiterExpires: the waiter queues again at once, at the tail.
 func TestF9_WaiterExpires(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -60,7 +60,7 @@ func TestF9_WaiterExpires(t *testing.T) {
 		b.requireWaiting()
 		w.until(22 * time.Second)
 		if w.read {
-			c.requireGranted(0) // the only writer left the place between the readers, and now is behind both
+			c.requireGranted(0) // the only writer lost its place between the readers and is now behind both
 		}
 		a.release()
 		c.requireGranted(0)
@@ -71,7 +71,7 @@ func TestF9_WaiterExpires(t *testing.T) {
 	})
 }
 
-// TestF10_HolderExpires: by order of the server, and the holder knows in the same instant.
+// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant.
 func TestF10_HolderExpires(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -83,15 +83,15 @@ func TestF10_HolderExpires(t *testing.T) {
 	})
 }
 
-// TestF10_HolderExpires_AskedMeanwhile: whoever looks at the hold while the end of its session is being told hears the
-// same reason as everybody after it. It used to be a deadline that nobody had set.
+// TestF10_HolderExpires_AskedMeanwhile: callers that look at the hold while the loss is being announced get the same
+// reason as callers that look later. It used to be a deadline that had not passed.
 func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
 		a.requireGranted(0)
 		s, err := (*session.Client)(w.client("a")).Session(w.Context())
 		require.NoError(w, err)
-		for range 20 { // told in no order: some of them before the hold
+		for range 20 { // loss callbacks run in no order, so some run before the hold's
 			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { _ = a.hold.Err() })
 			require.True(w, ok)
 		}
@@ -101,7 +101,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestF10_HolderCutOff: the holder knows five seconds before anybody else is let in.
+// TestF10_HolderCutOff: the holder knows five seconds before the next client is granted.
 func TestF10_HolderCutOff(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -115,12 +115,12 @@ func TestF10_HolderCutOff(t *testing.T) {
 		w.srv.Heal(zktest.Label("a"))
 		c := w.take("a")
 		b.release()
-		c.requireGranted(timeout) // comes back with a new session
+		c.requireGranted(timeout) // it returns with a new session
 	})
 }
 
-// TestF11_ExpiresBetweenCreateAndList: a list without the own node makes nobody the first. The answer to the create is
-// there, the session is not.
+// TestF11_ExpiresBetweenCreateAndList: a list without the own node never means "first". The create was answered, and
+// the session is gone.
 func TestF11_ExpiresBetweenCreateAndList(t *testing.T) {
 	each(t, func(w *world) {
 		w.take("a").release()
@@ -136,8 +136,8 @@ func TestF11_ExpiresBetweenCreateAndList(t *testing.T) {
 	})
 }
 
-// TestF12_ExpiresOnItsWayToTheGrant: the predecessor has gone and the list says first, but it comes when the session
-// has been over for long.
+// TestF12_ExpiresOnItsWayToTheGrant: the predecessor is gone, and the list says "first". The list arrives long after
+// the session ended.
 func TestF12_ExpiresOnItsWayToTheGrant(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -156,8 +156,8 @@ func TestF12_ExpiresOnItsWayToTheGrant(t *testing.T) {
 	})
 }
 
-// TestF12_ExpiresWithTheGrant: by order of the server, while the list that says first is on its way. If that is read
-// before the end of the connection, the hold ends in the instant in which it began.
+// TestF12_ExpiresWithTheGrant: the server ends the session while the list that says "first" is on its way. If the
+// client reads the list before the end of the connection, the hold ends in the instant of its grant.
 func TestF12_ExpiresWithTheGrant(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -180,8 +180,8 @@ func TestF12_ExpiresWithTheGrant(t *testing.T) {
 	})
 }
 
-// TestF13_EnsembleDownForLong: when it is back it gives every session a full timeout, those of the dead included. They
-// are closed by who had them, so that nobody waits behind nodes of the past, and nobody takes them for its own.
+// TestF13_EnsembleDownForLong: when the ensemble is back, every session gets a full timeout again, also orphaned ones.
+// Their former clients close them. So no waiter queues behind their nodes, and no client takes those for its own.
 func TestF13_EnsembleDownForLong(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -195,7 +195,7 @@ func TestF13_EnsembleDownForLong(t *testing.T) {
 		again.requireWaiting()
 		b.requireWaiting()
 		w.srv.Up()
-		first, second := again, b // whoever is back sooner
+		first, second := again, b // whichever client is back sooner
 		select {
 		case <-first.returned:
 		case <-second.returned:
@@ -211,7 +211,7 @@ func TestF13_EnsembleDownForLong(t *testing.T) {
 	})
 }
 
-// TestF14_StaleHolderWrites: a holder that does not look at its hold, as one that was frozen cannot, does no harm.
+// TestF14_StaleHolderWrites: a frozen holder, which cannot look at its hold, does no harm.
 func TestF14_StaleHolderWrites(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -227,7 +227,7 @@ func TestF14_StaleHolderWrites(t *testing.T) {
 	})
 }
 
-// TestF15_WaiterCutOffForLong: it loses its place with its session, leaves no ghost, and is served when it is back.
+// TestF15_WaiterCutOffForLong: it loses its place with its session, leaves no node, and is served when it is back.
 func TestF15_WaiterCutOffForLong(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -246,7 +246,7 @@ func TestF15_WaiterCutOffForLong(t *testing.T) {
 	})
 }
 
-// TestF16_HolderCutOffForShort: nothing happens.
+// TestF16_HolderCutOffForShort: the hold goes on.
 func TestF16_HolderCutOffForShort(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -269,7 +269,7 @@ func TestF16_HolderCutOffForShort(t *testing.T) {
 	})
 }
 
-// TestF17_WaiterCutOffForShort: what happened meanwhile is not missed.
+// TestF17_WaiterCutOffForShort: the waiter misses nothing that happened meanwhile.
 func TestF17_WaiterCutOffForShort(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -288,7 +288,7 @@ func TestF17_WaiterCutOffForShort(t *testing.T) {
 	})
 }
 
-// TestF18_NothingReachesTheServer: events still arrive, which prove nothing.
+// TestF18_NothingReachesTheServer: events still arrive, but they prove nothing.
 func TestF18_NothingReachesTheServer(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -304,8 +304,8 @@ func TestF18_NothingReachesTheServer(t *testing.T) {
 	})
 }
 
-// TestF19_NothingComesBack: the server hears one more sync, and the pings that the library sends every third of the
-// timeout, until the client drops the connection, a quarter of the timeout after that sync.
+// TestF19_NothingComesBack: the server receives one more sync, and a ping every third of the timeout. It receives them
+// until the client drops the connection, a quarter of the timeout after that sync.
 func TestF19_NothingComesBack(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -319,7 +319,7 @@ func TestF19_NothingComesBack(t *testing.T) {
 	})
 }
 
-// TestF22_EnsembleDownForShort: as a cut of everybody. While it is away it is asked about once a pause.
+// TestF22_EnsembleDownForShort: like a cut of all clients. They try to reconnect once per pause.
 func TestF22_EnsembleDownForShort(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -340,7 +340,7 @@ func TestF22_EnsembleDownForShort(t *testing.T) {
 	})
 }
 
-// TestF22_DialRate: nobody storms a server that is away.
+// TestF22_DialRate: clients do not flood a server that is away.
 func TestF22_DialRate(t *testing.T) {
 	each(t, func(w *world) {
 		var dials atomic.Int64
@@ -358,7 +358,7 @@ func TestF22_DialRate(t *testing.T) {
 	})
 }
 
-// TestF23_ServerLagsBehind: one that has seen less than the client is refused by its own rule; no grant comes of it.
+// TestF23_ServerLagsBehind: a server that has seen less than the client refuses it. No grant comes of it.
 func TestF23_ServerLagsBehind(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -378,7 +378,7 @@ func TestF23_ServerLagsBehind(t *testing.T) {
 	})
 }
 
-// TestF39_ServerRefuses: suspended, and no grant.
+// TestF39_ServerRefuses: the client is suspended, and no waiter is granted.
 func TestF39_ServerRefuses(t *testing.T) {
 	each(t, func(w *world) {
 		b := w.rivals("b")
@@ -398,8 +398,8 @@ func TestF39_ServerRefuses(t *testing.T) {
 	})
 }
 
-// TestF50_SlowServer: every answer takes longer than the library waits between pings, and than a sync may take. The
-// connection flaps; nobody holds what another one holds, and all are served once the server is itself again.
+// TestF50_SlowServer: every answer takes longer than the interval between pings, and longer than a sync may take. The
+// connection flaps. No two holds overlap, and all clients are served once the server is fast again.
 func TestF50_SlowServer(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -413,12 +413,12 @@ func TestF50_SlowServer(t *testing.T) {
 		for _, r := range rules {
 			r.Remove()
 		}
-		_ = a.hold.Release(w.Context()) // may have been lost
+		_ = a.hold.Release(w.Context()) // it may be lost already
 		b.requireGranted(2 * timeout)
 	})
 }
 
-// TestF51_TimeoutFarBelowTheOneAskedFor: deadlines go by what the server grants.
+// TestF51_TimeoutFarBelowTheOneAskedFor: deadlines use the timeout that the server grants.
 func TestF51_TimeoutFarBelowTheOneAskedFor(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.begin("a", w.recipe, w.client("a", conn.WithSessionTimeout(time.Hour)))

@@ -12,25 +12,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// blow is something that happens at one request of a client.
+// blow is a fault that happens at one request of a client.
 type blow struct {
 	name   string
 	action func(w *world, a *attempt) zktest.Action
-	// costs is how long it may keep the attempt from its hold.
+	// costs is how long it may delay the grant.
 	costs time.Duration
-	// fatal says that it is the caller's own doing, so that the attempt may fail for it.
+	// fatal says that the caller caused it, so the attempt may fail because of it.
 	fatal bool
 }
 
-// blows come before a request is served, or after it and before its answer.
+// A blow comes before a request is served, or after it was served and before it is answered.
 var blows = func() []blow {
-	// A connection that lasted is followed by another at once, one that did not after a pause.
+	// After a connection that lasted, the client reconnects at once. After a short one it pauses first.
 	const reconnect = 2*pause + blink
 	list := []blow{
 		{"request lost", func(*world, *attempt) zktest.Action { return zktest.DropRequest() }, reconnect, false},
 		{"reply lost", func(*world, *attempt) zktest.Action { return zktest.DropReply() }, reconnect, false},
 		{"late", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 5) }, timeout / 5, false},
-		// Later than a sync may take, so that the connection is dropped.
+		// The answer comes later than a sync may take, so the client drops the connection.
 		{"later", func(*world, *attempt) zktest.Action { return zktest.HoldReply(timeout / 2) }, timeout/4 + timeout/8 + reconnect, false},
 		{"throttled", func(*world, *attempt) zktest.Action { return zktest.Fail(throttled) }, blink, false},
 	}
@@ -50,7 +50,7 @@ var blows = func() []blow {
 			{"reaped", false, func(w *world, _ *attempt) { w.srv.Reap() }},
 			{"own nodes deleted", false, func(w *world, a *attempt) {
 				for _, p := range w.srv.Ephemerals(w.srv.SessionOf(a.label)) {
-					_ = w.srv.Delete(p) // unless the other one of two has been
+					_ = w.srv.Delete(p) // unless the other of two nodes is gone
 				}
 			}},
 			{"all deleted", false, func(w *world, _ *attempt) { _ = w.srv.DeleteAll("/app") }},
@@ -65,10 +65,9 @@ var blows = func() []blow {
 
 var errEnough = errors.New("enough")
 
-// TestEveryStep delivers each blow at each request that one acquisition and its release make, once behind a holder and
-// once alone, one blow to a run. However it is hit, the attempt comes to a hold, or fails for what the caller did; the
-// next one is served; nothing is left. Of F1, F2, F6, F7, F9 to F12, F25 to F29, F40, F44 and F45 these are all the
-// moments.
+// TestEveryStep injects each blow at each request of one acquisition and its release: once behind a holder, once alone,
+// one blow in each run. The attempt must be granted, or fail because of the caller. Then the next client must be
+// served, and no node may be left. These are all moments of F1, F2, F6, F7, F9 to F12, F25 to F29, F40, F44 and F45.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, b := range blows {
@@ -92,11 +91,11 @@ func TestEveryStep(t *testing.T) {
 	}
 }
 
-// strike is one run: the blow comes at the request with the number of the step. It reports whether there was one.
+// strike is one run: the blow comes at the request with number step. It reports whether there was such a request.
 func (w *world) strike(b blow, behind bool, step int) (hit bool) {
-	w.rivals("b").release() // made the parents, unless
+	w.rivals("b").release() // creates the parents, unless
 	if step%2 == 1 {
-		require.NotEmpty(w, w.srv.Reap()) // they have to be made again
+		require.NotEmpty(w, w.srv.Reap()) // they have to be created again
 		w.srv.Reap()
 	}
 	w.client("a")
@@ -108,9 +107,9 @@ func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 	w.until(2 * time.Second)
 	var a *attempt
 	m := zktest.Match{From: zktest.Label("a"), Skip: step, Where: func(q zktest.Request) bool {
-		return q.Op != zktest.OpSync || q.Path != "/" // the heartbeat comes at times of its own
+		return q.Op != zktest.OpSync || q.Path != "/" // heartbeats come at times of their own
 	}}
-	// The attempt has to be there before the blow is, and the blow before its first request.
+	// The attempt must exist before the blow, and the blow must be armed before the first request.
 	armed := make(chan struct{})
 	w.srv.Intercept(zktest.Match{From: zktest.Label("a")}, zktest.DelayUntil(armed))
 	a = w.take("a")
@@ -118,10 +117,10 @@ func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 	close(armed)
 	if behind {
 		w.until(4 * time.Second)
-		_ = first.hold.Release(w.Context()) // may have been lost by the blow
+		_ = first.hold.Release(w.Context()) // the blow may have ended it
 	}
 	w.finish(a, b)
-	// Whoever comes after it is served: at the latest when a session that could not be closed has expired.
+	// The next client is served, at the latest when a session that could not be closed has expired.
 	c := w.rivals("c")
 	c.requireGranted(timeout + tick)
 	c.release()
@@ -130,7 +129,7 @@ func (w *world) strike(b blow, behind bool, step int) (hit bool) {
 	return hit
 }
 
-// finish takes the attempt to its end, whatever that is, and checks that it is one of those allowed.
+// finish waits for the end of the attempt and checks that this end is allowed.
 func (w *world) finish(a *attempt, b blow) {
 	a.await(b.costs)
 	if a.err != nil {

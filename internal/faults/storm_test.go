@@ -6,27 +6,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// storm injects faults, one after the other, and undoes those that last.
+// storm injects faults, one after the other, and undoes the lasting ones.
 type storm struct {
 	*play
 	end  time.Time
 	undo []undo
 }
 
-// undo is what ends a fault that lasts.
+// undo ends a lasting fault.
 type undo struct {
 	at time.Time
 	do func()
 }
 
-// fault is one kind of fault: it does something to a victim, and says what, and what undoes it, if it lasts.
+// fault is one kind of fault. It hits a victim and returns its description, and how to undo it if it lasts.
 type fault struct {
 	name   string
 	weight int
 	inject func(s *storm, victim *actor) (undo func())
 }
 
-// requests are those that rules pick from; OpAny is any but pings.
+// requests are the operations that rules choose from. OpAny is any except pings.
 var requests = []zktest.Op{
 	zktest.OpAny, zktest.OpAny, zktest.OpCreate, zktest.OpCreate, zktest.OpDelete, zktest.OpDelete, zktest.OpDelete, zktest.OpGetChildren2, zktest.OpGetData, zktest.OpSync, zktest.OpMulti,
 	zktest.OpExists, zktest.OpConnect, zktest.OpSetWatches, zktest.OpPing, zktest.OpCreateContainer, zktest.OpCloseSession,
@@ -39,7 +39,7 @@ func (s *storm) match(victim *actor) zktest.Match {
 	}
 }
 
-// rule puts a rule in force, and takes it away after a while if nothing has met it.
+// rule puts a rule in force and removes it after a while if no request matched.
 func (s *storm) rule(victim *actor, a zktest.Action) func() {
 	return s.srv.Intercept(s.match(victim), a).Remove
 }
@@ -82,7 +82,7 @@ var everyFault = append([]fault{
 	{"spurious events", 1, (*storm).spurious},
 }, cutsOnly...)
 
-// run injects until the storm is over.
+// run injects faults until the storm is over.
 func (s *storm) run(faults []fault) {
 	total := 0
 	for _, f := range faults {
@@ -110,7 +110,7 @@ func (s *storm) run(faults []fault) {
 	}
 }
 
-// victim is anybody, and every other time somebody who holds something, if there is one.
+// victim is a random client. Every second time it is a holder, if there is one.
 func (s *storm) victim() *actor {
 	victim, holder := s.actors[s.random.IntN(len(s.actors))], s.random.IntN(2) == 0
 	for _, a := range s.actors {
@@ -121,7 +121,7 @@ func (s *storm) victim() *actor {
 	return victim
 }
 
-// wait lets time go on, and undoes what is due.
+// wait lets time pass and undoes the faults that are due.
 func (s *storm) wait(d time.Duration) {
 	until := time.Now().Add(d)
 	for {
@@ -153,7 +153,7 @@ func (s *storm) stall(v *actor, d zktest.Direction) func() {
 	return func() { s.srv.Heal(zktest.Label(v.label)) }
 }
 
-// slow makes every answer late for a while, those to pings included.
+// slow delays every answer for a while, also those to pings.
 func (s *storm) slow(v *actor) func() {
 	late := zktest.HoldReply(s.short())
 	rules := []*zktest.Rule{
@@ -167,7 +167,7 @@ func (s *storm) slow(v *actor) func() {
 	}
 }
 
-// expire ends the session by order of the server.
+// expire makes the server end the session.
 func (s *storm) expire(v *actor) func() {
 	id := s.srv.SessionOf(v.label)
 	s.take(s.srv.Ephemerals(id)...)
@@ -175,8 +175,8 @@ func (s *storm) expire(v *actor) func() {
 	return nil
 }
 
-// ignoreSync leaves syncs without an answer, of the heartbeat above all. With other requests it cannot happen: servers
-// answer in order, so one that answers the next sync has answered them.
+// ignoreSync leaves syncs unanswered, mostly those of the heartbeat. A real server can ignore no other request: it
+// answers in order, so an answered sync shows that everything before it was answered.
 func (s *storm) ignoreSync(v *actor) func() {
 	return s.srv.Intercept(zktest.Match{From: zktest.Label(v.label), Op: zktest.OpSync, Path: "^/$", Times: 5}, zktest.Ignore()).Remove
 }
@@ -192,7 +192,7 @@ func (s *storm) deleteOne(v *actor) func() {
 	if len(list) == 0 {
 		return nil
 	}
-	s.take(list...) // of leases made together, one stands for all
+	s.take(list...) // one of several leases made together stands for all
 	_ = s.srv.Delete(list[s.random.IntN(len(list))])
 	return nil
 }
@@ -201,7 +201,7 @@ func (s *storm) deleteAll(*actor) func() {
 	for _, n := range s.srv.Tree(path) {
 		s.take(n.Path)
 	}
-	_ = s.srv.DeleteAll("/app") // may not be there, or be filled again
+	_ = s.srv.DeleteAll("/app") // it may be missing, or get new children
 	return nil
 }
 
@@ -222,7 +222,7 @@ func (s *storm) cancelOnRequest(v *actor) func() {
 	return s.rule(v, a)
 }
 
-// close closes the client under whatever it is doing; the actor opens another one.
+// close closes the client in the middle of its work. The actor opens another one.
 func (s *storm) close(v *actor) func() {
 	v.mu.Lock()
 	v.reopen = true
@@ -232,8 +232,8 @@ func (s *storm) close(v *actor) func() {
 	return nil
 }
 
-// loseWatches is what no server does. Each costs whoever waits up to three timeouts, one after the other in the worst
-// case: so none in the last part of the storm.
+// loseWatches does what no real server does. Each lost watch may delay a waiter by up to three timeouts. So none is
+// lost in the last part of the storm.
 func (s *storm) loseWatches(v *actor) func() {
 	if time.Until(s.end) < s.length/3 {
 		return nil

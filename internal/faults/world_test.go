@@ -19,32 +19,32 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// The times that scripts count with. The network of the bubble takes no time, so what does comes from these alone.
+// The times that scripts count with. The network of the bubble takes no time, so all delays come from these.
 const (
 	// timeout is the session timeout.
 	timeout = 10 * time.Second
 	// tick is the server's: a session expires at the first multiple of it after the timeout has passed.
 	tick = 2 * time.Second
-	// pause lies between attempts to connect that fail.
+	// pause is the time between attempts to connect that fail.
 	pause = 100 * time.Millisecond
-	// blink is the longest that a lost connection delays what goes on at once on the next: what a request waits before
-	// it is repeated, and what is held back until the watches are set again.
+	// blink bounds the delay of work that a lost connection interrupts and that continues at once on the next. It
+	// covers the wait before a request is repeated, and requests held back until the watches are set again.
 	blink = 60 * time.Millisecond
 )
 
-// world is one script in one bubble: a server, a recipe, clients by name, and what they have seen.
+// world is one script in one bubble: a server, a recipe, clients by name, and their history.
 type world struct {
 	*testing.T
 	*recipe
 	srv     *zktest.Server
 	start   time.Time
 	rec     *check.Recorder
-	mu      sync.Mutex // a blow looks for a client while the script may be dialing another
+	mu      sync.Mutex // a blow may look for a client while the script dials another
 	clients map[string]*conn.Client
 	tries   []*attempt
 }
 
-// each runs a script for every recipe, and then what must hold after every script.
+// each runs a script for every recipe, and then checks the rules that always hold.
 func each(t *testing.T, script func(w *world), opts ...zktest.Option) {
 	t.Helper()
 	for _, r := range recipes {
@@ -66,7 +66,7 @@ func runScript(t *testing.T, r *recipe, script func(w *world), opts ...zktest.Op
 // now is the virtual time since the script began.
 func (w *world) now() time.Duration { return time.Since(w.start) }
 
-// until lets time go on up to at.
+// until lets time pass up to at.
 func (w *world) until(at time.Duration) {
 	w.Helper()
 	require.LessOrEqual(w, w.now(), at, "the script is late")
@@ -74,7 +74,7 @@ func (w *world) until(at time.Duration) {
 	synctest.Wait()
 }
 
-// client returns the client with the label, dialing it at first.
+// client returns the client with the label. It dials the client at first.
 func (w *world) client(label string, opts ...conn.Option) *conn.Client {
 	w.Helper()
 	w.mu.Lock()
@@ -93,7 +93,7 @@ func (w *world) client(label string, opts ...conn.Option) *conn.Client {
 	return c
 }
 
-// attempt is one acquisition on a goroutine of its own, and the hold that came of it.
+// attempt is one acquisition on a goroutine of its own, and its hold.
 type attempt struct {
 	w        *world
 	label    string
@@ -103,12 +103,12 @@ type attempt struct {
 	hold *zkrecipes.Hold
 	err  error
 	at   time.Duration
-	// over is when the hold had ended; valid once ended is closed.
+	// over is when the hold had ended. It is valid once ended is closed.
 	ended chan struct{}
 	over  time.Duration
 }
 
-// take begins to acquire for the client with the label; what excludes it goes by rival.
+// take begins to acquire for the client with the label. rival acquires what excludes it.
 func (w *world) take(label string) *attempt { return w.begin(label, w.recipe, w.client(label)) }
 
 func (w *world) rivals(label string) *attempt { return w.begin(label, w.rival, w.client(label)) }
@@ -120,7 +120,7 @@ func (w *world) begin(label string, r *recipe, c *conn.Client) *attempt {
 	return w.acquire(label, r, h.take)
 }
 
-// acquire runs take on a goroutine of its own, and books what comes of it.
+// acquire runs take on a goroutine of its own and records the result.
 func (w *world) acquire(label string, r *recipe, take acquire) *attempt {
 	w.Helper()
 	ctx, cancel := context.WithCancelCause(w.Context())
@@ -153,7 +153,7 @@ func (w *world) acquire(label string, r *recipe, take acquire) *attempt {
 	return a
 }
 
-// requireWaiting says that the attempt has not come to an end by now.
+// requireWaiting requires that the attempt still waits.
 func (a *attempt) requireWaiting() {
 	a.w.Helper()
 	synctest.Wait()
@@ -164,7 +164,7 @@ func (a *attempt) requireWaiting() {
 	}
 }
 
-// requireGranted waits for the grant, which must come within a time from now; 0 is at this instant.
+// requireGranted waits for the grant, which must come within a time from now. 0 means in this instant.
 func (a *attempt) requireGranted(within time.Duration) *zkrecipes.Hold {
 	a.w.Helper()
 	a.await(within)
@@ -190,7 +190,7 @@ func (a *attempt) await(within time.Duration) {
 	select {
 	case <-a.returned:
 	case <-time.After(within):
-		synctest.Wait() // both may happen at that very instant
+		synctest.Wait() // both may happen in that very instant
 		select {
 		case <-a.returned:
 		default:
@@ -207,7 +207,7 @@ func (a *attempt) requireFailed() error {
 	return a.err
 }
 
-// requireHeld says that the hold is held now.
+// requireHeld requires that the hold is held now.
 func (a *attempt) requireHeld() {
 	a.w.Helper()
 	synctest.Wait()
@@ -215,7 +215,7 @@ func (a *attempt) requireHeld() {
 	require.NoError(a.w, context.Cause(a.hold.Context()), a.label)
 }
 
-// requireLostAt waits for the loss of the hold, which must come at a time of the script, and for one reason.
+// requireLostAt waits for the loss of the hold, which must come at a time of the script and for one reason.
 func (a *attempt) requireLostAt(at time.Duration, reason zkrecipes.LossReason) {
 	a.w.Helper()
 	select {
@@ -233,7 +233,7 @@ func (a *attempt) requireLostAt(at time.Duration, reason zkrecipes.LossReason) {
 	require.ErrorIs(a.w, a.hold.Release(a.w.Context()), zkrecipes.ErrLost, a.label)
 }
 
-// release gives the hold back, which must take no time.
+// release releases the hold, which must take no time.
 func (a *attempt) release() {
 	a.w.Helper()
 	from := a.w.now()
@@ -242,13 +242,13 @@ func (a *attempt) release() {
 	synctest.Wait()
 }
 
-// isolate cuts the client with the label off, and keeps it off.
+// isolate cuts off the client with the label, without an end.
 func (w *world) isolate(label string) {
 	w.srv.Refuse(zktest.Label(label))
 	w.srv.Cut(zktest.Label(label))
 }
 
-// contenders lists the nodes that stand for holds, or wait to.
+// contenders lists the nodes of holders and waiters.
 func (w *world) contenders() []string {
 	synctest.Wait()
 	var list []string
@@ -258,7 +258,7 @@ func (w *world) contenders() []string {
 	return list
 }
 
-// contendersOf lists those of the client with the label that belong to its newest session.
+// contendersOf lists the contenders of a client's newest session.
 func (w *world) contendersOf(label string) []string {
 	synctest.Wait()
 	var list []string
@@ -270,14 +270,14 @@ func (w *world) contendersOf(label string) []string {
 	return list
 }
 
-// requireContenders says how many nodes stand in the queue now.
+// requireContenders requires how many contenders there are now.
 func (w *world) requireContenders(holds int) {
 	w.Helper()
 	require.Len(w, w.contenders(), holds*w.nodes)
 }
 
-// settle ends every attempt, lets the janitors finish, and checks what must hold after every script: U1 exclusion and
-// order, U3 that nobody is left waiting, U4 leftovers, U5 watches. That no goroutine is left the bubble checks.
+// settle ends every attempt, waits for the clean-up, and checks the rules that hold after every script: U1 exclusion
+// and order, U3 no waiter is left, U4 leftovers, U5 watches. The bubble checks that no goroutine is left.
 func (w *world) settle() {
 	w.Helper()
 	w.srv.Accept(zktest.Everyone)
@@ -287,14 +287,14 @@ func (w *world) settle() {
 		a.cancel(errors.New("the script is over"))
 		a.await(0)
 		if a.err == nil {
-			_ = a.hold.Release(w.Context()) // may have been lost
+			_ = a.hold.Release(w.Context()) // it may be lost already
 		}
 	}
 	time.Sleep(3 * timeout)
 	synctest.Wait()
 	require.NoError(w, check.Leftovers(path, w.tree(), "locks", "leases"), "while the clients live")
 	total, paths := w.srv.Watches()
-	// What a given-up wait leaves: at most a few for each client, on paths that are still there.
+	// Waiters that gave up leave a few watches for each client, on paths that still exist.
 	require.LessOrEqual(w, total, 3*len(w.clients), "watches on %d paths", paths)
 	w.judge()
 	for _, c := range w.clients {
@@ -312,8 +312,8 @@ func (w *world) tree() []string {
 	return list
 }
 
-// judge checks exclusion and order. The stamps are virtual time: of two holds that were valid, one ended before or in
-// the very instant in which the other began.
+// judge checks exclusion and order. The stamps are virtual time: of two valid holds, one ended before the other began,
+// or in the same instant.
 func (w *world) judge() {
 	w.Helper()
 	holds, err := w.rec.Holds()

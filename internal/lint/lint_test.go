@@ -1,5 +1,5 @@
-// Package lint holds rules about this module that no stock linter knows: who may start goroutines, and who may import
-// what.
+// Package lint has rules for this repository that no stock linter knows: which package may start goroutines, which may
+// import which, how prose must read, and that documents show code that compiles.
 package lint
 
 import (
@@ -56,6 +56,7 @@ var rules = map[string]rule{
 	"recipes/":         {imports: []string{".", "conn", "internal/recipe", "internal/session", "internal/znode", zk, backoff}},
 	"zktest":           {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"docs/":            {imports: []string{".", "conn", "fence", "recipes/", zk}},
 	"examples/":        {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
 }
 

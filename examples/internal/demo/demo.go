@@ -1,17 +1,19 @@
-// Package demo has what the example programs share: flags, a connection or a server in the process, and a journal.
+// Package demo has what the example programs share: flags, a connection to servers or to one in the process, and a
+// journal.
 package demo
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -24,20 +26,20 @@ func Main(name string, run func(ctx context.Context, args []string, out io.Write
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}
 }
 
-// Parse parses args. Errors are one line.
-func Parse(flags *flag.FlagSet, args []string) error {
+// Parse parses args. Errors are one line. If args ask for help, Parse prints the flags to out and returns flag.ErrHelp.
+func Parse(flags *flag.FlagSet, args []string, out io.Writer) error {
 	flags.SetOutput(io.Discard)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(os.Stderr)
+		flags.SetOutput(out)
 		flags.PrintDefaults()
-		return errors.New("see the flags above")
+		return err
 	case err != nil:
 		return err
 	case flags.NArg() > 0:
@@ -46,41 +48,115 @@ func Parse(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// Ensemble is where a program runs: on the servers it is told, or on one in its own process.
+// Given returns the names of the flags on the command line.
+func Given(flags *flag.FlagSet) (names []string) {
+	flags.Visit(func(f *flag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// Ensemble is where a program runs: on the servers of the flags, or on one in its own process.
 type Ensemble struct {
 	servers        string
+	auth, tls      string
 	sessionTimeout time.Duration
 	connectTimeout time.Duration
 	own            *zktest.Server
+	security       []conn.Option // from auth and tls
 }
+
+// needServers are the flags that make no sense for a server in the process.
+var needServers = []string{"auth", "connect-timeout", "tls"}
 
 // Flags adds the flags of the ensemble.
 func (e *Ensemble) Flags(flags *flag.FlagSet) {
-	flags.StringVar(&e.servers, "servers", "", "ZooKeeper to use, host:port[,host:port...][/chroot]; none starts one in this process")
-	flags.DurationVar(&e.sessionTimeout, "session-timeout", 10*time.Second, "how long a dead process is waited for")
-	flags.DurationVar(&e.connectTimeout, "connect-timeout", 10*time.Second, "how long to try to reach a server at the start")
+	flags.StringVar(&e.servers, "servers", "",
+		"ZooKeeper to use, host:port[,host:port...][/chroot]; without it a server runs in this process")
+	flags.DurationVar(&e.sessionTimeout, "session-timeout", 10*time.Second, "how long the servers wait for a dead process")
+	flags.DurationVar(&e.connectTimeout, "connect-timeout", 10*time.Second,
+		"how long to try to reach a server at the start (needs -servers)")
+	flags.StringVar(&e.auth, "auth", "", "credential as scheme:credential, such as digest:user:password (needs -servers)")
+	flags.StringVar(&e.tls, "tls", "",
+		"connect over TLS, and trust the certificates in this PEM file, or those of the operating system for \"system\" (needs -servers)")
 }
 
-// Start starts a server unless there are others.
-func (e *Ensemble) Start() (err error) {
+// Check reports flags that contradict each other. more names flags of the program that also need -servers.
+func (e *Ensemble) Check(flags *flag.FlagSet, more ...string) error {
+	given := Given(flags)
 	if e.servers == "" {
-		e.own, err = zktest.Start()
+		if slices.Contains(given, "servers") {
+			return errors.New("flag -servers is empty: want host:port of a ZooKeeper, such as localhost:2181")
+		}
+		for _, name := range given {
+			if slices.Contains(needServers, name) || slices.Contains(more, name) {
+				return fmt.Errorf("flag -%s needs -servers", name)
+			}
+		}
+	}
+	e.security = nil
+	if e.auth != "" {
+		scheme, credential, ok := strings.Cut(e.auth, ":")
+		if !ok || scheme == "" || credential == "" {
+			return errors.New("flag -auth: want scheme:credential, such as digest:user:password") // the value is a secret
+		}
+		e.security = append(e.security, conn.WithAuth(scheme, credential))
+	}
+	if e.tls != "" {
+		roots, err := trusted(e.tls)
+		if err != nil {
+			return fmt.Errorf("flag -tls: %w", err)
+		}
+		e.security = append(e.security, conn.WithTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
+	}
+	return nil
+}
+
+// trusted reads the certificates in a file. For "system" it returns nil, which crypto/tls takes for the system's.
+func trusted(file string) (*x509.CertPool, error) {
+	if file == "system" {
+		return nil, nil //nolint:nilnil // documented above
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM form", file)
+	}
+	return pool, nil
+}
+
+// External reports whether the program uses servers outside its process.
+func (e *Ensemble) External() bool { return e.servers != "" }
+
+// Start starts a server in this process, unless the flags name others.
+func (e *Ensemble) Start() (err error) {
+	if !e.External() {
+		e.own, err = zktest.Start(zktest.InMemory())
 	}
 	return err
 }
 
-// Close ends what Start has started.
+// Close ends the server that Start has started.
 func (e *Ensemble) Close() {
 	if e.own != nil {
 		e.own.Close()
 	}
 }
 
+// Journal returns a journal on out: lines to read for a server in this process, logfmt for others.
+func (e *Ensemble) Journal(out io.Writer) *Journal {
+	if e.External() {
+		return NewJournal(out)
+	}
+	return NewStory(out)
+}
+
 // Dial connects under a name.
 func (e *Ensemble) Dial(ctx context.Context, id string) (*conn.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.connectTimeout, fmt.Errorf("no session within %v", e.connectTimeout))
 	defer cancel()
-	opts := []conn.Option{conn.WithSessionTimeout(e.sessionTimeout), conn.WithIdentity(id)}
+	opts := append([]conn.Option{conn.WithSessionTimeout(e.sessionTimeout), conn.WithIdentity(id)}, e.security...)
 	servers := e.servers
 	if e.own != nil {
 		servers = e.own.Addr()
@@ -89,33 +165,23 @@ func (e *Ensemble) Dial(ctx context.Context, id string) (*conn.Client, error) {
 	return conn.Dial(ctx, servers, opts...)
 }
 
-// Journal writes one line per event in logfmt, at once.
-type Journal struct {
-	mu  sync.Mutex
-	out io.Writer
-}
-
-// NewJournal returns a journal on out.
-func NewJournal(out io.Writer) *Journal { return &Journal{out: out} }
-
-// Event writes what happened to whom; pairs are names and values.
-func (j *Journal) Event(id, event string, pairs ...any) {
-	var line strings.Builder
-	fmt.Fprintf(&line, "time=%s id=%s event=%s", time.Now().Format("2006-01-02T15:04:05.000Z07:00"), quote(id), event)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		fmt.Fprintf(&line, " %v=%s", pairs[i], quote(fmt.Sprint(pairs[i+1])))
+// Failures joins the errors of several workers. Each different message appears once, with the number of workers.
+func Failures(errs []error) error {
+	var messages []string
+	var first []error
+	count := map[string]int{}
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if count[err.Error()]++; count[err.Error()] == 1 {
+			messages, first = append(messages, err.Error()), append(first, err)
+		}
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, err := io.WriteString(j.out, line.String()+"\n"); err != nil {
-		return // nobody reads any more, which is no reason to stop
+	for i, m := range messages {
+		if count[m] > 1 {
+			first[i] = fmt.Errorf("%d workers: %w", count[m], first[i])
+		}
 	}
-}
-
-// quote quotes what would not be one logfmt value.
-func quote(s string) string {
-	if s == "" || strings.ContainsAny(s, " =\"\n\t") {
-		return strconv.Quote(s)
-	}
-	return s
+	return errors.Join(first...)
 }

@@ -1,5 +1,5 @@
-// Package journal is what client processes tell of their work: one JSON line per event, stamped with a clock that all
-// processes on the machine share, so that their lines can be put together into one history.
+// Package journal is what client processes report of their work: one JSON line for each event. The stamps come from a
+// clock that all processes on the machine share, so the lines form one history.
 package journal
 
 import (
@@ -11,28 +11,28 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Unknown is the kind of an event that check does not know: the call has returned an error that does not say whether
-// anything was acquired in between.
+// Unknown is a kind of event that package check does not have. The call returned an error that does not say whether the
+// client acquired anything in between.
 const Unknown check.Kind = "unknown"
 
-// Orphaned is the kind of another: the session of the operation was over when the client was done with it. What was to be
-// removed then goes when the servers end the session.
+// Orphaned is another such kind. The session of the operation ended before the client was done with it. Its nodes go
+// when the servers end the session.
 const Orphaned check.Kind = "orphaned"
 
 // Line is one event as it is written.
 type Line struct {
 	check.Event
-	// Until goes with Granted and Lost: the deadline of the hold, and when the loss took effect, on the shared clock.
+	// Until belongs to Granted and Lost: the deadline of the hold, and when the loss took effect, on the shared clock.
 	Until int64 `json:"until,omitempty"`
-	// Stuck goes with Granted: the hold was ordered to last until it is lost or called off.
+	// Stuck belongs to Granted: the hold was ordered to last until it is lost or until the next order.
 	Stuck bool `json:"stuck,omitempty"`
-	// Reason goes with Lost, Failed and Unknown.
+	// Reason belongs to Lost, Failed and Unknown.
 	Reason string `json:"reason,omitempty"`
-	// Path of the contender goes with Granted.
+	// Path of the contender belongs to Granted.
 	Path string `json:"path,omitempty"`
 }
 
-// At is the place of t on the shared clock.
+// At converts t to the shared clock.
 func At(t time.Time) int64 { return Now() - int64(time.Since(t)) }
 
 // Writer writes the lines of one client. It is safe for concurrent use.
@@ -49,13 +49,13 @@ func NewWriter(out io.Writer, client string) *Writer {
 	return &Writer{client: client, out: json.NewEncoder(out)}
 }
 
-// Op is one operation on its way.
+// Op is one operation that has begun.
 type Op struct {
 	writer *Writer
 	number int64
 }
 
-// Call tells that the client is about to ask.
+// Call records that the client is about to ask.
 func (w *Writer) Call(weight int, read bool) *Op {
 	w.mu.Lock()
 	w.op++
@@ -71,5 +71,5 @@ func (o *Op) Tell(l Line) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.Client, l.Op, l.At = w.client, o.number, Now()
-	_ = w.out.Encode(l) // a reader that is gone has no use for it
+	_ = w.out.Encode(l) // fails if the reader is gone, and then no line is needed
 }

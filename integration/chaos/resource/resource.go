@@ -1,5 +1,5 @@
-// Package resource is what the locks protect in these tests: sets behind a socket, which client processes read and
-// write under their lock. The server sees all accesses in one order, its own, whatever the clients believe.
+// Package resource is what the locks protect in these tests: sets behind a socket. Client processes read and write them
+// under their lock. The server sees all accesses in one order, whatever the clients believe.
 package resource
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Fenced marks the names of sets that refuse tokens below the highest they have seen.
+// Fenced marks the names of sets that refuse tokens below the highest token they have seen.
 const Fenced = "fenced"
 
 type request struct {
@@ -62,7 +62,7 @@ func Serve(path string) (*Server, error) {
 	return s, nil
 }
 
-// Set returns the set of that name; it is fenced if the name says so.
+// Set returns the set of that name. The name says whether it is fenced.
 func (s *Server) Set(name string) *check.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Server) execute(q request) (a reply) {
 	return a
 }
 
-// Client is one process's connection; it is meant for one goroutine.
+// Client is one process's connection. It is for one goroutine.
 type Client struct {
 	name string
 	conn net.Conn

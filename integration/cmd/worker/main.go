@@ -1,9 +1,9 @@
-// Command worker is one client process of the chaos tests: it acquires, works on what the lock protects, releases, and
-// begins again, and writes one JSON line on its output for everything that happens to it.
+// Command worker is one client process of the chaos tests. It acquires, works on what the lock protects, releases, and
+// begins again. It writes one JSON line for each event.
 //
-// It takes orders on its input, one word a line: "work" is what it does by itself; "hold" makes the next acquisition
-// last until the next order comes, if only to hold again, also when it is lost meanwhile; "rest" makes it ask for nothing.
-// The end of its input ends it in an orderly way.
+// It reads orders from its input, one word a line. "work" is the default. "hold" makes the next acquisition last until
+// the next order, which may be "hold" again, and repeats it if it is lost. "rest" stops new acquisitions. The end of
+// the input ends the program in order.
 package main
 
 import (
@@ -73,7 +73,7 @@ func run(c config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Close() }() // at the end, which closes it anyway
+	defer func() { _ = res.Close() }() // it is closed with the process anyway
 	w := &worker{
 		config: c, client: client, orders: orders, resource: res, journal: journal.NewWriter(os.Stdout, c.id),
 		rng: rand.New(rand.NewPCG(c.seed, 0)),
@@ -91,7 +91,7 @@ func run(c config) error {
 	return nil
 }
 
-// leaving forgets an error that only says that the worker was told to go.
+// leaving drops an error that only says that the worker was told to leave.
 func leaving(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -109,7 +109,7 @@ type worker struct {
 	rng      *rand.Rand
 }
 
-// section is one acquisition, whatever comes of it.
+// section is one acquisition, whatever its result.
 func (w *worker) section(ctx context.Context, a ask) error {
 	op := w.journal.Call(a.weight, a.read)
 	defer func() {
@@ -147,8 +147,9 @@ func (w *worker) length() time.Duration {
 	return time.Duration(w.rng.Int64N(int64(w.config.section)) + 1)
 }
 
-// use is the section itself: read the sets, work for a while, write them. Three programs in one, on a set each: one
-// whose resource has a fence; one without, that looks at its hold before it writes; and one that does neither.
+// use is the section: read the sets, work for a while, write them. It plays three programs, each on a set of its own.
+// The resource of the first has a fence. The second has no fence and checks its hold before it writes. The third does
+// neither.
 func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a ask, stuck <-chan struct{}) error {
 	sets := map[string]int{}
 	if a.exclusive {
@@ -183,10 +184,10 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 	return nil
 }
 
-// chat reads all the time while the hold lasts: a server that answers must not be taken for one that can prolong a session.
+// chat reads while the hold lasts. A server that answers reads must not be taken for one that can prolong a session.
 func (w *worker) chat(h *zkrecipes.Hold) {
 	for h.Err() == nil {
-		_, _, _ = w.client.Exists(h.Context(), h.Path()) // what it says does not matter
+		_, _, _ = w.client.Exists(h.Context(), h.Path()) // the answer does not matter
 		pause(h.Context(), 20*time.Millisecond)
 	}
 }

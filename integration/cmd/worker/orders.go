@@ -16,11 +16,11 @@ const (
 	rest order = "rest"
 )
 
-// orders is the newest order given.
+// orders is the newest order.
 type orders struct {
 	mu      sync.Mutex
 	current order
-	changed chan struct{} // closed, and replaced, by every order
+	changed chan struct{} // closed and replaced by every order
 }
 
 // listen reads orders until the input ends, then calls stop.
@@ -39,7 +39,7 @@ func listen(in io.Reader, stop func()) *orders {
 	return o
 }
 
-// holding returns what is closed by the next order, if the newest is to hold; else nil.
+// holding returns a channel that the next order closes, if the newest order is "hold". Else it returns nil.
 func (o *orders) holding() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,7 +49,7 @@ func (o *orders) holding() <-chan struct{} {
 	return o.changed
 }
 
-// released returns a channel that is closed when a section is over: after d, or, if it is stuck, with the next order.
+// released returns a channel that is closed when a section is over: after d or, if stuck, with the next order.
 func released(ctx context.Context, stuck <-chan struct{}, d time.Duration) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
@@ -66,7 +66,7 @@ func released(ctx context.Context, stuck <-chan struct{}, d time.Duration) <-cha
 	return over
 }
 
-// rested returns once there is no order to rest.
+// rested returns once the newest order is not "rest".
 func (o *orders) rested(ctx context.Context) {
 	for {
 		o.mu.Lock()

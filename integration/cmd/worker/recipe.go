@@ -23,7 +23,7 @@ type ask struct {
 
 type acquire func(context.Context) (*zkrecipes.Hold, error)
 
-// newRecipe returns what draws the next ask of the recipe.
+// newRecipe returns a function that draws the next ask of the recipe.
 func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	switch cfg.recipe {
 	case "election":

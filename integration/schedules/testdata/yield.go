@@ -10,9 +10,9 @@ var (
 	yieldOps  atomic.Uint64
 )
 
-// yieldAtRandom lets others run first, now and then, where the caller is in a bubble of testing/synctest, whose time
-// stands still meanwhile. For some thousand operations at a time one goroutine in six is held back a lot: many races need
-// the same one to be late twice.
+// yieldAtRandom sometimes lets other goroutines run first, if the caller is in a testing/synctest bubble. Virtual time
+// stands still meanwhile. For some thousand operations at a time, it delays one goroutine in six a lot: in many races
+// the same goroutine must be late twice.
 func yieldAtRandom() {
 	gp := getg()
 	if gp != gp.m.curg || gp.m.locks != 0 || gp.m.mallocing != 0 || gp.bubble == nil {

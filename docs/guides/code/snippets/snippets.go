@@ -1,0 +1,154 @@
+// Package snippets has the short pieces of code in the guides.
+package snippets
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+)
+
+func bill(context.Context, zkrecipes.Token) error { return nil }
+func lead(context.Context, *election.Term) error  { return nil }
+func upload(context.Context) error                { return nil }
+func show(context.Context) error                  { return nil }
+func edit(context.Context, *zkrecipes.Hold) error { return nil }
+func work(context.Context, *zkrecipes.Hold) error { return nil }
+func announce(who string)                         { _ = who }
+func step(context.Context) (more bool, err error) { return false, nil }
+func serve(context.Context, http.Handler) error   { return nil }
+
+func readme(ctx context.Context) error {
+	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp", conn.WithSessionTimeout(15*time.Second))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	m, err := mutex.New(client, "/locks/invoices")
+	if err != nil {
+		return err
+	}
+	err = m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+		// ctx ends when the lock is lost. The resource checks h.Token().
+		return bill(ctx, h.Token())
+	})
+	return err
+}
+
+func leader(ctx context.Context, client *conn.Client) error {
+	e, err := election.New(client, "/leader")
+	if err != nil {
+		return err
+	}
+	// Run campaigns, leads, and campaigns again until ctx ends.
+	return e.Run(ctx, lead) // lead gets a context that ends with the term
+}
+
+func observe(ctx context.Context, e *election.Election) error {
+	for now, err := range e.Observe(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case now.None:
+			announce("nobody")
+		default:
+			announce(now.Leader.ID)
+		}
+	}
+	return nil
+}
+
+func readWrite(ctx context.Context, client *conn.Client) error {
+	l, err := rwlock.New(client, "/locks/config")
+	if err != nil {
+		return err
+	}
+	err = l.RDo(ctx, func(ctx context.Context, _ *zkrecipes.Hold) error { return show(ctx) })
+	if err != nil {
+		return err
+	}
+	return l.Do(ctx, edit)
+}
+
+func leases(ctx context.Context, client *conn.Client) error {
+	s, err := semaphore.New(client, "/locks/uploads", 10)
+	if err != nil {
+		return err
+	}
+	return s.Do(ctx, 1, func(ctx context.Context, _ *zkrecipes.Hold) error { return upload(ctx) })
+}
+
+func try(ctx context.Context, m *mutex.Mutex) error {
+	h, err := m.TryLock(ctx)
+	var busy *zkrecipes.BusyError
+	if errors.As(err, &busy) {
+		slog.Info("another process works", "holder", busy.Holder.ID, "since", busy.Holder.Since)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Release(context.WithoutCancel(ctx)) }()
+	return work(h.Context(), h)
+}
+
+func patience(ctx context.Context, m *mutex.Mutex) error {
+	waiting, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	h, err := m.Lock(waiting) // the deadline bounds the wait, not the hold
+	var gaveUp *zkrecipes.WaitError
+	if errors.As(err, &gaveUp) {
+		slog.Warn("still locked", "holder", gaveUp.Holder.ID, "position", gaveUp.Position)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(h.Context(), h), h.Release(ctx))
+}
+
+func production(ctx context.Context, servers string, roots *tls.Config) (*conn.Client, error) {
+	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return conn.Dial(dialing, servers,
+		conn.WithSessionTimeout(15*time.Second),
+		conn.WithTickTime(2*time.Second), // as in zoo.cfg
+		conn.WithLogger(slog.Default()),
+		conn.WithIdentity("billing-7f9c/1"), // what other clients see in the queue
+		conn.WithTLS(roots),
+	)
+}
+
+func states(ctx context.Context, client *conn.Client) {
+	for state := range client.States(ctx) {
+		slog.Info("zookeeper", "state", state)
+	}
+}
+
+func ready(client *conn.Client) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if client.State() != conn.Connected {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}
+}
+
+func longJob(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx) // the hold is lost: stop
+		}
+		if more, err := step(ctx); err != nil || !more {
+			return err
+		}
+	}
+}

@@ -1,0 +1,46 @@
+// Package worker is a program to test: it ships orders while it holds a lock.
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+// Worker ships one order a second while it holds the lock.
+type Worker struct {
+	Lock *mutex.Mutex
+	Ship func(ctx context.Context, token zkrecipes.Token) error
+}
+
+// Run works until ctx ends. A lost lock is no failure: Run waits for the lock again.
+func (w *Worker) Run(ctx context.Context) error {
+	for {
+		err := w.Lock.Do(ctx, w.Hold)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, zkrecipes.ErrLost) {
+			return err
+		}
+	}
+}
+
+// Hold ships orders until ctx ends, which ends with the hold.
+func (w *Worker) Hold(ctx context.Context, h *zkrecipes.Hold) error {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case <-second.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := w.Ship(ctx, h.Token()); err != nil {
+			return err
+		}
+	}
+}
