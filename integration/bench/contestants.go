@@ -106,22 +106,22 @@ func prepare(ctx context.Context, addr string) (rows []row, stop func(), err err
 
 func (f *field) rows(ctx context.Context) []row {
 	rows := []row{
-		f.uncontended(ctx, 1, 0.80, 1.5),
-		f.uncontended(ctx, clients, 0.75, 1.4),
+		f.uncontended(ctx, 1, 0.80, 1.4),
+		f.uncontended(ctx, clients, 0.80, 1.4),
 		{"one mutex, 8 clients", clients, []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.lock(ctx, i, "/bench/ours/mutex") }),
 			f.curator.contestant("mutex", clients),
 			looping("go-zookeeper Lock", clients, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
 			looping("its five requests, plain", clients, func(int) section { return plainLock(f.addr, "/bench/plain") }),
-		}, []target{{against: "Curator", ratio: 1.3}, {against: "go-zookeeper Lock", ratio: 1.15}}},
+		}, []target{{against: "Curator", ratio: 1.05}}},
 		{"read-write lock, 8 clients, one write in ten", clients, []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.rwlock(ctx, i) }),
 			f.curator.contestant("rwlock", clients),
-		}, []target{{against: "Curator", ratio: 1.3}}},
+		}, []target{{against: "Curator", ratio: 1.2}}},
 		{"semaphore of 4, 8 clients", clients, []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.semaphore(ctx, i) }),
 			f.curator.contestant("semaphore", clients),
-		}, []target{{against: "Curator", ratio: 1.5}}},
+		}, []target{{against: "Curator", ratio: 1.3}}},
 	}
 	for _, sessions := range []int{1, 2} {
 		name := map[int]string{1: "hand-over, 1,000 waiters in one session", 2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
