@@ -1,5 +1,5 @@
-// Package conn keeps a connection to a ZooKeeper ensemble: it connects, reconnects, opens a new session when one has
-// ended, and says up to which moment a session is proven to be alive.
+// Package conn keeps a connection to a ZooKeeper ensemble. It connects, reconnects, and opens a new session when one has
+// ended. It says up to which moment a session is proven to be alive.
 //
 // [Dial] returns a [Client], which lives through many sessions. A [Session] is one of them: an operation issued on it
 // runs in it or fails, and nothing that belongs to it ever runs in the session after it. Recipes work on sessions;
@@ -18,8 +18,8 @@
 //
 //	Close leads from every state to Closed, and nothing leads from there.
 //
-// Suspended: the connection is gone, and the session may live on. Lost: the session is over, and every hold with it, because
-// the server said so or because nothing was answered for a whole timeout; the client opens a new session by itself.
+// Suspended: the connection is gone, and the session may live on. Lost: the session is over, and every hold with it. The
+// server said so, or answered nothing for a whole timeout. The client opens a new session by itself.
 // [Client.States] misses no state, however slow its reader is.
 //
 // # Operations
@@ -67,8 +67,8 @@
 // WithTickTime. All times are monotonic, and taken before a request leaves.
 //
 // The connect answer for a new session proves its own request, because a quorum has agreed to it. The connect answer for a
-// resumed session does not: a leader that was frozen or cut off, and replaced, may give it before it finds out, which takes
-// up to a tick and a half, while its successor counts from its own beginning. The first write that succeeds on the connection
+// resumed session does not: a leader that was replaced may give it before it finds out, which takes up to a tick and a half.
+// Its successor counts from its own beginning. The first write that succeeds on the connection
 // shows that there was no successor, and then the connect request counts. While there is a hold, the client sends a
 // transaction that changes nothing for that, once for every connection.
 //
@@ -87,8 +87,7 @@
 //   - a leader that was replaced, and goes on answering the client until it finds out, or a server that reports through an
 //     observer master, if the session timeout is below six ticks;
 //   - a leader that was frozen for long enough to be replaced, but for less than the 3T/8 after which the client tries another
-//     server, and that is then cut off from the other servers, with the client on its side: it takes itself for the leader
-//     for syncLimit ticks more;
+//     server. If it is then cut off with the client on its side, it takes itself for the leader for syncLimit ticks more;
 //   - a server that resumes a session with a shorter timeout than before, and dies before it answers, or does so only after
 //     another server has resumed the session; or a server that grants less than two ticks. Such servers can exist while
 //     maxSessionTimeout is lowered below what clients ask for;

@@ -20,7 +20,7 @@ var (
 	isolation  = chaos("isolate-follower")
 )
 
-// mutants are the ways to break the code, each a mistake that somebody has made, here or elsewhere.
+// mutants are the ways to break the code, each a mistake that was made once, here or elsewhere.
 var mutants = []mutant{
 	{
 		name:  "proof: an answer of any server counts as one of the leader's",

@@ -30,7 +30,7 @@ func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...z
 	})
 }
 
-// label is that of connections made by dial.
+// label is the label of connections made by dial.
 const label = "c"
 
 var client = zktest.Label(label)

@@ -452,7 +452,7 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 	})
 }
 
-// The old session is over, and everybody who waits for the next has begun to.
+// The old session is over, and all callers of Session wait for the next one.
 func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }))

@@ -41,7 +41,7 @@ func newBlocking(text *lockedBuilder) (log *slog.Logger, free func()) {
 	return slog.New(b), sync.OnceFunc(func() { close(b.free) })
 }
 
-// Connections come and go, servers leave syncs unanswered, sessions end, and nobody reads the log.
+// Connections come and go, servers leave syncs unanswered, sessions end, and the log handler blocks.
 func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		var text lockedBuilder

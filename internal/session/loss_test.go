@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// lapsed is a session whose proof ran out while nobody looked, as in a process that stood still; servers still answer.
+// lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
 func lapsed() (s *session, until time.Time) {
 	s = &session{callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
@@ -18,7 +18,7 @@ func lapsed() (s *session, until time.Time) {
 	return s, s.proof.validUntil()
 }
 
-// Whoever wants a hold on a session that is not proven alive is refused. The heartbeat makes that rare: only a process
+// A hold on a session that is not proven alive is refused. The heartbeat makes that rare: only a process
 // that stood still has a connection and no proof.
 func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 	t.Parallel()
