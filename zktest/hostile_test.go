@@ -142,7 +142,7 @@ func FuzzConnection(f *testing.F) {
 	seed(OpGetEphemerals, pathBody("/"))
 	seed(OpCloseSession, func(*encoder) {})
 	f.Fuzz(func(t *testing.T, attached bool, p []byte) {
-		s, err := Start(WithExtendedTypes(), OnViolation(func(err error) {
+		s, err := Start(InMemory(), WithExtendedTypes(), OnViolation(func(err error) {
 			if !errors.Is(err, ErrMisuse) {
 				t.Error(err)
 			}

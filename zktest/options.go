@@ -29,7 +29,7 @@ type config struct {
 }
 
 func defaults() config {
-	return config{tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
+	return config{listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
 }
 
 func (c *config) check() error {
@@ -86,10 +86,10 @@ func WithRelease(r Release) Option { return option(func(c *config) { c.release =
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
-// WithListener makes [Start] listen on a TCP address; [Run] does so by itself, on a free port of the loopback.
+// WithListener sets the TCP address that the server listens on; default "127.0.0.1:0", a free port of the loopback.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
 
-// InMemory makes [Run] do without a listener, as a testing/synctest bubble needs it: clients come in through
+// InMemory starts a server without a listener, as a testing/synctest bubble needs it. Clients connect with
 // [Server.Dial].
 func InMemory() Option { return WithListener("") }
 

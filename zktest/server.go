@@ -45,12 +45,11 @@ type Server struct {
 	received                  int64
 }
 
-// Run starts a server for a test, on a free port of the loopback unless [InMemory] is given, and closes it when the
-// test ends. A violation (see [OnViolation]) fails the test.
+// Run is [Start] for tests. It closes the server when the test ends, and a violation (see [OnViolation]) fails the test.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	own := []Option{WithListener("127.0.0.1:0"), OnViolation(func(err error) { tb.Errorf("zktest: %v", err) })}
-	s, err := Start(append(own, opts...)...)
+	own := OnViolation(func(err error) { tb.Errorf("zktest: %v", err) })
+	s, err := Start(append([]Option{own}, opts...)...)
 	if err != nil {
 		tb.Fatalf("zktest: %v", err)
 	}
@@ -58,9 +57,9 @@ func Run(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server without a listener, for programs and for tests that want to close it themselves: clients come
-// in through [Server.Dial], or [Server.Serve] or [WithListener] open a port.
-// Errors: an option out of range, or that of net.Listen; nothing is left running then.
+// Start starts a server for programs, and for tests that close it themselves. It listens on a free port of the
+// loopback, unless [WithListener] names another address or [InMemory] is given.
+// Errors: an option out of range, or the error of net.Listen. After an error nothing is left running.
 func Start(opts ...Option) (*Server, error) {
 	cfg := defaults()
 	for _, o := range opts {
@@ -70,7 +69,7 @@ func Start(opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}, addr: "127.0.0.1:2181",
+		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}, addr: inMemoryAddr,
 		conns: map[*conn]struct{}{}, tree: newTree(cfg.extended), sessions: map[int64]*session{},
 		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
@@ -91,8 +90,12 @@ func Start(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Addr is the server's address: host and port of the listener of [Run] or [WithListener]; without one, an address that
-// only [Server.Dial] and its like understand.
+// inMemoryAddr is the address of a server without a listener. A client that dials it over TCP is refused at once: port 1
+// is never handed out, and no ZooKeeper is there by chance.
+const inMemoryAddr = "127.0.0.1:1"
+
+// Addr returns host and port of the listener. With [InMemory] it returns an address for [Server.Dial] and its like, and
+// real connections to it are refused.
 func (s *Server) Addr() string { return s.addr }
 
 // Serve accepts connections from l until the server is closed, which is when it returns nil, or until l fails. It
