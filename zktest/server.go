@@ -78,61 +78,13 @@ func Start(opts ...Option) (*Server, error) {
 	}
 	s.ledger = newLedger(s)
 	if cfg.listen != "" {
-		l, err := net.Listen("tcp", cfg.listen)
-		if err != nil {
-			return nil, fmt.Errorf("zktest: %w", err)
+		if err := s.Listen(cfg.listen); err != nil {
+			return nil, err
 		}
-		s.addr = l.Addr().String()
-		s.wg.Go(func() { _ = s.Serve(l) }) // ends with the server
 	}
 	s.wg.Go(s.expireLoop)
 	s.wg.Go(s.reapLoop)
 	return s, nil
-}
-
-// inMemoryAddr is the address of a server without a listener. A client that dials it over TCP is refused at once: port 1
-// is never handed out, and no ZooKeeper is there by chance.
-const inMemoryAddr = "127.0.0.1:1"
-
-// Addr returns host and port of the listener. With [InMemory] it returns an address for [Server.Dial] and its like, and
-// real connections to it are refused.
-func (s *Server) Addr() string { return s.addr }
-
-// Serve accepts connections from l until the server is closed, which is when it returns nil, or until l fails. It
-// closes l.
-func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
-
-// ServeAs is [Server.Serve] for connections with a label: give each client a listener of its own, and faults find it.
-func (s *Server) ServeAs(label string, l net.Listener) error {
-	defer func() { _ = l.Close() }() // a second Close says so, and does nothing
-	if !s.keep(l) {
-		return nil
-	}
-	for {
-		nc, err := l.Accept()
-		if err != nil {
-			s.lock()
-			delete(s.listeners, l)
-			closed := s.closed
-			s.unlock()
-			if closed && errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			return fmt.Errorf("zktest: %w", err)
-		}
-		if !s.admit(nc, label) {
-			_ = nc.Close() // refused
-		}
-	}
-}
-
-func (s *Server) keep(l net.Listener) bool {
-	s.lock()
-	defer s.unlock()
-	if !s.closed {
-		s.listeners[l] = struct{}{}
-	}
-	return !s.closed
 }
 
 // admit starts to serve a connection, unless the server is refusing it.
@@ -166,9 +118,7 @@ func (s *Server) Close() {
 	if !s.closed {
 		s.closed = true
 		close(s.done)
-		for l := range s.listeners {
-			_ = l.Close() // Accept reports it
-		}
+		s.closeListeners()
 		for c := range s.conns {
 			s.release(c, abrupt)
 		}
