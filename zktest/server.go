@@ -18,7 +18,8 @@ type Server struct {
 	wg   sync.WaitGroup
 	thaw gate // closed while the server is frozen
 
-	faults faults
+	faults  faults
+	latency latency
 
 	// mu guards what follows, and is never held while waiting for anything but another mutex.
 	mu                        sync.Mutex
@@ -76,6 +77,8 @@ func Start(opts ...Option) (*Server, error) {
 		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},
 		dataWatches: newWatchTable(cfg.release >= Release39), childWatches: newWatchTable(cfg.release >= Release39),
 	}
+	s.SetLatency(cfg.latency)
+	s.SetWriteLatency(cfg.writeLatency)
 	s.ledger = newLedger(s)
 	if cfg.listen != "" {
 		if err := s.Listen(cfg.listen); err != nil {
