@@ -19,6 +19,7 @@ type conn struct {
 	nc    net.Conn
 	label string
 
+	mute    *time.Timer   // ends a connection that sends no handshake
 	in, out gate          // closed while the direction is stalled
 	gone    chan struct{} // closed when nothing is to be handled or held back any more
 	cut     chan struct{} // closed when nothing is to be written any more, either
@@ -33,12 +34,42 @@ type conn struct {
 
 // outbox is what waits to be written. Its lock is held for copying only.
 type outbox struct {
-	mu     sync.Mutex
-	chunks []chunk
-	spare  []byte
-	deaf   bool          // nothing more is taken in
-	closed bool          // nor will be: the writer ends after what is queued
-	ready  chan struct{} // tells the writer to look
+	mu      sync.Mutex
+	chunks  []chunk
+	spare   []byte
+	deaf    bool          // nothing more is taken in
+	closed  bool          // nor will be: the writer ends after what is queued
+	ready   chan struct{} // tells the writer to look
+	unread  int           // bytes that are queued or being written
+	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
+}
+
+// maxUnread is how many bytes of replies a connection may leave unread before the server stops reading its requests.
+// Otherwise a client that asks and does not read could fill the memory.
+const maxUnread = 4 << 20
+
+// full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
+func (o *outbox) full() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unread <= maxUnread {
+		return nil
+	}
+	if o.drained == nil {
+		o.drained = make(chan struct{})
+	}
+	return o.drained
+}
+
+// wrote takes note of bytes that the peer's buffers have taken.
+func (o *outbox) wrote(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unread -= n
+	if o.drained != nil && o.unread <= maxUnread {
+		close(o.drained)
+		o.drained = nil
+	}
 }
 
 // chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
@@ -67,6 +98,24 @@ func newConn(s *Server, nc net.Conn, label string) *conn {
 	}
 }
 
+// muteLimit is how long a connection may take for its handshake.
+//
+// Source: zookeeper.nio.sessionlessCnxnTimeout.
+const muteLimit = 10 * time.Second
+
+// endMute ends the connection if it has no session. A frozen server does it after it has thawed and has read what waits.
+func (c *conn) endMute() {
+	c.s.lock()
+	defer c.s.unlock()
+	switch {
+	case c.dead || c.session != nil:
+	case c.s.frozen:
+		c.mute.Reset(muteLimit)
+	default:
+		c.s.release(c, abrupt)
+	}
+}
+
 // send queues one frame, which fill writes, behind a hold if there is one.
 func (c *conn) send(fill func(*encoder)) { c.sendAfter(nil, fill) }
 
@@ -86,6 +135,7 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
 	start := e.begin()
 	fill(&e)
 	e.end(start)
+	o.unread += len(e.b) - len(last.data)
 	last.data = e.b
 	o.wake()
 }
@@ -97,6 +147,7 @@ func (c *conn) sendText(text string) {
 	defer o.mu.Unlock()
 	if !o.deaf {
 		o.chunks = append(o.chunks, chunk{data: []byte(text)})
+		o.unread += len(text)
 		o.wake()
 	}
 }
@@ -152,10 +203,14 @@ func (c *conn) writeQueue() {
 			if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) || !c.s.thaw.pass(c.cut) {
 				return
 			}
+			if last {
+				_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit)) // a connection that is broken fails below
+			}
 			if _, err := c.nc.Write(x.data); err != nil {
 				c.end()
 				return
 			}
+			c.outbox.wrote(len(x.data))
 		}
 		if last && len(chunks) == 0 {
 			return
@@ -234,9 +289,13 @@ func (c *conn) read() {
 	_, _ = io.Copy(io.Discard, r) // what is queued may still have to be written
 }
 
-// process serves one frame; false means that nothing more is to be served.
+// process serves one frame, once there is room for the reply; false means that nothing more is to be served.
 func (c *conn) process(frame []byte, first bool) bool {
+	if room := c.outbox.full(); room != nil && !c.await(room) {
+		return false
+	}
 	if first {
+		c.mute.Stop()
 		return c.handshake(frame)
 	}
 	return c.handle(frame)
@@ -261,6 +320,9 @@ func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
 		return buf, errors.New("length of frame out of bounds")
 	}
 	_, _ = r.Discard(4)
+	if cap(buf) > 1<<16 {
+		buf = nil // thousands of connections must not each keep their largest request
+	}
 	buf = buf[:0]
 	for len(buf) < n {
 		start, step := len(buf), min(n-len(buf), max(1<<14, len(buf)))
@@ -286,6 +348,7 @@ func (c *conn) end() {
 func (s *Server) release(c *conn, how ending) {
 	if !c.dead {
 		c.dead = true
+		c.mute.Stop()
 		s.dataWatches.dropConn(c)
 		s.childWatches.dropConn(c)
 		if c.session != nil && c.session.conn == c {
@@ -298,8 +361,13 @@ func (s *Server) release(c *conn, how ending) {
 	}
 	if how == abrupt && closeOnce(c.cut) {
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
+	} else if how != abrupt {
+		_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit))
 	}
 }
+
+// lingerLimit is how long the last bytes may take to a peer that does not read.
+const lingerLimit = 10 * time.Second
 
 // closeOnce closes a channel, unless it is closed. The caller holds Server.mu.
 func closeOnce(ch chan struct{}) bool {

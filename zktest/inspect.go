@@ -179,7 +179,7 @@ func (s *Server) Zxid() int64 {
 	return s.zxid
 }
 
-// Violations returns what the server has found wrong; see [OnViolation].
+// Violations returns what the server has found wrong, the first 1,000; see [OnViolation].
 func (s *Server) Violations() []error {
 	s.lock()
 	defer s.unlock()

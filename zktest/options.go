@@ -98,9 +98,9 @@ func WithListener(addr string) Option { return option(func(c *config) { c.listen
 // [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
-// OnViolation gets what the server finds wrong: one of its own invariants broken, a request that [Forbid] forbids, or
-// a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server,
-// without locks. By default [Run] fails the test and [Start] keeps them for [Server.Violations] only.
+// OnViolation sets the function that gets what the server finds wrong: a broken invariant of its own, a request that
+// [Forbid] forbids, or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server, without
+// locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
 // WithLatency makes every request wait before it is served; default 0. Requests of one connection keep their order, and
