@@ -22,6 +22,7 @@ type config struct {
 	neverUsed    time.Duration
 	extended     bool
 	noContainers bool
+	quotas       bool
 	release      Release
 	history      int
 	super        string
@@ -79,6 +80,11 @@ func WithExtendedTypes() Option { return option(func(c *config) { c.extended = t
 // WithoutContainers answers createContainer as a server that does not know it: unimplemented, and the connection is
 // closed.
 func WithoutContainers() Option { return option(func(c *config) { c.noContainers = true }) }
+
+// WithQuotas refuses creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server counts
+// only, as ZooKeeper does.
+// Source: zookeeper.enforceQuota.
+func WithQuotas() Option { return option(func(c *config) { c.quotas = true }) }
 
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {

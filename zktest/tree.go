@@ -65,12 +65,13 @@ func (n *node) stat(t *tree) Stat {
 // tree holds the znodes by path. It checks nothing: a txn has done so.
 type tree struct {
 	nodes      map[string]*node
-	containers map[*node]struct{} // containers and nodes with a time to live
-	extended   bool               // owners can carry a time to live
+	containers map[*node]struct{}  // containers and nodes with a time to live
+	quotas     map[string]struct{} // paths that have one
+	extended   bool                // owners can carry a time to live
 }
 
 func newTree(extended bool) *tree {
-	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, extended: extended}
+	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, quotas: map[string]struct{}{}, extended: extended}
 	t.nodes["/"] = &node{path: "/", data: []byte{}, acl: openACL}
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		t.add(&node{path: path, data: []byte{}, acl: openACL})
@@ -104,6 +105,7 @@ func (t *tree) add(n *node) {
 	if n.owner == ownerContainer || t.ttl(n.owner) {
 		t.containers[n] = struct{}{}
 	}
+	t.quotaAdded(n)
 }
 
 // remove takes a node without children out; its last sibling moves into its slot, so that this costs the same however
@@ -116,10 +118,17 @@ func (t *tree) remove(n *node) {
 	n.parent.children = siblings[:len(siblings)-1]
 	delete(t.nodes, n.path)
 	delete(t.containers, n)
+	t.quotaRemoved(n)
 }
 
 // parentPath returns the path before the last slash; for children of the root that is the empty one.
 func parentPath(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+
+// setData replaces the data of a node; versions are the caller's.
+func (t *tree) setData(n *node, data []byte) {
+	t.charge(n.path, 0, int64(len(data)-len(n.data)))
+	n.data = data
+}
 
 // special says whether the path is one that nobody may delete. Source: DataTree.isSpecialPath.
 func special(path string) bool {

@@ -25,6 +25,7 @@ type view struct {
 	version, cversion, aversion int32
 	owner                       int64
 	children                    int
+	size                        int // of the data
 	acl                         []ACL
 }
 
@@ -61,7 +62,7 @@ func (t *txn) look(path string) view {
 	}
 	return view{
 		exists: true, version: n.version, cversion: n.cversion, aversion: n.aversion,
-		owner: n.owner, children: len(n.children), acl: n.acl,
+		owner: n.owner, children: len(n.children), size: len(n.data), acl: n.acl,
 	}
 }
 
@@ -74,6 +75,10 @@ func (t *txn) note(path string, v view) {
 		path = "/"
 	}
 	t.shadow[path] = v
+}
+
+func (t *txn) exceeds(path string, nodes, size int) bool {
+	return t.s.cfg.quotas && t.s.tree.exceeds(path, int64(nodes), int64(size))
 }
 
 func (t *txn) may(acl []ACL, perm int32) bool { return allowed(acl, perm, t.ids) }
@@ -125,13 +130,16 @@ func (t *txn) create(r createSpec) (change, Code) {
 	if t.s.tree.ephemeral(parent.owner) {
 		return change{}, CodeNoChildrenForEphemerals
 	}
+	if t.exceeds(path, 1, len(r.data)) {
+		return change{}, CodeQuotaExceeded
+	}
 	c := change{
 		op: r.op, path: path, data: r.data, acl: acl, owner: t.owner(r),
 		cversion: parent.cversion + 1, suffix: r.mode.sequential(), // wraps where the real one does
 	}
 	parent.cversion, parent.children = c.cversion, parent.children+1
 	t.note(above, parent)
-	t.note(path, view{exists: true, owner: c.owner, acl: acl})
+	t.note(path, view{exists: true, owner: c.owner, size: len(r.data), acl: acl})
 	return c, CodeOK
 }
 
@@ -216,10 +224,13 @@ func (t *txn) setData(path string, data []byte, version int32) (change, Code) {
 	if code != CodeOK {
 		return change{}, code
 	}
-	if version != -1 && version != n.version {
+	switch {
+	case t.exceeds(path, 0, len(data)-n.size):
+		return change{}, CodeQuotaExceeded
+	case version != -1 && version != n.version:
 		return change{}, CodeBadVersion
 	}
-	n.version++
+	n.version, n.size = n.version+1, len(data)
 	t.note(path, n)
 	return change{op: OpSetData, path: path, data: data, version: n.version}, CodeOK
 }
@@ -278,7 +289,8 @@ func (t *txn) apply(c change) *node {
 		return t.applyDelete(c.path)
 	case OpSetData:
 		n := t.s.tree.get(c.path)
-		n.data, n.version, n.mzxid, n.mtime = c.data, c.version, t.zxid, t.time.UnixMilli()
+		n.version, n.mzxid, n.mtime = c.version, t.zxid, t.time.UnixMilli()
+		t.s.tree.setData(n, c.data)
 		t.did(ChangeSet, n)
 		t.s.fireData(t.zxid, c.path, NodeDataChanged, n.acl)
 		return n
