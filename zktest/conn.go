@@ -28,6 +28,9 @@ type conn struct {
 	session *session
 	ids     []identity
 	dead    bool // out of the server's tables; nothing is handled any more
+	since   time.Time
+	last    lastRequest
+	traffic
 
 	outbox outbox
 }
@@ -94,7 +97,7 @@ func newConn(s *Server, nc net.Conn, label string) *conn {
 	}
 	return &conn{
 		s: s, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
-		ids: []identity{{"ip", host}}, outbox: outbox{ready: make(chan struct{}, 1)},
+		ids: []identity{{"ip", host}}, since: time.Now(), outbox: outbox{ready: make(chan struct{}, 1)},
 	}
 }
 
@@ -116,7 +119,7 @@ func (c *conn) endMute() {
 	}
 }
 
-// send queues one frame, which fill writes, behind a hold if there is one.
+// send queues one frame, which fill writes, behind a hold if there is one. The caller holds Server.mu.
 func (c *conn) send(fill func(*encoder)) { c.sendAfter(nil, fill) }
 
 func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
@@ -126,6 +129,8 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
 	if o.deaf {
 		return
 	}
+	c.sent++
+	c.s.sent++
 	if len(o.chunks) == 0 || hold != nil {
 		o.chunks = append(o.chunks, chunk{hold: hold, data: o.spare[:0]})
 		o.spare = nil
@@ -312,7 +317,7 @@ func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
 	if err != nil {
 		return buf, err
 	}
-	if first && knownWords[string(head)] {
+	if first && words[string(head)] != nil {
 		return buf, fourLetterWord(head)
 	}
 	n := int(int32(binary.BigEndian.Uint32(head)))

@@ -91,7 +91,7 @@ func (s *Server) Sessions() []SessionInfo {
 	for _, ses := range s.sessions {
 		list = append(list, SessionInfo{
 			ID: ses.id, Client: ses.client, Timeout: ses.timeout, Connected: ses.conn != nil,
-			Expires:    s.tracker.start.Add(time.Duration(ses.bucket) * s.tracker.tick),
+			Expires:    s.tracker.end(ses.bucket),
 			Ephemerals: ses.paths(),
 		})
 	}

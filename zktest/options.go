@@ -23,6 +23,7 @@ type config struct {
 	extended     bool
 	noContainers bool
 	quotas       bool
+	words        []string // that are answered; nil for all
 	release      Release
 	history      int
 	super        string
@@ -85,6 +86,12 @@ func WithoutContainers() Option { return option(func(c *config) { c.noContainers
 // only, as ZooKeeper does.
 // Source: zookeeper.enforceQuota.
 func WithQuotas() Option { return option(func(c *config) { c.quotas = true }) }
+
+// WithFourLetterWords answers only these four-letter words, and always srvr; by default all are answered.
+// Source: 4lw.commands.whitelist.
+func WithFourLetterWords(words ...string) Option {
+	return option(func(c *config) { c.words = append([]string{}, words...) })
+}
 
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {

@@ -72,6 +72,9 @@ func (c *conn) handshake(frame []byte) bool {
 	if act.kind != actFail {
 		ses = s.attach(c, id, passwd, s.clamp(timeout))
 	}
+	s.received++
+	c.received++
+	c.last = lastRequest{wordOp(OpConnect), 0, s.zxid, time.Now()}
 	c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern) })
 	if ses == nil {
 		s.release(c, flush)
@@ -158,6 +161,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		return false
 	}
 	s.received++
+	c.received++
 	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
 	q.out.b = q.out.b[:0]
 	if op == opSASL || op == OpAuth && !wellFormed(*d) {
@@ -172,6 +176,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		zxid = 0
 	default:
 	}
+	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
 	c.sendAfter(hold, func(e *encoder) {
 		e.int32(xid)
 		e.int64(zxid)

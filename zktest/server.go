@@ -43,7 +43,7 @@ type Server struct {
 	violations                []error // the first maxViolations
 	untold                    []error // violations that are to be reported
 	scratch                   encoder
-	received                  int64
+	traffic
 }
 
 // Run is [Start] for tests. It closes the server when the test ends. A violation (see [OnViolation]) fails the test, and

@@ -64,6 +64,9 @@ func newTracker(tick time.Duration) *tracker {
 
 func (t *tracker) now() time.Duration { return time.Since(t.start) }
 
+// end returns when the sessions of a bucket expire.
+func (t *tracker) end(bucket int64) time.Time { return t.start.Add(time.Duration(bucket) * t.tick) }
+
 // touch gives the session its full timeout from now on.
 func (t *tracker) touch(ses *session) {
 	t.put(ses, int64((t.now()+ses.timeout)/t.tick)+1)
