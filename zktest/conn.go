@@ -19,7 +19,6 @@ type conn struct {
 	nc    net.Conn
 	label string
 
-	mute    *time.Timer   // ends a connection that sends no handshake
 	in, out gate          // closed while the direction is stalled
 	gone    chan struct{} // closed when nothing is to be handled or held back any more
 	cut     chan struct{} // closed when nothing is to be written any more, either
@@ -28,6 +27,7 @@ type conn struct {
 	session *session
 	ids     []identity
 	dead    bool // out of the server's tables; nothing is handled any more
+	mute    mute
 	since   time.Time
 	last    lastRequest
 	traffic
@@ -106,17 +106,33 @@ func newConn(s *Server, nc net.Conn, label string) *conn {
 // Source: zookeeper.nio.sessionlessCnxnTimeout.
 const muteLimit = 10 * time.Second
 
-// endMute ends the connection if it has no session. A frozen server does it after it has thawed and has read what waits.
+// mute ends a connection that sends no handshake. It is guarded by Server.mu.
+type mute struct {
+	timer *time.Timer
+	until time.Time // zero once a handshake has come
+}
+
+// startMute gives a connection its time for the handshake, from now on.
+func (s *Server) startMute(c *conn) {
+	c.mute.until = time.Now().Add(muteLimit)
+	if c.mute.timer != nil {
+		c.mute.timer.Reset(muteLimit)
+		return
+	}
+	c.mute.timer = time.AfterFunc(muteLimit, func() {
+		s.lock()
+		defer s.unlock()
+		if !c.dead && !s.frozen && !c.mute.until.IsZero() && !time.Now().Before(c.mute.until) {
+			s.release(c, abrupt)
+		}
+	})
+}
+
 func (c *conn) endMute() {
 	c.s.lock()
 	defer c.s.unlock()
-	switch {
-	case c.dead || c.session != nil:
-	case c.s.frozen:
-		c.mute.Reset(muteLimit)
-	default:
-		c.s.release(c, abrupt)
-	}
+	c.mute.timer.Stop()
+	c.mute.until = time.Time{}
 }
 
 // send queues one frame, which fill writes, behind a hold if there is one. The caller holds Server.mu.
@@ -266,7 +282,7 @@ func (c *conn) read() {
 	}()
 	for first := true; ; first = false {
 		var err error
-		frame, err = readFrame(r, frame, first)
+		frame, err = readFrame(r, frame, c.s.cfg.maxBuffer, first)
 		if !c.in.pass(c.gone) || !c.s.thaw.pass(c.gone) {
 			break
 		}
@@ -300,7 +316,7 @@ func (c *conn) process(frame []byte, first bool) bool {
 		return false
 	}
 	if first {
-		c.mute.Stop()
+		c.endMute()
 		return c.handshake(frame)
 	}
 	return c.handle(frame)
@@ -312,7 +328,7 @@ type fourLetterWord string
 func (w fourLetterWord) Error() string { return "four letter word " + string(w) }
 
 // readFrame reads one frame into buf, which grows with what has arrived, not with what was announced.
-func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
+func readFrame(r *bufio.Reader, buf []byte, limit int, first bool) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err != nil {
 		return buf, err
@@ -321,7 +337,7 @@ func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
 		return buf, fourLetterWord(head)
 	}
 	n := int(int32(binary.BigEndian.Uint32(head)))
-	if n < 0 || n > maxFrame {
+	if n < 0 || n > limit {
 		return buf, errors.New("length of frame out of bounds")
 	}
 	_, _ = r.Discard(4)
@@ -353,7 +369,7 @@ func (c *conn) end() {
 func (s *Server) release(c *conn, how ending) {
 	if !c.dead {
 		c.dead = true
-		c.mute.Stop()
+		c.mute.timer.Stop()
 		s.dataWatches.dropConn(c)
 		s.childWatches.dropConn(c)
 		if c.session != nil && c.session.conn == c {

@@ -124,6 +124,11 @@ func (s *Server) setFrozen(on bool) {
 	s.frozen = on
 	if !on {
 		s.tracker.grace()
+		for c := range s.conns {
+			if !c.mute.until.IsZero() {
+				s.startMute(c)
+			}
+		}
 	}
 	s.tracker.wake()
 	s.thaw.set(!on)

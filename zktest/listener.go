@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 )
@@ -33,6 +34,9 @@ func (s *Server) Listen(addr string) error {
 		return fmt.Errorf("zktest: listen on %s: %w", addr, net.ErrClosed)
 	}
 	s.addr = l.Addr().String()
+	if s.cfg.tls != nil {
+		l = tls.NewListener(l, s.cfg.tls)
+	}
 	s.listeners[l] = struct{}{}
 	s.wg.Go(func() { _ = s.accept("", l) }) // a listener that fails refuses clients, which tests notice
 	return nil

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -23,6 +24,8 @@ type config struct {
 	extended     bool
 	noContainers bool
 	quotas       bool
+	maxBuffer    int
+	tls          *tls.Config
 	words        []string // that are answered; nil for all
 	release      Release
 	history      int
@@ -33,8 +36,14 @@ type config struct {
 }
 
 func defaults() config {
-	return config{listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
+	return config{
+		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16,
+		maxBuffer: defaultMaxBuffer,
+	}
 }
+
+// defaultMaxBuffer is the longest request that a server accepts unless told otherwise, in bytes.
+const defaultMaxBuffer = 1<<20 - 1
 
 func (c *config) check() error {
 	if c.tick < time.Millisecond {
@@ -42,6 +51,9 @@ func (c *config) check() error {
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
+	}
+	if c.maxBuffer <= 0 {
+		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
 	}
 	if c.latency < 0 || c.writeLatency < 0 {
 		return errors.New("zktest: a latency is negative")
@@ -82,6 +94,10 @@ func WithExtendedTypes() Option { return option(func(c *config) { c.extended = t
 // closed.
 func WithoutContainers() Option { return option(func(c *config) { c.noContainers = true }) }
 
+// WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection.
+// Source: jute.maxbuffer.
+func WithMaxBuffer(n int) Option { return option(func(c *config) { c.maxBuffer = n }) }
+
 // WithQuotas refuses creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server counts
 // only, as ZooKeeper does.
 // Source: zookeeper.enforceQuota.
@@ -106,6 +122,10 @@ func WithHistory(n int) Option { return option(func(c *config) { c.history = n }
 
 // WithListener sets the TCP address that the server listens on; default "127.0.0.1:0", a free port of the loopback.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
+
+// WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration. For a TLS listener beside a plain one
+// there are tls.Listen and [Server.Serve].
+func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
 
 // InMemory starts a server without a listener, as a testing/synctest bubble needs it. Clients connect with
 // [Server.Dial].

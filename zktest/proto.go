@@ -170,6 +170,3 @@ const (
 	xidNotification = -1
 	xidPing         = -2
 )
-
-// maxFrame is jute.maxbuffer, the longest request the server accepts, in bytes.
-const maxFrame = 1<<20 - 1

@@ -109,7 +109,7 @@ func (s *Server) admit(nc net.Conn, label string) bool {
 	c.id = s.lastConn
 	s.conns[c] = struct{}{}
 	s.stallConn(c)
-	c.mute = time.AfterFunc(muteLimit, c.endMute)
+	s.startMute(c)
 	s.wg.Go(func() {
 		var writer sync.WaitGroup
 		writer.Go(c.write)
