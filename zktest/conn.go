@@ -15,13 +15,15 @@ import (
 // nothing that holds a lock ever waits for a peer.
 type conn struct {
 	s     *Server
+	front *Front
 	id    uint64
 	nc    net.Conn
 	label string
 
-	in, out gate          // closed while the direction is stalled
-	gone    chan struct{} // closed when nothing is to be handled or held back any more
-	cut     chan struct{} // closed when nothing is to be written any more, either
+	in, out gate            // closed while the direction is stalled
+	behind  <-chan struct{} // ends when the front has caught up with the last write; of the goroutine that serves
+	gone    chan struct{}   // closed when nothing is to be handled or held back any more
+	cut     chan struct{}   // closed when nothing is to be written any more, either
 
 	// Guarded by Server.mu.
 	session *session
@@ -90,13 +92,13 @@ const (
 	abrupt               // what is queued is lost
 )
 
-func newConn(s *Server, nc net.Conn, label string) *conn {
+func newConn(f *Front, nc net.Conn, label string) *conn {
 	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
 	if err != nil {
 		host = nc.RemoteAddr().String()
 	}
 	return &conn{
-		s: s, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
+		s: f.s, front: f, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
 		ids: []identity{{"ip", host}}, since: time.Now(), outbox: outbox{ready: make(chan struct{}, 1)},
 	}
 }
@@ -315,6 +317,12 @@ func (c *conn) process(frame []byte, first bool) bool {
 	if room := c.outbox.full(); room != nil && !c.await(room) {
 		return false
 	}
+	if c.behind != nil {
+		if !c.await(c.behind) {
+			return false
+		}
+		c.behind = nil
+	}
 	if first {
 		c.endMute()
 		return c.handshake(frame)
@@ -370,8 +378,8 @@ func (s *Server) release(c *conn, how ending) {
 	if !c.dead {
 		c.dead = true
 		c.mute.timer.Stop()
-		s.dataWatches.dropConn(c)
-		s.childWatches.dropConn(c)
+		c.front.dataWatches.dropConn(c)
+		c.front.childWatches.dropConn(c)
 		if c.session != nil && c.session.conn == c {
 			c.session.conn = nil
 		}

@@ -24,6 +24,8 @@ type config struct {
 	extended     bool
 	noContainers bool
 	quotas       bool
+	readOnly     bool
+	fronts       int
 	maxBuffer    int
 	tls          *tls.Config
 	words        []string // that are answered; nil for all
@@ -38,7 +40,7 @@ type config struct {
 func defaults() config {
 	return config{
 		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16,
-		maxBuffer: defaultMaxBuffer,
+		maxBuffer: defaultMaxBuffer, fronts: 1,
 	}
 }
 
@@ -51,6 +53,9 @@ func (c *config) check() error {
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
+	}
+	if c.fronts < 1 || c.fronts > 255 {
+		return fmt.Errorf("zktest: %d fronts are not 1 to 255", c.fronts)
 	}
 	if c.maxBuffer <= 0 {
 		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
@@ -122,6 +127,14 @@ func WithHistory(n int) Option { return option(func(c *config) { c.history = n }
 
 // WithListener sets the TCP address that the server listens on; default "127.0.0.1:0", a free port of the loopback.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
+
+// WithFronts gives the server n addresses, which clients take for an ensemble; default 1. The first listens where
+// [WithListener] says, the others on free ports of the same host. See [Front].
+func WithFronts(n int) Option { return option(func(c *config) { c.fronts = n }) }
+
+// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate].
+// Source: readonlymode.enabled.
+func WithReadOnlyMode() Option { return option(func(c *config) { c.readOnly = true }) }
 
 // WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration. For a TLS listener beside a plain one
 // there are tls.Listen and [Server.Serve].

@@ -22,27 +22,27 @@ type Server struct {
 	latency latency
 
 	// mu guards what follows, and is never held while waiting for anything but another mutex.
-	mu                        sync.Mutex
-	closed, down, frozen      bool
-	listeners                 map[net.Listener]struct{}
-	addr                      string
-	conns                     map[*conn]struct{} // those with live goroutines
-	lastConn                  uint64
-	lastPort                  int
-	tree                      *tree
-	zxid                      int64
-	sessions                  map[int64]*session
-	lastSession               int64
-	tracker                   *tracker
-	dataWatches, childWatches *watchTable
-	stalls                    []stall
-	refused                   []Who
-	healed                    chan struct{} // closed when a stall ends
-	history                   history
-	ledger                    ledger
-	violations                []error // the first maxViolations
-	untold                    []error // violations that are to be reported
-	scratch                   encoder
+	mu                   sync.Mutex
+	closed, down, frozen bool
+	fronts               []*Front // set by Start
+	leader               *Front   // nil without a majority
+	listeners            map[net.Listener]*Front
+	conns                map[*conn]struct{} // those with live goroutines
+	lastConn             uint64
+	lastPort             int
+	tree                 *tree
+	zxid                 int64
+	sessions             map[int64]*session
+	lastSession          int64
+	tracker              *tracker
+	stalls               []stall
+	refused              []Who
+	healed               chan struct{} // closed when a stall ends
+	history              history
+	ledger               ledger
+	violations           []error // the first maxViolations
+	untold               []error // violations that are to be reported
+	scratch              encoder
 	traffic
 }
 
@@ -77,20 +77,25 @@ func Start(opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}, addr: inMemoryAddr,
+		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]*Front{},
 		conns: map[*conn]struct{}{}, tree: newTree(cfg.extended), sessions: map[int64]*session{},
 		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
 		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},
-		dataWatches: newWatchTable(cfg.release >= Release39), childWatches: newWatchTable(cfg.release >= Release39),
 	}
 	s.SetLatency(cfg.latency)
 	s.SetWriteLatency(cfg.writeLatency)
 	s.ledger = newLedger(s)
-	if cfg.listen != "" {
-		if err := s.Listen(cfg.listen); err != nil {
-			return nil, err
-		}
+	for id := range cfg.fronts {
+		s.fronts = append(s.fronts, newFront(s, id+1))
+	}
+	s.leader = s.fronts[cfg.fronts-1]
+	for _, f := range s.fronts {
+		f.role = s.roleOf(f)
+	}
+	if err := s.listenAll(); err != nil {
+		s.Close()
+		return nil, err
 	}
 	s.wg.Go(s.expireLoop)
 	s.wg.Go(s.reapLoop)
@@ -98,13 +103,13 @@ func Start(opts ...Option) (*Server, error) {
 }
 
 // admit starts to serve a connection, unless the server is refusing it.
-func (s *Server) admit(nc net.Conn, label string) bool {
+func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	s.lock()
 	defer s.unlock()
-	if s.refuses(label) {
+	if s.refuses(label) || f.stopped {
 		return false
 	}
-	c := newConn(s, nc, label)
+	c := newConn(f, nc, label)
 	s.lastConn++
 	c.id = s.lastConn
 	s.conns[c] = struct{}{}
@@ -129,7 +134,7 @@ func (s *Server) Close() {
 	if !s.closed {
 		s.closed = true
 		close(s.done)
-		s.closeListeners()
+		s.closeListeners(nil)
 		for c := range s.conns {
 			s.release(c, abrupt)
 		}

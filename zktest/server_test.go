@@ -46,7 +46,12 @@ func TestFourLetterWords_NotOnTheList_AreRefused(t *testing.T) {
 
 func askWord(t *testing.T, s *Server, word string) string {
 	t.Helper()
-	nc := dialTCP(t, s.Addr())
+	return askWordAt(t, s.Addr(), word)
+}
+
+func askWordAt(t *testing.T, addr, word string) string {
+	t.Helper()
+	nc := dialTCP(t, addr)
 	_, err := nc.Write([]byte(word))
 	require.NoError(t, err)
 	p, err := io.ReadAll(nc)

@@ -130,6 +130,35 @@ func (t *tree) setData(n *node, data []byte) {
 	n.data = data
 }
 
+// stamp is when a change happened.
+type stamp struct{ zxid, ms int64 }
+
+// apply makes a change that has been checked and returns its node.
+func (t *tree) apply(c change, at stamp) *node {
+	n := t.get(c.path)
+	switch c.op {
+	case OpDelete:
+		t.remove(n)
+		n.parent.pzxid = max(n.parent.pzxid, at.zxid)
+	case OpSetData:
+		n.version, n.mzxid, n.mtime = c.version, at.zxid, at.ms
+		t.setData(n, c.data)
+	case OpSetACL:
+		n.acl, n.aversion = c.acl, c.version
+	default:
+		n = &node{
+			path: c.path, data: c.data, acl: c.acl, owner: c.owner,
+			czxid: at.zxid, mzxid: at.zxid, pzxid: at.zxid, ctime: at.ms, mtime: at.ms,
+		}
+		t.add(n)
+		// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
+		if c.cversion > n.parent.cversion {
+			n.parent.cversion, n.parent.pzxid = c.cversion, at.zxid
+		}
+	}
+	return n
+}
+
 // special says whether the path is one that nobody may delete. Source: DataTree.isSpecialPath.
 func special(path string) bool {
 	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" || path == "/zookeeper/config"

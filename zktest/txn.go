@@ -284,66 +284,36 @@ func (t *txn) target(path string, perm int32) (view, Code) {
 
 // apply does what was decided and sends the events, in the order DataTree does. It returns the node for the reply.
 func (t *txn) apply(c change) *node {
+	if c.op == OpCheck {
+		return t.s.tree.get(c.path)
+	}
+	at := stamp{t.zxid, t.time.UnixMilli()}
+	n := t.s.tree.apply(c, at)
 	switch c.op {
 	case OpDelete:
-		return t.applyDelete(c.path)
-	case OpSetData:
-		n := t.s.tree.get(c.path)
-		n.version, n.mzxid, n.mtime = c.version, t.zxid, t.time.UnixMilli()
-		t.s.tree.setData(n, c.data)
-		t.did(ChangeSet, n)
-		t.s.fireData(t.zxid, c.path, NodeDataChanged, n.acl)
-		return n
-	case OpSetACL:
-		n := t.s.tree.get(c.path)
-		n.acl, n.aversion = c.acl, c.version
-		t.did(ChangeACL, n)
-		return n
-	case OpCheck:
-		return t.s.tree.get(c.path)
-	default:
-		return t.applyCreate(c)
-	}
-}
-
-func (t *txn) applyCreate(c change) *node {
-	now := t.time.UnixMilli()
-	n := &node{
-		path: c.path, data: c.data, acl: c.acl, owner: c.owner,
-		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid, ctime: now, mtime: now,
-	}
-	t.s.tree.add(n)
-	suffix := int64(math.MinInt64)
-	if c.suffix {
-		suffix = int64(c.cversion - 1)
-	}
-	// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
-	if c.cversion > n.parent.cversion {
-		n.parent.cversion, n.parent.pzxid = c.cversion, t.zxid
-	}
-	if t.s.tree.ephemeral(n.owner) {
-		t.session.ephemerals[n.path] = struct{}{}
-	}
-	t.s.ledger.created(n, suffix)
-	t.did(ChangeCreate, n)
-	t.s.fireData(t.zxid, n.path, NodeCreated, n.acl)
-	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
-	return n
-}
-
-func (t *txn) applyDelete(path string) *node {
-	n := t.s.tree.get(path)
-	t.s.tree.remove(n)
-	n.parent.pzxid = max(n.parent.pzxid, t.zxid)
-	if t.s.tree.ephemeral(n.owner) {
 		if owner := t.s.sessions[n.owner]; owner != nil {
-			delete(owner.ephemerals, path)
+			delete(owner.ephemerals, c.path)
 		}
+		t.s.ledger.deleted(n)
+		t.did(ChangeDelete, n)
+	case OpSetData:
+		t.did(ChangeSet, n)
+	case OpSetACL:
+		t.did(ChangeACL, n)
+	default:
+		if t.s.tree.ephemeral(n.owner) {
+			t.session.ephemerals[n.path] = struct{}{}
+		}
+		suffix := int64(math.MinInt64)
+		if c.suffix {
+			suffix = int64(c.cversion - 1)
+		}
+		t.s.ledger.created(n, suffix)
+		t.did(ChangeCreate, n)
 	}
-	t.s.ledger.deleted(n)
-	t.did(ChangeDelete, n)
-	t.s.fireDelete(t.zxid, path, n.acl)
-	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
+	for _, f := range t.s.fronts {
+		f.see(c, n, at)
+	}
 	return n
 }
 

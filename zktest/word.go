@@ -13,31 +13,31 @@ import (
 // words answer ZooKeeper's four-letter words, an administrator's questions in place of a handshake.
 //
 // Source: the package org.apache.zookeeper.server.command.
-var words = map[string]func(s *Server, b *strings.Builder){
-	"conf": (*Server).wordConf,
-	"cons": (*Server).wordCons,
-	"crst": (*Server).wordCrst,
-	"dirs": func(_ *Server, b *strings.Builder) { b.WriteString("datadir_size: 0\nlogdir_size: 0\n") },
-	"dump": (*Server).wordDump,
-	"envi": func(s *Server, b *strings.Builder) {
-		fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\n", s.version())
+var words = map[string]func(f *Front, b *strings.Builder){
+	"conf": (*Front).wordConf,
+	"cons": (*Front).wordCons,
+	"crst": (*Front).wordCrst,
+	"dirs": func(_ *Front, b *strings.Builder) { b.WriteString("datadir_size: 0\nlogdir_size: 0\n") },
+	"dump": (*Front).wordDump,
+	"envi": func(f *Front, b *strings.Builder) {
+		fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\n", f.s.version())
 	},
-	"gtmk": func(_ *Server, b *strings.Builder) { b.WriteString("306") },
-	"hash": func(_ *Server, b *strings.Builder) { b.WriteString("\n") }, // no digests are kept
-	"isro": func(_ *Server, b *strings.Builder) { b.WriteString("rw") },
-	"mntr": (*Server).wordMntr,
-	"ruok": func(_ *Server, b *strings.Builder) { b.WriteString("imok") },
-	"srst": func(s *Server, b *strings.Builder) {
-		s.traffic = traffic{}
+	"gtmk": func(_ *Front, b *strings.Builder) { b.WriteString("306") },
+	"hash": func(_ *Front, b *strings.Builder) { b.WriteString("\n") }, // no digests are kept
+	"isro": func(f *Front, b *strings.Builder) { b.WriteString(f.writable()) },
+	"mntr": (*Front).wordMntr,
+	"ruok": func(_ *Front, b *strings.Builder) { b.WriteString("imok") },
+	"srst": func(f *Front, b *strings.Builder) {
+		f.s.traffic = traffic{}
 		b.WriteString("Server stats reset.\n")
 	},
-	"srvr": func(s *Server, b *strings.Builder) { s.wordStat(b, false) },
-	"stat": func(s *Server, b *strings.Builder) { s.wordStat(b, true) },
-	"stmk": func(*Server, *strings.Builder) {}, // the mask that follows the word changes nothing
-	"wchc": (*Server).wordWchc,
-	"wchp": (*Server).wordWchp,
-	"wchs": func(s *Server, b *strings.Builder) {
-		w := s.dataWatches
+	"srvr": func(f *Front, b *strings.Builder) { f.wordStat(b, false) },
+	"stat": func(f *Front, b *strings.Builder) { f.wordStat(b, true) },
+	"stmk": func(*Front, *strings.Builder) {}, // the mask that follows the word changes nothing
+	"wchc": (*Front).wordWchc,
+	"wchp": (*Front).wordWchp,
+	"wchs": func(f *Front, b *strings.Builder) {
+		w := f.dataWatches
 		fmt.Fprintf(b, "%d connections watching %d paths\nTotal watches:%d\n", len(w.conns), len(w.paths), w.count())
 	},
 }
@@ -53,7 +53,7 @@ func (s *Server) answerWord(c *conn, word string) {
 	s.received++
 	var b strings.Builder
 	if s.cfg.words == nil || word == "srvr" || slices.Contains(s.cfg.words, word) {
-		words[word](s, &b)
+		c.front.answer(word, &b)
 	} else {
 		b.WriteString(word + " is not executed because it is not in the whitelist.\n")
 	}
@@ -72,15 +72,48 @@ func (s *Server) version() string {
 // traffic counts the packets of a server or of a connection.
 type traffic struct{ received, sent int64 }
 
-// connections lists the open connections, oldest first.
-func (s *Server) connections() []*conn {
-	list := slices.SortedFunc(maps.Keys(s.conns), byID)
-	return slices.DeleteFunc(list, func(c *conn) bool { return c.dead })
+// connections lists the open connections of the front, oldest first.
+func (f *Front) connections() []*conn {
+	list := slices.SortedFunc(maps.Keys(f.s.conns), byID)
+	return slices.DeleteFunc(list, func(c *conn) bool { return c.dead || c.front != f })
 }
 
-func (s *Server) wordStat(b *strings.Builder, clients bool) {
+// mode is what the front does, in ZooKeeper's words.
+func (f *Front) mode() string {
+	switch {
+	case f.role == readingOnly:
+		return "read-only"
+	case f.role == leading:
+		return "leader"
+	case len(f.s.fronts) > 1:
+		return "follower"
+	}
+	return "standalone"
+}
+
+func (f *Front) writable() string {
+	if f.role == readingOnly {
+		return "ro"
+	}
+	return "rw"
+}
+
+// answer writes the answer to a word. A front without a majority says no more than that it lives.
+func (f *Front) answer(word string, b *strings.Builder) {
+	switch {
+	case f.role != looking || word == "ruok" || word == "envi":
+		words[word](f, b)
+	case word == "isro":
+		b.WriteString("null")
+	default:
+		b.WriteString("This ZooKeeper instance is not currently serving requests\n")
+	}
+}
+
+func (f *Front) wordStat(b *strings.Builder, clients bool) {
+	s := f.s
 	fmt.Fprintf(b, "Zookeeper version: %s\n", s.version())
-	list := s.connections()
+	list := f.connections()
 	if clients {
 		b.WriteString("Clients:\n")
 		for _, c := range list {
@@ -89,14 +122,17 @@ func (s *Server) wordStat(b *strings.Builder, clients bool) {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\n", s.received, s.sent, len(list))
-	fmt.Fprintf(b, "Outstanding: 0\nZxid: %#x\nMode: standalone\nNode count: %d\n", s.zxid, s.nodeCount())
+	fmt.Fprintf(b, "Outstanding: 0\nZxid: %#x\nMode: %s\nNode count: %d\n", f.zxid(), f.mode(), f.nodeCount())
+	if f.role == leading {
+		b.WriteString("Proposal sizes last/min/max: -1/-1/-1\n")
+	}
 }
 
 // nodeCount counts as ZooKeeper does, which has the root twice.
-func (s *Server) nodeCount() int { return len(s.tree.nodes) + 1 }
+func (f *Front) nodeCount() int { return len(f.tree().nodes) + 1 }
 
-func (s *Server) wordCons(b *strings.Builder) {
-	for _, c := range s.connections() {
+func (f *Front) wordCons(b *strings.Builder) {
+	for _, c := range f.connections() {
 		b.WriteString(c.brief())
 		if ses := c.session; ses != nil {
 			fmt.Fprintf(b, ",sid=%#x,lop=%s,est=%d,to=%d", ses.id, c.last.op, c.since.UnixMilli(), ses.timeout.Milliseconds())
@@ -152,27 +188,33 @@ func (o wordOp) String() string {
 	}
 }
 
-func (s *Server) wordCrst(b *strings.Builder) {
-	for c := range s.conns {
+func (f *Front) wordCrst(b *strings.Builder) {
+	for _, c := range f.connections() {
 		c.traffic = traffic{}
 	}
 	b.WriteString("Connection stats reset.\n")
 }
 
-func (s *Server) wordConf(b *strings.Builder) {
-	_, port, _ := net.SplitHostPort(s.addr)
+func (f *Front) wordConf(b *strings.Builder) {
+	cfg := f.s.cfg
+	_, port, _ := net.SplitHostPort(f.addr)
 	fmt.Fprintf(b, "clientPort=%s\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n", port)
 	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\n",
-		s.cfg.tick.Milliseconds(), s.cfg.minTimeout.Milliseconds(), s.cfg.maxTimeout.Milliseconds())
-	b.WriteString("clientPortListenBacklog=-1\nserverId=0\n")
+		cfg.tick.Milliseconds(), cfg.minTimeout.Milliseconds(), cfg.maxTimeout.Milliseconds())
+	id := f.id
+	if len(f.s.fronts) == 1 {
+		id = 0
+	}
+	fmt.Fprintf(b, "clientPortListenBacklog=-1\nserverId=%d\n", id)
 }
 
-func (s *Server) wordMntr(b *strings.Builder) {
+func (f *Front) wordMntr(b *strings.Builder) {
+	s := f.s
 	ephemerals, size := 0, 0
 	for _, ses := range s.sessions {
 		ephemerals += len(ses.ephemerals)
 	}
-	for path, n := range s.tree.nodes {
+	for path, n := range f.tree().nodes {
 		size += len(path) + len(n.data)
 	}
 	for _, line := range []struct {
@@ -180,16 +222,16 @@ func (s *Server) wordMntr(b *strings.Builder) {
 		value any
 	}{
 		{"version", s.version()},
-		{"server_state", "standalone"},
+		{"server_state", f.mode()},
 		{"ephemerals_count", ephemerals},
-		{"num_alive_connections", len(s.connections())},
+		{"num_alive_connections", len(f.connections())},
 		{"avg_latency", "0.0"},
 		{"outstanding_requests", 0},
-		{"znode_count", s.nodeCount()},
+		{"znode_count", f.nodeCount()},
 		{"global_sessions", len(s.sessions)},
 		{"packets_sent", s.sent},
 		{"packets_received", s.received},
-		{"watch_count", s.dataWatches.count() + s.childWatches.count()},
+		{"watch_count", f.dataWatches.count() + f.childWatches.count()},
 		{"min_latency", 0},
 		{"max_latency", 0},
 		{"approximate_data_size", size},
@@ -203,7 +245,8 @@ func (s *Server) wordMntr(b *strings.Builder) {
 // javaDate is the layout of java.util.Date.
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
-func (s *Server) wordDump(b *strings.Builder) {
+func (f *Front) wordDump(b *strings.Builder) {
+	s := f.s
 	b.WriteString("SessionTracker dump:\n")
 	fmt.Fprintf(b, "Session Sets (%d)/(%d):\n", len(s.tracker.buckets), len(s.sessions))
 	for _, bucket := range slices.Sorted(maps.Keys(s.tracker.buckets)) {
@@ -222,7 +265,7 @@ func (s *Server) wordDump(b *strings.Builder) {
 			fmt.Fprintf(b, "\t%s\n", path)
 		}
 	}
-	list := s.connections()
+	list := f.connections()
 	fmt.Fprintf(b, "Connections dump:\nConnections Sets (1)/(%d):\n%d expire at %s:\n",
 		len(list), len(list), time.Now().Add(muteLimit).Format(javaDate))
 	for _, c := range list {
@@ -232,20 +275,20 @@ func (s *Server) wordDump(b *strings.Builder) {
 
 func bySession(a, b *session) int { return cmp.Compare(a.id, b.id) }
 
-func (s *Server) wordWchp(b *strings.Builder) {
-	for _, path := range slices.Sorted(maps.Keys(s.dataWatches.paths)) {
+func (f *Front) wordWchp(b *strings.Builder) {
+	for _, path := range slices.Sorted(maps.Keys(f.dataWatches.paths)) {
 		b.WriteString(path + "\n")
-		for _, w := range s.dataWatches.paths[path] {
+		for _, w := range f.dataWatches.paths[path] {
 			fmt.Fprintf(b, "\t%#x\n", w.c.sessionID())
 		}
 	}
 	b.WriteString("\n")
 }
 
-func (s *Server) wordWchc(b *strings.Builder) {
-	for _, c := range slices.SortedFunc(maps.Keys(s.dataWatches.conns), byID) {
+func (f *Front) wordWchc(b *strings.Builder) {
+	for _, c := range slices.SortedFunc(maps.Keys(f.dataWatches.conns), byID) {
 		fmt.Fprintf(b, "%#x\n", c.sessionID())
-		for _, path := range slices.Sorted(maps.Keys(s.dataWatches.conns[c])) {
+		for _, path := range slices.Sorted(maps.Keys(f.dataWatches.conns[c])) {
 			fmt.Fprintf(b, "\t%s\n", path)
 		}
 	}
