@@ -159,10 +159,14 @@ func (s *Server) elect() {
 		}
 	}
 	if changed && leader != nil {
+		s.nextEpoch()
 		s.renewSessions()
 	}
 	s.tracker.wake()
 }
+
+// nextEpoch starts the zxids of a new leader, whose upper half counts the leaders.
+func (s *Server) nextEpoch() { s.zxid = (s.zxid>>32 + 1) << 32 }
 
 func (s *Server) roleOf(f *Front) role {
 	switch {

@@ -26,6 +26,7 @@ type config struct {
 	quotas       bool
 	readOnly     bool
 	fronts       int
+	reconfig     bool
 	maxBuffer    int
 	tls          *tls.Config
 	words        []string // that are answered; nil for all
@@ -135,6 +136,11 @@ func WithFronts(n int) Option { return option(func(c *config) { c.fronts = n }) 
 // WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate].
 // Source: readonlymode.enabled.
 func WithReadOnlyMode() Option { return option(func(c *config) { c.readOnly = true }) }
+
+// WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig. It takes
+// [WithFronts], and the fronts stay what they are.
+// Source: reconfigEnabled.
+func WithReconfig() Option { return option(func(c *config) { c.reconfig = true }) }
 
 // WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration. For a TLS listener beside a plain one
 // there are tls.Listen and [Server.Serve].

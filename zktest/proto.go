@@ -84,6 +84,7 @@ const (
 	CodeUnimplemented           Code = -6
 	CodeOperationTimeout        Code = -7
 	CodeBadArguments            Code = -8
+	CodeNewConfigNoQuorum       Code = -13
 	CodeNoNode                  Code = -101
 	CodeNoAuth                  Code = -102
 	CodeBadVersion              Code = -103

@@ -97,6 +97,10 @@ func Start(opts ...Option) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
+	if len(s.fronts) > 1 {
+		s.nextEpoch()
+		s.fillConfig()
+	}
 	s.wg.Go(s.expireLoop)
 	s.wg.Go(s.reapLoop)
 	return s, nil
