@@ -145,7 +145,7 @@ func TestInspect_ShowsTreeSessionsAndNodes(t *testing.T) {
 	})
 }
 
-// The books that the server keeps must notice when the tree does not agree with them.
+// The ledger must notice when the tree does not agree with it.
 func TestLedger_RejectsACorruptedTree(t *testing.T) {
 	for name, corrupt := range map[string]func(s *Server, r *raw){
 		"lost ephemeral": func(s *Server, r *raw) {
