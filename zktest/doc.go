@@ -51,8 +51,8 @@
 //
 // # How faithful it is
 //
-// Replies, errors and their order, events and their place in the stream are those of ZooKeeper 3.8.0, or of 3.9 on
-// request ([WithRelease]). Deliberate differences: a request whose body cannot be decoded gets the real error and then
+// Replies, errors and their order, events and their place in the stream are those of the release of ZooKeeper that
+// [WithRelease] names. Deliberate differences: a request whose body cannot be decoded gets the real error and then
 // loses its connection; there is no disk, no quota ([Fail] can say that one is exceeded), no SASL, no TLS and no
 // ensemble; where the real order is that of a hash table (children, ids that scheme auth stands for, the nodes of a
 // session that ends), the order is no more useful here, but the same in every run.

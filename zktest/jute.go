@@ -1,6 +1,9 @@
 package zktest
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // decoder reads jute, ZooKeeper's wire encoding, from one frame. After the first malformed field bad is set and every
 // further read returns zero values, so callers check once, at the end. Nothing is allocated on the word of the wire:
@@ -74,8 +77,13 @@ func (d *decoder) strs() []string {
 	return list
 }
 
+// acls returns a list of ACL entries; nil for null.
 func (d *decoder) acls() []ACL {
+	null := bytes.HasPrefix(d.b, []byte{0xff, 0xff, 0xff, 0xff})
 	n := d.count(12)
+	if null {
+		return nil
+	}
 	list := make([]ACL, 0, n)
 	for range n {
 		list = append(list, ACL{Perms: d.int32(), Scheme: d.str(), ID: d.str()})

@@ -2,13 +2,16 @@ package zktest
 
 // multiOp is one operation of a multi or multiRead.
 type multiOp struct {
-	op      Op
+	kind    Op // the code that it came under
+	op      Op // what it is
 	path    string
 	create  createSpec
 	data    []byte
 	version int32
-	miscast bool // a time to live without one: the real server fails to cast the request when its turn comes
 }
+
+// miscast is a mode with a time to live, but no time to live.
+func (o multiOp) miscast() bool { return o.op == OpCreateTTL && o.kind != OpCreateTTL }
 
 // decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
 // are mixed.
@@ -22,12 +25,11 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 		if done || d.bad {
 			return ops, !d.bad
 		}
-		o := multiOp{op: kind}
+		o := multiOp{kind: kind, op: kind}
 		switch kind {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			o.create = decodeCreate(kind, d)
-			o.op, o.path = createKind(o.create), o.create.path
-			o.miscast = o.op == OpCreateTTL && kind != OpCreateTTL
+			o.op, o.path = createKind(kind, o.create), o.create.path
 			o.create.op = o.op
 			if o.op != OpCreateTTL {
 				o.create.ttl = -1
@@ -50,20 +52,64 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 
 func (o multiOp) reads() bool { return o.op == OpGetData || o.op == OpGetChildren }
 
-// createKind is what a create in a multi really is: the mode decides, not the code it came under.
-func createKind(r createSpec) Op {
+// createKind is what a create in a multi really is: the mode decides before the code that it came under.
+func createKind(kind Op, r createSpec) Op {
 	switch {
 	case r.mode == Container:
 		return OpCreateContainer
 	case r.mode.ttl():
 		return OpCreateTTL
+	case kind == OpCreateTTL:
+		return OpCreate
 	}
-	return OpCreate
+	return kind
+}
+
+// plain takes the code away from a create whose mode decides nothing, as the releases did that do not look at it.
+func (o *multiOp) plain() {
+	if o.op == OpCreate2 || o.op == OpCreateContainer && o.create.mode != Container {
+		o.op, o.create.op = OpCreate, OpCreate
+	}
+}
+
+// strict tells what the releases that answer create2 by itself make of the operations of a multi. They cannot read a mode
+// that does not exist, or one with a time to live that has none. At a null ACL they fail before the request has a zxid.
+//
+// Source: MultiOperationRecord.deserialize, CreateOptions.
+func strict(ops []multiOp) (readable, failed bool) {
+	for _, o := range ops {
+		if o.kind != OpCreate && o.kind != OpCreate2 && o.kind != OpCreateContainer {
+			continue
+		}
+		switch {
+		case !o.create.mode.valid():
+			return false, false
+		case o.create.acl == nil:
+			return false, true
+		case o.miscast():
+			return false, false
+		}
+	}
+	return true, false
 }
 
 // multi applies all of its operations under one zxid, or none.
 func (s *Server) multi(q *call) Code {
 	ops, ok := decodeMulti(q.in)
+	if s.cfg.traits.create2InMulti {
+		readable, failed := strict(ops)
+		if failed {
+			if s.cfg.traits.failsWithBody {
+				endMulti(q.out)
+			}
+			return CodeMarshallingError
+		}
+		ok = ok && readable
+	} else {
+		for i := range ops {
+			ops[i].plain()
+		}
+	}
 	t := s.begin(q.session, q.c.ids)
 	if !ok || len(ops) > 0 && ops[0].reads() {
 		s.record(t, q.op, "", CodeMarshallingError)
@@ -92,7 +138,7 @@ func (s *Server) multi(q *call) Code {
 }
 
 func (t *txn) prepare(o multiOp) (change, Code) {
-	if o.miscast {
+	if o.miscast() { // the real server fails to cast the request
 		return change{}, CodeMarshallingError
 	}
 	switch o.op {

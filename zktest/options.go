@@ -23,13 +23,14 @@ type config struct {
 	extended     bool
 	noContainers bool
 	release      Release
+	traits       traits // of the release
 	history      int
 	super        string
 	onViolation  func(error)
 }
 
 func defaults() config {
-	return config{tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
+	return config{tick: 2 * time.Second, reap: time.Minute, release: Release39, history: 1 << 16}
 }
 
 func (c *config) check() error {
@@ -48,7 +49,9 @@ func (c *config) check() error {
 	if c.minTimeout > c.maxTimeout {
 		return errors.New("zktest: the shortest session timeout is above the longest")
 	}
-	return nil
+	var err error
+	c.traits, err = c.release.traits()
+	return err
 }
 
 // WithTickTime sets the unit of session expiry; default 2 s. Sessions get at least two ticks and at most twenty, and
@@ -80,9 +83,6 @@ func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.super = digest(credential) })
 }
 
-// WithRelease chooses between releases of ZooKeeper where they differ; default [Release38].
-func WithRelease(r Release) Option { return option(func(c *config) { c.release = r }) }
-
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
@@ -97,14 +97,3 @@ func InMemory() Option { return WithListener("") }
 // a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server,
 // without locks. By default [Run] fails the test and [Start] keeps them for [Server.Violations] only.
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
-
-// Release is a release of ZooKeeper.
-type Release int
-
-// The releases that [WithRelease] knows.
-const (
-	// Release38 is 3.8.0: exists asks for no permission, events carry zxid -1, a path has one watch mode.
-	Release38 Release = 38
-	// Release39 is 3.9.2 and later: exists needs read permission, events carry their zxid, watch modes add up.
-	Release39 Release = 39
-)

@@ -72,7 +72,7 @@ func (c *conn) handshake(frame []byte) bool {
 	if act.kind != actFail {
 		ses = s.attach(c, id, passwd, s.clamp(timeout))
 	}
-	c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern) })
+	c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern || s.cfg.traits.readOnlyFlagEver) })
 	if ses == nil {
 		s.release(c, flush)
 	} else {
@@ -199,7 +199,7 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 	switch {
 	case fail != CodeOK:
 		return s.zxid, fail, false
-	case !known, q.op == OpCreateContainer && s.cfg.noContainers:
+	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck:
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)

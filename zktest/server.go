@@ -75,7 +75,7 @@ func Start(opts ...Option) (*Server, error) {
 		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
 		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},
-		dataWatches: newWatchTable(cfg.release >= Release39), childWatches: newWatchTable(cfg.release >= Release39),
+		dataWatches: newWatchTable(cfg.traits.watchesAddUp), childWatches: newWatchTable(cfg.traits.watchesAddUp),
 	}
 	s.ledger = newLedger(s)
 	if cfg.listen != "" {

@@ -20,7 +20,7 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 	for word, want := range map[string]string{
 		"ruok": "imok",
 		"isro": "rw",
-		"envi": "zookeeper.version=3.8.0-zktest, built on 01/01/2000 00:00 UTC\n",
+		"envi": "zookeeper.version=3.9.5-zktest, built on 01/01/2000 00:00 UTC\n",
 		"srvr": "Mode: standalone\nNode count: 6\n",
 		"wchs": "1 connections watching 1 paths\nTotal watches:1\n",
 		"mntr": "mntr is not executed because it is not in the whitelist.\n",

@@ -97,7 +97,7 @@ func (t *txn) create(r createSpec) (change, Code) {
 	if !strings.Contains(r.path, "/") || strings.ContainsRune(r.path, 0) {
 		return change{}, CodeBadArguments
 	}
-	acl, code := fixACL(r.acl, t.ids)
+	acl, code := fixACL(r.acl, t.ids, t.s.cfg.traits)
 	if code != CodeOK {
 		return change{}, code
 	}
@@ -233,7 +233,7 @@ func (t *txn) setACL(path string, list []ACL, aversion int32) (change, Code) {
 	if !validPath(path) {
 		return change{}, CodeBadArguments
 	}
-	acl, code := fixACL(list, t.ids)
+	acl, code := fixACL(list, t.ids, t.s.cfg.traits)
 	if code != CodeOK {
 		return change{}, code
 	}

@@ -40,11 +40,7 @@ func (s *Server) answerWord(c *conn, word string) {
 }
 
 func (s *Server) version() string {
-	number := "3.8.0"
-	if s.cfg.release >= Release39 {
-		number = "3.9.2"
-	}
-	return number + "-zktest, built on 01/01/2000 00:00 UTC"
+	return s.cfg.traits.number + "-zktest, built on 01/01/2000 00:00 UTC"
 }
 
 // summary is what srvr says after the version, line for line as ZooKeeper writes it.

@@ -190,7 +190,7 @@ func (g *generator) fill(o Op) Op {
 	case opExists, opGetData, opGetChildren, opGetChildren2:
 		o.Watch = g.IntN(2) == 0
 	case opCheckWatches, opRemoveWatches:
-		o.Mode = pick[int32](g, 1, 1, 2, 2, 3, 3, 3, 0, 4)
+		o.Mode = pick[int32](g, 1, 1, 2, 2, 3, 3, 3, 0, 4, 4, 5, 5, 6)
 	case opAddWatch:
 		o.Mode = pick[int32](g, 0, 0, 0, 1, 1, 1, 2)
 	case opSetWatches, opSetWatches2:

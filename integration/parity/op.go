@@ -172,6 +172,8 @@ var acls = [][]acl{
 	nil,
 	{{16, "auth", "x"}, {3, "world", "anyone"}},
 	{{31, "ip", "nonsense"}},
+	{{31, "ip", "::1/64"}, {31, "world", "anyone"}},
+	{{31, "ip", "1:2"}, {31, "world", "anyone"}},
 	{{0, "world", "anyone"}},
 }
 

@@ -302,6 +302,20 @@ func (s *Server) FourLetter(word string) (string, error) {
 	return string(answer), err
 }
 
+// Version is what the server says it is: the number of its release, a hyphen, and the commit that it was built from.
+func (s *Server) Version() (string, error) {
+	answer, err := s.FourLetter("srvr")
+	if err != nil {
+		return "", err
+	}
+	version, _, _ := strings.Cut(answer, ",")
+	version, found := strings.CutPrefix(version, "Zookeeper version: ")
+	if !found {
+		return "", fmt.Errorf("not serving: %s", strings.TrimSpace(answer))
+	}
+	return version, nil
+}
+
 // Mode is "standalone", "leader" or "follower"; an error means that the server does not serve.
 func (s *Server) Mode() (string, error) {
 	answer, err := s.FourLetter("srvr")
