@@ -17,12 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/integration/versions"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
-
-// classPath is where Debian has Curator; the jars name what they need in their manifests.
-const classPath = "/usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:" +
-	"/usr/share/java/curator-client.jar:/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-jdk14.jar"
 
 // A Peer is a process with a Curator client. Its methods are safe for concurrent use.
 type Peer struct {
@@ -42,27 +39,25 @@ type Peer struct {
 
 var errGone = errors.New("the Curator process has ended")
 
-// Compile compiles the program into dir, unless it is there. Without a compiler or without Curator the test is skipped, or, with
-// REQUIRE_REAL=1, fails.
+// Compile compiles the program into dir, unless it is there, for the Curator that ZKRECIPES_CURATOR chooses. If there is
+// no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
 func Compile(tb testing.TB, dir string) {
 	tb.Helper()
-	_, err := exec.LookPath("javac")
-	for jar := range strings.SplitSeq(classPath, ":") {
-		if err == nil {
-			_, err = os.Stat(jar)
-		}
+	jars, err := versions.Curator.ClassPath("")
+	if err == nil {
+		_, err = exec.LookPath("javac")
 	}
 	if err != nil {
-		const hint = "apt-get install default-jdk-headless zookeeper libcurator-recipes-java"
 		if os.Getenv("REQUIRE_REAL") == "1" {
-			tb.Fatalf("no Curator: %v: %s", err, hint)
+			tb.Fatal(err)
 		}
-		tb.Skipf("no Curator: %v: %s", err, hint)
+		tb.Skip(err)
 	}
+	tb.Log("Curator is that of", jars)
 	if _, err := os.Stat(filepath.Join(dir, "Peer.class")); err == nil {
 		return
 	}
-	if out, err := exec.Command("javac", "-cp", classPath, "-d", dir, "Peer.java").CombinedOutput(); err != nil {
+	if out, err := exec.Command("javac", "-cp", jars, "-d", dir, "Peer.java").CombinedOutput(); err != nil {
 		tb.Fatalf("javac: %v\n%s", err, out)
 	}
 }
@@ -70,10 +65,14 @@ func Compile(tb testing.TB, dir string) {
 // Start runs a peer, compiled into dir, until the end of the test.
 func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event)) *Peer {
 	tb.Helper()
+	jars, err := versions.Curator.ClassPath("")
+	if err != nil {
+		tb.Fatal(err)
+	}
 	p := &Peer{
 		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}), answers: map[string]chan string{},
 		process: exec.Command("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-			"-cp", dir+":"+classPath, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10)),
+			"-cp", dir+":"+jars, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10)),
 	}
 	log, err := os.CreateTemp(dir, "peer-*.log")
 	if err != nil {

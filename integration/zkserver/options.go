@@ -11,6 +11,7 @@ import (
 type Option func(*config)
 
 type config struct {
+	release    string
 	tick       time.Duration
 	minSession time.Duration // 0: two ticks
 	maxSession time.Duration // 0: twenty ticks
@@ -41,6 +42,11 @@ func (c config) zooCfg() string {
 	}
 	return b.String()
 }
+
+// WithRelease chooses the release of ZooKeeper: "debian", a number such as "3.9.5", or "3.9" for the newest 3.9 that
+// versions/fetch.sh has fetched. Without it, ZOOKEEPER_HOME chooses, then ZKRECIPES_ZOOKEEPER, which takes the same
+// names, then the newest release that is there.
+func WithRelease(name string) Option { return func(c *config) { c.release = name } }
 
 // WithTickTime sets tickTime (default 500 ms), the unit of session timeouts: 2 to 20 of them unless set otherwise.
 func WithTickTime(d time.Duration) Option { return func(c *config) { c.tick = d } }

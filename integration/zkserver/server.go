@@ -1,10 +1,9 @@
 // Package zkserver runs real ZooKeeper servers for tests: one alone or an ensemble, killed, paused, restarted and cut
 // off at will.
 //
-// The server is a child process that starts in about a second. It comes from Debian's package, or from the unpacked
-// release that ZOOKEEPER_HOME names. With ZKRECIPES_SERVERS set (host:port,…) nothing is started and those servers are
-// used as they are, except by tests that want settings of their own. A test that has no server is skipped; with
-// REQUIRE_REAL=1 it fails.
+// The server is a child process that starts in about a second. WithRelease chooses its release. With ZKRECIPES_SERVERS
+// set (host:port,…) nothing is started and those servers are used as they are. Tests that want settings of their own,
+// and tests that find no server, are skipped; with REQUIRE_REAL=1 they fail.
 package zkserver
 
 import (
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/loopback"
+	"github.com/zkrecipes/zkrecipes/integration/versions"
 )
 
 // limit bounds every wait for a server process: to answer, to end, to elect.
@@ -85,7 +85,7 @@ func require(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case (errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrExternal)) && os.Getenv("REQUIRE_REAL") != "1":
+	case (errors.Is(err, versions.ErrNotInstalled) || errors.Is(err, ErrExternal)) && os.Getenv("REQUIRE_REAL") != "1":
 		tb.Skip(err)
 	default:
 		tb.Fatal(err)
@@ -93,7 +93,8 @@ func require(tb testing.TB, err error) {
 }
 
 func newServer(host, main string, opts []Option) (*Server, error) {
-	cp, err := classPath()
+	cfg := newConfig(opts)
+	cp, err := classPath(cfg.release)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: newConfig(opts), host: host, port: ports[0], main: main, cp: cp}
+	s := &Server{cfg: cfg, host: host, port: ports[0], main: main, cp: cp}
 	s.peer = peer{quorum: ports[1], election: ports[2]}
 	if s.dir, err = os.MkdirTemp(s.cfg.dir, "zookeeper-"); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
