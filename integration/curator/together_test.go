@@ -73,6 +73,50 @@ func (s *stage) share(t *testing.T, path string) {
 	ask("give", "java")
 }
 
+// Since 5.5, a writer of Curator that becomes a reader keeps its place: its new node carries the writer's number. Our
+// reader is let in beside it, and our writer waits until it has let go. Source: CURATOR-621.
+func TestDowngrade(t *testing.T) {
+	s := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	const path = "/together/downgrade"
+	reader, writer := openReader(t, s.clients[0], path, "-"), openWriter(t, s.clients[1], path, "-")
+	first := func(n int) (number string) { // of the queue, once it has n
+		poll(t, fmt.Sprint(n, " in the queue"), func() bool {
+			queue, err := reader.who(ctx)
+			must(t, err)
+			if len(queue) == n {
+				number = queue[0].Path[len(queue[0].Path)-10:]
+			}
+			return len(queue) == n
+		})
+		return number
+	}
+	_, err := s.peer.Ask(ctx, "take", "java", "downgradable", path, "-")
+	must(t, err)
+	number := first(1)
+	reading := take(ctx, reader)
+	first(2)
+	writing := take(ctx, writer)
+	first(3)
+	notYet(t, reading)
+	_, err = s.peer.Ask(ctx, "downgrade", "java")
+	must(t, err)
+	if first(3) != number {
+		t.Skip("Curator before 5.5 sends the reader to the end of the queue")
+	}
+	r := <-reading
+	must(t, r.err)
+	must(t, r.hold.Release(ctx))
+	first(2)
+	notYet(t, writing)
+	_, err = s.peer.Ask(ctx, "give", "java")
+	must(t, err)
+	w := <-writing
+	must(t, w.err)
+	must(t, w.hold.Release(ctx))
+}
+
 // A limit that is raised in the SharedCount lets in whoever waits, whichever side it is on.
 func TestSharedCount(t *testing.T) {
 	s := open(t)
