@@ -23,9 +23,9 @@ import (
 
 // A Peer is a process with a Curator client. Its methods are safe for concurrent use.
 type Peer struct {
-	// Event is given what loops tell of their sections.
+	// Event is called with the events of loops.
 	Event func(check.Event)
-	// Revoked is given the names of the locks that are asked back.
+	// Revoked receives the names of the holders that are asked to release.
 	Revoked chan string
 
 	process *exec.Cmd
@@ -39,8 +39,8 @@ type Peer struct {
 
 var errGone = errors.New("the Curator process has ended")
 
-// Compile compiles the program into dir, unless it is there, for the Curator that ZKRECIPES_CURATOR chooses. If there is
-// no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
+// Compile compiles the program into dir, unless it is there already. ZKRECIPES_CURATOR chooses the release of Curator. If
+// there is no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
 func Compile(tb testing.TB, dir string) {
 	tb.Helper()
 	jars, err := versions.Curator.ClassPath("")
@@ -53,7 +53,7 @@ func Compile(tb testing.TB, dir string) {
 		}
 		tb.Skip(err)
 	}
-	tb.Log("Curator is that of", jars)
+	tb.Log("class path of Curator:", jars)
 	if _, err := os.Stat(filepath.Join(dir, "Peer.class")); err == nil {
 		return
 	}
@@ -78,7 +78,7 @@ func Start(tb testing.TB, dir, connect string, session time.Duration, event func
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the process has its own
+	defer func() { _ = log.Close() }() // the process has a descriptor of its own
 	p.process.Stderr = log
 	in, err := p.process.StdinPipe()
 	if err != nil {
@@ -96,7 +96,7 @@ func Start(tb testing.TB, dir, connect string, session time.Duration, event func
 	go func() {
 		defer close(p.ended)
 		p.read(out, ready)
-		_ = p.process.Wait() // that it was killed is no news
+		_ = p.process.Wait() // it was killed on purpose
 	}()
 	tb.Cleanup(p.Kill)
 	select {
@@ -169,6 +169,6 @@ func (p *Peer) Ask(ctx context.Context, request ...any) (string, error) {
 
 // Kill ends the process at once.
 func (p *Peer) Kill() {
-	_ = p.process.Process.Kill() // it may have ended
+	_ = p.process.Process.Kill() // it may have ended already
 	<-p.ended
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Readers and writers of both sides on one lock: readers share across the languages, writers exclude everybody.
+// Readers and writers of both sides use one lock. Readers of both sides share it, and a writer excludes all others.
 func TestReadersAndWriters(t *testing.T) {
 	s := open(t)
 	const path = "/together/rwlock"
@@ -53,8 +53,8 @@ func TestReadersAndWriters(t *testing.T) {
 	t.Logf("%d sections; readers of the two shared %d times", len(holds), shared)
 }
 
-// share lets a reader of each side in beside one of the other. In the loops that is left to chance: one side may be done
-// before the other has begun.
+// share makes a reader of each side share the lock with one of the other side. The loops may not do so: one side may be
+// done before the other begins.
 func (s *stage) share(t *testing.T, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -73,8 +73,8 @@ func (s *stage) share(t *testing.T, path string) {
 	ask("give", "java")
 }
 
-// Since 5.5, a writer of Curator that becomes a reader keeps its place: its new node carries the writer's number. Our
-// reader is let in beside it, and our writer waits until it has let go. Source: CURATOR-621.
+// Since 5.5, a writer of Curator that becomes a reader keeps its place: its new node carries the number of the writer.
+// Our reader shares the lock with it, and our writer waits until it releases. Source: CURATOR-621.
 func TestDowngrade(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -117,7 +117,7 @@ func TestDowngrade(t *testing.T) {
 	must(t, w.hold.Release(ctx))
 }
 
-// A limit that is raised in the SharedCount lets in whoever waits, whichever side it is on.
+// After the SharedCount is raised, the next waiter is granted, on either side.
 func TestSharedCount(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -153,7 +153,7 @@ func TestSharedCount(t *testing.T) {
 	set(3)
 	must(t, (<-waiting).err)
 
-	// Three are out. Two at once, of ours, take two to be given back.
+	// Three permits are out of three. Our call for two waits until two are returned.
 	sem, err := semaphore.New(s.clients[1], path, 3, semaphore.WithLimitNode(limit))
 	must(t, err)
 	both := take(ctx, side{take: func(ctx context.Context) (*zkrecipes.Hold, error) { return sem.Acquire(ctx, 2) }})
@@ -168,7 +168,7 @@ func TestSharedCount(t *testing.T) {
 	must(t, err)
 }
 
-// Either side can ask the other to let go.
+// Either side can ask the holder on the other side to release.
 func TestRevocation(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -27,16 +27,16 @@ const Debian = "debian"
 var ErrNotInstalled = errors.New("not installed: run integration/versions/fetch.sh (needs Maven), or " +
 	"apt-get install zookeeper libcurator-recipes-java default-jdk-headless")
 
-// debianJars are in /usr/share/java. They name those that they need in their manifests, a logger excepted.
+// debianJars are in /usr/share/java. Their manifests name the other jars that they need, except a logger.
 var debianJars = map[Product][]string{
 	ZooKeeper: {"zookeeper", "slf4j-jdk14"},
 	Curator:   {"curator-recipes", "curator-framework", "curator-client", "zookeeper", "slf4j-jdk14"},
 }
 
-// ClassPath returns the Java class path of a release: "debian", a number such as "3.9.5", or the beginning of one, such
-// as "3.9", for the newest release in the cache that begins so. If release is empty, the environment variable of the
-// product chooses, and without it the newest release in the cache, or Debian's if the cache has none.
-// The error matches ErrNotInstalled if the release is not there.
+// ClassPath returns the Java class path of a release. The release is "debian", a number such as "3.9.5", or the beginning
+// of a number, such as "3.9", which stands for the newest such release in the cache. If release is empty, the environment
+// variable of the product chooses. Without that, it is the newest release in the cache, or Debian's if the cache is empty.
+// If the release is not installed, the error matches ErrNotInstalled.
 func (p Product) ClassPath(release string) (string, error) {
 	variable := "ZKRECIPES_" + strings.ToUpper(string(p))
 	if release == "" {
@@ -68,7 +68,7 @@ func (p Product) debian() (string, error) {
 	return strings.Join(jars, ":"), nil
 }
 
-// cached is the folder of the newest release in the cache that is the given one or begins with it; "" if there is none.
+// cached is the folder of the newest release in the cache whose number is release or begins with it; "" if there is none.
 func (p Product) cached(release string) string {
 	_, here, _, _ := runtime.Caller(0)
 	folders, err := filepath.Glob(filepath.Join(filepath.Dir(here), "cache", string(p)+"-[0-9]*[0-9]"))
@@ -76,7 +76,7 @@ func (p Product) cached(release string) string {
 		return ""
 	}
 	newest := ""
-	for _, dir := range folders { // in the order of their names, which is that of the numbers below ten
+	for _, dir := range folders { // sorted by name, which sorts numbers below ten
 		number := strings.TrimPrefix(filepath.Base(dir), string(p)+"-")
 		if release == "" || number == release || strings.HasPrefix(number, release+".") {
 			newest = dir

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/versions"
 )
 
-// classPath finds the jars of a release, see WithRelease. If no release is asked for, ZOOKEEPER_HOME comes first.
+// classPath finds the jars of a release, see WithRelease. If the caller asks for no release, ZOOKEEPER_HOME comes first.
 func classPath(release string) (string, error) {
 	if _, err := exec.LookPath(javaCommand("java")); err != nil {
 		return "", fmt.Errorf("java is %w: %w", versions.ErrNotInstalled, err)
@@ -25,7 +25,7 @@ func classPath(release string) (string, error) {
 	return filepath.Join(home, "conf") + ":" + filepath.Join(home, "lib", "*"), nil
 }
 
-// javaCommand is a program of JAVA_HOME's, or the one on PATH.
+// javaCommand is a program in JAVA_HOME, or, if that is not set, on PATH.
 func javaCommand(name string) string {
 	if home := os.Getenv("JAVA_HOME"); home != "" {
 		return filepath.Join(home, "bin", name)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Option changes how a server is started.
+// An Option changes how a server starts.
 type Option func(*config)
 
 type config struct {
@@ -48,7 +48,7 @@ func (c config) zooCfg() string {
 // names, then the newest release that is there.
 func WithRelease(name string) Option { return func(c *config) { c.release = name } }
 
-// WithTickTime sets tickTime (default 500 ms), the unit of session timeouts: 2 to 20 of them unless set otherwise.
+// WithTickTime sets tickTime (default 500 ms). Session timeouts are 2 to 20 ticks unless WithSessionTimeouts says otherwise.
 func WithTickTime(d time.Duration) Option { return func(c *config) { c.tick = d } }
 
 // WithSessionTimeouts sets the shortest and the longest session timeout that the server grants; 0 keeps its default.
@@ -61,10 +61,10 @@ func WithContainerCheck(d time.Duration) Option {
 	return WithProperty("znode.container.checkIntervalMs", fmt.Sprint(d.Milliseconds()))
 }
 
-// WithSyncLimit sets how many ticks a follower may stay silent before the leader drops it, and the reverse (default 5).
+// WithSyncLimit sets after how many silent ticks a leader drops a follower, and a follower its leader (default 5).
 func WithSyncLimit(ticks int) Option { return func(c *config) { c.syncLimit = ticks } }
 
-// WithDir sets where data directories are made (default /dev/shm where there is one, for speed).
+// WithDir sets where data directories are made (default /dev/shm, which is fast; without one, the temporary directory).
 func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
 
 // WithProperty adds a Java system property, such as zookeeper.extendedTypesEnabled.
@@ -72,12 +72,12 @@ func WithProperty(name, value string) Option {
 	return func(c *config) { c.properties = append(c.properties, name+"="+value) }
 }
 
-// WithJVM adds options of the Java machine. The defaults are for tests: a small heap and the quick compiler.
+// WithJVM adds options of the Java machine. The defaults suit tests: a small heap and the compiler that starts fast.
 func WithJVM(options ...string) Option {
 	return func(c *config) { c.jvm = append(c.jvm, options...) }
 }
 
-// WithOwnUsers runs each member of an ensemble under a user id of its own, which Isolate needs; it takes root.
+// WithOwnUsers runs each member of an ensemble under a user id of its own, for Isolate. It needs root.
 func WithOwnUsers() Option { return func(c *config) { c.ownUsers = true } }
 
 func memoryDir() string {

@@ -43,7 +43,7 @@ func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
 		t.Errorf("resumed server: %q, %v", answer, err)
 	}
 	must(t, s.Pause())
-	must(t, s.Stop()) // ends a paused one too
+	must(t, s.Stop()) // Stop ends a paused server too
 }
 
 func TestServer_TakesOptions(t *testing.T) {
@@ -110,10 +110,10 @@ func TestOpen_UsesGivenServers(t *testing.T) {
 		t.Errorf("got %s, ours %v", s.Addr(), s.Ours())
 	}
 	if _, err := zkserver.Open(zkserver.WithSyncLimit(3)); !errors.Is(err, zkserver.ErrExternal) {
-		t.Errorf("settings of a server of somebody else's: %v", err)
+		t.Errorf("settings of an external server: %v", err)
 	}
 	if err := s.Kill(); err == nil {
-		t.Error("killed a server of somebody else's")
+		t.Error("killed an external server")
 	}
 	must(t, s.Close())
 }
