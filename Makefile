@@ -7,6 +7,9 @@ MODULES   := . integration
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 
+# Each run ends with how many tests ran, which were skipped, and for want of what.
+GOTEST := $(TOOL) gotestsum --format=pkgname --
+
 # One test binary at a time where real servers run: they need the cores.
 REAL := -count=1 -p=1
 
@@ -15,20 +18,39 @@ SEED     ?=
 FUZZTIME ?= 20s
 COUNT    ?= 6
 
+# What make matrix runs: releases of ZooKeeper, and of Curator. "3.9" is the newest 3.9 that make releases has fetched.
+ZOOKEEPERS ?= debian 3.8 3.9
+CURATORS   ?= debian 5.9
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
-	go test -shuffle=on ./...
-	cd integration && go test $(REAL) -shuffle=on -timeout=20m ./...
+	$(GOTEST) -shuffle=on ./...
+	cd integration && $(GOTEST) $(REAL) -shuffle=on -timeout=20m ./...
+
+.PHONY: releases
+releases: ## fetch releases of ZooKeeper and Curator into integration/versions/cache (needs Maven)
+	integration/versions/fetch.sh
+
+.PHONY: matrix
+matrix: ## the tests in which releases may differ, against each release of ZOOKEEPERS and CURATORS
+	cd integration && for release in $(ZOOKEEPERS); do \
+		echo "== ZooKeeper $$release"; \
+		ZKRECIPES_ZOOKEEPER=$$release REQUIRE_REAL=1 $(GOTEST) $(REAL) -timeout=20m ./zkserver ./lease ./parity; \
+	done
+	cd integration && for release in $(CURATORS); do \
+		echo "== Curator $$release"; \
+		ZKRECIPES_CURATOR=$$release REQUIRE_REAL=1 $(GOTEST) $(REAL) -timeout=20m ./curator; \
+	done
 
 # Left out are the packages whose tests are about other processes, which the detector does not see.
 .PHONY: race
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
-	go test -race -shuffle=on ./...
-	cd integration && go test -race $(REAL) -shuffle=on -timeout=20m \
+	$(GOTEST) -race -shuffle=on ./...
+	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
 		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|throughput)$$')
 
 .PHONY: lint

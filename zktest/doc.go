@@ -65,8 +65,8 @@
 //
 // # How faithful it is
 //
-// Replies, errors and their order, events and their place in the stream are the ones of ZooKeeper 3.8.0, or of 3.9 on
-// request ([WithRelease]). The tests compare them with a real server: random scripts, malformed requests and null
+// Replies, errors and their order, events and their place in the stream are the ones of the release of ZooKeeper that
+// [WithRelease] names. The tests compare them with real servers: random scripts, malformed requests and null
 // strings, quotas, four-letter words. Options switch on what a real server has by configuration: [WithQuotas],
 // [WithMaxBuffer], [WithTLS], [WithSASLUsers] (DIGEST-MD5), [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode],
 // [WithExtendedTypes], [WithSuperUser].

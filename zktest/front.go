@@ -40,10 +40,10 @@ const (
 func (r role) serves() bool { return r == following || r == leading }
 
 func newFront(s *Server, id int) *Front {
-	stack := s.cfg.release >= Release39
+	addUp := s.cfg.traits.watchesAddUp
 	return &Front{
 		s: s, id: id, addr: fmt.Sprintf(inMemoryAddr, id),
-		dataWatches: newWatchTable(stack), childWatches: newWatchTable(stack),
+		dataWatches: newWatchTable(addUp), childWatches: newWatchTable(addUp),
 	}
 }
 

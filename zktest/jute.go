@@ -85,8 +85,12 @@ func (d *decoder) strs() []string {
 	return list
 }
 
+// acls returns a list of ACL entries; nil for null.
 func (d *decoder) acls() []ACL {
-	n := max(0, d.count(12))
+	n := d.count(12)
+	if n < 0 {
+		return nil
+	}
 	list := make([]ACL, 0, n)
 	for range n {
 		list = append(list, ACL{Perms: d.int32(), Scheme: d.str(), ID: d.str()})

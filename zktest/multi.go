@@ -4,13 +4,16 @@ import "slices"
 
 // multiOp is one operation of a multi or multiRead.
 type multiOp struct {
-	op      Op
+	kind    Op // the code that it came under
+	op      Op // what it is
 	path    string
 	create  createSpec
 	data    []byte
 	version int32
-	miscast bool // a time to live without one: the real server fails to cast the request when its turn comes
 }
+
+// miscast is a mode with a time to live, but no time to live.
+func (o multiOp) miscast() bool { return o.op == OpCreateTTL && o.kind != OpCreateTTL }
 
 // decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
 // are mixed.
@@ -24,12 +27,11 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 		if done || d.bad {
 			return ops, !d.bad
 		}
-		o := multiOp{op: kind}
+		o := multiOp{kind: kind, op: kind}
 		switch kind {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			o.create = decodeCreate(kind, d)
-			o.op, o.path = createKind(o.create), o.create.path
-			o.miscast = o.op == OpCreateTTL && kind != OpCreateTTL
+			o.op, o.path = createKind(kind, o.create), o.create.path
 			o.create.op = o.op
 			if o.op != OpCreateTTL {
 				o.create.ttl = -1
@@ -50,27 +52,68 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 	}
 }
 
-// hasNullPath says whether the real server breaks on the operations. Its reply then has a body in spite of the error.
+// hasNullPath says whether the real server breaks on the operations.
 func hasNullPath(ops []multiOp) bool {
 	return slices.ContainsFunc(ops, func(o multiOp) bool { return o.path == nullString })
 }
 
 func (o multiOp) reads() bool { return o.op == OpGetData || o.op == OpGetChildren }
 
-// createKind returns the operation that a create in a multi stands for. Its mode decides, not its code.
-func createKind(r createSpec) Op {
+// createKind returns the operation that a create in a multi stands for. Its mode decides before its code.
+func createKind(kind Op, r createSpec) Op {
 	switch {
 	case r.mode == Container:
 		return OpCreateContainer
 	case r.mode.ttl():
 		return OpCreateTTL
+	case kind == OpCreateTTL:
+		return OpCreate
 	}
-	return OpCreate
+	return kind
+}
+
+// plain takes the code away from a create whose mode decides nothing, as the releases did that do not look at it.
+func (o *multiOp) plain() {
+	if o.op == OpCreate2 || o.op == OpCreateContainer && o.create.mode != Container {
+		o.op, o.create.op = OpCreate, OpCreate
+	}
+}
+
+// strict tells what the releases that answer create2 by itself make of the operations of a multi. They cannot read a mode
+// that does not exist, or one with a time to live that has none. At a null ACL they fail before the request has a zxid.
+//
+// Source: MultiOperationRecord.deserialize, CreateOptions.
+func strict(ops []multiOp) (readable, failed bool) {
+	for _, o := range ops {
+		if o.kind != OpCreate && o.kind != OpCreate2 && o.kind != OpCreateContainer {
+			continue
+		}
+		switch {
+		case !o.create.mode.valid():
+			return false, false
+		case o.create.acl == nil:
+			return false, true
+		case o.miscast():
+			return false, false
+		}
+	}
+	return true, false
 }
 
 // multi applies all of its operations under one zxid, or none.
 func (s *Server) multi(q *call) Code {
 	ops, ok := decodeMulti(q.in)
+	if s.cfg.traits.create2InMulti {
+		readable, failed := strict(ops)
+		if failed {
+			return s.breakMulti(q)
+		}
+		ok = ok && readable
+	} else {
+		for i := range ops {
+			ops[i].plain()
+		}
+	}
 	t := s.begin(q.session, q.c.ids)
 	if !ok || len(ops) > 0 && ops[0].reads() {
 		s.record(t, q.op, "", CodeMarshallingError)
@@ -78,8 +121,7 @@ func (s *Server) multi(q *call) Code {
 	}
 	if hasNullPath(ops) {
 		s.record(t, q.op, "", CodeMarshallingError)
-		endMulti(q.out)
-		return CodeMarshallingError
+		return s.breakMulti(q)
 	}
 	t.shadow = map[string]view{}
 	changes := make([]change, 0, len(ops))
@@ -103,8 +145,16 @@ func (s *Server) multi(q *call) Code {
 	return CodeOK
 }
 
+// breakMulti answers a multi on which the real server breaks. In 3.8 the reply has a body in spite of the error.
+func (s *Server) breakMulti(q *call) Code {
+	if s.cfg.traits.failsWithBody {
+		endMulti(q.out)
+	}
+	return CodeMarshallingError
+}
+
 func (t *txn) prepare(o multiOp) (change, Code) {
-	if o.miscast {
+	if o.miscast() { // the real server fails to cast the request
 		return change{}, CodeMarshallingError
 	}
 	switch o.op {

@@ -33,6 +33,7 @@ type config struct {
 	tls          *tls.Config
 	words        []string // that are answered; nil for all
 	release      Release
+	traits       traits // of the release
 	history      int
 	super        string
 	latency      time.Duration
@@ -42,7 +43,7 @@ type config struct {
 
 func defaults() config {
 	return config{
-		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16,
+		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release39, history: 1 << 16,
 		maxBuffer: defaultMaxBuffer, fronts: 1,
 	}
 }
@@ -75,7 +76,9 @@ func (c *config) check() error {
 	if c.minTimeout > c.maxTimeout {
 		return errors.New("zktest: the shortest session timeout is above the longest")
 	}
-	return nil
+	var err error
+	c.traits, err = c.release.traits()
+	return err
 }
 
 // WithTickTime sets the unit of session expiry; default 2 s. Sessions get at least two ticks and at most twenty, and
@@ -129,9 +132,6 @@ func WithSASLUsers(passwords map[string]string) Option {
 	return option(func(c *config) { c.users = passwords })
 }
 
-// WithRelease chooses between releases of ZooKeeper where they differ; default [Release38].
-func WithRelease(r Release) Option { return option(func(c *config) { c.release = r }) }
-
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
@@ -172,14 +172,3 @@ func WithLatency(d time.Duration) Option { return option(func(c *config) { c.lat
 // and what the connection sends later waits behind them. Tests that pass on a real server by its slowness alone need it.
 // [Server.SetWriteLatency] changes it.
 func WithWriteLatency(d time.Duration) Option { return option(func(c *config) { c.writeLatency = d }) }
-
-// Release is a release of ZooKeeper.
-type Release int
-
-// The releases that [WithRelease] knows.
-const (
-	// Release38 is 3.8.0: exists asks for no permission, events carry zxid -1, a path has one watch mode.
-	Release38 Release = 38
-	// Release39 is 3.9.2 and later: exists needs read permission, events carry their zxid, watch modes add up.
-	Release39 Release = 39
-)

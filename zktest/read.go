@@ -29,7 +29,7 @@ func (s *Server) exists(q *call) Code {
 		return CodeBadArguments
 	}
 	n := q.c.front.tree().get(path)
-	if n != nil && s.cfg.release >= Release39 && !allowed(n.acl, permRead, q.c.ids) {
+	if n != nil && s.cfg.traits.existsNeedsRead && !allowed(n.acl, permRead, q.c.ids) {
 		return CodeNoAuth
 	}
 	if watch {

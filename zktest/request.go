@@ -85,7 +85,8 @@ func (c *conn) handshake(frame []byte) bool {
 	s.received++
 	c.received++
 	c.last = lastRequest{wordOp(OpConnect), 0, s.zxid, time.Now()}
-	answer := func() { c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern, c.front.role) }) }
+	flagged := modern || s.cfg.traits.readOnlyFlagEver
+	answer := func() { c.sendAfter(hold, func(e *encoder) { welcome(e, ses, flagged, c.front.role) }) }
 	switch {
 	case ses == nil:
 		answer()
@@ -239,7 +240,7 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 		if q.op != OpCloseSession || q.session.local == nil {
 			return front.zxid(), CodeNotReadOnly, false
 		}
-	case !known, q.op == OpCreateContainer && s.cfg.noContainers:
+	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck:
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)

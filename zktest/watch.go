@@ -173,12 +173,12 @@ func (f *Front) fireDelete(zxid int64, n *node) {
 	}
 }
 
-// notify queues an event, unless the client may not read the node. The header carries the zxid since 3.9.
+// notify queues an event. Whether the client must be allowed to read the node depends on the release.
 func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
-	if !allowed(acl, permRead, c.ids) {
+	if s.cfg.traits.eventsNeedRead && !allowed(acl, permRead, c.ids) {
 		return
 	}
-	if s.cfg.release < Release39 {
+	if !s.cfg.traits.eventZxid {
 		zxid = -1
 	}
 	c.send(func(e *encoder) {
@@ -245,7 +245,7 @@ func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool
 
 func (s *Server) addRecursive(path string, c *conn) {
 	c.front.dataWatches.add(path, c, watchRecursive)
-	if s.cfg.release < Release39 {
+	if !s.cfg.traits.watchesAddUp {
 		c.front.childWatches.add(path, c, watchRecursive)
 	}
 }
@@ -279,7 +279,7 @@ const (
 func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 	all := watchOnce | watchPersistent | watchRecursive
 	one := all // 3.8 knows one mode per path
-	if s.cfg.release >= Release39 {
+	if s.cfg.traits.watchesAddUp {
 		one = watchOnce
 	}
 	switch kind {
@@ -290,9 +290,9 @@ func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 	case watcherAny:
 		return all, all, true
 	case watcherPersistent:
-		return watchPersistent, watchPersistent, s.cfg.release >= Release39
+		return watchPersistent, watchPersistent, s.cfg.traits.watchesAddUp
 	case watcherRecursive:
-		return watchRecursive, 0, s.cfg.release >= Release39
+		return watchRecursive, 0, s.cfg.traits.watchesAddUp
 	}
 	return 0, 0, false
 }
@@ -310,9 +310,9 @@ func (s *Server) findWatches(q *call) Code {
 	case q.op == OpRemoveWatches:
 		inData, inChild := front.dataWatches.drop(path, q.c, data), front.childWatches.drop(path, q.c, child)
 		found = inData || inChild
-	case s.cfg.release < Release39 && path != "" && !strings.Contains(path, "/"):
+	case !s.cfg.traits.watchesAddUp && path != "" && !strings.Contains(path, "/"):
 		return CodeMarshallingError // where 3.8 looks for the parent
-	case s.cfg.release < Release39: // which looks for watches of any client
+	case !s.cfg.traits.watchesAddUp: // which looks for watches of any client
 		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
 	default:
 		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0

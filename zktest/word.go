@@ -62,11 +62,7 @@ func (s *Server) answerWord(c *conn, word string) {
 }
 
 func (s *Server) version() string {
-	number := "3.8.0"
-	if s.cfg.release >= Release39 {
-		number = "3.9.2"
-	}
-	return number + "-zktest, built on 2000-01-01 00:00 UTC"
+	return s.cfg.traits.number + "-zktest, built on 2000-01-01 00:00 UTC"
 }
 
 // traffic counts the packets of a server or of a connection.

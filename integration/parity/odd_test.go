@@ -185,7 +185,8 @@ var oddities = []oddity{
 }
 
 func TestOddities_ZktestAgreesWithReal(t *testing.T) {
-	addrs := []string{zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", "false")).Addr(), zktest.Run(t).Addr()}
+	s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", "false"))
+	addrs := []string{s.Addr(), zktest.Run(t, zktest.WithRelease(release(t, s))).Addr()}
 	for _, o := range oddities {
 		var got [2][]string
 		for i, addr := range addrs {

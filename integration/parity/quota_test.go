@@ -14,12 +14,12 @@ import (
 // what the server has counted.
 func TestQuotas_ZktestAgreesWithReal(t *testing.T) {
 	for _, enforced := range []bool{true, false} {
-		var opts []zktest.Option
+		s := zkserver.Start(t, zkserver.WithProperty("zookeeper.enforceQuota", fmt.Sprint(enforced)))
+		opts := []zktest.Option{zktest.WithRelease(release(t, s))}
 		if enforced {
 			opts = append(opts, zktest.WithQuotas())
 		}
-		a := Target{"zookeeper", zkserver.Start(t, zkserver.WithProperty("zookeeper.enforceQuota", fmt.Sprint(enforced))).Addr()}
-		b := Target{"zktest", zktest.Run(t, opts...).Addr()}
+		a, b := Target{"zookeeper", s.Addr()}, Target{"zktest", zktest.Run(t, opts...).Addr()}
 		for seed := range uint64(6) {
 			d, err := Compare(a, b, quotaScript(seed, 300))
 			if err != nil || d != nil {

@@ -29,7 +29,8 @@ var wordMasks = map[string][]string{
 }
 
 func TestWords_ZktestAgreesWithReal(t *testing.T) {
-	addrs := [2]string{zkserver.Start(t, zkserver.WithTickTime(2*time.Second)).Addr(), zktest.Run(t, zktest.WithTickTime(2*time.Second)).Addr()}
+	s := zkserver.Start(t, zkserver.WithTickTime(2*time.Second))
+	addrs := [2]string{s.Addr(), zktest.Run(t, zktest.WithTickTime(2*time.Second), zktest.WithRelease(release(t, s))).Addr()}
 	for _, addr := range addrs {
 		r := newRun(addr)
 		t.Cleanup(r.finish)
