@@ -25,7 +25,7 @@ type text string
 const where = `
   WHO is all, a label, or the id of a session: 0x100019d2f4c0000. Without one, all are meant.
   RULE says which requests: [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]. Without one, it is the next
-  request; pings and handshakes only if the operation is ping or connect.
+  request; pings and handshakes only if the operation is ping or connect. create stands for all kinds of it.
   A word with blanks or control characters is written as a string of Go: "a b", "\x00".`
 
 // call is a command that is being carried out.

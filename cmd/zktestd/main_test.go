@@ -358,8 +358,12 @@ func TestRules(t *testing.T) {
 		_, err = c.Set("/a", nil, -1)
 		require.NoError(t, err)
 	}
+	p.do("fail no-auth create")
+	_, err = c.CreateContainer("/box", nil, zk.FlagContainer, open)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	p.do("await 6")
 	list := p.do("rules")
-	require.Len(t, list, 5)
+	require.Len(t, list, 6)
 	assert.Equal(t, "count setData times=all", list[4]["asked"])
 	assert.InDelta(t, 3, list[4]["hits"], 0)
 	assert.Equal(t, false, list[4]["done"])
@@ -368,7 +372,7 @@ func TestRules(t *testing.T) {
 	p.do("await 5")
 	p.do("ignore")
 	p.do("remove all")
-	p.do("await 6")
+	p.do("await 7")
 }
 
 func TestViolations_AreListedAndTold(t *testing.T) {

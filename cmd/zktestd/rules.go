@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (d *daemon) match(words []string) (m zktest.Match, err error) {
 		key, value, set := strings.Cut(word, "=")
 		switch {
 		case !set && i == 0:
-			m.Op, err = readOp(word)
+			err = matchOp(&m, word)
 		case key == "path":
 			m.Path = value
 			_, err = regexp.Compile(value)
@@ -118,20 +119,33 @@ func number(word string) (int, error) {
 	return n, nil
 }
 
-// readOp reads an operation as ZooKeeper's sources name it, in any case.
-func readOp(word string) (zktest.Op, error) {
+// families are operations that a client chooses between by what else it wants to know: a test means them all.
+var families = map[zktest.Op][]zktest.Op{
+	zktest.OpCreate:      {zktest.OpCreate2, zktest.OpCreateContainer, zktest.OpCreateTTL},
+	zktest.OpGetChildren: {zktest.OpGetChildren2},
+	zktest.OpSetWatches:  {zktest.OpSetWatches2},
+}
+
+// matchOp reads an operation, named as in ZooKeeper's sources in any case, and adds it to the match.
+func matchOp(m *zktest.Match, word string) error {
 	var known []string
 	for n := zktest.OpCloseSession; n < 200; n++ {
 		name := n.String()
 		if strings.HasPrefix(name, "op ") || name == "error" {
 			continue
 		}
-		if strings.EqualFold(name, word) {
-			return n, nil
-		}
 		known = append(known, name)
+		if !strings.EqualFold(name, word) {
+			continue
+		}
+		if family, ok := families[n]; ok {
+			m.Where = func(r zktest.Request) bool { return r.Op == n || slices.Contains(family, r.Op) }
+		} else {
+			m.Op = n
+		}
+		return nil
 	}
-	return 0, fmt.Errorf("operation %q: want one of %s", word, strings.Join(known, ", "))
+	return fmt.Errorf("operation %q: want one of %s", word, strings.Join(known, ", "))
 }
 
 func listRules(c *call) error {
