@@ -96,6 +96,9 @@ func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 		if slices.Contains(list[:i], a) {
 			continue
 		}
+		if a.ID == nullString && (a.Scheme == "world" || a.Scheme == "digest" || a.Scheme == "ip") {
+			return nil, CodeMarshallingError // the real server breaks on it
+		}
 		switch a.Scheme {
 		case "world":
 			if a.ID != "anyone" {

@@ -52,10 +52,15 @@ func benchmarkCreateDelete(b *testing.B, clients int) {
 
 func attachTCP(tb testing.TB, addr string) *raw {
 	tb.Helper()
+	r := newRaw(tb, dialTCP(tb, addr))
+	require.True(tb, r.connect(0, 10*time.Second, 0, nil))
+	return r
+}
+
+func dialTCP(tb testing.TB, addr string) net.Conn {
+	tb.Helper()
 	nc, err := net.Dial("tcp", addr)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = nc.Close() })
-	r := newRaw(tb, nc)
-	require.True(tb, r.connect(0, 10*time.Second, 0, nil))
-	return r
+	return nc
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -197,8 +198,13 @@ func (c *conn) read() {
 	defer c.end()
 	r := bufio.NewReaderSize(c.nc, 1<<14)
 	var frame []byte
-	first := true
-	for {
+	var late *lateQueue
+	defer func() {
+		if late != nil {
+			late.finish()
+		}
+	}()
+	for first := true; ; first = false {
 		var err error
 		frame, err = readFrame(r, frame, first)
 		if !c.in.pass(c.gone) || !c.s.thaw.pass(c.gone) {
@@ -213,16 +219,27 @@ func (c *conn) read() {
 		if err != nil {
 			return
 		}
-		if first {
-			first = false
-			if !c.handshake(frame) {
+		wait := c.s.latency.of(frame, first)
+		if wait > 0 && late == nil {
+			late = newLateQueue(c)
+		}
+		if late == nil {
+			if !c.process(frame, first) {
 				break
 			}
-		} else if !c.handle(frame) {
+		} else if !late.put(lateFrame{slices.Clone(frame), first, time.Now().Add(wait)}) {
 			break
 		}
 	}
 	_, _ = io.Copy(io.Discard, r) // what is queued may still have to be written
+}
+
+// process serves one frame; false means that nothing more is to be served.
+func (c *conn) process(frame []byte, first bool) bool {
+	if first {
+		return c.handshake(frame)
+	}
+	return c.handle(frame)
 }
 
 // fourLetterWord is the error of a first frame that is an administrator's question instead.

@@ -129,8 +129,8 @@ func (s *Server) setFrozen(on bool) {
 	s.thaw.set(!on)
 }
 
-// Down takes the server away: connections are cut, new ones refused, and the clocks of the sessions stand. Data and
-// sessions stay.
+// Down takes the server away: connections are cut, new ones closed at once, and the clocks of the sessions stand. Data
+// and sessions stay. With [Server.StopListening] before it, clients on real sockets get connection refused.
 func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()

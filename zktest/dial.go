@@ -40,7 +40,7 @@ func (s *Server) DialTimeoutAs(label string) func(network, addr string, timeout 
 }
 
 func (s *Server) dial(label, network string, end <-chan struct{}, why func() error) (net.Conn, error) {
-	remote := memAddr(s.addr)
+	remote := memAddr(s.Addr())
 	failed := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
 	for {
 		s.lock()

@@ -7,7 +7,7 @@
 //	c, events, err := zk.Connect([]string{srv.Addr()}, 10*time.Second)
 //	client, err := conn.Dial(ctx, srv.Addr())       // or, for the recipes of this module
 //
-// Programs use [Start], which returns an error instead of failing a test, and [WithListener] or [Server.Serve].
+// Programs use [Start], which returns an error instead of failing a test. [WithListener] chooses the address.
 //
 // # In a bubble
 //

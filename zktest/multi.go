@@ -1,5 +1,7 @@
 package zktest
 
+import "slices"
+
 // multiOp is one operation of a multi or multiRead.
 type multiOp struct {
 	op      Op
@@ -48,6 +50,11 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 	}
 }
 
+// hasNullPath says whether the real server breaks on the operations. Its reply then has a body in spite of the error.
+func hasNullPath(ops []multiOp) bool {
+	return slices.ContainsFunc(ops, func(o multiOp) bool { return o.path == nullString })
+}
+
 func (o multiOp) reads() bool { return o.op == OpGetData || o.op == OpGetChildren }
 
 // createKind is what a create in a multi really is: the mode decides, not the code it came under.
@@ -67,6 +74,11 @@ func (s *Server) multi(q *call) Code {
 	t := s.begin(q.session, q.c.ids)
 	if !ok || len(ops) > 0 && ops[0].reads() {
 		s.record(t, q.op, "", CodeMarshallingError)
+		return CodeMarshallingError
+	}
+	if hasNullPath(ops) {
+		s.record(t, q.op, "", CodeMarshallingError)
+		endMulti(q.out)
 		return CodeMarshallingError
 	}
 	t.shadow = map[string]view{}
@@ -159,8 +171,8 @@ func (s *Server) multiRead(q *call) Code {
 	if !ok {
 		return CodeMarshallingError
 	}
-	if len(ops) > 0 && !ops[0].reads() {
-		endMulti(q.out) // the one error reply with a body
+	if len(ops) > 0 && !ops[0].reads() || hasNullPath(ops) {
+		endMulti(q.out)
 		return CodeMarshallingError
 	}
 	for _, o := range ops {

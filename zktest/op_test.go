@@ -61,7 +61,15 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 			{"exists asks for none in 3.8", OpExists, watchBody("/blind", false), CodeOK},
 			{"exists: NUL", OpExists, watchBody("/a\x00", false), CodeBadArguments},
 			{"sync asks for nothing", OpSync, pathBody("no path at all"), CodeOK},
-			{"reconfig", OpReconfig, nil, CodeReconfigDisabled},
+			{"reconfig", OpReconfig, reconfigBody(nullString, nullString, nullString, -1), CodeReconfigDisabled},
+			{"reconfig: truncated", OpReconfig, nil, CodeMarshallingError},
+			{"null id of scheme auth", OpCreate, create("/null", 0, ACL{permAll, "auth", nullString}), CodeInvalidACL},
+			{"null id of scheme world", OpCreate, create("/null", 0, ACL{permAll, "world", nullString}), CodeMarshallingError},
+			{"null path in create", OpCreate, create(nullString, 0, all), CodeMarshallingError},
+			{"null path in delete", OpDelete, versionBody(nullString, -1), CodeMarshallingError},
+			{"null path in setData", OpSetData, setBody(nullString, nil, -1), CodeBadArguments},
+			{"null path in getData", OpGetData, watchBody(nullString, false), CodeMarshallingError},
+			{"null path in removeWatches", OpRemoveWatches, versionBody(nullString, 3), CodeNoWatcher},
 		} {
 			require.Equal(t, c.want, r.do(c.op, c.body), c.name)
 		}

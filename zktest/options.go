@@ -25,11 +25,13 @@ type config struct {
 	release      Release
 	history      int
 	super        string
+	latency      time.Duration
+	writeLatency time.Duration
 	onViolation  func(error)
 }
 
 func defaults() config {
-	return config{tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
+	return config{listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
 }
 
 func (c *config) check() error {
@@ -38,6 +40,9 @@ func (c *config) check() error {
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
+	}
+	if c.latency < 0 || c.writeLatency < 0 {
+		return errors.New("zktest: a latency is negative")
 	}
 	if c.minTimeout == 0 {
 		c.minTimeout = 2 * c.tick
@@ -86,10 +91,10 @@ func WithRelease(r Release) Option { return option(func(c *config) { c.release =
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
-// WithListener makes [Start] listen on a TCP address; [Run] does so by itself, on a free port of the loopback.
+// WithListener sets the TCP address that the server listens on; default "127.0.0.1:0", a free port of the loopback.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
 
-// InMemory makes [Run] do without a listener, as a testing/synctest bubble needs it: clients come in through
+// InMemory starts a server without a listener, as a testing/synctest bubble needs it. Clients connect with
 // [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
@@ -97,6 +102,15 @@ func InMemory() Option { return WithListener("") }
 // a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server,
 // without locks. By default [Run] fails the test and [Start] keeps them for [Server.Violations] only.
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
+
+// WithLatency makes every request wait before it is served; default 0. Requests of one connection keep their order, and
+// those that arrive together wait together. [Server.SetLatency] changes it.
+func WithLatency(d time.Duration) Option { return option(func(c *config) { c.latency = d }) }
+
+// WithWriteLatency makes writes, handshakes included, wait before they are applied; default 0. It adds to [WithLatency],
+// and what the connection sends later waits behind them. Tests that pass on a real server by its slowness alone need it.
+// [Server.SetWriteLatency] changes it.
+func WithWriteLatency(d time.Duration) Option { return option(func(c *config) { c.writeLatency = d }) }
 
 // Release is a release of ZooKeeper.
 type Release int

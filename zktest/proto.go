@@ -62,6 +62,17 @@ func (o Op) String() string {
 	return "op " + strconv.Itoa(int(o))
 }
 
+// writes says whether the operation takes a zxid.
+func (o Op) writes() bool {
+	switch o {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL, OpMulti,
+		OpReconfig, OpCloseSession:
+		return true
+	default:
+		return false
+	}
+}
+
 // Code is the error code of a reply. It is an error, so that errors.Is compares against the constants; CodeOK is not.
 type Code int32
 

@@ -221,6 +221,15 @@ func setBody(path string, data []byte, version int32) func(*encoder) {
 	}
 }
 
+func reconfigBody(joining, leaving, members string, version int64) func(*encoder) {
+	return func(e *encoder) {
+		e.str(joining)
+		e.str(leaving)
+		e.str(members)
+		e.int64(version)
+	}
+}
+
 // part is one operation of a multi.
 type part struct {
 	op   Op

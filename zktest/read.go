@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// readable finds a node that the client wants to read.
+// readable finds a node that the client wants to read. The real server breaks on a null path.
 func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
 	n := s.tree.get(path)
 	switch {
+	case path == nullString:
+		return nil, CodeMarshallingError
 	case n == nil:
 		return nil, CodeNoNode
 	case !allowed(n.acl, perms, q.c.ids):
@@ -21,7 +23,7 @@ func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
 func (s *Server) exists(q *call) Code {
 	path, watch := q.in.str(), q.in.bool()
 	switch {
-	case q.in.bad:
+	case q.in.bad, path == nullString:
 		return CodeMarshallingError
 	case strings.ContainsRune(path, 0):
 		return CodeBadArguments
@@ -97,21 +99,21 @@ func (s *Server) getACL(q *call) Code {
 
 // sync has nothing to wait for where there is one server; the path need not exist.
 func (s *Server) sync(q *call) Code {
-	path := q.in.bytes()
+	path := q.in.str()
 	if q.in.bad {
 		return CodeMarshallingError
 	}
-	q.out.bytes(path)
+	q.out.str(path)
 	return CodeOK
 }
 
 func (s *Server) getEphemerals(q *call) Code {
-	prefix := string(q.in.bytes())
+	prefix := q.in.str()
 	if q.in.bad {
 		return CodeMarshallingError
 	}
 	list := q.session.paths()
-	if p := strings.TrimSpace(prefix); p != "" && p != "/" {
+	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != nullString {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}
 	q.out.strs(list)
@@ -127,7 +129,11 @@ func (s *Server) getAllChildrenNumber(q *call) Code {
 	if code != CodeOK {
 		return code
 	}
-	q.out.int32(int32(descendants(n)))
+	total := descendants(n)
+	if path == "" {
+		total++ // the real server counts the names that begin with "/", the root among them
+	}
+	q.out.int32(int32(total))
 	return CodeOK
 }
 

@@ -33,7 +33,7 @@ func init() {
 		OpSetWatches: (*Server).setWatches, OpSetWatches2: (*Server).setWatches, OpAddWatch: (*Server).addWatch,
 		OpCheckWatches: (*Server).findWatches, OpRemoveWatches: (*Server).findWatches,
 		// Switched off by default, and a server that stands alone could not do it.
-		OpReconfig: denied(CodeReconfigDisabled),
+		OpReconfig: (*Server).reconfig,
 		// The real server takes the whole body for the path.
 		OpDeleteContainer: denied(CodeBadArguments),
 		OpConnect:         denied(CodeMarshallingError),
@@ -187,8 +187,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	return !over
 }
 
-// dispatch returns zxid and code of the reply, and whether the connection ends with it. A malformed body gets its
-// error, as from the real server, which would then read on; here the connection ends as well.
+// dispatch returns zxid and code of the reply, and whether the connection ends with it.
 func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool) {
 	if q.op == OpAuth && fail == CodeOK {
 		code = s.authenticate(q)
@@ -203,7 +202,7 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)
-	return s.zxid, code, q.in.bad || q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+	return s.zxid, code, q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
 }
 
 // wellFormed says whether an authentication can be decoded: if not, the connection ends without an answer.
@@ -220,6 +219,9 @@ func (s *Server) authenticate(q *call) Code {
 	scheme, credential := q.in.str(), q.in.bytes()
 	switch scheme {
 	case "digest":
+		if credential == nil {
+			return CodeAuthFailed
+		}
 		id := digest(string(credential))
 		if id == s.cfg.super {
 			q.c.identify(identity{"super", ""})

@@ -18,7 +18,8 @@ type Server struct {
 	wg   sync.WaitGroup
 	thaw gate // closed while the server is frozen
 
-	faults faults
+	faults  faults
+	latency latency
 
 	// mu guards what follows, and is never held while waiting for anything but another mutex.
 	mu                        sync.Mutex
@@ -45,12 +46,11 @@ type Server struct {
 	received                  int64
 }
 
-// Run starts a server for a test, on a free port of the loopback unless [InMemory] is given, and closes it when the
-// test ends. A violation (see [OnViolation]) fails the test.
+// Run is [Start] for tests. It closes the server when the test ends, and a violation (see [OnViolation]) fails the test.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	own := []Option{WithListener("127.0.0.1:0"), OnViolation(func(err error) { tb.Errorf("zktest: %v", err) })}
-	s, err := Start(append(own, opts...)...)
+	own := OnViolation(func(err error) { tb.Errorf("zktest: %v", err) })
+	s, err := Start(append([]Option{own}, opts...)...)
 	if err != nil {
 		tb.Fatalf("zktest: %v", err)
 	}
@@ -58,9 +58,9 @@ func Run(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server without a listener, for programs and for tests that want to close it themselves: clients come
-// in through [Server.Dial], or [Server.Serve] or [WithListener] open a port.
-// Errors: an option out of range, or that of net.Listen; nothing is left running then.
+// Start starts a server for programs, and for tests that close it themselves. It listens on a free port of the
+// loopback, unless [WithListener] names another address or [InMemory] is given.
+// Errors: an option out of range, or the error of net.Listen. After an error nothing is left running.
 func Start(opts ...Option) (*Server, error) {
 	cfg := defaults()
 	for _, o := range opts {
@@ -70,66 +70,24 @@ func Start(opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}, addr: "127.0.0.1:2181",
+		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}, addr: inMemoryAddr,
 		conns: map[*conn]struct{}{}, tree: newTree(cfg.extended), sessions: map[int64]*session{},
 		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
 		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},
 		dataWatches: newWatchTable(cfg.release >= Release39), childWatches: newWatchTable(cfg.release >= Release39),
 	}
+	s.SetLatency(cfg.latency)
+	s.SetWriteLatency(cfg.writeLatency)
 	s.ledger = newLedger(s)
 	if cfg.listen != "" {
-		l, err := net.Listen("tcp", cfg.listen)
-		if err != nil {
-			return nil, fmt.Errorf("zktest: %w", err)
+		if err := s.Listen(cfg.listen); err != nil {
+			return nil, err
 		}
-		s.addr = l.Addr().String()
-		s.wg.Go(func() { _ = s.Serve(l) }) // ends with the server
 	}
 	s.wg.Go(s.expireLoop)
 	s.wg.Go(s.reapLoop)
 	return s, nil
-}
-
-// Addr is the server's address: host and port of the listener of [Run] or [WithListener]; without one, an address that
-// only [Server.Dial] and its like understand.
-func (s *Server) Addr() string { return s.addr }
-
-// Serve accepts connections from l until the server is closed, which is when it returns nil, or until l fails. It
-// closes l.
-func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
-
-// ServeAs is [Server.Serve] for connections with a label: give each client a listener of its own, and faults find it.
-func (s *Server) ServeAs(label string, l net.Listener) error {
-	defer func() { _ = l.Close() }() // a second Close says so, and does nothing
-	if !s.keep(l) {
-		return nil
-	}
-	for {
-		nc, err := l.Accept()
-		if err != nil {
-			s.lock()
-			delete(s.listeners, l)
-			closed := s.closed
-			s.unlock()
-			if closed && errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			return fmt.Errorf("zktest: %w", err)
-		}
-		if !s.admit(nc, label) {
-			_ = nc.Close() // refused
-		}
-	}
-}
-
-func (s *Server) keep(l net.Listener) bool {
-	s.lock()
-	defer s.unlock()
-	if !s.closed {
-		s.listeners[l] = struct{}{}
-	}
-	return !s.closed
 }
 
 // admit starts to serve a connection, unless the server is refusing it.
@@ -163,9 +121,7 @@ func (s *Server) Close() {
 	if !s.closed {
 		s.closed = true
 		close(s.done)
-		for l := range s.listeners {
-			_ = l.Close() // Accept reports it
-		}
+		s.closeListeners()
 		for c := range s.conns {
 			s.release(c, abrupt)
 		}

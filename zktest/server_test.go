@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +35,19 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 		require.True(t, strings.HasSuffix(string(p), want), "%s: %s", word, p)
 		require.NoError(t, nc.Close())
 	}
+}
+
+func TestStart_WithoutOptions_ListensOnItsAddress(t *testing.T) {
+	s, err := Start()
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.Equal(t, CodeOK, attachTCP(t, s.Addr()).do(OpPing, nil))
+}
+
+func TestAddr_InMemory_RefusesRealConnections(t *testing.T) {
+	s := Run(t, InMemory())
+	_, err := net.Dial("tcp", s.Addr())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
 func TestServe_EndsWithTheServer(t *testing.T) {

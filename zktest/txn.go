@@ -94,7 +94,10 @@ func (t *txn) create(r createSpec) (change, Code) {
 	if code := t.checkMode(r); code != CodeOK {
 		return change{}, code
 	}
-	if !strings.Contains(r.path, "/") || strings.ContainsRune(r.path, 0) {
+	switch {
+	case r.path == nullString: // the real server breaks on it
+		return change{}, CodeMarshallingError
+	case !strings.Contains(r.path, "/"), strings.ContainsRune(r.path, 0):
 		return change{}, CodeBadArguments
 	}
 	acl, code := fixACL(r.acl, t.ids)
@@ -165,7 +168,10 @@ func (t *txn) delete(path string, version int32) (change, Code) {
 	if t.expired() {
 		return change{}, CodeSessionExpired
 	}
-	if !strings.Contains(path, "/") || strings.ContainsRune(path, 0) || special(path) {
+	switch {
+	case path == nullString:
+		return change{}, CodeMarshallingError
+	case !strings.Contains(path, "/"), strings.ContainsRune(path, 0), special(path):
 		return change{}, CodeBadArguments
 	}
 	parent := t.look(parentPath(path))

@@ -187,7 +187,10 @@ func (s *Server) setWatches(q *call) Code {
 	if q.op == OpSetWatches2 {
 		persistent, recursive = q.in.strs(), q.in.strs()
 	}
-	if q.in.bad {
+	if q.in.bad || data == nil || exist == nil || child == nil || q.op == OpSetWatches2 && (persistent == nil || recursive == nil) {
+		return CodeMarshallingError
+	}
+	if slices.Contains(slices.Concat(data, exist, child), nullString) {
 		return CodeMarshallingError
 	}
 	for _, path := range data {

@@ -9,7 +9,7 @@ import (
 
 // Connect is conn.Dial to a server in this process, so that examples run anywhere.
 func Connect(ctx context.Context) (client *conn.Client, done func()) {
-	server, err := zktest.Start()
+	server, err := zktest.Start(zktest.InMemory())
 	if err != nil {
 		panic(err)
 	}

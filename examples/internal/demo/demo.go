@@ -64,7 +64,7 @@ func (e *Ensemble) Flags(flags *flag.FlagSet) {
 // Start starts a server unless there are others.
 func (e *Ensemble) Start() (err error) {
 	if e.servers == "" {
-		e.own, err = zktest.Start()
+		e.own, err = zktest.Start(zktest.InMemory())
 	}
 	return err
 }
