@@ -58,6 +58,8 @@ func init() { // help lists them
 		{"cut", "[WHO]", "close connections as a reset does", cut},
 		{"stall", "[WHO] [DIRECTION]", "swallow what is sent: to-server, from-server or both", stall},
 		{"heal", "[WHO]", "end stall", heal},
+		{"latency", "DURATION", "make every request wait before it is served", slow((*zktest.Server).SetLatency)},
+		{"write-latency", "DURATION", "make writes wait longer still", slow((*zktest.Server).SetWriteLatency)},
 		{"refuse", "[LABEL]", "close new connections at once", refuse},
 		{"accept", "[LABEL]", "end refuse", accept},
 
@@ -262,6 +264,16 @@ func accept(c *call) error {
 		c.srv.Accept(who)
 	}
 	return err
+}
+
+func slow(set func(*zktest.Server, time.Duration)) func(*call) error {
+	return func(c *call) error {
+		d, err := duration(c.args[0])
+		if err == nil {
+			set(c.srv, d)
+		}
+		return err
+	}
 }
 
 func reap(c *call) error {

@@ -45,7 +45,8 @@ func start(c config, errs io.Writer) (*daemon, error) {
 		return nil, err
 	}
 	report := func(err error) { say(errs, "violation: %v", err) }
-	srv, err := zktest.Start(append(options, zktest.OnViolation(report))...)
+	// The server has no listener of its own: the doors have labels, and are shut one by one.
+	srv, err := zktest.Start(append(options, zktest.InMemory(), zktest.OnViolation(report))...)
 	if err != nil {
 		return nil, err
 	}

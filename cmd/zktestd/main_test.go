@@ -222,6 +222,7 @@ func TestBadLines_AreExplained(t *testing.T) {
 		"drop-reply path=(":        "error parsing regexp",
 		"drop-reply times=x":       "want 0 or more",
 		"fail bogus":               "want a number below 0, or one of",
+		"latency -1s":              "want one such as 200ms",
 		"delay soon":               "want one such as 200ms",
 		"await 3":                  "no rule 3: the command rules lists them",
 		"remove x":                 "no rule x",
@@ -431,6 +432,24 @@ func TestFreezeAndStall_SwallowRequests(t *testing.T) {
 		p.do(words[1])
 		require.NoError(t, <-answered)
 	}
+}
+
+func TestLatency_MakesRequestsWait(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	c, _ := dial(t, p.addr)
+	took := func() time.Duration {
+		started := time.Now()
+		_, err := c.Set("/", nil, -1)
+		require.NoError(t, err)
+		return time.Since(started)
+	}
+	p.do("latency 30ms")
+	assert.GreaterOrEqual(t, took(), 30*time.Millisecond)
+	p.do("write-latency 30ms")
+	assert.GreaterOrEqual(t, took(), 60*time.Millisecond)
+	p.do("latency 0s")
+	p.do("write-latency 0s")
 }
 
 func TestHTTP_TakesTheSameCommands(t *testing.T) {
