@@ -473,4 +473,7 @@ func help(c *call) error {
 	return nil
 }
 
-func quit(c *call) error { c.end(); return nil }
+func quit(c *call) error {
+	c.last.Store(true)
+	return nil
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -22,7 +25,8 @@ type daemon struct {
 	srv  *zktest.Server
 	tls  *tls.Config // of the doors; nil is plain TCP
 	quit chan struct{}
-	end  func() // closes quit
+	end  func()      // closes quit
+	last atomic.Bool // the command quit was given: its answer is the last
 	wg   sync.WaitGroup
 	http *http.Server
 	url  string // of the HTTP endpoint, empty for none
@@ -76,7 +80,9 @@ func (d *daemon) ready() string {
 
 func (d *daemon) close() {
 	if d.http != nil {
-		_ = d.http.Close() // commands that run end with the process
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) //nolint:forbidigo // the end of everything
+		_ = d.http.Shutdown(ctx)                                              // commands that take longer end with the process
+		cancel()
 	}
 	d.srv.Close()
 	d.wg.Wait()
@@ -173,6 +179,10 @@ func (d *daemon) converse(in io.Reader, out io.Writer) (failed bool) {
 		failed = failed || err != nil
 		if _, err := out.Write(answer); err != nil {
 			return true // the reader is gone
+		}
+		if d.last.Load() {
+			d.end()
+			return failed
 		}
 	}
 	if err := lines.Err(); err != nil {

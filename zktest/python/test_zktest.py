@@ -144,6 +144,6 @@ def test_violation_fails_the_test(pytester):
             client.stop()
         """
     )
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_subprocess("-p", "pytest_zktest")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*zktest: forbidden request: exists /*"])
