@@ -15,30 +15,66 @@ import (
 // nothing that holds a lock ever waits for a peer.
 type conn struct {
 	s     *Server
+	front *Front
 	id    uint64
 	nc    net.Conn
 	label string
 
-	in, out gate          // closed while the direction is stalled
-	gone    chan struct{} // closed when nothing is to be handled or held back any more
-	cut     chan struct{} // closed when nothing is to be written any more, either
+	in, out gate            // closed while the direction is stalled
+	behind  <-chan struct{} // ends when the front has caught up with the last write; of the goroutine that serves
+	gone    chan struct{}   // closed when nothing is to be handled or held back any more
+	cut     chan struct{}   // closed when nothing is to be written any more, either
 
 	// Guarded by Server.mu.
 	session *session
 	ids     []identity
 	dead    bool // out of the server's tables; nothing is handled any more
+	mute    mute
+	since   time.Time
+	last    lastRequest
+	traffic
 
 	outbox outbox
 }
 
 // outbox is what waits to be written. Its lock is held for copying only.
 type outbox struct {
-	mu     sync.Mutex
-	chunks []chunk
-	spare  []byte
-	deaf   bool          // nothing more is taken in
-	closed bool          // nor will be: the writer ends after what is queued
-	ready  chan struct{} // tells the writer to look
+	mu      sync.Mutex
+	chunks  []chunk
+	spare   []byte
+	deaf    bool          // nothing more is taken in
+	closed  bool          // nor will be: the writer ends after what is queued
+	ready   chan struct{} // tells the writer to look
+	unread  int           // bytes that are queued or being written
+	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
+}
+
+// maxUnread is how many bytes of replies a connection may leave unread before the server stops reading its requests.
+// Otherwise a client that asks and does not read could fill the memory.
+const maxUnread = 4 << 20
+
+// full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
+func (o *outbox) full() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unread <= maxUnread {
+		return nil
+	}
+	if o.drained == nil {
+		o.drained = make(chan struct{})
+	}
+	return o.drained
+}
+
+// wrote takes note of bytes that the peer's buffers have taken.
+func (o *outbox) wrote(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unread -= n
+	if o.drained != nil && o.unread <= maxUnread {
+		close(o.drained)
+		o.drained = nil
+	}
 }
 
 // chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
@@ -56,18 +92,52 @@ const (
 	abrupt               // what is queued is lost
 )
 
-func newConn(s *Server, nc net.Conn, label string) *conn {
+func newConn(f *Front, nc net.Conn, label string) *conn {
 	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
 	if err != nil {
 		host = nc.RemoteAddr().String()
 	}
 	return &conn{
-		s: s, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
-		ids: []identity{{"ip", host}}, outbox: outbox{ready: make(chan struct{}, 1)},
+		s: f.s, front: f, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
+		ids: []identity{{"ip", host}}, since: time.Now(), outbox: outbox{ready: make(chan struct{}, 1)},
 	}
 }
 
-// send queues one frame, which fill writes, behind a hold if there is one.
+// muteLimit is how long a connection may take for its handshake.
+//
+// Source: zookeeper.nio.sessionlessCnxnTimeout.
+const muteLimit = 10 * time.Second
+
+// mute ends a connection that sends no handshake. It is guarded by Server.mu.
+type mute struct {
+	timer *time.Timer
+	until time.Time // zero once a handshake has come
+}
+
+// startMute gives a connection its time for the handshake, from now on.
+func (s *Server) startMute(c *conn) {
+	c.mute.until = time.Now().Add(muteLimit)
+	if c.mute.timer != nil {
+		c.mute.timer.Reset(muteLimit)
+		return
+	}
+	c.mute.timer = time.AfterFunc(muteLimit, func() {
+		s.lock()
+		defer s.unlock()
+		if !c.dead && !s.frozen && !c.mute.until.IsZero() && !time.Now().Before(c.mute.until) {
+			s.release(c, abrupt)
+		}
+	})
+}
+
+func (c *conn) endMute() {
+	c.s.lock()
+	defer c.s.unlock()
+	c.mute.timer.Stop()
+	c.mute.until = time.Time{}
+}
+
+// send queues one frame, which fill writes, behind a hold if there is one. The caller holds Server.mu.
 func (c *conn) send(fill func(*encoder)) { c.sendAfter(nil, fill) }
 
 func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
@@ -77,6 +147,8 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
 	if o.deaf {
 		return
 	}
+	c.sent++
+	c.s.sent++
 	if len(o.chunks) == 0 || hold != nil {
 		o.chunks = append(o.chunks, chunk{hold: hold, data: o.spare[:0]})
 		o.spare = nil
@@ -86,6 +158,7 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
 	start := e.begin()
 	fill(&e)
 	e.end(start)
+	o.unread += len(e.b) - len(last.data)
 	last.data = e.b
 	o.wake()
 }
@@ -97,6 +170,7 @@ func (c *conn) sendText(text string) {
 	defer o.mu.Unlock()
 	if !o.deaf {
 		o.chunks = append(o.chunks, chunk{data: []byte(text)})
+		o.unread += len(text)
 		o.wake()
 	}
 }
@@ -152,10 +226,14 @@ func (c *conn) writeQueue() {
 			if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) || !c.s.thaw.pass(c.cut) {
 				return
 			}
+			if last {
+				_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit)) // a connection that is broken fails below
+			}
 			if _, err := c.nc.Write(x.data); err != nil {
 				c.end()
 				return
 			}
+			c.outbox.wrote(len(x.data))
 		}
 		if last && len(chunks) == 0 {
 			return
@@ -206,7 +284,7 @@ func (c *conn) read() {
 	}()
 	for first := true; ; first = false {
 		var err error
-		frame, err = readFrame(r, frame, first)
+		frame, err = readFrame(r, frame, c.s.cfg.maxBuffer, first)
 		if !c.in.pass(c.gone) || !c.s.thaw.pass(c.gone) {
 			break
 		}
@@ -234,9 +312,19 @@ func (c *conn) read() {
 	_, _ = io.Copy(io.Discard, r) // what is queued may still have to be written
 }
 
-// process serves one frame; false means that nothing more is to be served.
+// process serves one frame, once there is room for the reply; false means that nothing more is to be served.
 func (c *conn) process(frame []byte, first bool) bool {
+	if room := c.outbox.full(); room != nil && !c.await(room) {
+		return false
+	}
+	if c.behind != nil {
+		if !c.await(c.behind) {
+			return false
+		}
+		c.behind = nil
+	}
 	if first {
+		c.endMute()
 		return c.handshake(frame)
 	}
 	return c.handle(frame)
@@ -248,19 +336,22 @@ type fourLetterWord string
 func (w fourLetterWord) Error() string { return "four letter word " + string(w) }
 
 // readFrame reads one frame into buf, which grows with what has arrived, not with what was announced.
-func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
+func readFrame(r *bufio.Reader, buf []byte, limit int, first bool) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err != nil {
 		return buf, err
 	}
-	if first && knownWords[string(head)] {
+	if first && words[string(head)] != nil {
 		return buf, fourLetterWord(head)
 	}
 	n := int(int32(binary.BigEndian.Uint32(head)))
-	if n < 0 || n > maxFrame {
+	if n < 0 || n > limit {
 		return buf, errors.New("length of frame out of bounds")
 	}
 	_, _ = r.Discard(4)
+	if cap(buf) > 1<<16 {
+		buf = nil // thousands of connections must not each keep their largest request
+	}
 	buf = buf[:0]
 	for len(buf) < n {
 		start, step := len(buf), min(n-len(buf), max(1<<14, len(buf)))
@@ -286,8 +377,9 @@ func (c *conn) end() {
 func (s *Server) release(c *conn, how ending) {
 	if !c.dead {
 		c.dead = true
-		s.dataWatches.dropConn(c)
-		s.childWatches.dropConn(c)
+		c.mute.timer.Stop()
+		c.front.dataWatches.dropConn(c)
+		c.front.childWatches.dropConn(c)
 		if c.session != nil && c.session.conn == c {
 			c.session.conn = nil
 		}
@@ -298,8 +390,13 @@ func (s *Server) release(c *conn, how ending) {
 	}
 	if how == abrupt && closeOnce(c.cut) {
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
+	} else if how != abrupt {
+		_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit))
 	}
 }
+
+// lingerLimit is how long the last bytes may take to a peer that does not read.
+const lingerLimit = 10 * time.Second
 
 // closeOnce closes a channel, unless it is closed. The caller holds Server.mu.
 func closeOnce(ch chan struct{}) bool {

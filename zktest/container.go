@@ -30,7 +30,7 @@ func (s *Server) reapLoop() {
 				return
 			}
 			s.lock()
-			if !s.down && !s.frozen {
+			if s.ticks() {
 				s.reap(path)
 			}
 			s.unlock()

@@ -124,6 +124,11 @@ func (s *Server) setFrozen(on bool) {
 	s.frozen = on
 	if !on {
 		s.tracker.grace()
+		for c := range s.conns {
+			if !c.mute.until.IsZero() {
+				s.startMute(c)
+			}
+		}
 	}
 	s.tracker.wake()
 	s.thaw.set(!on)
@@ -147,11 +152,19 @@ func (s *Server) Up() {
 	s.lock()
 	defer s.unlock()
 	s.down = false
+	s.renewSessions()
+	s.tracker.wake()
+}
+
+// renewSessions gives every session a full timeout. The caller holds mu.
+func (s *Server) renewSessions() {
 	for _, ses := range s.sessions {
 		s.tracker.touch(ses)
 	}
-	s.tracker.wake()
 }
+
+// ticks says whether sessions and containers expire. The caller holds mu.
+func (s *Server) ticks() bool { return !s.down && !s.frozen && s.leader != nil }
 
 // Restart is [Server.Down] and [Server.Up] with no time in between.
 func (s *Server) Restart() {
@@ -177,7 +190,7 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	s.lock()
 	defer s.unlock()
 	n := 0
-	for _, w := range []*watchTable{s.dataWatches, s.childWatches} {
+	for _, w := range s.watchTables() {
 		for _, x := range slices.Clone(w.paths[path]) {
 			if who.includes(x.c.label, x.c.sessionID()) && w.drop(path, x.c, ^watchMode(0)) {
 				n++

@@ -27,7 +27,7 @@ func TestHostileFrames_HurtTheirConnectionOnly(t *testing.T) {
 	}
 	for name, p := range map[string][]byte{
 		"negative length":         length(0xffffffff),
-		"length above the buffer": length(maxFrame + 1),
+		"length above the buffer": length(defaultMaxBuffer + 1),
 		"largest length":          length(0x7fffffff, 1, 2, 3),
 		"no header":               length(0),
 		"half a header":           length(6, 0, 0, 0, 1, 0, 0),
@@ -100,13 +100,25 @@ func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
 				e.int32(0)
 			}
 		}
-		n := maxFrame - overhead + 4 // the length itself does not count
-		for n+overhead-4 > maxFrame {
+		n := defaultMaxBuffer - overhead + 4 // the length itself does not count
+		for n+overhead-4 > defaultMaxBuffer {
 			n--
 		}
 		require.Equal(t, CodeOK, r.do(OpCreate, create(n-4)))
 		f, _ := r.call(OpGetData, watchBody("/big", false))
 		require.Len(t, f.body.bytes(), n-4)
+	})
+}
+
+func TestMaxBuffer_LongerRequest_EndsItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithMaxBuffer(2<<20))
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/big", Persistent)
+		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/big", make([]byte, 2<<20-100), -1)))
+		_, err := r.nc.Write(binary.BigEndian.AppendUint32(nil, 2<<20+1))
+		require.NoError(t, err)
+		r.closed()
 	})
 }
 

@@ -1,27 +1,47 @@
 package zktest
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 )
 
 // inMemoryAddr is the address of a server without a listener. A client that dials it over TCP is refused at once: port 1
 // is never handed out, and no ZooKeeper is there by chance.
-const inMemoryAddr = "127.0.0.1:1"
+// The number is the front's.
+const inMemoryAddr = "127.0.0.%d:1"
 
 // Addr returns host and port of the listener that [Server.Listen] opened last. It stays the same after
 // [Server.StopListening]. With [InMemory] it returns an address for [Server.Dial] and its like, and real connections to
 // it are refused.
-func (s *Server) Addr() string {
-	s.lock()
-	defer s.unlock()
-	return s.addr
-}
+func (s *Server) Addr() string { return s.fronts[0].Addr() }
 
 // Listen accepts connections on a TCP address until [Server.StopListening] or [Server.Close]. [Start] calls it unless
 // the server runs in memory. With the value of [Server.Addr] the server comes back where clients know it.
 // Errors: the error of net.Listen, or net.ErrClosed after Close.
-func (s *Server) Listen(addr string) error {
+func (s *Server) Listen(addr string) error { return s.fronts[0].listen(addr) }
+
+// listenAll opens the listeners of a server that starts.
+func (s *Server) listenAll() error {
+	addr := s.cfg.listen
+	for _, f := range s.fronts {
+		if addr == "" {
+			return nil
+		}
+		if err := f.listen(addr); err != nil {
+			return err
+		}
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return fmt.Errorf("zktest: %w", err)
+		}
+		addr = net.JoinHostPort(host, "0")
+	}
+	return nil
+}
+
+func (f *Front) listen(addr string) error {
+	s := f.s
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("zktest: %w", err)
@@ -32,9 +52,12 @@ func (s *Server) Listen(addr string) error {
 		_ = l.Close() // it has accepted nothing
 		return fmt.Errorf("zktest: listen on %s: %w", addr, net.ErrClosed)
 	}
-	s.addr = l.Addr().String()
-	s.listeners[l] = struct{}{}
-	s.wg.Go(func() { _ = s.accept("", l) }) // a listener that fails refuses clients, which tests notice
+	f.addr = l.Addr().String()
+	if s.cfg.tls != nil {
+		l = tls.NewListener(l, s.cfg.tls)
+	}
+	s.listeners[l] = f
+	s.wg.Go(func() { _ = s.accept("", l, f) }) // a listener that fails refuses clients, which tests notice
 	return nil
 }
 
@@ -43,15 +66,17 @@ func (s *Server) Listen(addr string) error {
 func (s *Server) StopListening() {
 	s.lock()
 	defer s.unlock()
-	s.closeListeners()
+	s.closeListeners(nil)
 }
 
-// closeListeners ends all calls of accept. The caller holds mu.
-func (s *Server) closeListeners() {
-	for l := range s.listeners {
-		_ = l.Close() // Accept reports it
+// closeListeners ends the calls of accept of a front, or all for nil. The caller holds mu.
+func (s *Server) closeListeners(f *Front) {
+	for l, of := range s.listeners {
+		if f == nil || f == of {
+			_ = l.Close() // Accept reports it
+			delete(s.listeners, l)
+		}
 	}
-	clear(s.listeners)
 }
 
 // Serve accepts connections from l until [Server.StopListening] or [Server.Close], and then returns nil, or until l
@@ -63,17 +88,17 @@ func (s *Server) ServeAs(label string, l net.Listener) error {
 	s.lock()
 	closed := s.closed
 	if !closed {
-		s.listeners[l] = struct{}{}
+		s.listeners[l] = s.fronts[0]
 	}
 	s.unlock()
 	if closed {
 		_ = l.Close() // it has accepted nothing
 		return nil
 	}
-	return s.accept(label, l)
+	return s.accept(label, l, s.fronts[0])
 }
 
-func (s *Server) accept(label string, l net.Listener) error {
+func (s *Server) accept(label string, l net.Listener, f *Front) error {
 	defer func() { _ = l.Close() }() // a second Close says so, and does nothing
 	for {
 		nc, err := l.Accept()
@@ -86,7 +111,7 @@ func (s *Server) accept(label string, l net.Listener) error {
 			delete(s.listeners, l)
 			return fmt.Errorf("zktest: %w", err)
 		}
-		if !s.admit(nc, label) {
+		if !s.admit(nc, label, f) {
 			_ = nc.Close() // refused
 		}
 	}

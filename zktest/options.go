@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -22,6 +23,13 @@ type config struct {
 	neverUsed    time.Duration
 	extended     bool
 	noContainers bool
+	quotas       bool
+	readOnly     bool
+	fronts       int
+	reconfig     bool
+	maxBuffer    int
+	tls          *tls.Config
+	words        []string // that are answered; nil for all
 	release      Release
 	history      int
 	super        string
@@ -31,8 +39,14 @@ type config struct {
 }
 
 func defaults() config {
-	return config{listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
+	return config{
+		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16,
+		maxBuffer: defaultMaxBuffer, fronts: 1,
+	}
 }
+
+// defaultMaxBuffer is the longest request that a server accepts unless told otherwise, in bytes.
+const defaultMaxBuffer = 1<<20 - 1
 
 func (c *config) check() error {
 	if c.tick < time.Millisecond {
@@ -40,6 +54,12 @@ func (c *config) check() error {
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
+	}
+	if c.fronts < 1 || c.fronts > 255 {
+		return fmt.Errorf("zktest: %d fronts are not 1 to 255", c.fronts)
+	}
+	if c.maxBuffer <= 0 {
+		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
 	}
 	if c.latency < 0 || c.writeLatency < 0 {
 		return errors.New("zktest: a latency is negative")
@@ -80,6 +100,21 @@ func WithExtendedTypes() Option { return option(func(c *config) { c.extended = t
 // closed.
 func WithoutContainers() Option { return option(func(c *config) { c.noContainers = true }) }
 
+// WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection.
+// Source: jute.maxbuffer.
+func WithMaxBuffer(n int) Option { return option(func(c *config) { c.maxBuffer = n }) }
+
+// WithQuotas refuses creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server counts
+// only, as ZooKeeper does.
+// Source: zookeeper.enforceQuota.
+func WithQuotas() Option { return option(func(c *config) { c.quotas = true }) }
+
+// WithFourLetterWords answers only these four-letter words, and always srvr; by default all are answered.
+// Source: 4lw.commands.whitelist.
+func WithFourLetterWords(words ...string) Option {
+	return option(func(c *config) { c.words = append([]string{}, words...) })
+}
+
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.super = digest(credential) })
@@ -94,13 +129,30 @@ func WithHistory(n int) Option { return option(func(c *config) { c.history = n }
 // WithListener sets the TCP address that the server listens on; default "127.0.0.1:0", a free port of the loopback.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
 
+// WithFronts gives the server n addresses, which clients take for an ensemble; default 1. The first listens where
+// [WithListener] says, the others on free ports of the same host. See [Front].
+func WithFronts(n int) Option { return option(func(c *config) { c.fronts = n }) }
+
+// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate].
+// Source: readonlymode.enabled.
+func WithReadOnlyMode() Option { return option(func(c *config) { c.readOnly = true }) }
+
+// WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig. It takes
+// [WithFronts], and the fronts stay what they are.
+// Source: reconfigEnabled.
+func WithReconfig() Option { return option(func(c *config) { c.reconfig = true }) }
+
+// WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration. For a TLS listener beside a plain one
+// there are tls.Listen and [Server.Serve].
+func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
+
 // InMemory starts a server without a listener, as a testing/synctest bubble needs it. Clients connect with
 // [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
-// OnViolation gets what the server finds wrong: one of its own invariants broken, a request that [Forbid] forbids, or
-// a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server,
-// without locks. By default [Run] fails the test and [Start] keeps them for [Server.Violations] only.
+// OnViolation sets the function that gets what the server finds wrong: a broken invariant of its own, a request that
+// [Forbid] forbids, or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server, without
+// locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
 // WithLatency makes every request wait before it is served; default 0. Requests of one connection keep their order, and

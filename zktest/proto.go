@@ -84,6 +84,7 @@ const (
 	CodeUnimplemented           Code = -6
 	CodeOperationTimeout        Code = -7
 	CodeBadArguments            Code = -8
+	CodeNewConfigNoQuorum       Code = -13
 	CodeNoNode                  Code = -101
 	CodeNoAuth                  Code = -102
 	CodeBadVersion              Code = -103
@@ -170,6 +171,3 @@ const (
 	xidNotification = -1
 	xidPing         = -2
 )
-
-// maxFrame is jute.maxbuffer, the longest request the server accepts, in bytes.
-const maxFrame = 1<<20 - 1

@@ -7,7 +7,7 @@ import (
 
 // readable finds a node that the client wants to read. The real server breaks on a null path.
 func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
-	n := s.tree.get(path)
+	n := q.c.front.tree().get(path)
 	switch {
 	case path == nullString:
 		return nil, CodeMarshallingError
@@ -28,12 +28,12 @@ func (s *Server) exists(q *call) Code {
 	case strings.ContainsRune(path, 0):
 		return CodeBadArguments
 	}
-	n := s.tree.get(path)
+	n := q.c.front.tree().get(path)
 	if n != nil && s.cfg.release >= Release39 && !allowed(n.acl, permRead, q.c.ids) {
 		return CodeNoAuth
 	}
 	if watch {
-		s.dataWatches.add(path, q.c, watchOnce)
+		q.c.front.dataWatches.add(path, q.c, watchOnce)
 	}
 	if n == nil {
 		return CodeNoNode
@@ -52,7 +52,7 @@ func (s *Server) getData(q *call) Code {
 		return code
 	}
 	if watch {
-		s.dataWatches.add(path, q.c, watchOnce)
+		q.c.front.dataWatches.add(path, q.c, watchOnce)
 	}
 	q.out.bytes(n.data)
 	q.out.stat(n.stat(s.tree))
@@ -70,7 +70,7 @@ func (s *Server) getChildren(q *call) Code {
 		return code
 	}
 	if watch {
-		s.childWatches.add(path, q.c, watchOnce)
+		q.c.front.childWatches.add(path, q.c, watchOnce)
 	}
 	q.out.strs(n.names())
 	if q.op == OpGetChildren2 {

@@ -49,6 +49,7 @@ func (c *conn) handshake(frame []byte) bool {
 	d.int32() // protocol version
 	lastZxid, timeout, id, passwd := d.int64(), d.int32(), d.int64(), d.bytes()
 	modern := len(d.b) > 0 // carries the read-only flag
+	readOnly := modern && d.bool()
 	if d.bad {
 		c.end()
 		return false
@@ -61,7 +62,16 @@ func (c *conn) handshake(frame []byte) bool {
 	hold := c.during(act)
 	s := c.s
 	s.lock()
-	if lastZxid > s.zxid {
+	switch c.front.role {
+	case looking, absent:
+		s.release(c, abrupt)
+	case readingOnly:
+		if !readOnly {
+			s.release(c, abrupt)
+		}
+	default:
+	}
+	if lastZxid > c.front.zxid() {
 		s.release(c, abrupt)
 	}
 	if c.dead {
@@ -72,10 +82,20 @@ func (c *conn) handshake(frame []byte) bool {
 	if act.kind != actFail {
 		ses = s.attach(c, id, passwd, s.clamp(timeout))
 	}
-	c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern) })
-	if ses == nil {
+	s.received++
+	c.received++
+	c.last = lastRequest{wordOp(OpConnect), 0, s.zxid, time.Now()}
+	answer := func() { c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern, c.front.role) }) }
+	switch {
+	case ses == nil:
+		answer()
 		s.release(c, flush)
-	} else {
+	case id == 0 && ses.local == nil:
+		c.front.later(c, answer) // a write, as far as an ensemble is concerned
+	default:
+		answer()
+	}
+	if ses != nil {
 		req.Session = ses.id
 	}
 	s.unlock()
@@ -92,7 +112,7 @@ func (s *Server) clamp(ms int32) time.Duration {
 func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration) *session {
 	var ses *session
 	if id == 0 {
-		ses = s.openSession(timeout, c.label)
+		ses = s.openSession(timeout, c)
 	} else {
 		ses = s.sessions[id]
 		if ses != nil && ses.conn != nil {
@@ -112,7 +132,7 @@ func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration)
 	return ses
 }
 
-func welcome(e *encoder, ses *session, modern bool) {
+func welcome(e *encoder, ses *session, modern bool, r role) {
 	e.int32(0)
 	if ses == nil {
 		e.int32(0)
@@ -124,7 +144,7 @@ func welcome(e *encoder, ses *session, modern bool) {
 		e.bytes(password(ses.id))
 	}
 	if modern {
-		e.bool(false)
+		e.bool(r == readingOnly)
 	}
 }
 
@@ -158,6 +178,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		return false
 	}
 	s.received++
+	c.received++
 	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
 	q.out.b = q.out.b[:0]
 	if op == opSASL || op == OpAuth && !wellFormed(*d) {
@@ -172,19 +193,30 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		zxid = 0
 	default:
 	}
+	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
+	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync) {
+		body := bytes.Clone(q.out.b)
+		c.front.later(c, func() { c.reply(hold, xid, zxid, code, body, over) })
+	} else {
+		c.reply(hold, xid, zxid, code, q.out.b, over)
+	}
+	if cap(s.scratch.b) > 1<<16 {
+		s.scratch.b = nil
+	}
+	return !over
+}
+
+// reply queues a reply, behind hold if there is one, and ends the connection after it if over.
+func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, body []byte, over bool) {
 	c.sendAfter(hold, func(e *encoder) {
 		e.int32(xid)
 		e.int64(zxid)
 		e.int32(int32(code))
-		e.b = append(e.b, q.out.b...)
+		e.b = append(e.b, body...)
 	})
-	if cap(s.scratch.b) > 1<<16 {
-		s.scratch.b = nil
-	}
 	if over {
-		s.release(c, flush)
+		c.s.release(c, flush)
 	}
-	return !over
 }
 
 // dispatch returns zxid and code of the reply, and whether the connection ends with it.
@@ -195,14 +227,22 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 	}
 	s.tracker.touch(q.session)
 	serve, known := handlers[q.op]
+	front := q.c.front
 	switch {
 	case fail != CodeOK:
-		return s.zxid, fail, false
+		return front.zxid(), fail, false
+	case front.role == readingOnly && (q.op.writes() || q.op == OpSync || q.op == OpCheck):
+		if q.op != OpCloseSession || q.session.local == nil {
+			return front.zxid(), CodeNotReadOnly, false
+		}
 	case !known, q.op == OpCreateContainer && s.cfg.noContainers:
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)
-	return s.zxid, code, q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+	if zxid = s.zxid; !q.op.writes() {
+		zxid = front.zxid()
+	}
+	return zxid, code, q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
 }
 
 // wellFormed says whether an authentication can be decoded: if not, the connection ends without an answer.

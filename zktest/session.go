@@ -11,8 +11,9 @@ import (
 type session struct {
 	id         int64
 	timeout    time.Duration
-	bucket     int64 // the tick at which it expires
-	conn       *conn // nil while disconnected
+	bucket     int64  // the tick at which it expires
+	conn       *conn  // nil while disconnected
+	local      *Front // that made it in read-only mode; nil for the others
 	client     string
 	closing    bool
 	ephemerals map[string]struct{}
@@ -63,6 +64,9 @@ func newTracker(tick time.Duration) *tracker {
 }
 
 func (t *tracker) now() time.Duration { return time.Since(t.start) }
+
+// end returns when the sessions of a bucket expire.
+func (t *tracker) end(bucket int64) time.Time { return t.start.Add(time.Duration(bucket) * t.tick) }
 
 // touch gives the session its full timeout from now on.
 func (t *tracker) touch(ses *session) {
@@ -136,14 +140,14 @@ func (s *Server) expireLoop() {
 	defer timer.Stop()
 	for {
 		s.lock()
-		if !s.frozen && !s.down {
+		if s.ticks() {
 			for _, ses := range s.tracker.due() {
 				s.expire(ses)
 			}
 		}
 		wait := s.tracker.wait()
-		if s.frozen || s.down {
-			wait = time.Hour // whoever ends that state wakes the loop
+		if !s.ticks() {
+			wait = time.Hour // the end of that state wakes the loop
 		}
 		s.unlock()
 		timer.Reset(wait)
@@ -156,12 +160,16 @@ func (s *Server) expireLoop() {
 	}
 }
 
-// openSession creates a session; that takes a zxid.
-func (s *Server) openSession(timeout time.Duration, client string) *session {
+// openSession creates a session, which takes a zxid, unless a read-only front makes it for itself.
+func (s *Server) openSession(timeout time.Duration, c *conn) *session {
 	s.lastSession++
-	ses := &session{id: s.lastSession, timeout: timeout, client: client, ephemerals: map[string]struct{}{}}
+	ses := &session{id: s.lastSession, timeout: timeout, client: c.label, ephemerals: map[string]struct{}{}}
 	s.sessions[ses.id] = ses
 	s.tracker.touch(ses)
+	if c.front.role == readingOnly {
+		ses.local = c.front
+		return ses
+	}
 	s.record(s.begin(ses, nil), OpConnect, "", CodeOK)
 	return ses
 }
@@ -178,9 +186,13 @@ func (s *Server) expire(ses *session) {
 func (s *Server) endSession(ses *session) {
 	ses.closing = true
 	s.tracker.drop(ses)
+	if ses.local != nil {
+		delete(s.sessions, ses.id)
+		return
+	}
 	t := s.begin(ses, nil)
 	for _, path := range ses.paths() {
-		t.applyDelete(path)
+		t.apply(change{op: OpDelete, path: path})
 	}
 	delete(s.sessions, ses.id)
 	s.record(t, OpCloseSession, "", CodeOK)

@@ -65,12 +65,13 @@ func (n *node) stat(t *tree) Stat {
 // tree holds the znodes by path. It checks nothing: a txn has done so.
 type tree struct {
 	nodes      map[string]*node
-	containers map[*node]struct{} // containers and nodes with a time to live
-	extended   bool               // owners can carry a time to live
+	containers map[*node]struct{}  // containers and nodes with a time to live
+	quotas     map[string]struct{} // paths that have one
+	extended   bool                // owners can carry a time to live
 }
 
 func newTree(extended bool) *tree {
-	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, extended: extended}
+	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, quotas: map[string]struct{}{}, extended: extended}
 	t.nodes["/"] = &node{path: "/", data: []byte{}, acl: openACL}
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		t.add(&node{path: path, data: []byte{}, acl: openACL})
@@ -104,6 +105,7 @@ func (t *tree) add(n *node) {
 	if n.owner == ownerContainer || t.ttl(n.owner) {
 		t.containers[n] = struct{}{}
 	}
+	t.quotaAdded(n)
 }
 
 // remove takes a node without children out; its last sibling moves into its slot, so that this costs the same however
@@ -116,10 +118,46 @@ func (t *tree) remove(n *node) {
 	n.parent.children = siblings[:len(siblings)-1]
 	delete(t.nodes, n.path)
 	delete(t.containers, n)
+	t.quotaRemoved(n)
 }
 
 // parentPath returns the path before the last slash; for children of the root that is the empty one.
 func parentPath(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+
+// setData replaces the data of a node; versions are the caller's.
+func (t *tree) setData(n *node, data []byte) {
+	t.charge(n.path, 0, int64(len(data)-len(n.data)))
+	n.data = data
+}
+
+// stamp is when a change happened.
+type stamp struct{ zxid, ms int64 }
+
+// apply makes a change that has been checked and returns its node.
+func (t *tree) apply(c change, at stamp) *node {
+	n := t.get(c.path)
+	switch c.op {
+	case OpDelete:
+		t.remove(n)
+		n.parent.pzxid = max(n.parent.pzxid, at.zxid)
+	case OpSetData:
+		n.version, n.mzxid, n.mtime = c.version, at.zxid, at.ms
+		t.setData(n, c.data)
+	case OpSetACL:
+		n.acl, n.aversion = c.acl, c.version
+	default:
+		n = &node{
+			path: c.path, data: c.data, acl: c.acl, owner: c.owner,
+			czxid: at.zxid, mzxid: at.zxid, pzxid: at.zxid, ctime: at.ms, mtime: at.ms,
+		}
+		t.add(n)
+		// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
+		if c.cversion > n.parent.cversion {
+			n.parent.cversion, n.parent.pzxid = c.cversion, at.zxid
+		}
+	}
+	return n
+}
 
 // special says whether the path is one that nobody may delete. Source: DataTree.isSpecialPath.
 func special(path string) bool {

@@ -25,6 +25,7 @@ type view struct {
 	version, cversion, aversion int32
 	owner                       int64
 	children                    int
+	size                        int // of the data
 	acl                         []ACL
 }
 
@@ -61,7 +62,7 @@ func (t *txn) look(path string) view {
 	}
 	return view{
 		exists: true, version: n.version, cversion: n.cversion, aversion: n.aversion,
-		owner: n.owner, children: len(n.children), acl: n.acl,
+		owner: n.owner, children: len(n.children), size: len(n.data), acl: n.acl,
 	}
 }
 
@@ -74,6 +75,10 @@ func (t *txn) note(path string, v view) {
 		path = "/"
 	}
 	t.shadow[path] = v
+}
+
+func (t *txn) exceeds(path string, nodes, size int) bool {
+	return t.s.cfg.quotas && t.s.tree.exceeds(path, int64(nodes), int64(size))
 }
 
 func (t *txn) may(acl []ACL, perm int32) bool { return allowed(acl, perm, t.ids) }
@@ -125,13 +130,16 @@ func (t *txn) create(r createSpec) (change, Code) {
 	if t.s.tree.ephemeral(parent.owner) {
 		return change{}, CodeNoChildrenForEphemerals
 	}
+	if t.exceeds(path, 1, len(r.data)) {
+		return change{}, CodeQuotaExceeded
+	}
 	c := change{
 		op: r.op, path: path, data: r.data, acl: acl, owner: t.owner(r),
 		cversion: parent.cversion + 1, suffix: r.mode.sequential(), // wraps where the real one does
 	}
 	parent.cversion, parent.children = c.cversion, parent.children+1
 	t.note(above, parent)
-	t.note(path, view{exists: true, owner: c.owner, acl: acl})
+	t.note(path, view{exists: true, owner: c.owner, size: len(r.data), acl: acl})
 	return c, CodeOK
 }
 
@@ -216,10 +224,13 @@ func (t *txn) setData(path string, data []byte, version int32) (change, Code) {
 	if code != CodeOK {
 		return change{}, code
 	}
-	if version != -1 && version != n.version {
+	switch {
+	case t.exceeds(path, 0, len(data)-n.size):
+		return change{}, CodeQuotaExceeded
+	case version != -1 && version != n.version:
 		return change{}, CodeBadVersion
 	}
-	n.version++
+	n.version, n.size = n.version+1, len(data)
 	t.note(path, n)
 	return change{op: OpSetData, path: path, data: data, version: n.version}, CodeOK
 }
@@ -273,65 +284,36 @@ func (t *txn) target(path string, perm int32) (view, Code) {
 
 // apply does what was decided and sends the events, in the order DataTree does. It returns the node for the reply.
 func (t *txn) apply(c change) *node {
+	if c.op == OpCheck {
+		return t.s.tree.get(c.path)
+	}
+	at := stamp{t.zxid, t.time.UnixMilli()}
+	n := t.s.tree.apply(c, at)
 	switch c.op {
 	case OpDelete:
-		return t.applyDelete(c.path)
-	case OpSetData:
-		n := t.s.tree.get(c.path)
-		n.data, n.version, n.mzxid, n.mtime = c.data, c.version, t.zxid, t.time.UnixMilli()
-		t.did(ChangeSet, n)
-		t.s.fireData(t.zxid, c.path, NodeDataChanged, n.acl)
-		return n
-	case OpSetACL:
-		n := t.s.tree.get(c.path)
-		n.acl, n.aversion = c.acl, c.version
-		t.did(ChangeACL, n)
-		return n
-	case OpCheck:
-		return t.s.tree.get(c.path)
-	default:
-		return t.applyCreate(c)
-	}
-}
-
-func (t *txn) applyCreate(c change) *node {
-	now := t.time.UnixMilli()
-	n := &node{
-		path: c.path, data: c.data, acl: c.acl, owner: c.owner,
-		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid, ctime: now, mtime: now,
-	}
-	t.s.tree.add(n)
-	suffix := int64(math.MinInt64)
-	if c.suffix {
-		suffix = int64(c.cversion - 1)
-	}
-	// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
-	if c.cversion > n.parent.cversion {
-		n.parent.cversion, n.parent.pzxid = c.cversion, t.zxid
-	}
-	if t.s.tree.ephemeral(n.owner) {
-		t.session.ephemerals[n.path] = struct{}{}
-	}
-	t.s.ledger.created(n, suffix)
-	t.did(ChangeCreate, n)
-	t.s.fireData(t.zxid, n.path, NodeCreated, n.acl)
-	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
-	return n
-}
-
-func (t *txn) applyDelete(path string) *node {
-	n := t.s.tree.get(path)
-	t.s.tree.remove(n)
-	n.parent.pzxid = max(n.parent.pzxid, t.zxid)
-	if t.s.tree.ephemeral(n.owner) {
 		if owner := t.s.sessions[n.owner]; owner != nil {
-			delete(owner.ephemerals, path)
+			delete(owner.ephemerals, c.path)
 		}
+		t.s.ledger.deleted(n)
+		t.did(ChangeDelete, n)
+	case OpSetData:
+		t.did(ChangeSet, n)
+	case OpSetACL:
+		t.did(ChangeACL, n)
+	default:
+		if t.s.tree.ephemeral(n.owner) {
+			t.session.ephemerals[n.path] = struct{}{}
+		}
+		suffix := int64(math.MinInt64)
+		if c.suffix {
+			suffix = int64(c.cversion - 1)
+		}
+		t.s.ledger.created(n, suffix)
+		t.did(ChangeCreate, n)
 	}
-	t.s.ledger.deleted(n)
-	t.did(ChangeDelete, n)
-	t.s.fireDelete(t.zxid, path, n.acl)
-	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
+	for _, f := range t.s.fronts {
+		f.see(c, n, at)
+	}
 	return n
 }
 

@@ -135,27 +135,40 @@ func (w *watchTable) count() (total int) {
 	return total
 }
 
-func (s *Server) fireData(zxid int64, path string, ev Event, acl []ACL) {
-	for _, c := range s.dataWatches.trigger(path, ev) {
-		s.notify(c, zxid, ev, path, acl)
+// fire tells the watchers of the front's clients of a change to a node.
+func (f *Front) fire(c change, n *node, zxid int64) {
+	switch c.op {
+	case OpDelete:
+		f.fireDelete(zxid, n)
+	case OpSetData:
+		f.fireData(zxid, n, NodeDataChanged)
+	case OpSetACL:
+		return
+	default:
+		f.fireData(zxid, n, NodeCreated)
+	}
+	if c.op != OpSetData {
+		for _, c := range f.childWatches.trigger(n.parent.path, NodeChildrenChanged) {
+			f.s.notify(c, zxid, NodeChildrenChanged, n.parent.path, n.parent.acl)
+		}
 	}
 }
 
-func (s *Server) fireChild(zxid int64, path string, acl []ACL) {
-	for _, c := range s.childWatches.trigger(path, NodeChildrenChanged) {
-		s.notify(c, zxid, NodeChildrenChanged, path, acl)
+func (f *Front) fireData(zxid int64, n *node, ev Event) {
+	for _, c := range f.dataWatches.trigger(n.path, ev) {
+		f.s.notify(c, zxid, ev, n.path, n.acl)
 	}
 }
 
-// fireDelete serves both tables; who watches in both hears of it once.
-func (s *Server) fireDelete(zxid int64, path string, acl []ACL) {
-	told := s.dataWatches.trigger(path, NodeDeleted)
+// fireDelete serves both tables; a client that watches in both hears of it once.
+func (f *Front) fireDelete(zxid int64, n *node) {
+	told := f.dataWatches.trigger(n.path, NodeDeleted)
 	for _, c := range told {
-		s.notify(c, zxid, NodeDeleted, path, acl)
+		f.s.notify(c, zxid, NodeDeleted, n.path, n.acl)
 	}
-	for _, c := range s.childWatches.trigger(path, NodeDeleted) {
+	for _, c := range f.childWatches.trigger(n.path, NodeDeleted) {
 		if _, both := slices.BinarySearchFunc(told, c, byID); !both {
-			s.notify(c, zxid, NodeDeleted, path, acl)
+			f.s.notify(c, zxid, NodeDeleted, n.path, n.acl)
 		}
 	}
 }
@@ -181,6 +194,7 @@ func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
 // setWatches arms again what a client had on an earlier connection and tells it what it has missed since the zxid it
 // saw last. The checks look at no ACL; neither do those of DataTree.setWatches.
 func (s *Server) setWatches(q *call) Code {
+	front := q.c.front
 	since := q.in.int64()
 	data, exist, child := q.in.strs(), q.in.strs(), q.in.strs()
 	var persistent, recursive []string
@@ -194,23 +208,23 @@ func (s *Server) setWatches(q *call) Code {
 		return CodeMarshallingError
 	}
 	for _, path := range data {
-		n := s.tree.get(path)
-		s.rearm(q.c, s.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
+		n := front.tree().get(path)
+		s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
 	}
 	for _, path := range exist {
-		if s.tree.get(path) != nil {
+		if front.tree().get(path) != nil {
 			s.notify(q.c, -1, NodeCreated, path, nil)
 		} else {
-			s.dataWatches.add(path, q.c, watchOnce)
+			front.dataWatches.add(path, q.c, watchOnce)
 		}
 	}
 	for _, path := range child {
-		n := s.tree.get(path)
-		s.rearm(q.c, s.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
+		n := front.tree().get(path)
+		s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
 	}
 	for _, path := range persistent {
-		s.dataWatches.add(path, q.c, watchPersistent)
-		s.childWatches.add(path, q.c, watchPersistent)
+		front.dataWatches.add(path, q.c, watchPersistent)
+		front.childWatches.add(path, q.c, watchPersistent)
 	}
 	for _, path := range recursive {
 		s.addRecursive(path, q.c)
@@ -230,13 +244,14 @@ func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool
 }
 
 func (s *Server) addRecursive(path string, c *conn) {
-	s.dataWatches.add(path, c, watchRecursive)
+	c.front.dataWatches.add(path, c, watchRecursive)
 	if s.cfg.release < Release39 {
-		s.childWatches.add(path, c, watchRecursive)
+		c.front.childWatches.add(path, c, watchRecursive)
 	}
 }
 
 func (s *Server) addWatch(q *call) Code {
+	front := q.c.front
 	path, mode := q.in.str(), q.in.int32()
 	if q.in.bad || mode < 0 || mode > 1 {
 		return CodeMarshallingError
@@ -244,8 +259,8 @@ func (s *Server) addWatch(q *call) Code {
 	if mode == 1 {
 		s.addRecursive(path, q.c)
 	} else {
-		s.dataWatches.add(path, q.c, watchPersistent)
-		s.childWatches.add(path, q.c, watchPersistent)
+		front.dataWatches.add(path, q.c, watchPersistent)
+		front.childWatches.add(path, q.c, watchPersistent)
 	}
 	q.out.int32(0)
 	return CodeOK
@@ -284,6 +299,7 @@ func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 
 // findWatches serves checkWatches and removeWatches.
 func (s *Server) findWatches(q *call) Code {
+	front := q.c.front
 	path, kind := q.in.str(), q.in.int32()
 	data, child, ok := s.watchSelection(kind)
 	if q.in.bad || !ok {
@@ -292,14 +308,14 @@ func (s *Server) findWatches(q *call) Code {
 	var found bool
 	switch {
 	case q.op == OpRemoveWatches:
-		inData, inChild := s.dataWatches.drop(path, q.c, data), s.childWatches.drop(path, q.c, child)
+		inData, inChild := front.dataWatches.drop(path, q.c, data), front.childWatches.drop(path, q.c, child)
 		found = inData || inChild
 	case s.cfg.release < Release39 && path != "" && !strings.Contains(path, "/"):
 		return CodeMarshallingError // where 3.8 looks for the parent
 	case s.cfg.release < Release39: // which looks whether anybody watches
-		found = data != 0 && len(s.dataWatches.paths[path]) > 0 || child != 0 && len(s.childWatches.paths[path]) > 0
+		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
 	default:
-		found = s.dataWatches.mode(path, q.c)&data != 0 || s.childWatches.mode(path, q.c)&child != 0
+		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0
 	}
 	if !found {
 		return CodeNoWatcher

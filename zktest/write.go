@@ -71,19 +71,6 @@ func (s *Server) check(q *call) Code {
 	return code
 }
 
-func (s *Server) reconfig(q *call) Code {
-	for range 3 { // joining, leaving and new members
-		q.in.str()
-	}
-	q.in.int64()
-	code := CodeReconfigDisabled
-	if q.in.bad {
-		code = CodeMarshallingError
-	}
-	s.record(s.begin(q.session, q.c.ids), q.op, "", code)
-	return code
-}
-
 // denied serves what no client gets, and what takes a zxid all the same.
 func denied(code Code) handler {
 	return func(s *Server, q *call) Code {
