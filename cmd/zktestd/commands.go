@@ -23,6 +23,7 @@ type command struct {
 type text string
 
 const where = `
+  FRONT is a number from 1, with the flag -fronts.
   WHO is all, a label, or the id of a session: 0x100019d2f4c0000. Without one, all are meant.
   RULE says which requests: [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]. Without one, it is the next
   request; pings and handshakes only if the operation is ping or connect. create stands for all kinds of it.
@@ -48,10 +49,14 @@ var commands []command
 
 func init() { // help lists them
 	commands = []command{
-		{"stop", "[LABEL]", "refuse connections and end those there are; data and sessions stay", stop},
-		{"start", "[LABEL]", "listen again, on the same port; every session gets its full timeout", startAgain},
+		{"stop", "[LABEL|FRONT]", "refuse connections and end those there are; data and sessions stay", stop},
+		{"start", "[LABEL|FRONT]", "listen again, on the same port; every session gets its full timeout", startAgain},
 		{"restart", "", "stop and start", restart},
 		{"listen", "LABEL [ADDRESS]", "open another address; faults find its clients by the label", listen},
+		{"isolate", "FRONT", "cut a front off from the others: it serves no more", fronted((*zktest.Front).Isolate)},
+		{"rejoin", "FRONT", "end isolate", fronted((*zktest.Front).Rejoin)},
+		{"lag", "FRONT", "let a front fall behind the others", fronted((*zktest.Front).Lag)},
+		{"catch-up", "FRONT", "end lag", fronted((*zktest.Front).CatchUp)},
 		{"freeze", "", "accept connections and answer nothing, as a stopped process does", freeze},
 		{"thaw", "", "end freeze", thaw},
 		{"expire", "WHO", "end sessions now: a session's id, a label, or all", expire},
@@ -179,14 +184,14 @@ func (d *daemon) who(word string) (zktest.Who, error) {
 // hex is how ids and zxids are written.
 func hex(n int64) string { return fmt.Sprintf("%#x", n) }
 
-func stop(c *call) error       { return c.setDoors(c.arg(0, ""), false) }
-func startAgain(c *call) error { return c.setDoors(c.arg(0, ""), true) }
+func stop(c *call) error       { return c.set(c.arg(0, ""), false) }
+func startAgain(c *call) error { return c.set(c.arg(0, ""), true) }
 
 func restart(c *call) error {
-	if err := c.setDoors("", false); err != nil {
+	if err := c.setAll(false); err != nil {
 		return err
 	}
-	return c.setDoors("", true)
+	return c.setAll(true)
 }
 
 func listen(c *call) error {
@@ -199,6 +204,16 @@ func listen(c *call) error {
 		c.reply(map[string]string{"label": x.label, "address": x.addr})
 	}
 	return err
+}
+
+func fronted(do func(*zktest.Front)) func(*call) error {
+	return func(c *call) error {
+		f, err := c.front(c.args[0])
+		if err == nil {
+			do(f)
+		}
+		return err
+	}
 }
 
 func freeze(c *call) error { c.srv.Freeze(); return nil }
@@ -457,6 +472,11 @@ func violations(c *call) error {
 }
 
 func addresses(c *call) error {
+	if fronts := c.srv.Fronts(); len(fronts) > 1 {
+		for i, f := range fronts {
+			c.reply(map[string]any{"front": i + 1, "address": f.Addr(), "leads": f.Leads()})
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, x := range c.doors {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,17 +23,18 @@ import (
 
 // daemon is a server with its addresses and the rules that commands have made.
 type daemon struct {
-	srv  *zktest.Server
-	tls  *tls.Config // of the doors; nil is plain TCP
-	quit chan struct{}
-	end  func()      // closes quit
-	last atomic.Bool // the command quit was given: its answer is the last
-	wg   sync.WaitGroup
-	http *http.Server
-	url  string // of the HTTP endpoint, empty for none
+	srv   *zktest.Server
+	addrs string      // what clients connect to: the first door, or the fronts
+	tls   *tls.Config // nil is plain TCP
+	quit  chan struct{}
+	end   func()      // closes quit
+	last  atomic.Bool // the command quit was given: its answer is the last
+	wg    sync.WaitGroup
+	http  *http.Server
+	url   string // of the HTTP endpoint, empty for none
 
 	mu    sync.Mutex // guards what follows
-	doors []*door    // the first has no label
+	doors []*door    // the first has no label, unless there are fronts
 	rules []*rule
 }
 
@@ -48,16 +50,25 @@ func start(c config, errs io.Writer) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := func(err error) { say(errs, "violation: %v", err) }
-	// The server has no listener of its own: the doors have labels, and are shut one by one.
-	srv, err := zktest.Start(append(options, zktest.InMemory(), zktest.OnViolation(report))...)
+	secure, err := c.tls()
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{srv: srv, quit: make(chan struct{})}
+	if secure != nil {
+		options = append(options, zktest.WithTLS(secure))
+	}
+	report := func(err error) { say(errs, "violation: %v", err) }
+	srv, err := zktest.Start(append(options, zktest.OnViolation(report))...)
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{srv: srv, tls: secure, addrs: srv.Addrs(), quit: make(chan struct{})}
 	d.end = sync.OnceFunc(func() { close(d.quit) })
-	if d.tls, err = c.tls(); err == nil {
-		_, err = d.listen("", c.addr)
+	if c.fronts == 1 {
+		var x *door
+		if x, err = d.listen("", c.addr); err == nil {
+			d.addrs = x.addr
+		}
 	}
 	if err == nil && c.http != "" {
 		err = d.serveHTTP(c.http)
@@ -71,7 +82,7 @@ func start(c config, errs io.Writer) (*daemon, error) {
 
 // ready is the line that says where the server listens.
 func (d *daemon) ready() string {
-	line := "ready " + d.doors[0].addr
+	line := "ready " + d.addrs
 	if d.url != "" {
 		line += " " + d.url
 	}
@@ -137,33 +148,74 @@ func (d *daemon) shut(x *door) {
 	}
 }
 
-// setDoors opens or shuts the door with the label, or, without one, the whole server with all doors.
-func (d *daemon) setDoors(label string, opened bool) error {
+// setAll opens or shuts the whole server.
+func (d *daemon) setAll(opened bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	chosen := d.doors
-	if label != "" {
-		i := slices.IndexFunc(d.doors, func(x *door) bool { return x.label == label })
-		if i < 0 {
-			return noLabel(label)
-		}
-		chosen = d.doors[i : i+1]
-	}
-	if label == "" && !opened {
+	if !opened {
 		d.srv.Down()
 	}
 	var errs []error
-	for _, x := range chosen {
-		if opened {
-			errs = append(errs, d.open(x))
-		} else {
-			d.shut(x)
+	if fronts := d.srv.Fronts(); len(fronts) > 1 {
+		for _, f := range fronts {
+			errs = append(errs, setFront(f, opened))
 		}
 	}
-	if label == "" && opened {
+	for _, x := range d.doors {
+		errs = append(errs, d.setDoor(x, opened))
+	}
+	if opened {
 		d.srv.Up()
 	}
 	return errors.Join(errs...)
+}
+
+func setFront(f *zktest.Front, opened bool) error {
+	if opened {
+		return f.Start()
+	}
+	f.Stop()
+	return nil
+}
+
+// setDoor opens or shuts a door. The caller holds mu.
+func (d *daemon) setDoor(x *door, opened bool) error {
+	if opened {
+		return d.open(x)
+	}
+	d.shut(x)
+	return nil
+}
+
+// set opens or shuts what the word names: everything without one, a front by its number, or a label.
+func (d *daemon) set(word string, opened bool) error {
+	if word == "" {
+		return d.setAll(opened)
+	}
+	if _, err := strconv.Atoi(word); err == nil {
+		f, err := d.front(word)
+		if err != nil {
+			return err
+		}
+		return setFront(f, opened)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.doors, func(x *door) bool { return x.label == word })
+	if i < 0 {
+		return noLabel(word)
+	}
+	return d.setDoor(d.doors[i], opened)
+}
+
+// front returns a front by its number, from 1.
+func (d *daemon) front(word string) (*zktest.Front, error) {
+	fronts := d.srv.Fronts()
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 || n > len(fronts) || len(fronts) == 1 {
+		return nil, fmt.Errorf("no front %s: zktestd -fronts 3 has 1, 2 and 3", word)
+	}
+	return fronts[n-1], nil
 }
 
 func noLabel(label string) error {

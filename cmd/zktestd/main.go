@@ -46,6 +46,7 @@ type config struct {
 	cert, key           string
 	super               string
 	tick                time.Duration
+	fronts              int
 	ttl, detached       bool
 }
 
@@ -105,6 +106,7 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.DurationVar(&c.tick, "tick", 2*time.Second, "unit of session expiry: sessions get 2 to 20 ticks")
 	flags.StringVar(&c.release, "release", "3.8", "`release` of ZooKeeper to be: 3.8 or 3.9")
 	flags.BoolVar(&c.ttl, "ttl", false, "allow nodes with a time to live")
+	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients take for an ensemble")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
 	flags.StringVar(&c.cert, "tls-cert", "", "PEM `file` with a certificate: all clients must speak TLS")
 	flags.StringVar(&c.key, "tls-key", "", "PEM `file` with the key of the certificate")
@@ -116,6 +118,8 @@ func parse(args []string, out io.Writer) (config, error) {
 		flags.PrintDefaults()
 	case err == nil && flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: commands go to standard input", flags.Arg(0))
+	case err == nil && (c.fronts < 1 || c.fronts%2 == 0):
+		err = fmt.Errorf("flag -fronts %d: want 1, 3, 5 or another odd number", c.fronts)
 	case err == nil && (c.cert == "") != (c.key == ""):
 		err = errors.New("flags -tls-cert and -tls-key: want both or none")
 	default:
@@ -131,6 +135,11 @@ func (c config) options() ([]zktest.Option, error) {
 		return nil, fmt.Errorf("flag -release %s: want 3.8 or 3.9", c.release)
 	}
 	list := []zktest.Option{zktest.WithTickTime(c.tick), zktest.WithRelease(release)}
+	if c.fronts > 1 {
+		list = append(list, zktest.WithFronts(c.fronts), zktest.WithListener(c.addr), zktest.WithReadOnlyMode())
+	} else {
+		list = append(list, zktest.InMemory()) // the doors listen: they have labels, and are shut one by one
+	}
 	if c.ttl {
 		list = append(list, zktest.WithExtendedTypes())
 	}

@@ -175,6 +175,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"-tick 1us", 1, "below a millisecond"},
 		{"-addr nowhere:x", 1, "listen"},
 		{"-http nowhere:x", 1, "listen"},
+		{"-fronts 2", 2, "another odd number"},
 		{"-tls-cert a", 2, "want both or none"},
 		{"-tls-cert a -tls-key b", 1, "open a"},
 	} {
@@ -215,6 +216,8 @@ func TestBadLines_AreExplained(t *testing.T) {
 		"accept a":                 `no listener is called "a"`,
 		"lose-watch /a b":          `no listener is called "b"`,
 		"stall all up":             "want to-server, from-server or both",
+		"stop 1":                   "no front 1: zktestd -fronts 3 has",
+		"lag a":                    "no front a",
 		"listen all":               "want a name",
 		"listen a nowhere:x":       "listen",
 		"drop-reply bogus":         "want one of closeSession",
@@ -450,6 +453,35 @@ func TestLatency_MakesRequestsWait(t *testing.T) {
 	assert.GreaterOrEqual(t, took(), 60*time.Millisecond)
 	p.do("latency 0s")
 	p.do("write-latency 0s")
+}
+
+func TestFronts_AreStoppedOneByOne(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-fronts", "3")
+	addrs := strings.Split(p.addr, ",")
+	require.Len(t, addrs, 3)
+	a, first := dial(t, addrs[0])
+	_, third := dial(t, addrs[2])
+	_, err := a.Create("/a", nil, zk.FlagEphemeral, open)
+	require.NoError(t, err)
+	p.do("stop 1")
+	expect(t, first, zk.StateDisconnected)
+	p.do("isolate 2") // no majority is left
+	expect(t, third, zk.StateDisconnected)
+	p.do("rejoin 2")
+	expect(t, third, zk.StateHasSession)
+	p.do("start 1")
+	expect(t, first, zk.StateHasSession)
+	p.do("lag 3")
+	p.do("catch-up 3")
+	list := p.do("addresses")
+	require.Len(t, list, 3)
+	assert.Equal(t, addrs[1], list[1]["address"])
+	p.do("stop")
+	expect(t, first, zk.StateDisconnected)
+	p.do("start")
+	expect(t, first, zk.StateHasSession)
+	p.do("get /a")
 }
 
 func TestHTTP_TakesTheSameCommands(t *testing.T) {

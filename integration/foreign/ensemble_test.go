@@ -1,12 +1,16 @@
 package foreign
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,19 +19,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// ensembles serves what the stand-ins of real servers ask for. All servers of one ensemble share a tree, and none
-// answers without a majority of them.
+// ensembles serves what the stand-ins of real servers ask for. The servers of an ensemble are the fronts of one.
 type ensembles struct {
-	t     *testing.T
 	mu    sync.Mutex
 	known map[string]*ensemble // by the server lines, or the data directory of a single server
 }
 
 type ensemble struct {
 	srv      *zktest.Server
-	size     int
-	members  map[string]net.Listener // those that are up, by their port
-	leftover string                  // a file in the data directory of the last that joined; if it is gone, so is the data
+	members  map[int]net.Listener // of those that run, by the number of their front
+	leftover string               // a file in the data directory of the last that joined; if it is gone, so is the data
 }
 
 // startEnsembles returns the socket that stand-ins find in FOREIGN_ENSEMBLES.
@@ -41,7 +42,7 @@ func startEnsembles(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &ensembles{t: t, known: map[string]*ensemble{}}
+	e := &ensembles{known: map[string]*ensemble{}}
 	var all sync.WaitGroup
 	var conns []net.Conn
 	all.Go(func() {
@@ -83,17 +84,12 @@ func (e *ensembles) serve(nc net.Conn) {
 	_, _ = nc.Read(make([]byte, 1)) // until the stand-in is stopped
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_ = x.members[cfg.port].Close()
-	delete(x.members, cfg.port)
-	x.srv.Cut(zktest.Label(cfg.port))
-	if !x.quorum() {
-		x.srv.Down()
-	}
+	_ = x.members[cfg.id].Close()
+	delete(x.members, cfg.id)
+	x.srv.Fronts()[cfg.id].Stop()
 }
 
-func (x *ensemble) quorum() bool { return len(x.members) > x.size/2 }
-
-// join finds or makes the ensemble of a server, and listens for it.
+// join finds or makes the ensemble of a server, and starts its front.
 func (e *ensembles) join(path, flags string) (config, *ensemble, error) {
 	cfg, err := readConfig(path)
 	if err != nil {
@@ -107,19 +103,14 @@ func (e *ensembles) join(path, flags string) (config, *ensemble, error) {
 		x = nil
 	}
 	if x == nil {
-		options := []zktest.Option{zktest.InMemory(), zktest.WithTickTime(cfg.tick)}
-		if strings.Contains(flags, "extendedTypesEnabled=true") {
-			options = append(options, zktest.WithExtendedTypes())
-		}
-		if strings.Contains(flags, "superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=") {
-			options = append(options, zktest.WithSuperUser("super:test"))
-		}
-		srv, err := zktest.Start(options...)
+		srv, err := zktest.Start(cfg.options(flags)...)
 		if err != nil {
 			return cfg, nil, err
 		}
-		x = &ensemble{srv: srv, size: max(1, len(cfg.servers)), members: map[string]net.Listener{}}
-		srv.Down()
+		for _, front := range srv.Fronts() {
+			front.Stop()
+		}
+		x = &ensemble{srv: srv, members: map[int]net.Listener{}}
 		e.known[cfg.key()] = x
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:"+cfg.port)
@@ -128,30 +119,68 @@ func (e *ensembles) join(path, flags string) (config, *ensemble, error) {
 	}
 	x.leftover = filepath.Join(cfg.dataDir, "zktest")
 	if err := os.WriteFile(x.leftover, nil, 0o600); err != nil {
-		return cfg, nil, err
+		return cfg, nil, errors.Join(err, l.Close())
 	}
-	hadQuorum := x.quorum()
-	x.members[cfg.port] = l
-	go func() { _ = x.srv.ServeAs(cfg.port, l) }() // ends with the listener
-	if !hadQuorum && x.quorum() {
-		x.srv.Up()
+	front := x.srv.Fronts()[cfg.id]
+	x.members[cfg.id] = l
+	go relay(l, front.DialAs(cfg.port)) // ends with the listener
+	return cfg, x, front.Start()
+}
+
+// relay connects the clients that come in to a front, which listens in memory only.
+func relay(l net.Listener, dial func(context.Context, string, string) (net.Conn, error)) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		server, err := dial(context.Background(), "tcp", "")
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		pass := func(to, from net.Conn) {
+			_, _ = io.Copy(to, from) // either end may go first
+			_ = to.Close()
+			_ = from.Close()
+		}
+		go pass(server, client)
+		go pass(client, server)
 	}
-	return cfg, x, nil
 }
 
 // config is what matters of a zoo.cfg.
 type config struct {
 	port, dataDir string
+	id            int // number of the front
 	tick          time.Duration
 	servers       []string
+	reconfig      bool
 }
 
 func (c config) key() string {
 	if len(c.servers) == 0 {
 		return c.dataDir
 	}
-	servers := slices.Sorted(slices.Values(c.servers))
-	return strings.Join(servers, "\n")
+	return strings.Join(slices.Sorted(slices.Values(c.servers)), "\n")
+}
+
+// options are those of the server; what the flags of the virtual machine ask for is among them.
+func (c config) options(flags string) []zktest.Option {
+	list := []zktest.Option{zktest.InMemory(), zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers)))}
+	if strings.Contains(flags, "extendedTypesEnabled=true") {
+		list = append(list, zktest.WithExtendedTypes())
+	}
+	if strings.Contains(flags, "readonlymode.enabled=true") {
+		list = append(list, zktest.WithReadOnlyMode())
+	}
+	if strings.Contains(flags, "superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=") {
+		list = append(list, zktest.WithSuperUser("super:test"))
+	}
+	if c.reconfig {
+		list = append(list, zktest.WithReconfig())
+	}
+	return list
 }
 
 func readConfig(path string) (config, error) {
@@ -167,13 +196,24 @@ func readConfig(path string) (config, error) {
 			c.port = value
 		case key == "dataDir":
 			c.dataDir = value
+		case key == "reconfigEnabled":
+			c.reconfig = value == "true"
 		case key == "tickTime":
 			if c.tick, err = time.ParseDuration(value + "ms"); err != nil {
 				return c, err
 			}
 		case strings.HasPrefix(key, "server."):
-			c.servers = append(c.servers, line)
+			c.servers = append(c.servers, strings.TrimSpace(line))
 		}
 	}
-	return c, nil
+	if len(c.servers) == 0 {
+		return c, nil
+	}
+	number, err := os.ReadFile(filepath.Join(c.dataDir, "myid"))
+	if err != nil {
+		return c, err
+	}
+	c.id, err = strconv.Atoi(strings.TrimSpace(string(number)))
+	c.id--
+	return c, err
 }
