@@ -89,8 +89,8 @@ func ipv4(text string) (netip.Addr, bool) {
 }
 
 // fixACL checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has
-// authenticated with. Source: PrepRequestProcessor.fixupACL.
-func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
+// authenticated with. Scheme sasl is known where SASL is. Source: PrepRequestProcessor.fixupACL.
+func fixACL(list []ACL, ids []identity, sasl bool) ([]ACL, Code) {
 	var fixed []ACL
 	for i, a := range list {
 		if slices.Contains(list[:i], a) {
@@ -108,7 +108,7 @@ func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 		case "auth":
 			before := len(fixed)
 			for _, id := range ids {
-				if id.scheme == "digest" {
+				if id.scheme == "digest" || id.scheme == "sasl" {
 					fixed = append(fixed, ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
 				}
 			}
@@ -117,6 +117,11 @@ func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 			}
 		case "digest":
 			if !validDigest(a.ID) {
+				return nil, CodeInvalidACL
+			}
+			fixed = append(fixed, a)
+		case "sasl":
+			if !sasl || a.ID == "" || a.ID == nullString {
 				return nil, CodeInvalidACL
 			}
 			fixed = append(fixed, a)

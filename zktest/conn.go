@@ -30,6 +30,7 @@ type conn struct {
 	ids     []identity
 	dead    bool // out of the server's tables; nothing is handled any more
 	mute    mute
+	nonce   string // of the SASL challenge that waits for an answer
 	since   time.Time
 	last    lastRequest
 	traffic

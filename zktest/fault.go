@@ -237,7 +237,7 @@ func (c *conn) intercepted(xid int32, op Op, d *decoder) (Action, Request, bool)
 		for _, o := range ops {
 			req.Paths = append(req.Paths, o.path)
 		}
-	case OpPing, OpCloseSession, OpAuth, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
+	case OpPing, OpCloseSession, OpAuth, opSASL, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
 	default:
 		req.Path = peek.str()
 	}

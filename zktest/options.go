@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -26,6 +27,7 @@ type config struct {
 	quotas       bool
 	readOnly     bool
 	fronts       int
+	users        map[string]string // of SASL, with their passwords; nil without SASL
 	reconfig     bool
 	maxBuffer    int
 	tls          *tls.Config
@@ -118,6 +120,13 @@ func WithFourLetterWords(words ...string) Option {
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.super = digest(credential) })
+}
+
+// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
+// nodes can name them in access lists with scheme sasl.
+func WithSASLUsers(passwords map[string]string) Option {
+	passwords = maps.Clone(passwords)
+	return option(func(c *config) { c.users = passwords })
 }
 
 // WithRelease chooses between releases of ZooKeeper where they differ; default [Release38].

@@ -36,8 +36,12 @@ func (s *Server) fillConfig() {
 		}
 		m[int64(f.id)] = member{host: host, quorum: "2888", election: "3888", client: f.addr}
 	}
+	version := int64(0) // without reconfig it stays at that
+	if s.cfg.reconfig {
+		version = s.zxid
+	}
 	n := s.tree.get(configPath)
-	n.data, n.version, n.mzxid, n.mtime = m.format(s.zxid), -1, s.zxid, time.Now().UnixMilli()
+	n.data, n.version, n.mzxid, n.mtime = m.format(version), -1, version, time.Now().UnixMilli()
 }
 
 // format writes the configuration of a version as ZooKeeper does.

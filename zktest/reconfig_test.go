@@ -48,7 +48,7 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 			"server.2=127.0.0.2:2888:3888:participant;127.0.0.2:1\n" +
 			"server.4=10.0.0.4:2888:3888:participant;10.0.0.4:2181\n" +
 			"server.5=10.0.0.5:2888:3888:observer;0.0.0.0:2181\n" +
-			"version=" + hex(f.zxid)
+			"version=" + strconv.FormatInt(f.zxid, 16)
 		require.Equal(t, want, string(f.body.bytes()))
 		stat := readStat(&f.body)
 		require.EqualValues(t, -1, stat.Version)
@@ -67,5 +67,3 @@ func TestReconfig_ServerAlone_IsUnimplemented(t *testing.T) {
 		require.Equal(t, CodeUnimplemented, r.do(OpReconfig, reconfigBody(nullString, nullString, nullString, -1)))
 	})
 }
-
-func hex(v int64) string { return strconv.FormatInt(v, 16) }

@@ -181,7 +181,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	c.received++
 	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
 	q.out.b = q.out.b[:0]
-	if op == opSASL || op == OpAuth && !wellFormed(*d) {
+	if op == OpAuth && !wellFormed(*d) {
 		s.release(c, flush)
 		return false
 	}
@@ -189,7 +189,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	switch op {
 	case OpPing:
 		xid = xidPing
-	case OpAuth:
+	case OpAuth, opSASL:
 		zxid = 0
 	default:
 	}
@@ -223,6 +223,10 @@ func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, bod
 func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool) {
 	if q.op == OpAuth && fail == CodeOK {
 		code = s.authenticate(q)
+		return 0, code, code != CodeOK
+	}
+	if q.op == opSASL && fail == CodeOK {
+		code = s.sasl(q)
 		return 0, code, code != CodeOK
 	}
 	s.tracker.touch(q.session)

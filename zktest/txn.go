@@ -105,7 +105,7 @@ func (t *txn) create(r createSpec) (change, Code) {
 	case !strings.Contains(r.path, "/"), strings.ContainsRune(r.path, 0):
 		return change{}, CodeBadArguments
 	}
-	acl, code := fixACL(r.acl, t.ids)
+	acl, code := fixACL(r.acl, t.ids, t.s.cfg.users != nil)
 	if code != CodeOK {
 		return change{}, code
 	}
@@ -250,7 +250,7 @@ func (t *txn) setACL(path string, list []ACL, aversion int32) (change, Code) {
 	if !validPath(path) {
 		return change{}, CodeBadArguments
 	}
-	acl, code := fixACL(list, t.ids)
+	acl, code := fixACL(list, t.ids, t.s.cfg.users != nil)
 	if code != CodeOK {
 		return change{}, code
 	}

@@ -168,6 +168,8 @@ type wordOp Op
 
 func (o wordOp) String() string {
 	switch Op(o) {
+	case OpAny:
+		return "NA"
 	case OpConnect:
 		return "SESS"
 	case OpGetChildren, OpGetChildren2:
@@ -190,7 +192,7 @@ func (o wordOp) String() string {
 
 func (f *Front) wordCrst(b *strings.Builder) {
 	for _, c := range f.connections() {
-		c.traffic = traffic{}
+		c.traffic, c.last = traffic{}, lastRequest{xid: -1, zxid: -1}
 	}
 	b.WriteString("Connection stats reset.\n")
 }
