@@ -1,14 +1,11 @@
 package foreign
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +24,8 @@ type ensembles struct {
 
 type ensemble struct {
 	srv      *zktest.Server
-	members  map[int]net.Listener // of those that run, by the number of their front
-	leftover string               // a file in the data directory of the last that joined; if it is gone, so is the data
+	members  map[int]chan struct{} // closed when a member has left, by the number of its front
+	leftover string                // a file in the data directory of the last that joined; if it is gone, so is the data
 }
 
 // startEnsembles returns the socket that stand-ins find in FOREIGN_ENSEMBLES.
@@ -76,28 +73,36 @@ func (e *ensembles) serve(nc net.Conn) {
 	if err := json.NewDecoder(nc).Decode(&request); err != nil {
 		return
 	}
-	cfg, x, err := e.join(request.Config, request.Flags)
+	cfg, err := readConfig(request.Config)
+	var x *ensemble
+	if err == nil {
+		x, err = e.join(cfg, request.Flags)
+	}
 	if err != nil {
-		_, _ = fmt.Fprint(nc, err) // the stand-in is gone
+		_ = json.NewEncoder(nc).Encode(map[string]string{"Error": err.Error()}) // the stand-in is gone
 		return
 	}
+	front := x.srv.Fronts()[cfg.id]
+	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": "127.0.0.1:" + cfg.port, "Server": front.Addr()})
 	_, _ = nc.Read(make([]byte, 1)) // until the stand-in is stopped
+	front.Stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_ = x.members[cfg.id].Close()
+	close(x.members[cfg.id])
 	delete(x.members, cfg.id)
-	x.srv.Fronts()[cfg.id].Stop()
 }
 
 // join finds or makes the ensemble of a server, and starts its front.
-func (e *ensembles) join(path, flags string) (config, *ensemble, error) {
-	cfg, err := readConfig(path)
-	if err != nil {
-		return cfg, nil, err
-	}
+func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.known[cfg.key()]
+	for x != nil && x.members[cfg.id] != nil { // the one before was killed, and it has not been noticed yet
+		left := x.members[cfg.id]
+		e.mu.Unlock()
+		<-left
+		e.mu.Lock()
+	}
 	if x != nil && len(x.members) == 0 && !exists(x.leftover) {
 		x.srv.Close()
 		x = nil
@@ -105,48 +110,23 @@ func (e *ensembles) join(path, flags string) (config, *ensemble, error) {
 	if x == nil {
 		srv, err := zktest.Start(cfg.options(flags)...)
 		if err != nil {
-			return cfg, nil, err
+			return nil, err
 		}
 		for _, front := range srv.Fronts() {
 			front.Stop()
 		}
-		x = &ensemble{srv: srv, members: map[int]net.Listener{}}
+		x = &ensemble{srv: srv, members: map[int]chan struct{}{}}
 		e.known[cfg.key()] = x
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:"+cfg.port)
-	if err != nil {
-		return cfg, nil, err
 	}
 	x.leftover = filepath.Join(cfg.dataDir, "zktest")
 	if err := os.WriteFile(x.leftover, nil, 0o600); err != nil {
-		return cfg, nil, errors.Join(err, l.Close())
+		return nil, err
 	}
-	front := x.srv.Fronts()[cfg.id]
-	x.members[cfg.id] = l
-	go relay(l, front.DialAs(cfg.port)) // ends with the listener
-	return cfg, x, front.Start()
-}
-
-// relay connects the clients that come in to a front, which listens in memory only.
-func relay(l net.Listener, dial func(context.Context, string, string) (net.Conn, error)) {
-	for {
-		client, err := l.Accept()
-		if err != nil {
-			return
-		}
-		server, err := dial(context.Background(), "tcp", "")
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		pass := func(to, from net.Conn) {
-			_, _ = io.Copy(to, from) // either end may go first
-			_ = to.Close()
-			_ = from.Close()
-		}
-		go pass(server, client)
-		go pass(client, server)
+	if err := x.srv.Fronts()[cfg.id].Start(); err != nil {
+		return nil, err
 	}
+	x.members[cfg.id] = make(chan struct{})
+	return x, nil
 }
 
 // config is what matters of a zoo.cfg.
@@ -167,7 +147,7 @@ func (c config) key() string {
 
 // options are those of the server; what the flags of the virtual machine ask for is among them.
 func (c config) options(flags string) []zktest.Option {
-	list := []zktest.Option{zktest.InMemory(), zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers)))}
+	list := []zktest.Option{zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers)))}
 	if strings.Contains(flags, "extendedTypesEnabled=true") {
 		list = append(list, zktest.WithExtendedTypes())
 	}
@@ -180,7 +160,32 @@ func (c config) options(flags string) []zktest.Option {
 	if c.reconfig {
 		list = append(list, zktest.WithReconfig())
 	}
+	if users := readUsers(flags); len(users) > 0 {
+		list = append(list, zktest.WithSASLUsers(users))
+	}
 	return list
+}
+
+var (
+	loginConfig = regexp.MustCompile(`java\.security\.auth\.login\.config=(\S+)`)
+	loginUser   = regexp.MustCompile(`user_(\w+)="([^"]*)"`)
+)
+
+// readUsers reads who may log in with SASL from the file that the flags name.
+func readUsers(flags string) map[string]string {
+	users := map[string]string{}
+	file := loginConfig.FindStringSubmatch(flags)
+	if file == nil {
+		return users
+	}
+	text, err := os.ReadFile(file[1])
+	if err != nil {
+		return users // so that nothing can log in
+	}
+	for _, user := range loginUser.FindAllStringSubmatch(string(text), -1) {
+		users[user[1]] = user[2]
+	}
+	return users
 }
 
 func readConfig(path string) (config, error) {

@@ -40,9 +40,9 @@ func kazooSource(t *testing.T, interpreter string) string {
 // TestKazooSuite runs kazoo's own tests; without FOREIGN=all those of its recipes.
 func TestKazooSuite(t *testing.T) {
 	interpreter := python(t, "pytest, pytest_timeout, OpenSSL, jks, objgraph", "apt-get install python3-pytest"+
-		" python3-pytest-timeout python3-openssl python3-pyjks python3-objgraph python3-gevent python3-eventlet python3-pip")
+		" python3-pytest-timeout python3-openssl python3-pyjks python3-objgraph python3-pure-sasl python3-gevent python3-eventlet python3-pip")
 	source := kazooSource(t, interpreter)
-	files := []string{"barrier", "counter", "election", "lease", "lock", "party", "queue"}
+	files := []string{"barrier", "election", "lease", "lock", "party", "queue"}
 	if everything() {
 		files = nil
 	}
@@ -55,7 +55,7 @@ func TestKazooSuite(t *testing.T) {
 		if files == nil {
 			args = append(args, "kazoo/tests")
 		}
-		env = append(env, "ZOOKEEPER_VERSION=3.8.0", "ZOOKEEPER_PORT_OFFSET=24000", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+source)
+		env = append(env, "ZOOKEEPER_VERSION=3.8.0", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+source)
 		started := time.Now()
 		suite(t, 20*time.Minute, source, env, interpreter, args...)
 		r := readXML(t, reports)
@@ -63,7 +63,8 @@ func TestKazooSuite(t *testing.T) {
 		judge(t, server, r, kazooDeclared)
 	}
 	t.Run("zktest", func(t *testing.T) {
-		test(t, "zktest", "PATH="+standin(t, "java")+":"+os.Getenv("PATH"), "ZOOKEEPER_CLASSPATH=none", "FOREIGN_ENSEMBLES="+startEnsembles(t))
+		test(t, "zktest", "PATH="+standin(t, "java")+":"+os.Getenv("PATH"), "ZOOKEEPER_CLASSPATH=none",
+			"ZOOKEEPER_PORT_OFFSET=24000", "FOREIGN_ENSEMBLES="+startEnsembles(t))
 	})
 	if !everything() {
 		return
@@ -73,8 +74,11 @@ func TestKazooSuite(t *testing.T) {
 		if !exists(jars...) {
 			missing(t, jars[0], "apt-get install zookeeper default-jdk-headless libslf4j-java")
 		}
-		test(t, "zookeeper", "ZOOKEEPER_CLASSPATH="+jars[0]+":"+jars[1])
+		test(t, "zookeeper", "ZOOKEEPER_CLASSPATH="+jars[0]+":"+jars[1], "ZOOKEEPER_PORT_OFFSET=26000")
 	})
 }
 
-var kazooDeclared = map[string]string{}
+// kazooDeclared are the tests that fail on zktest and are meant to.
+var kazooDeclared = map[string]string{
+	"TestSSLClient.test_create": "it gives the server a key store of Java, which the stand-in cannot read",
+}

@@ -1,10 +1,11 @@
 // Command standin is started in the place of zkServer.sh, or of the java that runs a ZooKeeper, by suites that start
-// servers of their own. It asks the ensembles of the test process for a server with the same configuration file, and is
-// that server as long as it lives.
+// servers of their own. It asks the ensembles of the test process for a server with the same configuration file, and
+// passes its clients on to that. If it is killed, its clients see what they see of a server that is killed.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,10 +13,16 @@ import (
 	"strings"
 )
 
-// Request is what it asks for.
-type Request struct {
+// request is what it asks for.
+type request struct {
 	Config string // path of zoo.cfg
 	Flags  string // of the command line and of SERVER_JVMFLAGS
+}
+
+// answer says what it is to do, or why it cannot.
+type answer struct {
+	Listen, Server string
+	Error          string
 }
 
 func main() {
@@ -26,20 +33,51 @@ func main() {
 }
 
 func run() error {
-	nc, err := net.Dial("unix", os.Getenv("FOREIGN_ENSEMBLES"))
+	ensembles, err := net.Dial("unix", os.Getenv("FOREIGN_ENSEMBLES"))
 	if err != nil {
 		return err
 	}
-	request := Request{
+	r := request{
 		Config: os.Args[len(os.Args)-1],
 		Flags:  strings.Join(os.Args, " ") + " " + os.Getenv("SERVER_JVMFLAGS"),
 	}
-	if err := json.NewEncoder(nc).Encode(request); err != nil {
+	if err := json.NewEncoder(ensembles).Encode(r); err != nil {
 		return err
 	}
-	why, err := io.ReadAll(nc) // waits: the server ends with this process, or says why it cannot run
-	if len(why) > 0 {
-		return fmt.Errorf("%s", why)
+	var a answer
+	if err := json.NewDecoder(ensembles).Decode(&a); err != nil {
+		return err
 	}
-	return err
+	if a.Error != "" {
+		return errors.New(a.Error)
+	}
+	l, err := net.Listen("tcp", a.Listen)
+	if err != nil {
+		return err
+	}
+	go relay(l, a.Server)
+	_, _ = ensembles.Read(make([]byte, 1)) // the connection is what keeps the server; without the ensembles there is none
+	return nil
+}
+
+// relay connects the clients that come in to the server.
+func relay(l net.Listener, addr string) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		pass := func(to, from net.Conn) {
+			_, _ = io.Copy(to, from) // either end may go first
+			_ = to.Close()
+			_ = from.Close()
+		}
+		go pass(server, client)
+		go pass(client, server)
+	}
 }
