@@ -20,7 +20,7 @@ type ACL struct {
 // openACL is what operators create nodes with.
 var openACL = []ACL{{Perms: permAll, Scheme: "world", ID: "anyone"}}
 
-// identity is one thing a connection has proven about its client.
+// identity is one id that a connection has authenticated as.
 type identity struct{ scheme, id string }
 
 // digest returns the id that ZooKeeper makes of "user:password".

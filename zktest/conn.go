@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// conn is the server's side of one connection. One goroutine reads and handles requests, one writes what is queued:
-// nothing that holds a lock ever waits for a peer.
+// conn is the server's side of one connection. One goroutine reads and handles requests, and one writes the queue. No
+// goroutine waits for a peer while it holds a lock.
 type conn struct {
 	s     *Server
 	front *Front
@@ -22,13 +22,13 @@ type conn struct {
 
 	in, out gate            // closed while the direction is stalled
 	behind  <-chan struct{} // ends when the front has caught up with the last write; of the goroutine that serves
-	gone    chan struct{}   // closed when nothing is to be handled or held back any more
-	cut     chan struct{}   // closed when nothing is to be written any more, either
+	gone    chan struct{}   // closed when no further request is handled and no reply is held back
+	cut     chan struct{}   // closed when no further byte is written
 
 	// Guarded by Server.mu.
 	session *session
 	ids     []identity
-	dead    bool // out of the server's tables; nothing is handled any more
+	dead    bool // out of the server's tables; no further request is handled
 	mute    mute
 	nonce   string // of the SASL challenge that waits for an answer
 	since   time.Time
@@ -38,14 +38,14 @@ type conn struct {
 	outbox outbox
 }
 
-// outbox is what waits to be written. Its lock is held for copying only.
+// outbox is the queue of bytes to write. Its lock is held for copying only.
 type outbox struct {
 	mu      sync.Mutex
 	chunks  []chunk
 	spare   []byte
-	deaf    bool          // nothing more is taken in
-	closed  bool          // nor will be: the writer ends after what is queued
-	ready   chan struct{} // tells the writer to look
+	deaf    bool          // no further bytes are taken
+	closed  bool          // the writer ends after the queued bytes
+	ready   chan struct{} // wakes the writer
 	unread  int           // bytes that are queued or being written
 	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
 }
@@ -88,8 +88,8 @@ type chunk struct {
 type ending int
 
 const (
-	flush  ending = iota // what is queued is written first, however long it is held back
-	kick                 // what is queued is written first, up to what is held back
+	flush  ending = iota // queued bytes are written first, held replies included
+	kick                 // queued bytes are written first, up to the first held reply
 	abrupt               // what is queued is lost
 )
 
@@ -183,14 +183,14 @@ func (o *outbox) wake() {
 	}
 }
 
-// deafen stops the queue from taking in more. The connection stays.
+// deafen makes the queue drop further bytes. The connection stays open.
 func (o *outbox) deafen() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.deaf = true
 }
 
-// close ends the queue, and the connection with it, once what is queued has been written.
+// close ends the queue. The connection ends when the queued bytes have been written.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -198,7 +198,7 @@ func (o *outbox) close() {
 	o.wake()
 }
 
-// take returns what is queued, and whether that is all there will ever be. The buffer of the last take is used again.
+// take returns the queued chunks, and whether the queue is closed. It uses the buffer of the last take again.
 func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -210,12 +210,12 @@ func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	return chunks, o.closed
 }
 
-// write is the writing goroutine. When the connection has ended it closes the socket, but not through a stalled
-// direction: the peer must not learn by the end of the connection what no packet could have told it.
+// write is the writing goroutine. It closes the socket when the connection has ended. If the direction is stalled it
+// waits with that, because no packet could tell the peer.
 func (c *conn) write() {
 	c.writeQueue()
 	c.out.pass(c.s.done)
-	_ = c.nc.Close() // nobody is left to tell
+	_ = c.nc.Close() // the connection is over either way
 }
 
 func (c *conn) writeQueue() {
@@ -310,7 +310,7 @@ func (c *conn) read() {
 			break
 		}
 	}
-	_, _ = io.Copy(io.Discard, r) // what is queued may still have to be written
+	_, _ = io.Copy(io.Discard, r) // the queue may not be written yet
 }
 
 // process serves one frame, once there is room for the reply; false means that nothing more is to be served.
@@ -331,12 +331,12 @@ func (c *conn) process(frame []byte, first bool) bool {
 	return c.handle(frame)
 }
 
-// fourLetterWord is the error of a first frame that is an administrator's question instead.
+// fourLetterWord is returned in place of the first frame if an administrator's question comes.
 type fourLetterWord string
 
 func (w fourLetterWord) Error() string { return "four letter word " + string(w) }
 
-// readFrame reads one frame into buf, which grows with what has arrived, not with what was announced.
+// readFrame reads one frame into buf. The buffer grows with the bytes that arrive, not with the announced length.
 func readFrame(r *bufio.Reader, buf []byte, limit int, first bool) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err != nil {
@@ -364,8 +364,8 @@ func readFrame(r *bufio.Reader, buf []byte, limit int, first bool) ([]byte, erro
 	return buf, nil
 }
 
-// end is what either goroutine does when it can go on no longer. A connection that is being flushed goes on: a peer
-// that has closed its own direction may still read.
+// end ends the connection when one of its goroutines fails. A connection that is being flushed goes on, because a peer
+// that has closed its direction may still read.
 func (c *conn) end() {
 	c.s.lock()
 	defer c.s.unlock()

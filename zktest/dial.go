@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Dial connects in memory to the front with the address, or to the first for any other address. The connection is buffered like TCP and waits on
-// channels only, so that it works inside a testing/synctest bubble.
-// Errors: connection refused, as a *net.OpError; while the client is stalled Dial waits, as for an unreachable host,
-// until ctx ends.
+// Dial connects in memory to the front with the address, or to the first for any other address. The connection is
+// buffered like TCP and waits on channels only, so that it works inside a testing/synctest bubble.
+// Errors: connection refused, as a *net.OpError. While the client is stalled, Dial waits until ctx ends, as for an
+// unreachable host.
 func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.DialAs("")(ctx, network, addr)
 }

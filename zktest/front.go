@@ -12,7 +12,7 @@ import (
 //
 // More than half of the fronts must run and not be cut off. One of them is the leader. If the leader goes, another one
 // takes its place: all connections end, and every session gets a full timeout again. Without a majority no front serves,
-// and the clocks of the sessions stand.
+// and no session expires.
 type Front struct {
 	s  *Server
 	id int // from 1

@@ -3,8 +3,8 @@ package zktest
 import "encoding/binary"
 
 // decoder reads jute, ZooKeeper's wire encoding, from one frame. After the first malformed field bad is set and every
-// further read returns zero values, so callers check once, at the end. Nothing is allocated on the word of the wire:
-// a length or a count that the rest of the frame cannot hold is malformed.
+// further read returns zero values, so callers check once, at the end. A length or a count that the rest of the frame
+// cannot hold is malformed, and no memory is allocated for it.
 type decoder struct {
 	b   []byte
 	bad bool

@@ -57,7 +57,7 @@ func hasNullPath(ops []multiOp) bool {
 
 func (o multiOp) reads() bool { return o.op == OpGetData || o.op == OpGetChildren }
 
-// createKind is what a create in a multi really is: the mode decides, not the code it came under.
+// createKind returns the operation that a create in a multi stands for. Its mode decides, not its code.
 func createKind(r createSpec) Op {
 	switch {
 	case r.mode == Container:
@@ -138,8 +138,8 @@ func (s *Server) reply(e *encoder, c change, n *node) {
 	}
 }
 
-// failMulti writes the results of a multi of which the operation at index culprit failed: those before it are told
-// that nothing is wrong with them, those after it that they were not looked at.
+// failMulti writes the results of a multi in which the operation at index culprit failed. The operations before it get
+// code 0, and the later ones CodeRuntimeInconsistency.
 func failMulti(e *encoder, culprit, n int, code Code) {
 	for i := range n {
 		result := CodeOK

@@ -276,7 +276,7 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 			e.acls([]ACL{{permAll, "auth", ""}})
 			e.int32(0)
 		}
-		require.Equal(t, CodeInvalidACL, r.do(OpCreate, secret), "nobody yet")
+		require.Equal(t, CodeInvalidACL, r.do(OpCreate, secret), "no identity yet")
 		require.Equal(t, CodeOK, auth(r, "bob:secret"))
 		require.Equal(t, CodeOK, r.do(OpCreate, secret))
 		n, _ := s.Node("/s")

@@ -103,7 +103,7 @@ const (
 )
 
 var codeNames = map[Code]string{
-	CodeOK: "ok", CodeRuntimeInconsistency: "runtime inconsistency", CodeMarshallingError: "marshalling error",
+	CodeOK: "ok", CodeNewConfigNoQuorum: "new config has no quorum", CodeRuntimeInconsistency: "runtime inconsistency", CodeMarshallingError: "marshalling error",
 	CodeUnimplemented: "unimplemented", CodeOperationTimeout: "operation timeout", CodeBadArguments: "bad arguments",
 	CodeNoNode: "no node", CodeNoAuth: "no auth", CodeBadVersion: "bad version",
 	CodeNoChildrenForEphemerals: "no children for ephemerals", CodeNodeExists: "node exists",

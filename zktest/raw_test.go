@@ -163,14 +163,14 @@ func (r *raw) call(op Op, fill func(*encoder)) (frame, []event) {
 	}
 }
 
-// do is call for those who care about the error only.
+// do is call for tests of the error.
 func (r *raw) do(op Op, fill func(*encoder)) Code {
 	r.t.Helper()
 	f, _ := r.call(op, fill)
 	return f.code
 }
 
-// run is do for those who care about what it leaves behind only.
+// run is do for tests of what the request leaves behind.
 func (r *raw) run(op Op, fill func(*encoder)) {
 	r.t.Helper()
 	r.call(op, fill)

@@ -97,7 +97,7 @@ func (s *Server) getACL(q *call) Code {
 	return CodeOK
 }
 
-// sync has nothing to wait for where there is one server; the path need not exist.
+// sync is answered at once, or when a lagging front has caught up. The path need not exist.
 func (s *Server) sync(q *call) Code {
 	path := q.in.str()
 	if q.in.bad {

@@ -17,7 +17,7 @@ type call struct {
 
 type handler func(s *Server, q *call) Code
 
-// handlers are what a client can ask for. Ping has an empty body; auth, connect and unknown codes are treated before.
+// handlers serve the operations. Authentication and unknown codes are treated before.
 var handlers map[Op]handler
 
 func init() {
@@ -41,7 +41,7 @@ func init() {
 	}
 }
 
-// handshake opens a session or gives one back; false means that nothing more is to be handled.
+// handshake opens or resumes a session. It returns false if no further request is to be handled.
 //
 // Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
 func (c *conn) handshake(frame []byte) bool {
@@ -107,8 +107,8 @@ func (s *Server) clamp(ms int32) time.Duration {
 	return min(max(time.Duration(ms)*time.Millisecond, s.cfg.minTimeout), s.cfg.maxTimeout)
 }
 
-// attach finds or makes the session of a handshake; nil if there is none for it. An earlier connection of the session
-// is closed before the password is looked at, so a wrong one kicks a healthy client.
+// attach returns the session of a handshake, or nil if it has none. It closes an earlier connection of the session
+// before it checks the password, so a wrong password ends a healthy connection.
 func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration) *session {
 	var ses *session
 	if id == 0 {
@@ -148,7 +148,7 @@ func welcome(e *encoder, ses *session, modern bool, r role) {
 	}
 }
 
-// handle serves one request; false means that nothing more is to be handled.
+// handle serves one request. It returns false if no further request is to be handled.
 func (c *conn) handle(frame []byte) bool {
 	d := &decoder{b: frame}
 	xid, op := d.int32(), Op(d.int32())
@@ -168,8 +168,8 @@ func (c *conn) handle(frame []byte) bool {
 	return ok
 }
 
-// serve does what is asked and queues the reply: behind hold if there is one, as an error without doing it if fail is
-// one.
+// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, it answers with
+// that alone.
 func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Code) bool {
 	s := c.s
 	s.lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReplies_NobodyReadsThem_TheServerStopsReadingRequests(t *testing.T) {
+func TestReplies_Unread_TheServerStopsReadingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const reads, size = 200, 1 << 19
 		s := Run(t, InMemory())
@@ -45,8 +45,8 @@ func queued(s *Server, label string) (n int) {
 	return n
 }
 
-// The session of a client that does not read expires, and its connection must not stay for ever.
-func TestReplies_NobodyReadsThem_TheConnectionGoesWithItsSession(t *testing.T) {
+// The session of a client that does not read expires, and its connection must end as well.
+func TestReplies_Unread_TheConnectionEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 4*time.Second)

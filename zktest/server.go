@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Server is a ZooKeeper server in this process: a standalone one, with one tree, its sessions and its watches in
-// memory. All methods are safe for concurrent use. After Close connections are refused, and what is left can still be
-// looked at.
+// Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
+// for concurrent use. After Close connections are refused, and the state can still be read.
 type Server struct {
 	cfg  config
 	done chan struct{} // closed by Close
@@ -184,7 +183,7 @@ func (s *Server) violate(format string, args ...any) {
 	s.report(fmt.Errorf(format, args...))
 }
 
-// record ends a transaction: it is history now.
+// record ends a transaction and adds it to the history.
 func (s *Server) record(t *txn, op Op, path string, code Code) {
 	entry := Txn{Zxid: t.zxid, Time: t.time, Op: op, Path: path, Err: code, Changes: t.done}
 	if t.session != nil {

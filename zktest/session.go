@@ -29,7 +29,7 @@ func (ses *session) paths() []string {
 	return list
 }
 
-// password is what a client shows to get its session back.
+// password returns the password with which a client resumes its session.
 //
 // Source: ZooKeeperServer.generatePasswd, which takes 16 bytes of a java.util.Random seeded with the id.
 func password(id int64) []byte {
@@ -44,15 +44,15 @@ func password(id int64) []byte {
 	return p
 }
 
-// tracker expires sessions, whole ticks at a time: a session of which nothing is heard goes between its timeout and a
-// tick more. It is guarded by Server.mu.
+// tracker expires sessions in whole ticks: a silent session expires between its timeout and one tick later. It is
+// guarded by Server.mu.
 //
 // Source: SessionTrackerImpl, ExpiryQueue.
 type tracker struct {
 	tick    time.Duration
 	start   time.Time
 	buckets map[int64]map[*session]struct{}
-	earlier chan struct{} // tells the loop that a deadline came to be before the one it waits for
+	earlier chan struct{} // wakes the loop for an earlier deadline
 	next    int64         // the bucket the loop waits for
 }
 
@@ -97,7 +97,7 @@ func (t *tracker) drop(ses *session) {
 	ses.bucket = 0
 }
 
-// due takes the sessions whose time is up, by bucket and id.
+// due returns the sessions that have expired, by bucket and id.
 func (t *tracker) due() []*session {
 	current := int64(t.now() / t.tick)
 	var list []*session
@@ -114,7 +114,7 @@ func (t *tracker) due() []*session {
 	return list
 }
 
-// wait says how long nothing can expire.
+// wait returns the time until the next session can expire.
 func (t *tracker) wait() time.Duration {
 	t.next = math.MaxInt64
 	for bucket := range t.buckets {
@@ -126,7 +126,7 @@ func (t *tracker) wait() time.Duration {
 	return time.Duration(t.next)*t.tick - t.now()
 }
 
-// grace moves deadlines that passed while the server was frozen to the next tick: requests that wait come first.
+// grace moves deadlines that passed during a freeze to the next tick, so that waiting requests are served first.
 func (t *tracker) grace() {
 	current := int64(t.now() / t.tick)
 	for _, ses := range t.due() {
@@ -174,7 +174,7 @@ func (s *Server) openSession(timeout time.Duration, c *conn) *session {
 	return ses
 }
 
-// expire ends a session as its timeout does. The connection goes last: its queue gets the events of the transaction.
+// expire ends a session as its timeout does. The connection is closed last, so that its queue gets the events.
 func (s *Server) expire(ses *session) {
 	s.endSession(ses)
 	if ses.conn != nil {

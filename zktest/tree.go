@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Stat is what ZooKeeper tells about a node.
+// Stat describes a node as ZooKeeper does.
 type Stat struct {
 	Czxid, Mzxid, Ctime, Mtime  int64
 	Version, Cversion, Aversion int32
@@ -22,8 +22,8 @@ const (
 	maxTTL         = 1<<40 - 1
 )
 
-// node is one znode. cversion counts the creates under it, which is where sequence numbers come from; clients are
-// told another number.
+// node is one znode. cversion counts the creates under it and gives the sequence numbers. The Stat for clients has
+// another number.
 type node struct {
 	path                        string
 	parent                      *node
@@ -39,8 +39,8 @@ type node struct {
 
 func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
-// names lists the children in no useful order, the newest first: real ZooKeeper promises none, so that nobody should
-// be able to rely on one.
+// names lists the children, newest first. ZooKeeper promises no order, and a client that relies on creation order must
+// notice.
 func (n *node) names() []string {
 	list := make([]string, 0, len(n.children))
 	for _, child := range slices.Backward(n.children) {
@@ -62,7 +62,7 @@ func (n *node) stat(t *tree) Stat {
 	return s
 }
 
-// tree holds the znodes by path. It checks nothing: a txn has done so.
+// tree holds the znodes by path. Its methods rely on the checks of a txn.
 type tree struct {
 	nodes      map[string]*node
 	containers map[*node]struct{}  // containers and nodes with a time to live
@@ -108,8 +108,8 @@ func (t *tree) add(n *node) {
 	t.quotaAdded(n)
 }
 
-// remove takes a node without children out; its last sibling moves into its slot, so that this costs the same however
-// many there are.
+// remove removes a node without children. The last sibling moves into its slot, so the cost does not depend on their
+// number.
 func (t *tree) remove(n *node) {
 	siblings := n.parent.children
 	last := siblings[len(siblings)-1]
@@ -159,7 +159,7 @@ func (t *tree) apply(c change, at stamp) *node {
 	return n
 }
 
-// special says whether the path is one that nobody may delete. Source: DataTree.isSpecialPath.
+// special says whether no client may delete the path. Source: DataTree.isSpecialPath.
 func special(path string) bool {
 	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" || path == "/zookeeper/config"
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// change is one thing a transaction will do to the tree, decided in full before anything is done.
+// change is one effect of a transaction on the tree. All effects are decided before the first is applied.
 type change struct {
 	op       Op // of the reply: create, create2, createContainer, createTTL, delete, setData, setACL or check
 	path     string
@@ -19,7 +19,7 @@ type change struct {
 	suffix   bool  // the path ends in a number out of the parent's cversion
 }
 
-// view is what the checks of a transaction look at: a node, or in a multi the node as the ops before would leave it.
+// view is a node as the checks of a transaction see it: in a multi, as the operations before would leave it.
 type view struct {
 	exists                      bool
 	version, cversion, aversion int32
@@ -29,8 +29,8 @@ type view struct {
 	acl                         []ACL
 }
 
-// txn checks and applies one write. Checking comes first and changes nothing, in the order of the real server, since
-// a request that is wrong in two ways must get the same answer from both. Applying cannot fail.
+// txn checks and applies one write. The checks come first, change nothing, and follow the order of the real server: a
+// request that is wrong in two ways must get the same answer from both. Applying cannot fail.
 //
 // Source: PrepRequestProcessor.pRequest2Txn for the checks, DataTree for what follows.
 type txn struct {
@@ -39,7 +39,7 @@ type txn struct {
 	time    time.Time
 	session *session // nil for the server itself
 	ids     []identity
-	shadow  map[string]view // what earlier ops of a multi have decided; nil outside of one
+	shadow  map[string]view // decisions of earlier operations of a multi; nil outside of one
 	done    []Change
 }
 
@@ -66,7 +66,7 @@ func (t *txn) look(path string) view {
 	}
 }
 
-// note records a decision for the ops that follow in the same multi.
+// note records a decision for the later operations of the same multi.
 func (t *txn) note(path string, v view) {
 	if t.shadow == nil {
 		return
@@ -204,8 +204,8 @@ func (t *txn) delete(path string, version int32) (change, Code) {
 	return change{op: OpDelete, path: path}, CodeOK
 }
 
-// deleteContainer is what the reaper asks for. It does not look at the counter again, so a container that was deleted
-// and made anew since it was chosen goes although it was never used; the real one does the same.
+// deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
+// container that was made anew since the reaper chose it is removed although it was never used.
 func (t *txn) deleteContainer(path string) (change, Code) {
 	n := t.look(path)
 	switch {
@@ -282,7 +282,7 @@ func (t *txn) target(path string, perm int32) (view, Code) {
 	return n, CodeOK
 }
 
-// apply does what was decided and sends the events, in the order DataTree does. It returns the node for the reply.
+// apply applies a change and sends its events, in the order of DataTree. It returns the node for the reply.
 func (t *txn) apply(c change) *node {
 	if c.op == OpCheck {
 		return t.s.tree.get(c.path)

@@ -68,7 +68,7 @@ func (w *watchTable) mode(path string, c *conn) watchMode {
 	return 0
 }
 
-// drop takes modes off c's watch on the path and says whether there was anything to take.
+// drop removes modes from c's watch on the path, and returns whether the watch had one of them.
 func (w *watchTable) drop(path string, c *conn, modes watchMode) bool {
 	list := w.paths[path]
 	i, found := find(list, c)
@@ -92,14 +92,14 @@ func (w *watchTable) drop(path string, c *conn, modes watchMode) bool {
 	return true
 }
 
-// dropConn forgets a connection: watches do not outlive it.
+// dropConn removes all watches of a connection.
 func (w *watchTable) dropConn(c *conn) {
 	for path := range w.conns[c] {
 		w.drop(path, c, ^watchMode(0))
 	}
 }
 
-// trigger returns who is to be told of an event on the path, sorted, and takes the watches that were good for one event only.
+// trigger returns the connections that get an event on the path, sorted, and removes one-time watches.
 func (w *watchTable) trigger(path string, ev Event) []*conn {
 	var told []*conn
 	for _, x := range slices.Clone(w.paths[path]) {
@@ -160,7 +160,7 @@ func (f *Front) fireData(zxid int64, n *node, ev Event) {
 	}
 }
 
-// fireDelete serves both tables; a client that watches in both hears of it once.
+// fireDelete serves both tables. A client that watches in both gets one event.
 func (f *Front) fireDelete(zxid int64, n *node) {
 	told := f.dataWatches.trigger(n.path, NodeDeleted)
 	for _, c := range told {
@@ -191,8 +191,8 @@ func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
 	})
 }
 
-// setWatches arms again what a client had on an earlier connection and tells it what it has missed since the zxid it
-// saw last. The checks look at no ACL; neither do those of DataTree.setWatches.
+// setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
+// zxid. Like DataTree.setWatches it checks no access list.
 func (s *Server) setWatches(q *call) Code {
 	front := q.c.front
 	since := q.in.int64()
@@ -312,7 +312,7 @@ func (s *Server) findWatches(q *call) Code {
 		found = inData || inChild
 	case s.cfg.release < Release39 && path != "" && !strings.Contains(path, "/"):
 		return CodeMarshallingError // where 3.8 looks for the parent
-	case s.cfg.release < Release39: // which looks whether anybody watches
+	case s.cfg.release < Release39: // which looks for watches of any client
 		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
 	default:
 		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0

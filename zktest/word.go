@@ -42,7 +42,7 @@ var words = map[string]func(f *Front, b *strings.Builder){
 	},
 }
 
-// answerWord answers an administrator and closes the connection.
+// answerWord answers a four-letter word and closes the connection.
 func (s *Server) answerWord(c *conn, word string) {
 	s.lock()
 	defer s.unlock()
@@ -98,7 +98,7 @@ func (f *Front) writable() string {
 	return "rw"
 }
 
-// answer writes the answer to a word. A front without a majority says no more than that it lives.
+// answer writes the answer to a word. A front without a majority answers ruok, envi and isro only.
 func (f *Front) answer(word string, b *strings.Builder) {
 	switch {
 	case f.role != looking || word == "ruok" || word == "envi":
