@@ -24,6 +24,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,10 +45,11 @@ Each line of standard input is a command; "help" lists them. zktestd ends with i
 type config struct {
 	addr, http, release string
 	cert, key           string
-	super               string
+	super, sasl         string
 	tick                time.Duration
-	fronts              int
-	ttl, detached       bool
+	fronts, maxBuffer   int
+	ttl, quotas         bool
+	reconfig, detached  bool
 }
 
 func main() {
@@ -107,6 +109,10 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.StringVar(&c.release, "release", "3.8", "`release` of ZooKeeper to be: 3.8 or 3.9")
 	flags.BoolVar(&c.ttl, "ttl", false, "allow nodes with a time to live")
 	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients take for an ensemble")
+	flags.IntVar(&c.maxBuffer, "max-buffer", 0, "longest request in `bytes`, as jute.maxbuffer; 0 is ZooKeeper's own")
+	flags.BoolVar(&c.quotas, "quotas", false, "refuse what exceeds a hard limit below /zookeeper/quota")
+	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
+	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
 	flags.StringVar(&c.cert, "tls-cert", "", "PEM `file` with a certificate: all clients must speak TLS")
 	flags.StringVar(&c.key, "tls-key", "", "PEM `file` with the key of the certificate")
@@ -142,6 +148,22 @@ func (c config) options() ([]zktest.Option, error) {
 	}
 	if c.ttl {
 		list = append(list, zktest.WithExtendedTypes())
+	}
+	if c.maxBuffer > 0 {
+		list = append(list, zktest.WithMaxBuffer(c.maxBuffer))
+	}
+	if c.quotas {
+		list = append(list, zktest.WithQuotas())
+	}
+	if c.reconfig {
+		list = append(list, zktest.WithReconfig())
+	}
+	if c.sasl != "" {
+		user, password, ok := strings.Cut(c.sasl, ":")
+		if !ok {
+			return nil, fmt.Errorf("flag -sasl %s: want user:password", c.sasl)
+		}
+		list = append(list, zktest.WithSASLUsers(map[string]string{user: password}))
 	}
 	if c.super != "" {
 		list = append(list, zktest.WithSuperUser(c.super))

@@ -175,6 +175,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		{"-tick 1us", 1, "below a millisecond"},
 		{"-addr nowhere:x", 1, "listen"},
 		{"-http nowhere:x", 1, "listen"},
+		{"-sasl joe", 1, "want user:password"},
 		{"-fronts 2", 2, "another odd number"},
 		{"-tls-cert a", 2, "want both or none"},
 		{"-tls-cert a -tls-key b", 1, "open a"},
@@ -482,6 +483,25 @@ func TestFronts_AreStoppedOneByOne(t *testing.T) {
 	p.do("start")
 	expect(t, first, zk.StateHasSession)
 	p.do("get /a")
+}
+
+func TestFlags_ReachTheServer(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-max-buffer", "1000", "-super", "root:secret", "-ttl", "-quotas", "-reconfig", "-sasl", "joe:x", "-release", "3.9")
+	c, events := dial(t, p.addr)
+	_, err := c.CreateTTL("/ttl", nil, zk.FlagTTL, open, time.Hour)
+	require.NoError(t, err)
+	p.do("create /limit")
+	_, err = c.SetACL("/limit", zk.WorldACL(zk.PermRead), -1)
+	require.NoError(t, err)
+	_, err = c.Set("/limit", nil, -1)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.NoError(t, c.AddAuth("digest", []byte("root:secret")))
+	_, err = c.Set("/limit", nil, -1)
+	require.NoError(t, err)
+	_, err = c.Set("/limit", make([]byte, 1000), -1)
+	require.Error(t, err)
+	expect(t, events, zk.StateDisconnected)
 }
 
 func TestHTTP_TakesTheSameCommands(t *testing.T) {
