@@ -97,6 +97,10 @@ bench: ## benchmarks, COUNT (6) times, and the comparison in integration/bench (
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...
 
+.PHONY: foreign
+foreign: ## the tests of go-zookeeper and kazoo, on zktest and a real ZooKeeper (half an hour; fetches kazoo's by pip)
+	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run 'Suite$$' ./foreign
+
 .PHONY: chaos
 chaos: ## faults on real ensembles for DURATION (10m), replaying SEED
 	cd integration && CHAOS_DURATION=$(DURATION) CHAOS_SEED=$(SEED) CHAOS_REPORT=$(CURDIR)/integration/reports/chaos.txt \

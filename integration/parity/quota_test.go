@@ -55,7 +55,8 @@ func quotaScript(seed uint64, n int) Script {
 			o.Code, o.Data = opDelete, nil
 		case k < 18:
 			o = Op{Code: opMulti, Ops: []Op{
-				{Code: opSetData, Path: o.Path, Data: o.Data}, {Code: opSetData, Path: o.Path},
+				{Code: opSetData, Path: o.Path, Data: o.Data},
+				{Code: opSetData, Path: o.Path},
 				{Code: opCreate, Path: root + paths[2+g.IntN(4)], Data: o.Data},
 			}}
 		case k < 19:

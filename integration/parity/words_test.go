@@ -39,7 +39,9 @@ func TestWords_ZktestAgreesWithReal(t *testing.T) {
 		}
 		for _, o := range []Op{
 			{Code: stepConnect, Timeout: 30_000},
-			{Code: opCreate, Path: "!/e", Flags: 1}, {Code: opExists, Path: "!/e", Watch: true}, {Code: opGetData, Path: "!/", Watch: true},
+			{Code: opCreate, Path: "!/e", Flags: 1},
+			{Code: opExists, Path: "!/e", Watch: true},
+			{Code: opGetData, Path: "!/", Watch: true},
 		} {
 			var got []string
 			if err := r.perform([]Op{o}, &got); err != nil {

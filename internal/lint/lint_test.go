@@ -53,6 +53,7 @@ var rules = map[string]rule{
 	"recipes/":        {imports: []string{".", "conn", "internal/znode", zk, backoff}},
 	"zktest":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":         {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"cmd/zktestd":     {imports: []string{"zktest"}, goroutines: true},
 	"examples/":       {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
 }
 
