@@ -269,6 +269,19 @@ func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
 	}
 }
 
+// Found by comparing with real servers: at a null path, too, 3.8 answers with an empty list of results, 3.9 without.
+func TestMulti_NullPath_BreaksIt(t *testing.T) {
+	for release, left := range map[Release]int{ReleaseDebian: 9, Release38: 9, Release39: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory(), WithRelease(release))
+			r := attachRaw(t, s, "", 10*time.Second)
+			f, _ := r.call(OpMulti, multiBody(part{OpDelete, versionBody(nullString, -1)}))
+			require.Equal(t, CodeMarshallingError, f.code)
+			require.Len(t, f.body.b, left)
+		})
+	}
+}
+
 func TestMultiRead_AnswersEachForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())

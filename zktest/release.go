@@ -26,22 +26,25 @@ const (
 //   - 3.8.5, 3.9.3: check outside a multi is answered like an unknown request. Before, it damaged the server's log.
 //   - 3.9.0: an event carries the zxid of its transaction, before -1. A connection can have several watches of different
 //     modes on a path and remove them one by one. Before, the newest replaced the others.
+//   - 3.9.0: a client can send deleteContainer. It deletes any node that is empty and not ephemeral, and needs no
+//     permission. Before, the path was never valid.
 //   - 3.9.0 to 3.9.2: the answer to every handshake has the read-only flag. Before and after, only if the client sent one.
 //   - 3.9.4: an ACL of scheme ip may hold an IPv6 address.
 func WithRelease(r Release) Option { return option(func(c *config) { c.release = r }) }
 
 // traits are what differs between releases.
 type traits struct {
-	number           string // of the release, in full
-	create2InMulti   bool
-	failsWithBody    bool // a multi on which the server breaks
-	existsNeedsRead  bool
-	eventsNeedRead   bool
-	noCheck          bool // outside a multi
-	eventZxid        bool
-	watchesAddUp     bool // those of one connection on one path
-	readOnlyFlagEver bool // also for clients that send none
-	ipv6             bool
+	number            string // of the release, in full
+	create2InMulti    bool
+	failsWithBody     bool // a multi on which the server breaks
+	existsNeedsRead   bool
+	eventsNeedRead    bool
+	noCheck           bool // outside a multi
+	eventZxid         bool
+	deletesContainers bool // for clients
+	watchesAddUp      bool // those of one connection on one path
+	readOnlyFlagEver  bool // also for clients that send none
+	ipv6              bool
 }
 
 // newest are the patch numbers of the newest releases that zktest was compared with, by the number before.
@@ -56,16 +59,17 @@ func (r Release) traits() (traits, error) {
 	since := func(in38, in39 int) bool { return minor == 8 && patch >= in38 || minor == 9 && patch >= in39 }
 	const never = 1 << 16
 	return traits{
-		number:           fmt.Sprintf("3.%d.%d", minor, patch),
-		create2InMulti:   since(2, 0),
-		failsWithBody:    !since(never, 0),
-		existsNeedsRead:  since(4, 2),
-		eventsNeedRead:   since(4, 2) || suffix != "", // Debian's
-		noCheck:          since(5, 3),
-		eventZxid:        since(never, 0),
-		watchesAddUp:     since(never, 0),
-		readOnlyFlagEver: since(never, 0) && !since(never, 3),
-		ipv6:             since(never, 4),
+		number:            fmt.Sprintf("3.%d.%d", minor, patch),
+		create2InMulti:    since(2, 0),
+		failsWithBody:     !since(never, 0),
+		existsNeedsRead:   since(4, 2),
+		eventsNeedRead:    since(4, 2) || suffix != "", // Debian's
+		noCheck:           since(5, 3),
+		eventZxid:         since(never, 0),
+		deletesContainers: since(never, 0),
+		watchesAddUp:      since(never, 0),
+		readOnlyFlagEver:  since(never, 0) && !since(never, 3),
+		ipv6:              since(never, 4),
 	}, nil
 }
 

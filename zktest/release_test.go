@@ -93,6 +93,19 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			},
 		},
 		{
+			"a client deletes a container",
+			[]Release{Release38, ReleaseDebian},
+			[]Release{"3.9.0", Release39},
+			func(t *testing.T, s *Server, r *raw) bool {
+				t.Helper()
+				require.Equal(t, CodeOK, r.do(OpCreate, body("/a", mine)))
+				for _, path := range []string{"/", "/zookeeper", "/zookeeper/quota", "none"} {
+					require.Equal(t, CodeBadArguments, r.do(OpDeleteContainer, pathBody(path)))
+				}
+				return r.do(OpDeleteContainer, pathBody("/a")) == CodeOK && !s.Exists("/a")
+			},
+		},
+		{
 			"every handshake is answered with the flag",
 			[]Release{Release38, "3.9.3"},
 			[]Release{"3.9.0", "3.9.2"},

@@ -33,9 +33,8 @@ func init() {
 		OpSetWatches: (*Server).setWatches, OpSetWatches2: (*Server).setWatches, OpAddWatch: (*Server).addWatch,
 		OpCheckWatches: (*Server).findWatches, OpRemoveWatches: (*Server).findWatches,
 		// Switched off by default, and a server that stands alone could not do it.
-		OpReconfig: (*Server).reconfig,
-		// The real server takes the whole body for the path.
-		OpDeleteContainer: denied(CodeBadArguments),
+		OpReconfig:        (*Server).reconfig,
+		OpDeleteContainer: (*Server).deleteContainer,
 		OpConnect:         denied(CodeMarshallingError),
 		OpPing:            func(*Server, *call) Code { return CodeOK },
 	}

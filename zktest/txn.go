@@ -176,11 +176,8 @@ func (t *txn) delete(path string, version int32) (change, Code) {
 	if t.expired() {
 		return change{}, CodeSessionExpired
 	}
-	switch {
-	case path == nullString:
-		return change{}, CodeMarshallingError
-	case !strings.Contains(path, "/"), strings.ContainsRune(path, 0), special(path):
-		return change{}, CodeBadArguments
+	if code := deletable(path); code != CodeOK {
+		return change{}, code
 	}
 	parent := t.look(parentPath(path))
 	if !parent.exists {
@@ -206,6 +203,17 @@ func (t *txn) delete(path string, version int32) (change, Code) {
 
 // deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
 // container that was made anew since the reaper chose it is removed although it was never used.
+// deletable refuses paths that no client can delete. The real server breaks on null.
+func deletable(path string) Code {
+	switch {
+	case path == nullString:
+		return CodeMarshallingError
+	case !strings.Contains(path, "/"), strings.ContainsRune(path, 0), special(path):
+		return CodeBadArguments
+	}
+	return CodeOK
+}
+
 func (t *txn) deleteContainer(path string) (change, Code) {
 	n := t.look(path)
 	switch {
