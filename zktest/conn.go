@@ -227,8 +227,8 @@ func (c *conn) writeQueue() {
 			if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) || !c.s.thaw.pass(c.cut) {
 				return
 			}
-			if last {
-				_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit)) // a connection that is broken fails below
+			if last && !c.linger() {
+				return
 			}
 			if _, err := c.nc.Write(x.data); err != nil {
 				c.end()
@@ -392,12 +392,25 @@ func (s *Server) release(c *conn, how ending) {
 	if how == abrupt && closeOnce(c.cut) {
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
 	} else if how != abrupt {
-		_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit))
+		c.linger()
 	}
 }
 
 // lingerLimit is how long the last bytes may take to a peer that does not read.
 const lingerLimit = 10 * time.Second
+
+// linger gives the last bytes their time, unless the connection is cut. It looks at that after it has set the deadline,
+// since release sets one in the past after it has closed the channel.
+func (c *conn) linger() bool {
+	_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit)) // a broken connection fails at the write
+	select {
+	case <-c.cut:
+		_ = c.nc.SetWriteDeadline(time.Unix(1, 0))
+		return false
+	default:
+		return true
+	}
+}
 
 // closeOnce closes a channel, unless it is closed. The caller holds Server.mu.
 func closeOnce(ch chan struct{}) bool {
