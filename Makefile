@@ -18,6 +18,10 @@ SEED     ?=
 FUZZTIME ?= 20s
 COUNT    ?= 6
 
+# What make matrix runs: releases of ZooKeeper, and of Curator. "3.9" is the newest 3.9 that make releases has fetched.
+ZOOKEEPERS ?= debian 3.8 3.9
+CURATORS   ?= debian 5.9
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +30,21 @@ help: ## list the targets
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
 	$(GOTEST) -shuffle=on ./...
 	cd integration && $(GOTEST) $(REAL) -shuffle=on -timeout=20m ./...
+
+.PHONY: releases
+releases: ## fetch releases of ZooKeeper and Curator into integration/versions/cache (needs Maven)
+	integration/versions/fetch.sh
+
+.PHONY: matrix
+matrix: ## the tests in which releases may differ, against each release of ZOOKEEPERS and CURATORS
+	cd integration && for release in $(ZOOKEEPERS); do \
+		echo "== ZooKeeper $$release"; \
+		ZKRECIPES_ZOOKEEPER=$$release REQUIRE_REAL=1 $(GOTEST) $(REAL) -timeout=20m ./zkserver ./lease ./parity; \
+	done
+	cd integration && for release in $(CURATORS); do \
+		echo "== Curator $$release"; \
+		ZKRECIPES_CURATOR=$$release REQUIRE_REAL=1 $(GOTEST) $(REAL) -timeout=20m ./curator; \
+	done
 
 # Left out are the packages whose tests are about other processes, which the detector does not see.
 .PHONY: race
@@ -77,6 +96,10 @@ bench: ## benchmarks, COUNT (6) times, and the comparison in integration/bench (
 .PHONY: parity
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...
+
+.PHONY: foreign
+foreign: ## the tests of go-zookeeper and kazoo, on zktest and a real ZooKeeper (half an hour; fetches kazoo's by pip)
+	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run 'Suite$$' ./foreign
 
 .PHONY: chaos
 chaos: ## faults on real ensembles for DURATION (10m), replaying SEED

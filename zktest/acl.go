@@ -20,7 +20,7 @@ type ACL struct {
 // openACL is what operators create nodes with.
 var openACL = []ACL{{Perms: permAll, Scheme: "world", ID: "anyone"}}
 
-// identity is one thing a connection has proven about its client.
+// identity is one id that a connection has authenticated as.
 type identity struct{ scheme, id string }
 
 // digest returns the id that ZooKeeper makes of "user:password".
@@ -54,21 +54,29 @@ func (i identity) matches(expr string) bool {
 	if i.scheme != "ip" {
 		return i.id == expr
 	}
-	addr, ok := ipv4(i.id)
+	addr, ok := ipAddr(i.id)
 	prefix, valid := ipPrefix(expr)
 	return ok && valid && prefix.Contains(addr)
 }
 
-// ipPrefix parses an ip id: an IPv4 address, or one and the number of its leading bits that count.
+// ipPrefix parses an ip id: an address, or one and the number of its leading bits that count.
 func ipPrefix(expr string) (netip.Prefix, bool) {
 	expr, length, cut := strings.Cut(expr, "/")
-	addr, ok := ipv4(expr)
-	bits := 32
+	addr, ok := ipAddr(expr)
+	bits := addr.BitLen()
 	if cut {
 		n, err := strconv.Atoi(length)
-		bits, ok = n, ok && err == nil && n >= 0 && n <= 32
+		bits, ok = n, ok && err == nil && n >= 0 && n <= addr.BitLen()
 	}
 	return netip.PrefixFrom(addr, bits), ok
+}
+
+func ipAddr(text string) (netip.Addr, bool) {
+	if !strings.Contains(text, ":") {
+		return ipv4(text)
+	}
+	addr, err := netip.ParseAddr(text)
+	return addr, err == nil && !strings.ContainsAny(text, ".%")
 }
 
 // ipv4 parses an address as leniently as ZooKeeper does: leading zeros are fine.
@@ -89,12 +97,15 @@ func ipv4(text string) (netip.Addr, bool) {
 }
 
 // fixACL checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has
-// authenticated with. Source: PrepRequestProcessor.fixupACL.
-func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
+// authenticated with. Scheme sasl is known where SASL is. Source: PrepRequestProcessor.fixupACL.
+func (c *config) fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 	var fixed []ACL
 	for i, a := range list {
 		if slices.Contains(list[:i], a) {
 			continue
+		}
+		if a.ID == nullString && (a.Scheme == "world" || a.Scheme == "digest" || a.Scheme == "ip") {
+			return nil, CodeMarshallingError // the real server breaks on it
 		}
 		switch a.Scheme {
 		case "world":
@@ -105,7 +116,7 @@ func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 		case "auth":
 			before := len(fixed)
 			for _, id := range ids {
-				if id.scheme == "digest" {
+				if id.scheme == "digest" || id.scheme == "sasl" {
 					fixed = append(fixed, ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
 				}
 			}
@@ -117,8 +128,13 @@ func fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 				return nil, CodeInvalidACL
 			}
 			fixed = append(fixed, a)
+		case "sasl":
+			if c.users == nil || a.ID == "" || a.ID == nullString {
+				return nil, CodeInvalidACL
+			}
+			fixed = append(fixed, a)
 		case "ip":
-			if _, ok := ipPrefix(a.ID); !ok {
+			if prefix, ok := ipPrefix(a.ID); !ok || prefix.Addr().Is6() && !c.traits.ipv6 {
 				return nil, CodeInvalidACL
 			}
 			fixed = append(fixed, a)

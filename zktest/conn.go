@@ -6,38 +6,76 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
 
-// conn is the server's side of one connection. One goroutine reads and handles requests, one writes what is queued:
-// nothing that holds a lock ever waits for a peer.
+// conn is the server's side of one connection. One goroutine reads and handles requests, and one writes the queue. No
+// goroutine waits for a peer while it holds a lock.
 type conn struct {
 	s     *Server
+	front *Front
 	id    uint64
 	nc    net.Conn
 	label string
 
-	in, out gate          // closed while the direction is stalled
-	gone    chan struct{} // closed when nothing is to be handled or held back any more
-	cut     chan struct{} // closed when nothing is to be written any more, either
+	in, out gate            // closed while the direction is stalled
+	behind  <-chan struct{} // ends when the front has caught up with the last write; of the goroutine that serves
+	gone    chan struct{}   // closed when no further request is handled and no reply is held back
+	cut     chan struct{}   // closed when no further byte is written
 
 	// Guarded by Server.mu.
 	session *session
 	ids     []identity
-	dead    bool // out of the server's tables; nothing is handled any more
+	dead    bool // out of the server's tables; no further request is handled
+	mute    mute
+	nonce   string // of the SASL challenge that waits for an answer
+	since   time.Time
+	last    lastRequest
+	traffic
 
 	outbox outbox
 }
 
-// outbox is what waits to be written. Its lock is held for copying only.
+// outbox is the queue of bytes to write. Its lock is held for copying only.
 type outbox struct {
-	mu     sync.Mutex
-	chunks []chunk
-	spare  []byte
-	deaf   bool          // nothing more is taken in
-	closed bool          // nor will be: the writer ends after what is queued
-	ready  chan struct{} // tells the writer to look
+	mu      sync.Mutex
+	chunks  []chunk
+	spare   []byte
+	deaf    bool          // no further bytes are taken
+	closed  bool          // the writer ends after the queued bytes
+	ready   chan struct{} // wakes the writer
+	unread  int           // bytes that are queued or being written
+	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
+}
+
+// maxUnread is how many bytes of replies a connection may leave unread before the server stops reading its requests.
+// Otherwise a client that asks and does not read could fill the memory.
+const maxUnread = 4 << 20
+
+// full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
+func (o *outbox) full() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unread <= maxUnread {
+		return nil
+	}
+	if o.drained == nil {
+		o.drained = make(chan struct{})
+	}
+	return o.drained
+}
+
+// wrote takes note of bytes that the peer's buffers have taken.
+func (o *outbox) wrote(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unread -= n
+	if o.drained != nil && o.unread <= maxUnread {
+		close(o.drained)
+		o.drained = nil
+	}
 }
 
 // chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
@@ -50,23 +88,57 @@ type chunk struct {
 type ending int
 
 const (
-	flush  ending = iota // what is queued is written first, however long it is held back
-	kick                 // what is queued is written first, up to what is held back
+	flush  ending = iota // queued bytes are written first, held replies included
+	kick                 // queued bytes are written first, up to the first held reply
 	abrupt               // what is queued is lost
 )
 
-func newConn(s *Server, nc net.Conn, label string) *conn {
+func newConn(f *Front, nc net.Conn, label string) *conn {
 	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
 	if err != nil {
 		host = nc.RemoteAddr().String()
 	}
 	return &conn{
-		s: s, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
-		ids: []identity{{"ip", host}}, outbox: outbox{ready: make(chan struct{}, 1)},
+		s: f.s, front: f, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
+		ids: []identity{{"ip", host}}, since: time.Now(), outbox: outbox{ready: make(chan struct{}, 1)},
 	}
 }
 
-// send queues one frame, which fill writes, behind a hold if there is one.
+// muteLimit is how long a connection may take for its handshake.
+//
+// Source: zookeeper.nio.sessionlessCnxnTimeout.
+const muteLimit = 10 * time.Second
+
+// mute ends a connection that sends no handshake. It is guarded by Server.mu.
+type mute struct {
+	timer *time.Timer
+	until time.Time // zero once a handshake has come
+}
+
+// startMute gives a connection its time for the handshake, from now on.
+func (s *Server) startMute(c *conn) {
+	c.mute.until = time.Now().Add(muteLimit)
+	if c.mute.timer != nil {
+		c.mute.timer.Reset(muteLimit)
+		return
+	}
+	c.mute.timer = time.AfterFunc(muteLimit, func() {
+		s.lock()
+		defer s.unlock()
+		if !c.dead && !s.frozen && !c.mute.until.IsZero() && !time.Now().Before(c.mute.until) {
+			s.release(c, abrupt)
+		}
+	})
+}
+
+func (c *conn) endMute() {
+	c.s.lock()
+	defer c.s.unlock()
+	c.mute.timer.Stop()
+	c.mute.until = time.Time{}
+}
+
+// send queues one frame, which fill writes, behind a hold if there is one. The caller holds Server.mu.
 func (c *conn) send(fill func(*encoder)) { c.sendAfter(nil, fill) }
 
 func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
@@ -76,6 +148,8 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
 	if o.deaf {
 		return
 	}
+	c.sent++
+	c.s.sent++
 	if len(o.chunks) == 0 || hold != nil {
 		o.chunks = append(o.chunks, chunk{hold: hold, data: o.spare[:0]})
 		o.spare = nil
@@ -85,6 +159,7 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
 	start := e.begin()
 	fill(&e)
 	e.end(start)
+	o.unread += len(e.b) - len(last.data)
 	last.data = e.b
 	o.wake()
 }
@@ -96,6 +171,7 @@ func (c *conn) sendText(text string) {
 	defer o.mu.Unlock()
 	if !o.deaf {
 		o.chunks = append(o.chunks, chunk{data: []byte(text)})
+		o.unread += len(text)
 		o.wake()
 	}
 }
@@ -107,14 +183,14 @@ func (o *outbox) wake() {
 	}
 }
 
-// deafen stops the queue from taking in more. The connection stays.
+// deafen makes the queue drop further bytes. The connection stays open.
 func (o *outbox) deafen() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.deaf = true
 }
 
-// close ends the queue, and the connection with it, once what is queued has been written.
+// close ends the queue. The connection ends when the queued bytes have been written.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -122,7 +198,7 @@ func (o *outbox) close() {
 	o.wake()
 }
 
-// take returns what is queued, and whether that is all there will ever be. The buffer of the last take is used again.
+// take returns the queued chunks, and whether the queue is closed. It uses the buffer of the last take again.
 func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,12 +210,12 @@ func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	return chunks, o.closed
 }
 
-// write is the writing goroutine. When the connection has ended it closes the socket, but not through a stalled
-// direction: the peer must not learn by the end of the connection what no packet could have told it.
+// write is the writing goroutine. It closes the socket when the connection has ended. If the direction is stalled it
+// waits with that, because no packet could tell the peer.
 func (c *conn) write() {
 	c.writeQueue()
 	c.out.pass(c.s.done)
-	_ = c.nc.Close() // nobody is left to tell
+	_ = c.nc.Close() // the connection is over either way
 }
 
 func (c *conn) writeQueue() {
@@ -151,10 +227,14 @@ func (c *conn) writeQueue() {
 			if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) || !c.s.thaw.pass(c.cut) {
 				return
 			}
+			if last && !c.linger() {
+				return
+			}
 			if _, err := c.nc.Write(x.data); err != nil {
 				c.end()
 				return
 			}
+			c.outbox.wrote(len(x.data))
 		}
 		if last && len(chunks) == 0 {
 			return
@@ -197,10 +277,15 @@ func (c *conn) read() {
 	defer c.end()
 	r := bufio.NewReaderSize(c.nc, 1<<14)
 	var frame []byte
-	first := true
-	for {
+	var late *lateQueue
+	defer func() {
+		if late != nil {
+			late.finish()
+		}
+	}()
+	for first := true; ; first = false {
 		var err error
-		frame, err = readFrame(r, frame, first)
+		frame, err = readFrame(r, frame, c.s.cfg.maxBuffer, first)
 		if !c.in.pass(c.gone) || !c.s.thaw.pass(c.gone) {
 			break
 		}
@@ -213,37 +298,61 @@ func (c *conn) read() {
 		if err != nil {
 			return
 		}
-		if first {
-			first = false
-			if !c.handshake(frame) {
+		wait := c.s.latency.of(frame, first)
+		if wait > 0 && late == nil {
+			late = newLateQueue(c)
+		}
+		if late == nil {
+			if !c.process(frame, first) {
 				break
 			}
-		} else if !c.handle(frame) {
+		} else if !late.put(lateFrame{slices.Clone(frame), first, time.Now().Add(wait)}) {
 			break
 		}
 	}
-	_, _ = io.Copy(io.Discard, r) // what is queued may still have to be written
+	_, _ = io.Copy(io.Discard, r) // the queue may not be written yet
 }
 
-// fourLetterWord is the error of a first frame that is an administrator's question instead.
+// process serves one frame, once there is room for the reply; false means that nothing more is to be served.
+func (c *conn) process(frame []byte, first bool) bool {
+	if room := c.outbox.full(); room != nil && !c.await(room) {
+		return false
+	}
+	if c.behind != nil {
+		if !c.await(c.behind) {
+			return false
+		}
+		c.behind = nil
+	}
+	if first {
+		c.endMute()
+		return c.handshake(frame)
+	}
+	return c.handle(frame)
+}
+
+// fourLetterWord is returned in place of the first frame if an administrator's question comes.
 type fourLetterWord string
 
 func (w fourLetterWord) Error() string { return "four letter word " + string(w) }
 
-// readFrame reads one frame into buf, which grows with what has arrived, not with what was announced.
-func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
+// readFrame reads one frame into buf. The buffer grows with the bytes that arrive, not with the announced length.
+func readFrame(r *bufio.Reader, buf []byte, limit int, first bool) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err != nil {
 		return buf, err
 	}
-	if first && knownWords[string(head)] {
+	if first && words[string(head)] != nil {
 		return buf, fourLetterWord(head)
 	}
 	n := int(int32(binary.BigEndian.Uint32(head)))
-	if n < 0 || n > maxFrame {
+	if n < 0 || n > limit {
 		return buf, errors.New("length of frame out of bounds")
 	}
 	_, _ = r.Discard(4)
+	if cap(buf) > 1<<16 {
+		buf = nil // thousands of connections must not each keep their largest request
+	}
 	buf = buf[:0]
 	for len(buf) < n {
 		start, step := len(buf), min(n-len(buf), max(1<<14, len(buf)))
@@ -255,8 +364,8 @@ func readFrame(r *bufio.Reader, buf []byte, first bool) ([]byte, error) {
 	return buf, nil
 }
 
-// end is what either goroutine does when it can go on no longer. A connection that is being flushed goes on: a peer
-// that has closed its own direction may still read.
+// end ends the connection when one of its goroutines fails. A connection that is being flushed goes on, because a peer
+// that has closed its direction may still read.
 func (c *conn) end() {
 	c.s.lock()
 	defer c.s.unlock()
@@ -269,8 +378,9 @@ func (c *conn) end() {
 func (s *Server) release(c *conn, how ending) {
 	if !c.dead {
 		c.dead = true
-		s.dataWatches.dropConn(c)
-		s.childWatches.dropConn(c)
+		c.mute.timer.Stop()
+		c.front.dataWatches.dropConn(c)
+		c.front.childWatches.dropConn(c)
 		if c.session != nil && c.session.conn == c {
 			c.session.conn = nil
 		}
@@ -281,6 +391,24 @@ func (s *Server) release(c *conn, how ending) {
 	}
 	if how == abrupt && closeOnce(c.cut) {
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
+	} else if how != abrupt {
+		c.linger()
+	}
+}
+
+// lingerLimit is how long the last bytes may take to a peer that does not read.
+const lingerLimit = 10 * time.Second
+
+// linger gives the last bytes their time, unless the connection is cut. It looks at that after it has set the deadline,
+// since release sets one in the past after it has closed the channel.
+func (c *conn) linger() bool {
+	_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit)) // a broken connection fails at the write
+	select {
+	case <-c.cut:
+		_ = c.nc.SetWriteDeadline(time.Unix(1, 0))
+		return false
+	default:
+		return true
 	}
 }
 

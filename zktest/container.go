@@ -30,7 +30,7 @@ func (s *Server) reapLoop() {
 				return
 			}
 			s.lock()
-			if !s.down && !s.frozen {
+			if s.ticks() {
 				s.reap(path)
 			}
 			s.unlock()
@@ -82,6 +82,22 @@ func (s *Server) reap(path string) bool {
 	}
 	s.record(t, OpDeleteContainer, path, code)
 	return code == CodeOK
+}
+
+// deleteContainer serves what only the server itself should send. Since 3.9, a client can delete any node with it that
+// is empty and not ephemeral, and needs no permission. Before, the server takes the whole request for the path.
+func (s *Server) deleteContainer(q *call) Code {
+	if !s.cfg.traits.deletesContainers {
+		return denied(CodeBadArguments)(s, q)
+	}
+	path := q.in.str()
+	_, code := s.write(q, path, func(t *txn) (change, Code) {
+		if code := deletable(path); code != CodeOK {
+			return change{}, code
+		}
+		return t.deleteContainer(path)
+	})
+	return code
 }
 
 // Reap makes the pass over containers and nodes with a time to live now, without pauses, and returns what it removed.

@@ -19,9 +19,8 @@ type stall struct {
 	dir Direction
 }
 
-// Stall makes a direction a black hole: what is sent gets nowhere, connections stay open, and the end of a connection
-// is not seen either. Neither side is told. Dialing waits. What was sent arrives after [Server.Heal], as TCP sends it
-// again.
+// Stall stops one direction: connections stay open, no bytes arrive, and no end of a connection either. Dialing waits.
+// After [Server.Heal] the bytes arrive, because TCP sends them again.
 func (s *Server) Stall(who Who, dir Direction) {
 	s.lock()
 	defer s.unlock()
@@ -29,7 +28,7 @@ func (s *Server) Stall(who Who, dir Direction) {
 	s.stallAll()
 }
 
-// Heal ends the stalls that were asked for with the same Who; those for [Everyone] end them all.
+// Heal ends the stalls of the same [Who]. With [Everyone] it ends all of them.
 func (s *Server) Heal(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -70,7 +69,7 @@ func (s *Server) stalled(label string) bool {
 	return slices.ContainsFunc(s.stalls, func(x stall) bool { return x.who.includes(label, 0) })
 }
 
-// Cut closes connections, as a reset does: what is queued is lost. It returns how many there were.
+// Cut closes connections as a reset does: queued bytes are lost. It returns the number of connections.
 func (s *Server) Cut(who Who) int {
 	s.lock()
 	defer s.unlock()
@@ -87,15 +86,15 @@ func (s *Server) Cut(who Who) int {
 // CutAll closes all connections.
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
-// Refuse turns new connections away; [Server.Accept] ends it. Only [Everyone] and [Label] make sense: a connection has
-// no session yet. A client on a real socket has the label of its listener, with [Server.ServeAs], or none.
+// Refuse closes new connections at once, until [Server.Accept]. It takes [Everyone] or [Label], because a new
+// connection has no session. A client on a socket has the label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()
 	s.refused = append(s.refused, who)
 }
 
-// Accept ends what [Server.Refuse] began with the same Who; for [Everyone] it ends all of it.
+// Accept ends [Server.Refuse] for the same [Who]. With [Everyone] it ends all of it.
 func (s *Server) Accept(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -108,8 +107,8 @@ func (s *Server) refuses(label string) bool {
 		slices.ContainsFunc(s.refused, func(w Who) bool { return w.includes(label, 0) })
 }
 
-// Freeze stops the server as SIGSTOP does: it accepts connections and answers nothing, and nothing expires. [Server.Thaw]
-// lets it go on: requests that wait are served, then sessions expire.
+// Freeze stops the server as SIGSTOP does: it accepts connections, answers nothing, and no session expires. After
+// [Server.Thaw] it serves the waiting requests first, and then sessions expire.
 func (s *Server) Freeze() { s.setFrozen(true) }
 
 // Thaw ends a [Server.Freeze].
@@ -124,13 +123,18 @@ func (s *Server) setFrozen(on bool) {
 	s.frozen = on
 	if !on {
 		s.tracker.grace()
+		for c := range s.conns {
+			if !c.mute.until.IsZero() {
+				s.startMute(c)
+			}
+		}
 	}
 	s.tracker.wake()
 	s.thaw.set(!on)
 }
 
-// Down takes the server away: connections are cut, new ones refused, and the clocks of the sessions stand. Data and
-// sessions stay.
+// Down takes the server away: connections are cut, new ones are closed at once, and no session expires. Data and
+// sessions stay. With [Server.StopListening] before it, clients on real sockets get connection refused.
 func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()
@@ -140,18 +144,26 @@ func (s *Server) Down() {
 	}
 }
 
-// Up brings the server back. Every session it knew gets a full timeout from now, however long it was gone.
+// Up brings the server back. Every session gets a full timeout from now on.
 //
 // Source: the constructor of SessionTrackerImpl, which a server that starts and a leader that is elected go through.
 func (s *Server) Up() {
 	s.lock()
 	defer s.unlock()
 	s.down = false
+	s.renewSessions()
+	s.tracker.wake()
+}
+
+// renewSessions gives every session a full timeout. The caller holds mu.
+func (s *Server) renewSessions() {
 	for _, ses := range s.sessions {
 		s.tracker.touch(ses)
 	}
-	s.tracker.wake()
 }
+
+// ticks says whether sessions and containers expire. The caller holds mu.
+func (s *Server) ticks() bool { return !s.down && !s.frozen && s.leader != nil }
 
 // Restart is [Server.Down] and [Server.Up] with no time in between.
 func (s *Server) Restart() {
@@ -159,8 +171,8 @@ func (s *Server) Restart() {
 	s.Up()
 }
 
-// Expire ends a session now, as if nothing had been heard of it for its timeout: its nodes go, its connection is
-// closed. It says whether there was such a session.
+// Expire ends a session as its timeout does: its nodes are deleted and its connection is closed. It returns false if
+// there is no such session.
 func (s *Server) Expire(id int64) bool {
 	s.lock()
 	defer s.unlock()
@@ -171,13 +183,13 @@ func (s *Server) Expire(id int64) bool {
 	return ses != nil
 }
 
-// LoseWatch takes watches on a path away without a word: no real server does that, so a test that must notice it can
-// prove that it does. It returns how many there were.
+// LoseWatch removes watches on a path without an event, which no real server does. With it a test shows that it notices
+// a lost event. It returns the number of watches.
 func (s *Server) LoseWatch(who Who, path string) int {
 	s.lock()
 	defer s.unlock()
 	n := 0
-	for _, w := range []*watchTable{s.dataWatches, s.childWatches} {
+	for _, w := range s.watchTables() {
 		for _, x := range slices.Clone(w.paths[path]) {
 			if who.includes(x.c.label, x.c.sessionID()) && w.drop(path, x.c, ^watchMode(0)) {
 				n++
@@ -187,7 +199,7 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	return n
 }
 
-// SendEvent sends a watch event that nothing has caused, and returns to how many connections.
+// SendEvent sends a watch event without a cause. It returns the number of connections that get it.
 func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	s.lock()
 	defer s.unlock()
@@ -201,8 +213,8 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	return n
 }
 
-// SetZxid sets the zxid of the last transaction. Going back makes clients that have seen more unwelcome, as a server
-// that lags behind does.
+// SetZxid sets the zxid of the last transaction. After a step back the server refuses clients that have seen more, as a
+// lagging server does.
 func (s *Server) SetZxid(zxid int64) {
 	s.lock()
 	defer s.unlock()

@@ -1,5 +1,5 @@
-// Package zktest is a ZooKeeper inside the test process: a single server that speaks the real wire protocol, starts in
-// a millisecond, breaks on command, and runs in virtual time.
+// Package zktest is a ZooKeeper inside the test process: a server that speaks the real wire protocol, starts in a
+// millisecond, fails on command, and runs in virtual time.
 //
 // # Starting one
 //
@@ -7,12 +7,12 @@
 //	c, events, err := zk.Connect([]string{srv.Addr()}, 10*time.Second)
 //	client, err := conn.Dial(ctx, srv.Addr())       // or, for the recipes of this module
 //
-// Programs use [Start], which returns an error instead of failing a test, and [WithListener] or [Server.Serve].
+// Programs use [Start], which returns an error instead of failing a test. [WithListener] chooses the address.
 //
 // # In a bubble
 //
-// In a testing/synctest bubble, where hours pass in milliseconds and every timeout is exact, there can be no sockets.
-// The server then runs without a listener and clients dial in memory:
+// In a testing/synctest bubble hours pass in milliseconds and every timeout is exact, but sockets do not work. The
+// server then runs without a listener, and clients dial in memory:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := zktest.Run(t, zktest.InMemory())
@@ -21,39 +21,64 @@
 //		...
 //	})
 //
-// Start the server and the clients inside the bubble, give addresses as IP literals (Addr does), and close every client
-// before the test function returns, with t.Cleanup for instance, which runs in reverse order. [Server.Close] waits for
-// all goroutines of the server, so nothing is left blocked when the bubble ends. go-zookeeper allocates 3 MiB for each
-// connection unless it is told otherwise, with WithMaxBufferSize and WithMaxConnBufferSize.
+// Start the server and the clients inside the bubble. Give addresses as IP literals, as Addr does. Close every client
+// before the test function returns, for instance with t.Cleanup, which runs in reverse order. [Server.Close] waits for
+// all goroutines of the server, so none is left blocked when the bubble ends. go-zookeeper allocates 3 MiB for each
+// connection; WithMaxBufferSize and WithMaxConnBufferSize reduce that.
 //
 // # Faults
 //
-// A connection carries the label of the dial function it came through ([Server.DialAs], [Server.DialTimeoutAs]), or of
-// the listener ([Server.ServeAs]), and faults select by it or by session: [Label], [Session], [Everyone].
+// A connection has the label of the dial function that opened it ([Server.DialAs], [Server.DialTimeoutAs]), or of its
+// listener ([Server.ServeAs]). Faults select connections by label or by session: [Label], [Session], [Everyone].
 //
 //	srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/locks/"}, zktest.DropReply()) // applied, never answered
-//	srv.Expire(srv.SessionOf("a"))                  // on the server, where it counts
-//	srv.Stall(zktest.Label("a"), zktest.ToServer)   // one direction of one client becomes a black hole
+//	srv.Expire(srv.SessionOf("a"))                  // on the server, as its timeout does
+//	srv.Stall(zktest.Label("a"), zktest.ToServer)   // no byte of this client arrives
 //	srv.Cut(zktest.Everyone)                        // reset all connections
 //	srv.Restart()                                   // all sessions get a full timeout again
+//	srv.SetWriteLatency(10 * time.Millisecond)      // writes take as long as on a slow disk
+//	srv.StopListening()                             // new connections are refused, until srv.Listen(srv.Addr())
 //
 // See [Server.Intercept] with its actions, [Server.Refuse], [Server.Freeze], [Server.Down], [Server.Reap],
-// [Server.SetCversion], [Server.SetZxid], [Server.LoseWatch], [Server.SendEvent]; and, to act as an operator,
-// [Server.Create], [Server.Set], [Server.Delete].
+// [Server.SetCversion], [Server.SetZxid], [Server.LoseWatch] and [Server.SendEvent]. [Server.Create], [Server.Set] and
+// [Server.Delete] write without a client.
+//
+// # Several addresses
+//
+// [WithFronts] gives the server several addresses, which clients take for an ensemble. Each [Front] can be stopped, cut
+// off from the others, or made to lag behind. A majority must be left, or none serves:
+//
+//	srv := zktest.Run(t, zktest.WithFronts(3))
+//	client, err := conn.Dial(ctx, srv.Addrs())
+//	srv.Fronts()[0].Stop()                          // as kill does: connection refused
+//	srv.Fronts()[1].Lag()                           // old reads, late events, slow writes; until CatchUp
+//	srv.Fronts()[2].Isolate()                       // no majority is left; with WithReadOnlyMode it reads only
 //
 // # Looking inside
 //
 // [Server.Tree], [Server.Node], [Server.Sessions], [Server.Ephemerals], [Server.Watches] and [Server.History] show the
-// state at one moment; in a bubble, call synctest.Wait first and the moment is well defined. After every transaction
-// the server compares its state with books that it keeps apart: no ephemeral node of a dead session, the cversion
-// formula, sequence numbers that never repeat before they are exhausted, zxids that only grow, one live connection per
-// session. A violation fails the test.
+// state at one moment. In a bubble, call synctest.Wait first, and the moment is well defined. The four-letter words
+// answer too. After every transaction the server compares its state with separate counts: no ephemeral node of a dead
+// session, the cversion formula, sequence numbers that never repeat before they are exhausted, zxids that only grow, one
+// live connection for each session. A violation fails the test. What a real server accepts from a client although it is
+// harmed by it is [ErrMisuse], which [Run] logs as a warning.
 //
 // # How faithful it is
 //
-// Replies, errors and their order, events and their place in the stream are those of ZooKeeper 3.8.0, or of 3.9 on
-// request ([WithRelease]). Deliberate differences: a request whose body cannot be decoded gets the real error and then
-// loses its connection; there is no disk, no quota ([Fail] can say that one is exceeded), no SASL, no TLS and no
-// ensemble; where the real order is that of a hash table (children, ids that scheme auth stands for, the nodes of a
-// session that ends), the order is no more useful here, but the same in every run.
+// Replies, errors and their order, events and their place in the stream are the ones of the release of ZooKeeper that
+// [WithRelease] names. The tests compare them with real servers: random scripts, malformed requests and null
+// strings, quotas, four-letter words. Options switch on what a real server has by configuration: [WithQuotas],
+// [WithMaxBuffer], [WithTLS], [WithSASLUsers] (DIGEST-MD5), [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode],
+// [WithExtendedTypes], [WithSuperUser].
+//
+// Differences on purpose:
+//   - There is no disk. Data and sessions survive [Server.Restart] and end with the process.
+//   - All four-letter words are answered by default. A real server answers srvr alone. Latencies are always 0.
+//   - A connection without a handshake ends after 10 s. The real server takes 10 to 20 s.
+//   - A connection with 4 MiB of unread replies is read from no further. The real server keeps all replies.
+//   - The fronts are one process: elections and failures take no time, and a session that moves ends its old connection
+//     at once. A reconfiguration changes /zookeeper/config and not the fronts.
+//   - Where the real order is the order of a hash table (children, ids that scheme auth stands for, the nodes of a
+//     session that ends), the order here is no more useful, but the same in every run.
+//   - The handshake is not an operation: opcode -10 after it is a marshalling error.
 package zktest

@@ -18,10 +18,10 @@ type Who struct {
 // Everyone selects all clients.
 var Everyone Who
 
-// Label selects the client whose connections were dialed under the label, its connections to come included.
+// Label selects all connections with the label, later ones included.
 func Label(label string) Who { return Who{label: label} }
 
-// Session selects whoever is attached to the session, now or later.
+// Session selects the connection of the session, now or later.
 func Session(id int64) Who { return Who{session: id} }
 
 func (w Who) includes(label string, session int64) bool {
@@ -43,15 +43,15 @@ func (r Request) String() string {
 	return fmt.Sprintf("%v %s%v of %q in session %#x", r.Op, r.Path, r.Paths, r.Client, r.Session)
 }
 
-// Match selects requests. The zero Match selects the next request of anybody, pings and handshakes excepted: those
-// must be asked for by their Op.
+// Match selects requests. The zero Match selects the next request of any client. Pings and handshakes are selected by
+// their Op only.
 type Match struct {
 	From  Who
 	Op    Op
 	Path  string             // regular expression that the path, or one path of a multi, matches; empty for any
 	Where func(Request) bool // further condition; called without locks
-	Skip  int                // so many matching requests pass first
-	Times int                // so many are hit then; 0 is one, below 0 all
+	Skip  int                // number of matching requests that pass first
+	Times int                // number of requests that are hit then; 0 means one, a negative number all
 }
 
 type actionKind int
@@ -69,7 +69,7 @@ const (
 	actForbid
 )
 
-// Action is what happens to a request that was selected.
+// Action is what happens to a selected request.
 type Action struct {
 	kind  actionKind
 	delay time.Duration
@@ -79,7 +79,7 @@ type Action struct {
 	end   chan struct{} // closed by finish, which ends the hold of actAfter
 }
 
-// Proceed serves the request: a way to count it, or to keep it from later rules.
+// Proceed serves the request. A rule with it counts requests, or keeps them from later rules.
 func Proceed() Action { return Action{} }
 
 // DropRequest closes the connection before the request is applied.
@@ -88,17 +88,17 @@ func DropRequest() Action { return Action{kind: actDrop} }
 // DropReply applies the request and then closes the connection without an answer.
 func DropReply() Action { return Action{kind: actCut} }
 
-// Ignore neither applies nor answers the request; the connection lives. To the session it counts for nothing.
+// Ignore neither applies nor answers the request, and the request does not extend the session. The connection stays.
 func Ignore() Action { return Action{kind: actIgnore} }
 
-// Delay serves the request later; what the connection sends after it waits behind it.
+// Delay serves the request later. Later requests of the connection wait behind it.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
 // DelayUntil is [Delay] until the channel is closed.
 func DelayUntil(ch <-chan struct{}) Action { return Action{kind: actDelay, until: ch} }
 
-// HoldReply applies the request at once and answers it later; all that the server sends to this connection after it
-// waits behind the answer.
+// HoldReply applies the request at once and answers it later. Later replies and events of the connection wait behind
+// the answer.
 func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} }
 
 // HoldReplyUntil is [HoldReply] until the channel is closed.
@@ -107,16 +107,16 @@ func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, un
 // Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
 func Fail(code Code) Action { return Action{kind: actFail, code: code} }
 
-// Before calls fn and then serves the request. fn may use the server, and block: the connection waits.
+// Before calls fn and then serves the request. fn may use the server, and block; the connection waits.
 func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
 
 // After serves the request and calls fn before the answer leaves. fn may use the server, and block.
 func After(fn func(Request)) Action { return Action{kind: actAfter, fn: fn} }
 
-// Forbid serves the request and reports a violation: the test says that it must not come.
+// Forbid serves the request and reports a violation.
 func Forbid() Action { return Action{kind: actForbid} }
 
-// Rule is one Match with its Action, in force until it has hit as often as it should or is removed.
+// Rule is a [Match] with its [Action]. It is in force until it has hit Match.Times requests, or is removed.
 type Rule struct {
 	faults *faults
 	match  Match
@@ -138,7 +138,7 @@ func (r *Rule) Hits() int {
 // Done is closed when the rule is no longer in force.
 func (r *Rule) Done() <-chan struct{} { return r.done }
 
-// Remove ends the rule. Requests that it holds up stay so.
+// Remove ends the rule. It does not release requests that the rule delays.
 func (r *Rule) Remove() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -161,8 +161,8 @@ func (f *faults) drop(r *Rule) {
 	}
 }
 
-// Intercept puts a rule in force. Of several that select a request, the oldest acts. A Path that is no regular
-// expression panics.
+// Intercept puts a rule in force. If several rules select a request, the oldest acts. Intercept panics if Path is not a
+// regular expression.
 func (s *Server) Intercept(m Match, a Action) *Rule {
 	r := &Rule{faults: &s.faults, match: m, action: a, done: make(chan struct{})}
 	if m.Path != "" {
@@ -237,7 +237,7 @@ func (c *conn) intercepted(xid int32, op Op, d *decoder) (Action, Request, bool)
 		for _, o := range ops {
 			req.Paths = append(req.Paths, o.path)
 		}
-	case OpPing, OpCloseSession, OpAuth, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
+	case OpPing, OpCloseSession, OpAuth, opSASL, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
 	default:
 		req.Path = peek.str()
 	}
@@ -245,7 +245,7 @@ func (c *conn) intercepted(xid int32, op Op, d *decoder) (Action, Request, bool)
 	return act, req, hit
 }
 
-// before does what comes before the request is served; false means that it is not to be.
+// before runs the part of an action that precedes the request. It returns false if the request is not to be served.
 func (c *conn) before(a Action, req Request) bool {
 	switch a.kind {
 	case actDrop:
@@ -269,7 +269,7 @@ func (c *conn) before(a Action, req Request) bool {
 	return true
 }
 
-// during prepares the queue for the answer and returns what holds it back, if anything does.
+// during prepares the queue for the answer. It returns the channel that holds the answer back, if there is one.
 func (c *conn) during(a Action) <-chan struct{} {
 	switch a.kind {
 	case actCut:
@@ -287,7 +287,7 @@ func (c *conn) during(a Action) <-chan struct{} {
 	return nil
 }
 
-// finish does what comes after the request was served.
+// finish runs the part of an action that follows the request.
 func (c *conn) finish(a Action, req Request) {
 	switch a.kind {
 	case actCut:

@@ -322,7 +322,7 @@ func TestOperator_ActsOutsideOfAnySession(t *testing.T) {
 
 func TestClose_EndsEverythingAndIsIdempotent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Start()
+		s, err := Start(InMemory())
 		require.NoError(t, err)
 		stalled, held := attachRaw(t, s, "a", 10*time.Second), attachRaw(t, s, "b", 10*time.Second)
 		s.Stall(Label("a"), Both)

@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What no client sends ends the connection; the server lives, and allocates no more than what has arrived is worth.
-func TestHostileFrames_EndTheConnectionOnly(t *testing.T) {
+// A request that no client sends gets an error, or its connection ends. The server lives, and allocates no more than the
+// size of what has arrived.
+func TestHostileFrames_HurtTheirConnectionOnly(t *testing.T) {
 	length := func(n uint32, rest ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, n), rest...) }
 	request := func(fill func(*encoder)) []byte {
 		var e encoder
@@ -26,7 +27,7 @@ func TestHostileFrames_EndTheConnectionOnly(t *testing.T) {
 	}
 	for name, p := range map[string][]byte{
 		"negative length":         length(0xffffffff),
-		"length above the buffer": length(maxFrame + 1),
+		"length above the buffer": length(defaultMaxBuffer + 1),
 		"largest length":          length(0x7fffffff, 1, 2, 3),
 		"no header":               length(0),
 		"half a header":           length(6, 0, 0, 0, 1, 0, 0),
@@ -61,8 +62,8 @@ func TestHostileFrames_EndTheConnectionOnly(t *testing.T) {
 				if name == "largest length" || name == "no header" {
 					synctest.Wait()
 				}
-				for err == nil {
-					_, err = r.recv() // an error reply may come first
+				if reply, err := r.recv(); err == nil {
+					require.Negative(t, parseFrame(reply).code)
 				}
 				runtime.ReadMemStats(&after)
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
@@ -99,13 +100,25 @@ func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
 				e.int32(0)
 			}
 		}
-		n := maxFrame - overhead + 4 // the length itself does not count
-		for n+overhead-4 > maxFrame {
+		n := defaultMaxBuffer - overhead + 4 // the length itself does not count
+		for n+overhead-4 > defaultMaxBuffer {
 			n--
 		}
 		require.Equal(t, CodeOK, r.do(OpCreate, create(n-4)))
 		f, _ := r.call(OpGetData, watchBody("/big", false))
 		require.Len(t, f.body.bytes(), n-4)
+	})
+}
+
+func TestMaxBuffer_LongerRequest_EndsItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithMaxBuffer(2<<20))
+		r := attachRaw(t, s, "", 10*time.Second)
+		r.make("/big", Persistent)
+		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/big", make([]byte, 2<<20-100), -1)))
+		_, err := r.nc.Write(binary.BigEndian.AppendUint32(nil, 2<<20+1))
+		require.NoError(t, err)
+		r.closed()
 	})
 }
 
@@ -142,7 +155,7 @@ func FuzzConnection(f *testing.F) {
 	seed(OpGetEphemerals, pathBody("/"))
 	seed(OpCloseSession, func(*encoder) {})
 	f.Fuzz(func(t *testing.T, attached bool, p []byte) {
-		s, err := Start(WithExtendedTypes(), OnViolation(func(err error) {
+		s, err := Start(InMemory(), WithExtendedTypes(), OnViolation(func(err error) {
 			if !errors.Is(err, ErrMisuse) {
 				t.Error(err)
 			}

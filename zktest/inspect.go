@@ -91,7 +91,7 @@ func (s *Server) Sessions() []SessionInfo {
 	for _, ses := range s.sessions {
 		list = append(list, SessionInfo{
 			ID: ses.id, Client: ses.client, Timeout: ses.timeout, Connected: ses.conn != nil,
-			Expires:    s.tracker.start.Add(time.Duration(ses.bucket) * s.tracker.tick),
+			Expires:    s.tracker.end(ses.bucket),
 			Ephemerals: ses.paths(),
 		})
 	}
@@ -129,13 +129,23 @@ func (s *Server) Ephemerals(session int64) []string {
 func (s *Server) Watches() (total, paths int) {
 	s.lock()
 	defer s.unlock()
-	paths = len(s.dataWatches.paths)
-	for path := range s.childWatches.paths {
-		if _, both := s.dataWatches.paths[path]; !both {
-			paths++
+	distinct := map[string]struct{}{}
+	for _, w := range s.watchTables() {
+		total += w.count()
+		for path := range w.paths {
+			distinct[path] = struct{}{}
 		}
 	}
-	return s.dataWatches.count() + s.childWatches.count(), paths
+	return total, len(distinct)
+}
+
+// watchTables lists the tables of all fronts.
+func (s *Server) watchTables() []*watchTable {
+	var list []*watchTable
+	for _, f := range s.fronts {
+		list = append(list, f.dataWatches, f.childWatches)
+	}
+	return list
 }
 
 // Watchers returns the sessions that watch a path, each once, sorted.
@@ -143,7 +153,7 @@ func (s *Server) Watchers(path string) []int64 {
 	s.lock()
 	defer s.unlock()
 	var list []int64
-	for _, w := range []*watchTable{s.dataWatches, s.childWatches} {
+	for _, w := range s.watchTables() {
 		for _, x := range w.paths[path] {
 			list = append(list, x.c.sessionID())
 		}
@@ -179,7 +189,7 @@ func (s *Server) Zxid() int64 {
 	return s.zxid
 }
 
-// Violations returns what the server has found wrong; see [OnViolation].
+// Violations returns what the server has found wrong, the first 1,000; see [OnViolation].
 func (s *Server) Violations() []error {
 	s.lock()
 	defer s.unlock()

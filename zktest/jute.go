@@ -3,8 +3,8 @@ package zktest
 import "encoding/binary"
 
 // decoder reads jute, ZooKeeper's wire encoding, from one frame. After the first malformed field bad is set and every
-// further read returns zero values, so callers check once, at the end. Nothing is allocated on the word of the wire:
-// a length or a count that the rest of the frame cannot hold is malformed.
+// further read returns zero values, so callers check once, at the end. A length or a count that the rest of the frame
+// cannot hold is malformed, and no memory is allocated for it.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -49,24 +49,35 @@ func (d *decoder) bytes() []byte {
 	return append([]byte{}, d.take(int(n))...)
 }
 
-// str returns a string; a null one, which no field of a request may be, is malformed.
-func (d *decoder) str() string { return string(d.take(int(d.int32()))) }
+// str returns a string, or nullString.
+func (d *decoder) str() string {
+	n := d.int32()
+	if n == -1 {
+		return nullString
+	}
+	return fromUTF8(d.take(int(n)))
+}
 
-// count returns the number of items of a vector whose items take at least size bytes each; null counts as none.
+// count returns the number of items of a vector whose items take at least size bytes each: -1 for null, and 0 for other
+// negative numbers, as ZooKeeper reads them.
 func (d *decoder) count(size int) int {
 	n := int(d.int32())
-	if n == -1 {
-		return 0
-	}
-	if n < 0 || n > len(d.b)/size {
+	if n > len(d.b)/size {
 		d.bad = true
-		return 0
+		n = 0
+	}
+	if n < -1 {
+		n = 0
 	}
 	return n
 }
 
+// strs returns a list of strings: nil for null, which is not the same as empty.
 func (d *decoder) strs() []string {
 	n := d.count(4)
+	if n < 0 {
+		return nil
+	}
 	list := make([]string, 0, n)
 	for range n {
 		list = append(list, d.str())
@@ -74,8 +85,12 @@ func (d *decoder) strs() []string {
 	return list
 }
 
+// acls returns a list of ACL entries; nil for null.
 func (d *decoder) acls() []ACL {
 	n := d.count(12)
+	if n < 0 {
+		return nil
+	}
 	list := make([]ACL, 0, n)
 	for range n {
 		list = append(list, ACL{Perms: d.int32(), Scheme: d.str(), ID: d.str()})
@@ -107,8 +122,13 @@ func (e *encoder) bytes(p []byte) {
 }
 
 func (e *encoder) str(s string) {
-	e.int32(int32(len(s)))
-	e.b = append(e.b, s...)
+	if s == nullString {
+		e.int32(-1)
+		return
+	}
+	start := e.begin()
+	e.b = appendUTF8(e.b, s)
+	e.end(start)
 }
 
 func (e *encoder) strs(list []string) {
@@ -140,7 +160,7 @@ func (e *encoder) stat(s Stat) {
 	e.int64(s.Pzxid)
 }
 
-// begin leaves room for the length of a frame and returns where it starts; end fills it in.
+// begin leaves room for the length of a frame or string and returns where it starts; end fills it in.
 func (e *encoder) begin() int {
 	e.b = append(e.b, 0, 0, 0, 0)
 	return len(e.b)

@@ -2,8 +2,8 @@ package zktest
 
 import "math"
 
-// ledger keeps books of its own on what transactions do, and compares them with the tree after each: a mistake in
-// zktest must not pass for one of the code under test. All of it costs the same whatever the size of the tree.
+// ledger counts separately what transactions do, and compares its counts with the tree after each one. A bug of zktest
+// must not look like a bug of the code under test. The cost does not depend on the size of the tree.
 type ledger struct {
 	s       *Server
 	zxid    int64
@@ -12,7 +12,7 @@ type ledger struct {
 	touched []string      // parents that the transaction at hand has changed
 }
 
-// family is what the ledger knows of the children of one node.
+// family counts the children of one node.
 type family struct {
 	creates, deletes int32
 	base             int32 // reported cversion before the first of them
@@ -23,8 +23,8 @@ func newLedger(s *Server) ledger {
 	return ledger{s: s, parents: map[string]*family{}, owned: map[int64]int{}}
 }
 
-// of returns the books of a parent whose child has just come (+1) or gone (-1); the first time they start with what
-// the tree said before.
+// of counts the births and deaths of a parent's children and returns the counts. New counts start with what the tree
+// said before.
 func (l *ledger) of(parent *node, births, deaths int32) *family {
 	f := l.parents[parent.path]
 	if f == nil {
@@ -38,7 +38,7 @@ func (l *ledger) of(parent *node, births, deaths int32) *family {
 	return f
 }
 
-// created books a node that the tree has now. A suffix below every int32 stands for none.
+// created counts a new node. A suffix of math.MinInt64 stands for none.
 func (l *ledger) created(n *node, suffix int64) {
 	f := l.of(n.parent, 1, 0)
 	if suffix >= math.MinInt32 {
@@ -77,7 +77,7 @@ func (l *ledger) sessionEnded(ses *session) {
 	}
 }
 
-// forget starts the books of a parent anew.
+// forget drops the counts of a parent.
 func (l *ledger) forget(path string) { delete(l.parents, path) }
 
 // check is called at the end of every transaction.

@@ -81,7 +81,7 @@ type stream struct {
 	read0   int           // bytes of buf that have been read
 	fin     bool          // the writer has closed
 	gone    bool          // the reader has closed
-	changed chan struct{} // closed at the next change; nil while nobody waits for one
+	changed chan struct{} // closed at the next change; nil while no goroutine waits
 }
 
 // wait returns a channel that is closed at the next change. The caller holds mu.
@@ -92,7 +92,7 @@ func (s *stream) wait() <-chan struct{} {
 	return s.changed
 }
 
-// wake tells those who wait. The caller holds mu.
+// wake wakes the waiting goroutines. The caller holds mu.
 func (s *stream) wake() {
 	if s.changed != nil {
 		close(s.changed)
@@ -207,7 +207,7 @@ func (d *deadline) set(t time.Time) {
 	}
 }
 
-// fire wakes those who wait, who look again. The caller holds mu.
+// fire wakes the waiting goroutines, which look again. The caller holds mu.
 func (d *deadline) fire() {
 	if d.fired != nil {
 		close(d.fired)
@@ -223,7 +223,7 @@ func (d *deadline) changed() <-chan struct{} {
 	}
 	fired := d.fired
 	if !d.at.IsZero() && !time.Now().Before(d.at) {
-		d.fire() // its timer may have gone off before anybody waited
+		d.fire() // its timer may have fired before this call
 	}
 	return fired
 }

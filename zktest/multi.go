@@ -1,14 +1,19 @@
 package zktest
 
+import "slices"
+
 // multiOp is one operation of a multi or multiRead.
 type multiOp struct {
-	op      Op
+	kind    Op // the code that it came under
+	op      Op // what it is
 	path    string
 	create  createSpec
 	data    []byte
 	version int32
-	miscast bool // a time to live without one: the real server fails to cast the request when its turn comes
 }
+
+// miscast is a mode with a time to live, but no time to live.
+func (o multiOp) miscast() bool { return o.op == OpCreateTTL && o.kind != OpCreateTTL }
 
 // decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
 // are mixed.
@@ -22,12 +27,11 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 		if done || d.bad {
 			return ops, !d.bad
 		}
-		o := multiOp{op: kind}
+		o := multiOp{kind: kind, op: kind}
 		switch kind {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			o.create = decodeCreate(kind, d)
-			o.op, o.path = createKind(o.create), o.create.path
-			o.miscast = o.op == OpCreateTTL && kind != OpCreateTTL
+			o.op, o.path = createKind(kind, o.create), o.create.path
 			o.create.op = o.op
 			if o.op != OpCreateTTL {
 				o.create.ttl = -1
@@ -48,26 +52,76 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 	}
 }
 
+// hasNullPath says whether the real server breaks on the operations.
+func hasNullPath(ops []multiOp) bool {
+	return slices.ContainsFunc(ops, func(o multiOp) bool { return o.path == nullString })
+}
+
 func (o multiOp) reads() bool { return o.op == OpGetData || o.op == OpGetChildren }
 
-// createKind is what a create in a multi really is: the mode decides, not the code it came under.
-func createKind(r createSpec) Op {
+// createKind returns the operation that a create in a multi stands for. Its mode decides before its code.
+func createKind(kind Op, r createSpec) Op {
 	switch {
 	case r.mode == Container:
 		return OpCreateContainer
 	case r.mode.ttl():
 		return OpCreateTTL
+	case kind == OpCreateTTL:
+		return OpCreate
 	}
-	return OpCreate
+	return kind
+}
+
+// plain takes the code away from a create whose mode decides nothing, as the releases did that do not look at it.
+func (o *multiOp) plain() {
+	if o.op == OpCreate2 || o.op == OpCreateContainer && o.create.mode != Container {
+		o.op, o.create.op = OpCreate, OpCreate
+	}
+}
+
+// strict tells what the releases that answer create2 by itself make of the operations of a multi. They cannot read a mode
+// that does not exist, or one with a time to live that has none. At a null ACL they fail before the request has a zxid.
+//
+// Source: MultiOperationRecord.deserialize, CreateOptions.
+func strict(ops []multiOp) (readable, failed bool) {
+	for _, o := range ops {
+		if o.kind != OpCreate && o.kind != OpCreate2 && o.kind != OpCreateContainer {
+			continue
+		}
+		switch {
+		case !o.create.mode.valid():
+			return false, false
+		case o.create.acl == nil:
+			return false, true
+		case o.miscast():
+			return false, false
+		}
+	}
+	return true, false
 }
 
 // multi applies all of its operations under one zxid, or none.
 func (s *Server) multi(q *call) Code {
 	ops, ok := decodeMulti(q.in)
+	if s.cfg.traits.create2InMulti {
+		readable, failed := strict(ops)
+		if failed {
+			return s.breakMulti(q)
+		}
+		ok = ok && readable
+	} else {
+		for i := range ops {
+			ops[i].plain()
+		}
+	}
 	t := s.begin(q.session, q.c.ids)
 	if !ok || len(ops) > 0 && ops[0].reads() {
 		s.record(t, q.op, "", CodeMarshallingError)
 		return CodeMarshallingError
+	}
+	if hasNullPath(ops) {
+		s.record(t, q.op, "", CodeMarshallingError)
+		return s.breakMulti(q)
 	}
 	t.shadow = map[string]view{}
 	changes := make([]change, 0, len(ops))
@@ -91,8 +145,16 @@ func (s *Server) multi(q *call) Code {
 	return CodeOK
 }
 
+// breakMulti answers a multi on which the real server breaks. In 3.8 the reply has a body in spite of the error.
+func (s *Server) breakMulti(q *call) Code {
+	if s.cfg.traits.failsWithBody {
+		endMulti(q.out)
+	}
+	return CodeMarshallingError
+}
+
 func (t *txn) prepare(o multiOp) (change, Code) {
-	if o.miscast {
+	if o.miscast() { // the real server fails to cast the request
 		return change{}, CodeMarshallingError
 	}
 	switch o.op {
@@ -126,8 +188,8 @@ func (s *Server) reply(e *encoder, c change, n *node) {
 	}
 }
 
-// failMulti writes the results of a multi of which the operation at index culprit failed: those before it are told
-// that nothing is wrong with them, those after it that they were not looked at.
+// failMulti writes the results of a multi in which the operation at index culprit failed. The operations before it get
+// code 0, and the later ones CodeRuntimeInconsistency.
 func failMulti(e *encoder, culprit, n int, code Code) {
 	for i := range n {
 		result := CodeOK
@@ -159,8 +221,8 @@ func (s *Server) multiRead(q *call) Code {
 	if !ok {
 		return CodeMarshallingError
 	}
-	if len(ops) > 0 && !ops[0].reads() {
-		endMulti(q.out) // the one error reply with a body
+	if len(ops) > 0 && !ops[0].reads() || hasNullPath(ops) {
+		endMulti(q.out)
 		return CodeMarshallingError
 	}
 	for _, o := range ops {

@@ -58,10 +58,18 @@ func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 			{"set: version", OpSetData, setBody("/full", nil, 9), CodeBadVersion},
 			{"get: permission", OpGetData, watchBody("/blind", false), CodeNoAuth},
 			{"children: permission", OpGetChildren2, watchBody("/blind", false), CodeNoAuth},
-			{"exists asks for none in 3.8", OpExists, watchBody("/blind", false), CodeOK},
+			{"exists: permission", OpExists, watchBody("/blind", false), CodeNoAuth},
 			{"exists: NUL", OpExists, watchBody("/a\x00", false), CodeBadArguments},
 			{"sync asks for nothing", OpSync, pathBody("no path at all"), CodeOK},
-			{"reconfig", OpReconfig, nil, CodeReconfigDisabled},
+			{"reconfig", OpReconfig, reconfigBody(nullString, nullString, nullString, -1), CodeReconfigDisabled},
+			{"reconfig: truncated", OpReconfig, nil, CodeMarshallingError},
+			{"null id of scheme auth", OpCreate, create("/null", 0, ACL{permAll, "auth", nullString}), CodeInvalidACL},
+			{"null id of scheme world", OpCreate, create("/null", 0, ACL{permAll, "world", nullString}), CodeMarshallingError},
+			{"null path in create", OpCreate, create(nullString, 0, all), CodeMarshallingError},
+			{"null path in delete", OpDelete, versionBody(nullString, -1), CodeMarshallingError},
+			{"null path in setData", OpSetData, setBody(nullString, nil, -1), CodeBadArguments},
+			{"null path in getData", OpGetData, watchBody(nullString, false), CodeMarshallingError},
+			{"null path in removeWatches", OpRemoveWatches, versionBody(nullString, 3), CodeNoWatcher},
 		} {
 			require.Equal(t, c.want, r.do(c.op, c.body), c.name)
 		}
@@ -225,18 +233,53 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 	})
 }
 
-// Found by comparing with a real server: a time to live under the plain code breaks a multi, but only once it is reached.
-func TestMulti_TTLFlagUnderThePlainCode_BreaksItOnlyWhereItIsReached(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Run(t, InMemory())
-		r := attachRaw(t, s, "", 10*time.Second)
-		broken := part{OpCreate, createBody("/t", PersistentTTL)}
-		require.Equal(t, CodeMarshallingError, r.do(OpMulti, multiBody(part{OpCreate, createBody("/a", 0)}, broken)))
-		require.False(t, s.Exists("/a"))
-		f, _ := r.call(OpMulti, multiBody(part{OpDelete, versionBody("/none", -1)}, broken))
-		require.Equal(t, CodeOK, f.code)
-		require.EqualValues(t, -1, f.body.int32())
-	})
+// Found by comparing with real servers: a time to live under the plain code breaks a multi. Before 3.8.2, it does so only
+// if it is reached.
+func TestMulti_TTLFlagUnderThePlainCode_BreaksIt(t *testing.T) {
+	for release, want := range map[Release]Code{ReleaseDebian: CodeOK, Release38: CodeMarshallingError, Release39: CodeMarshallingError} {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory(), WithRelease(release))
+			r := attachRaw(t, s, "", 10*time.Second)
+			broken := part{OpCreate, createBody("/t", PersistentTTL)}
+			require.Equal(t, CodeMarshallingError, r.do(OpMulti, multiBody(part{OpCreate, createBody("/a", 0)}, broken)))
+			require.False(t, s.Exists("/a"))
+			require.Equal(t, want, r.do(OpMulti, multiBody(part{OpDelete, versionBody("/none", -1)}, broken)), release)
+		})
+	}
+}
+
+// Found by comparing with real servers: since 3.8.2 a null ACL breaks a multi before it has a zxid. 3.8 answers the error
+// with an empty list of results, 3.9 without.
+func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
+	for release, left := range map[Release]int{Release38: 9, Release39: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory(), WithRelease(release))
+			r := attachRaw(t, s, "", 10*time.Second)
+			before := s.Zxid()
+			f, _ := r.call(OpMulti, multiBody(part{OpCreate, func(e *encoder) {
+				e.str("/a")
+				e.bytes(nil)
+				e.int32(-1)
+				e.int32(0)
+			}}))
+			require.Equal(t, CodeMarshallingError, f.code)
+			require.Len(t, f.body.b, left)
+			require.Equal(t, before, s.Zxid())
+		})
+	}
+}
+
+// Found by comparing with real servers: at a null path, too, 3.8 answers with an empty list of results, 3.9 without.
+func TestMulti_NullPath_BreaksIt(t *testing.T) {
+	for release, left := range map[Release]int{ReleaseDebian: 9, Release38: 9, Release39: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := Run(t, InMemory(), WithRelease(release))
+			r := attachRaw(t, s, "", 10*time.Second)
+			f, _ := r.call(OpMulti, multiBody(part{OpDelete, versionBody(nullString, -1)}))
+			require.Equal(t, CodeMarshallingError, f.code)
+			require.Len(t, f.body.b, left)
+		})
+	}
 }
 
 func TestMultiRead_AnswersEachForItself(t *testing.T) {
@@ -268,7 +311,7 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 			e.acls([]ACL{{permAll, "auth", ""}})
 			e.int32(0)
 		}
-		require.Equal(t, CodeInvalidACL, r.do(OpCreate, secret), "nobody yet")
+		require.Equal(t, CodeInvalidACL, r.do(OpCreate, secret), "no identity yet")
 		require.Equal(t, CodeOK, auth(r, "bob:secret"))
 		require.Equal(t, CodeOK, r.do(OpCreate, secret))
 		n, _ := s.Node("/s")

@@ -21,8 +21,8 @@ func (s *Server) operator(op Op, path string, prepare func(*txn) (change, Code))
 	return n, nil
 }
 
-// Create makes a node as an operator would, open to everybody, and returns its path, which differs from the given one
-// in the sequential modes. Ephemeral nodes need a session and cannot be made so; neither can nodes with a time to live.
+// Create makes a node that all clients may use, and returns its path. In the sequential modes the path ends in a
+// number. Ephemeral nodes and nodes with a time to live are refused.
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 	if mode.ephemeral() || mode.ttl() {
@@ -48,15 +48,16 @@ func (s *Server) Set(path string, data []byte) error {
 	return err
 }
 
-// Delete deletes a node, whoever it belongs to.
+// Delete deletes a node, also an ephemeral one.
 // Errors: a [Code].
 func (s *Server) Delete(path string) error {
 	_, err := s.operator(OpDelete, path, func(t *txn) (change, Code) { return t.delete(path, -1) })
 	return err
 }
 
-// DeleteAll deletes a node and all below it, the children first, each in a transaction of its own.
-// Errors: a [Code]; what was deleted before it stays so.
+// DeleteAll deletes a node and all nodes below it, children first, each in a transaction of its own. After an error the
+// rest stays.
+// Errors: a [Code].
 func (s *Server) DeleteAll(path string) error {
 	for _, name := range s.Children(path) {
 		child := path + "/" + name
@@ -73,8 +74,7 @@ func (s *Server) DeleteAll(path string) error {
 	return s.Delete(path)
 }
 
-// SetCversion sets the counter that the children of a node get their sequence numbers from: the next one is n. After
-// 2147483647 the counter sticks.
+// SetCversion sets the sequence number of the next child of a node to n. After 2147483647 the counter sticks.
 // Errors: [CodeNoNode].
 func (s *Server) SetCversion(path string, n int32) error {
 	s.lock()

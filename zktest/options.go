@@ -1,8 +1,10 @@
 package zktest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -22,15 +24,32 @@ type config struct {
 	neverUsed    time.Duration
 	extended     bool
 	noContainers bool
+	quotas       bool
+	readOnly     bool
+	fronts       int
+	users        map[string]string // of SASL, with their passwords; nil without SASL
+	reconfig     bool
+	maxBuffer    int
+	tls          *tls.Config
+	words        []string // that are answered; nil for all
 	release      Release
+	traits       traits // of the release
 	history      int
 	super        string
+	latency      time.Duration
+	writeLatency time.Duration
 	onViolation  func(error)
 }
 
 func defaults() config {
-	return config{tick: 2 * time.Second, reap: time.Minute, release: Release38, history: 1 << 16}
+	return config{
+		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release39, history: 1 << 16,
+		maxBuffer: defaultMaxBuffer, fronts: 1,
+	}
 }
+
+// defaultMaxBuffer is the longest request that a server accepts unless told otherwise, in bytes.
+const defaultMaxBuffer = 1<<20 - 1
 
 func (c *config) check() error {
 	if c.tick < time.Millisecond {
@@ -38,6 +57,15 @@ func (c *config) check() error {
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
+	}
+	if c.fronts < 1 || c.fronts > 255 {
+		return fmt.Errorf("zktest: %d fronts are not 1 to 255", c.fronts)
+	}
+	if c.maxBuffer <= 0 {
+		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
+	}
+	if c.latency < 0 || c.writeLatency < 0 {
+		return errors.New("zktest: a latency is negative")
 	}
 	if c.minTimeout == 0 {
 		c.minTimeout = 2 * c.tick
@@ -48,7 +76,9 @@ func (c *config) check() error {
 	if c.minTimeout > c.maxTimeout {
 		return errors.New("zktest: the shortest session timeout is above the longest")
 	}
-	return nil
+	var err error
+	c.traits, err = c.release.traits()
+	return err
 }
 
 // WithTickTime sets the unit of session expiry; default 2 s. Sessions get at least two ticks and at most twenty, and
@@ -75,36 +105,70 @@ func WithExtendedTypes() Option { return option(func(c *config) { c.extended = t
 // closed.
 func WithoutContainers() Option { return option(func(c *config) { c.noContainers = true }) }
 
+// WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection.
+// Source: jute.maxbuffer.
+func WithMaxBuffer(n int) Option { return option(func(c *config) { c.maxBuffer = n }) }
+
+// WithQuotas refuses creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server counts
+// only, as ZooKeeper does.
+// Source: zookeeper.enforceQuota.
+func WithQuotas() Option { return option(func(c *config) { c.quotas = true }) }
+
+// WithFourLetterWords answers only these four-letter words, and always srvr; by default all are answered.
+// Source: 4lw.commands.whitelist.
+func WithFourLetterWords(words ...string) Option {
+	return option(func(c *config) { c.words = append([]string{}, words...) })
+}
+
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.super = digest(credential) })
 }
 
-// WithRelease chooses between releases of ZooKeeper where they differ; default [Release38].
-func WithRelease(r Release) Option { return option(func(c *config) { c.release = r }) }
+// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
+// nodes can name them in access lists with scheme sasl.
+func WithSASLUsers(passwords map[string]string) Option {
+	passwords = maps.Clone(passwords)
+	return option(func(c *config) { c.users = passwords })
+}
 
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
 
-// WithListener makes [Start] listen on a TCP address; [Run] does so by itself, on a free port of the loopback.
+// WithListener sets the TCP address that the server listens on; default "127.0.0.1:0", a free port of the loopback.
 func WithListener(addr string) Option { return option(func(c *config) { c.listen = addr }) }
 
-// InMemory makes [Run] do without a listener, as a testing/synctest bubble needs it: clients come in through
+// WithFronts gives the server n addresses, which clients take for an ensemble; default 1. The first listens where
+// [WithListener] says, the others on free ports of the same host. See [Front].
+func WithFronts(n int) Option { return option(func(c *config) { c.fronts = n }) }
+
+// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate].
+// Source: readonlymode.enabled.
+func WithReadOnlyMode() Option { return option(func(c *config) { c.readOnly = true }) }
+
+// WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig. It takes
+// [WithFronts], and the fronts stay what they are.
+// Source: reconfigEnabled.
+func WithReconfig() Option { return option(func(c *config) { c.reconfig = true }) }
+
+// WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration. For a TLS listener beside a plain one
+// there are tls.Listen and [Server.Serve].
+func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
+
+// InMemory starts a server without a listener, as a testing/synctest bubble needs it. Clients connect with
 // [Server.Dial].
 func InMemory() Option { return WithListener("") }
 
-// OnViolation gets what the server finds wrong: one of its own invariants broken, a request that [Forbid] forbids, or
-// a client doing what damages a real server, which matches [ErrMisuse]. It is called on a goroutine of the server,
-// without locks. By default [Run] fails the test and [Start] keeps them for [Server.Violations] only.
+// OnViolation sets the function that gets what the server finds wrong: a broken invariant of its own, a request that
+// [Forbid] forbids, or misuse by a client, which matches [ErrMisuse]. It is called on a goroutine of the server, without
+// locks. By default [Run] fails the test, or logs a warning for misuse, and [Start] keeps them for [Server.Violations].
 func OnViolation(fn func(error)) Option { return option(func(c *config) { c.onViolation = fn }) }
 
-// Release is a release of ZooKeeper.
-type Release int
+// WithLatency makes every request wait before it is served; default 0. Requests of one connection keep their order, and
+// those that arrive together wait together. [Server.SetLatency] changes it.
+func WithLatency(d time.Duration) Option { return option(func(c *config) { c.latency = d }) }
 
-// The releases that [WithRelease] knows.
-const (
-	// Release38 is 3.8.0: exists asks for no permission, events carry zxid -1, a path has one watch mode.
-	Release38 Release = 38
-	// Release39 is 3.9.2 and later: exists needs read permission, events carry their zxid, watch modes add up.
-	Release39 Release = 39
-)
+// WithWriteLatency makes writes, handshakes included, wait before they are applied; default 0. It adds to [WithLatency],
+// and what the connection sends later waits behind them. Tests that pass on a real server by its slowness alone need it.
+// [Server.SetWriteLatency] changes it.
+func WithWriteLatency(d time.Duration) Option { return option(func(c *config) { c.writeLatency = d }) }

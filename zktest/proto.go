@@ -62,6 +62,17 @@ func (o Op) String() string {
 	return "op " + strconv.Itoa(int(o))
 }
 
+// writes says whether the operation takes a zxid.
+func (o Op) writes() bool {
+	switch o {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL, OpMulti,
+		OpReconfig, OpCloseSession:
+		return true
+	default:
+		return false
+	}
+}
+
 // Code is the error code of a reply. It is an error, so that errors.Is compares against the constants; CodeOK is not.
 type Code int32
 
@@ -73,6 +84,7 @@ const (
 	CodeUnimplemented           Code = -6
 	CodeOperationTimeout        Code = -7
 	CodeBadArguments            Code = -8
+	CodeNewConfigNoQuorum       Code = -13
 	CodeNoNode                  Code = -101
 	CodeNoAuth                  Code = -102
 	CodeBadVersion              Code = -103
@@ -91,7 +103,7 @@ const (
 )
 
 var codeNames = map[Code]string{
-	CodeOK: "ok", CodeRuntimeInconsistency: "runtime inconsistency", CodeMarshallingError: "marshalling error",
+	CodeOK: "ok", CodeNewConfigNoQuorum: "new config has no quorum", CodeRuntimeInconsistency: "runtime inconsistency", CodeMarshallingError: "marshalling error",
 	CodeUnimplemented: "unimplemented", CodeOperationTimeout: "operation timeout", CodeBadArguments: "bad arguments",
 	CodeNoNode: "no node", CodeNoAuth: "no auth", CodeBadVersion: "bad version",
 	CodeNoChildrenForEphemerals: "no children for ephemerals", CodeNodeExists: "node exists",
@@ -159,6 +171,3 @@ const (
 	xidNotification = -1
 	xidPing         = -2
 )
-
-// maxFrame is jute.maxbuffer, the longest request the server accepts, in bytes.
-const maxFrame = 1<<20 - 1

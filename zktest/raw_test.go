@@ -20,6 +20,8 @@ type raw struct {
 	session int64
 	passwd  []byte
 	timeout time.Duration
+
+	modern, readOnly bool // what the handshake asks for, and what it says
 }
 
 // frame is a reply or an event.
@@ -67,6 +69,9 @@ func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []
 		e.int32(int32(timeout.Milliseconds()))
 		e.int64(id)
 		e.bytes(passwd)
+		if r.modern {
+			e.bool(true)
+		}
 	})
 	p, err := r.recv()
 	if err != nil {
@@ -76,8 +81,18 @@ func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []
 	d.int32()
 	r.timeout = time.Duration(d.int32()) * time.Millisecond
 	r.session, r.passwd = d.int64(), d.bytes()
+	if r.modern {
+		r.readOnly = d.bool()
+	}
 	require.False(r.t, d.bad)
 	return r.session != 0
+}
+
+// connectReadOnly does the handshake of a client that accepts a read-only server.
+func (r *raw) connectReadOnly() bool {
+	r.t.Helper()
+	r.modern = true
+	return r.connect(0, 10*time.Second, 0, nil)
 }
 
 func (r *raw) send(fill func(*encoder)) {
@@ -148,14 +163,14 @@ func (r *raw) call(op Op, fill func(*encoder)) (frame, []event) {
 	}
 }
 
-// do is call for those who care about the error only.
+// do is call for tests of the error.
 func (r *raw) do(op Op, fill func(*encoder)) Code {
 	r.t.Helper()
 	f, _ := r.call(op, fill)
 	return f.code
 }
 
-// run is do for those who care about what it leaves behind only.
+// run is do for tests of what the request leaves behind.
 func (r *raw) run(op Op, fill func(*encoder)) {
 	r.t.Helper()
 	r.call(op, fill)
@@ -218,6 +233,15 @@ func setBody(path string, data []byte, version int32) func(*encoder) {
 		e.str(path)
 		e.bytes(data)
 		e.int32(version)
+	}
+}
+
+func reconfigBody(joining, leaving, members string, version int64) func(*encoder) {
+	return func(e *encoder) {
+		e.str(joining)
+		e.str(leaving)
+		e.str(members)
+		e.int64(version)
 	}
 }
 

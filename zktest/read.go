@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// readable finds a node that the client wants to read.
+// readable finds a node that the client wants to read. The real server breaks on a null path.
 func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
-	n := s.tree.get(path)
+	n := q.c.front.tree().get(path)
 	switch {
+	case path == nullString:
+		return nil, CodeMarshallingError
 	case n == nil:
 		return nil, CodeNoNode
 	case !allowed(n.acl, perms, q.c.ids):
@@ -21,17 +23,17 @@ func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
 func (s *Server) exists(q *call) Code {
 	path, watch := q.in.str(), q.in.bool()
 	switch {
-	case q.in.bad:
+	case q.in.bad, path == nullString:
 		return CodeMarshallingError
 	case strings.ContainsRune(path, 0):
 		return CodeBadArguments
 	}
-	n := s.tree.get(path)
-	if n != nil && s.cfg.release >= Release39 && !allowed(n.acl, permRead, q.c.ids) {
+	n := q.c.front.tree().get(path)
+	if n != nil && s.cfg.traits.existsNeedsRead && !allowed(n.acl, permRead, q.c.ids) {
 		return CodeNoAuth
 	}
 	if watch {
-		s.dataWatches.add(path, q.c, watchOnce)
+		q.c.front.dataWatches.add(path, q.c, watchOnce)
 	}
 	if n == nil {
 		return CodeNoNode
@@ -50,7 +52,7 @@ func (s *Server) getData(q *call) Code {
 		return code
 	}
 	if watch {
-		s.dataWatches.add(path, q.c, watchOnce)
+		q.c.front.dataWatches.add(path, q.c, watchOnce)
 	}
 	q.out.bytes(n.data)
 	q.out.stat(n.stat(s.tree))
@@ -68,7 +70,7 @@ func (s *Server) getChildren(q *call) Code {
 		return code
 	}
 	if watch {
-		s.childWatches.add(path, q.c, watchOnce)
+		q.c.front.childWatches.add(path, q.c, watchOnce)
 	}
 	q.out.strs(n.names())
 	if q.op == OpGetChildren2 {
@@ -95,23 +97,23 @@ func (s *Server) getACL(q *call) Code {
 	return CodeOK
 }
 
-// sync has nothing to wait for where there is one server; the path need not exist.
+// sync is answered at once, or when a lagging front has caught up. The path need not exist.
 func (s *Server) sync(q *call) Code {
-	path := q.in.bytes()
+	path := q.in.str()
 	if q.in.bad {
 		return CodeMarshallingError
 	}
-	q.out.bytes(path)
+	q.out.str(path)
 	return CodeOK
 }
 
 func (s *Server) getEphemerals(q *call) Code {
-	prefix := string(q.in.bytes())
+	prefix := q.in.str()
 	if q.in.bad {
 		return CodeMarshallingError
 	}
 	list := q.session.paths()
-	if p := strings.TrimSpace(prefix); p != "" && p != "/" {
+	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != nullString {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}
 	q.out.strs(list)
@@ -127,7 +129,11 @@ func (s *Server) getAllChildrenNumber(q *call) Code {
 	if code != CodeOK {
 		return code
 	}
-	q.out.int32(int32(descendants(n)))
+	total := descendants(n)
+	if path == "" {
+		total++ // the real server counts the names that begin with "/", the root among them
+	}
+	q.out.int32(int32(total))
 	return CodeOK
 }
 

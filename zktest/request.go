@@ -17,7 +17,7 @@ type call struct {
 
 type handler func(s *Server, q *call) Code
 
-// handlers are what a client can ask for. Ping has an empty body; auth, connect and unknown codes are treated before.
+// handlers serve the operations. Authentication and unknown codes are treated before.
 var handlers map[Op]handler
 
 func init() {
@@ -33,15 +33,14 @@ func init() {
 		OpSetWatches: (*Server).setWatches, OpSetWatches2: (*Server).setWatches, OpAddWatch: (*Server).addWatch,
 		OpCheckWatches: (*Server).findWatches, OpRemoveWatches: (*Server).findWatches,
 		// Switched off by default, and a server that stands alone could not do it.
-		OpReconfig: denied(CodeReconfigDisabled),
-		// The real server takes the whole body for the path.
-		OpDeleteContainer: denied(CodeBadArguments),
+		OpReconfig:        (*Server).reconfig,
+		OpDeleteContainer: (*Server).deleteContainer,
 		OpConnect:         denied(CodeMarshallingError),
 		OpPing:            func(*Server, *call) Code { return CodeOK },
 	}
 }
 
-// handshake opens a session or gives one back; false means that nothing more is to be handled.
+// handshake opens or resumes a session. It returns false if no further request is to be handled.
 //
 // Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
 func (c *conn) handshake(frame []byte) bool {
@@ -49,6 +48,7 @@ func (c *conn) handshake(frame []byte) bool {
 	d.int32() // protocol version
 	lastZxid, timeout, id, passwd := d.int64(), d.int32(), d.int64(), d.bytes()
 	modern := len(d.b) > 0 // carries the read-only flag
+	readOnly := modern && d.bool()
 	if d.bad {
 		c.end()
 		return false
@@ -61,7 +61,16 @@ func (c *conn) handshake(frame []byte) bool {
 	hold := c.during(act)
 	s := c.s
 	s.lock()
-	if lastZxid > s.zxid {
+	switch c.front.role {
+	case looking, absent:
+		s.release(c, abrupt)
+	case readingOnly:
+		if !readOnly {
+			s.release(c, abrupt)
+		}
+	default:
+	}
+	if lastZxid > c.front.zxid() {
 		s.release(c, abrupt)
 	}
 	if c.dead {
@@ -72,10 +81,21 @@ func (c *conn) handshake(frame []byte) bool {
 	if act.kind != actFail {
 		ses = s.attach(c, id, passwd, s.clamp(timeout))
 	}
-	c.sendAfter(hold, func(e *encoder) { welcome(e, ses, modern) })
-	if ses == nil {
+	s.received++
+	c.received++
+	c.last = lastRequest{wordOp(OpConnect), 0, s.zxid, time.Now()}
+	flagged := modern || s.cfg.traits.readOnlyFlagEver
+	answer := func() { c.sendAfter(hold, func(e *encoder) { welcome(e, ses, flagged, c.front.role) }) }
+	switch {
+	case ses == nil:
+		answer()
 		s.release(c, flush)
-	} else {
+	case id == 0 && ses.local == nil:
+		c.front.later(c, answer) // a write, as far as an ensemble is concerned
+	default:
+		answer()
+	}
+	if ses != nil {
 		req.Session = ses.id
 	}
 	s.unlock()
@@ -87,12 +107,12 @@ func (s *Server) clamp(ms int32) time.Duration {
 	return min(max(time.Duration(ms)*time.Millisecond, s.cfg.minTimeout), s.cfg.maxTimeout)
 }
 
-// attach finds or makes the session of a handshake; nil if there is none for it. An earlier connection of the session
-// is closed before the password is looked at, so a wrong one kicks a healthy client.
+// attach returns the session of a handshake, or nil if it has none. It closes an earlier connection of the session
+// before it checks the password, so a wrong password ends a healthy connection.
 func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration) *session {
 	var ses *session
 	if id == 0 {
-		ses = s.openSession(timeout, c.label)
+		ses = s.openSession(timeout, c)
 	} else {
 		ses = s.sessions[id]
 		if ses != nil && ses.conn != nil {
@@ -112,7 +132,7 @@ func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration)
 	return ses
 }
 
-func welcome(e *encoder, ses *session, modern bool) {
+func welcome(e *encoder, ses *session, modern bool, r role) {
 	e.int32(0)
 	if ses == nil {
 		e.int32(0)
@@ -124,11 +144,11 @@ func welcome(e *encoder, ses *session, modern bool) {
 		e.bytes(password(ses.id))
 	}
 	if modern {
-		e.bool(false)
+		e.bool(r == readingOnly)
 	}
 }
 
-// handle serves one request; false means that nothing more is to be handled.
+// handle serves one request. It returns false if no further request is to be handled.
 func (c *conn) handle(frame []byte) bool {
 	d := &decoder{b: frame}
 	xid, op := d.int32(), Op(d.int32())
@@ -148,8 +168,8 @@ func (c *conn) handle(frame []byte) bool {
 	return ok
 }
 
-// serve does what is asked and queues the reply: behind hold if there is one, as an error without doing it if fail is
-// one.
+// serve applies the request and queues the reply, behind hold if there is one. If fail is an error, it answers with
+// that alone.
 func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Code) bool {
 	s := c.s
 	s.lock()
@@ -158,9 +178,10 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		return false
 	}
 	s.received++
+	c.received++
 	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
 	q.out.b = q.out.b[:0]
-	if op == opSASL || op == OpAuth && !wellFormed(*d) {
+	if op == OpAuth && !wellFormed(*d) {
 		s.release(c, flush)
 		return false
 	}
@@ -168,42 +189,64 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	switch op {
 	case OpPing:
 		xid = xidPing
-	case OpAuth:
+	case OpAuth, opSASL:
 		zxid = 0
 	default:
 	}
-	c.sendAfter(hold, func(e *encoder) {
-		e.int32(xid)
-		e.int64(zxid)
-		e.int32(int32(code))
-		e.b = append(e.b, q.out.b...)
-	})
+	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
+	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync) {
+		body := bytes.Clone(q.out.b)
+		c.front.later(c, func() { c.reply(hold, xid, zxid, code, body, over) })
+	} else {
+		c.reply(hold, xid, zxid, code, q.out.b, over)
+	}
 	if cap(s.scratch.b) > 1<<16 {
 		s.scratch.b = nil
-	}
-	if over {
-		s.release(c, flush)
 	}
 	return !over
 }
 
-// dispatch returns zxid and code of the reply, and whether the connection ends with it. A malformed body gets its
-// error, as from the real server, which would then read on; here the connection ends as well.
+// reply queues a reply, behind hold if there is one, and ends the connection after it if over.
+func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, body []byte, over bool) {
+	c.sendAfter(hold, func(e *encoder) {
+		e.int32(xid)
+		e.int64(zxid)
+		e.int32(int32(code))
+		e.b = append(e.b, body...)
+	})
+	if over {
+		c.s.release(c, flush)
+	}
+}
+
+// dispatch returns zxid and code of the reply, and whether the connection ends with it.
 func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool) {
 	if q.op == OpAuth && fail == CodeOK {
 		code = s.authenticate(q)
 		return 0, code, code != CodeOK
 	}
+	if q.op == opSASL && fail == CodeOK {
+		code = s.sasl(q)
+		return 0, code, code != CodeOK
+	}
 	s.tracker.touch(q.session)
 	serve, known := handlers[q.op]
+	front := q.c.front
 	switch {
 	case fail != CodeOK:
-		return s.zxid, fail, false
-	case !known, q.op == OpCreateContainer && s.cfg.noContainers:
+		return front.zxid(), fail, false
+	case front.role == readingOnly && (q.op.writes() || q.op == OpSync || q.op == OpCheck):
+		if q.op != OpCloseSession || q.session.local == nil {
+			return front.zxid(), CodeNotReadOnly, false
+		}
+	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck:
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)
-	return s.zxid, code, q.in.bad || q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+	if zxid = s.zxid; !q.op.writes() {
+		zxid = front.zxid()
+	}
+	return zxid, code, q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
 }
 
 // wellFormed says whether an authentication can be decoded: if not, the connection ends without an answer.
@@ -220,6 +263,9 @@ func (s *Server) authenticate(q *call) Code {
 	scheme, credential := q.in.str(), q.in.bytes()
 	switch scheme {
 	case "digest":
+		if credential == nil {
+			return CodeAuthFailed
+		}
 		id := digest(string(credential))
 		if id == s.cfg.super {
 			q.c.identify(identity{"super", ""})

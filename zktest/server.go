@@ -9,48 +9,54 @@ import (
 	"time"
 )
 
-// Server is a ZooKeeper server in this process: a standalone one, with one tree, its sessions and its watches in
-// memory. All methods are safe for concurrent use. After Close connections are refused, and what is left can still be
-// looked at.
+// Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
+// for concurrent use. After Close connections are refused, and the state can still be read.
 type Server struct {
 	cfg  config
 	done chan struct{} // closed by Close
 	wg   sync.WaitGroup
 	thaw gate // closed while the server is frozen
 
-	faults faults
+	faults  faults
+	latency latency
 
 	// mu guards what follows, and is never held while waiting for anything but another mutex.
-	mu                        sync.Mutex
-	closed, down, frozen      bool
-	listeners                 map[net.Listener]struct{}
-	addr                      string
-	conns                     map[*conn]struct{} // those with live goroutines
-	lastConn                  uint64
-	lastPort                  int
-	tree                      *tree
-	zxid                      int64
-	sessions                  map[int64]*session
-	lastSession               int64
-	tracker                   *tracker
-	dataWatches, childWatches *watchTable
-	stalls                    []stall
-	refused                   []Who
-	healed                    chan struct{} // closed when a stall ends
-	history                   history
-	ledger                    ledger
-	violations                []error
-	told                      int // violations that have been reported
-	scratch                   encoder
-	received                  int64
+	mu                   sync.Mutex
+	closed, down, frozen bool
+	fronts               []*Front // set by Start
+	leader               *Front   // nil without a majority
+	listeners            map[net.Listener]*Front
+	conns                map[*conn]struct{} // those with live goroutines
+	lastConn             uint64
+	lastPort             int
+	tree                 *tree
+	zxid                 int64
+	sessions             map[int64]*session
+	lastSession          int64
+	tracker              *tracker
+	stalls               []stall
+	refused              []Who
+	healed               chan struct{} // closed when a stall ends
+	history              history
+	ledger               ledger
+	violations           []error // the first maxViolations
+	untold               []error // violations that are to be reported
+	scratch              encoder
+	traffic
 }
 
-// Run starts a server for a test, on a free port of the loopback unless [InMemory] is given, and closes it when the
-// test ends. A violation (see [OnViolation]) fails the test.
+// Run is [Start] for tests. It closes the server when the test ends. A violation (see [OnViolation]) fails the test, and
+// misuse is logged as a warning.
 func Run(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	own := []Option{WithListener("127.0.0.1:0"), OnViolation(func(err error) { tb.Errorf("zktest: %v", err) })}
-	s, err := Start(append(own, opts...)...)
+	own := OnViolation(func(err error) {
+		if errors.Is(err, ErrMisuse) {
+			tb.Logf("zktest: warning: %v", err)
+		} else {
+			tb.Errorf("zktest: %v", err)
+		}
+	})
+	s, err := Start(append([]Option{own}, opts...)...)
 	if err != nil {
 		tb.Fatalf("zktest: %v", err)
 	}
@@ -58,9 +64,9 @@ func Run(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server without a listener, for programs and for tests that want to close it themselves: clients come
-// in through [Server.Dial], or [Server.Serve] or [WithListener] open a port.
-// Errors: an option out of range, or that of net.Listen; nothing is left running then.
+// Start starts a server for programs, and for tests that close it themselves. It listens on a free port of the
+// loopback, unless [WithListener] names another address or [InMemory] is given.
+// Errors: an option out of range, or the error of net.Listen. After an error nothing is left running.
 func Start(opts ...Option) (*Server, error) {
 	cfg := defaults()
 	for _, o := range opts {
@@ -70,80 +76,48 @@ func Start(opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}, addr: "127.0.0.1:2181",
+		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]*Front{},
 		conns: map[*conn]struct{}{}, tree: newTree(cfg.extended), sessions: map[int64]*session{},
 		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
 		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},
-		dataWatches: newWatchTable(cfg.release >= Release39), childWatches: newWatchTable(cfg.release >= Release39),
 	}
+	s.SetLatency(cfg.latency)
+	s.SetWriteLatency(cfg.writeLatency)
 	s.ledger = newLedger(s)
-	if cfg.listen != "" {
-		l, err := net.Listen("tcp", cfg.listen)
-		if err != nil {
-			return nil, fmt.Errorf("zktest: %w", err)
-		}
-		s.addr = l.Addr().String()
-		s.wg.Go(func() { _ = s.Serve(l) }) // ends with the server
+	for id := range cfg.fronts {
+		s.fronts = append(s.fronts, newFront(s, id+1))
+	}
+	s.leader = s.fronts[cfg.fronts-1]
+	for _, f := range s.fronts {
+		f.role = s.roleOf(f)
+	}
+	if err := s.listenAll(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if len(s.fronts) > 1 {
+		s.nextEpoch()
+		s.fillConfig()
 	}
 	s.wg.Go(s.expireLoop)
 	s.wg.Go(s.reapLoop)
 	return s, nil
 }
 
-// Addr is the server's address: host and port of the listener of [Run] or [WithListener]; without one, an address that
-// only [Server.Dial] and its like understand.
-func (s *Server) Addr() string { return s.addr }
-
-// Serve accepts connections from l until the server is closed, which is when it returns nil, or until l fails. It
-// closes l.
-func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
-
-// ServeAs is [Server.Serve] for connections with a label: give each client a listener of its own, and faults find it.
-func (s *Server) ServeAs(label string, l net.Listener) error {
-	defer func() { _ = l.Close() }() // a second Close says so, and does nothing
-	if !s.keep(l) {
-		return nil
-	}
-	for {
-		nc, err := l.Accept()
-		if err != nil {
-			s.lock()
-			delete(s.listeners, l)
-			closed := s.closed
-			s.unlock()
-			if closed && errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			return fmt.Errorf("zktest: %w", err)
-		}
-		if !s.admit(nc, label) {
-			_ = nc.Close() // refused
-		}
-	}
-}
-
-func (s *Server) keep(l net.Listener) bool {
-	s.lock()
-	defer s.unlock()
-	if !s.closed {
-		s.listeners[l] = struct{}{}
-	}
-	return !s.closed
-}
-
 // admit starts to serve a connection, unless the server is refusing it.
-func (s *Server) admit(nc net.Conn, label string) bool {
+func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	s.lock()
 	defer s.unlock()
-	if s.refuses(label) {
+	if s.refuses(label) || f.stopped {
 		return false
 	}
-	c := newConn(s, nc, label)
+	c := newConn(f, nc, label)
 	s.lastConn++
 	c.id = s.lastConn
 	s.conns[c] = struct{}{}
 	s.stallConn(c)
+	s.startMute(c)
 	s.wg.Go(func() {
 		var writer sync.WaitGroup
 		writer.Go(c.write)
@@ -163,9 +137,7 @@ func (s *Server) Close() {
 	if !s.closed {
 		s.closed = true
 		close(s.done)
-		for l := range s.listeners {
-			_ = l.Close() // Accept reports it
-		}
+		s.closeListeners(nil)
 		for c := range s.conns {
 			s.release(c, abrupt)
 		}
@@ -176,31 +148,42 @@ func (s *Server) Close() {
 
 func (s *Server) lock() { s.mu.Lock() }
 
-// unlock also reports violations, now that whoever gets them may call the server.
+// unlock also reports violations, now that the function that gets them may call the server.
 func (s *Server) unlock() {
-	fresh := s.violations[s.told:]
-	s.told = len(s.violations)
+	fresh := s.untold
+	s.untold = nil
 	s.mu.Unlock()
-	if s.cfg.onViolation == nil {
-		return
-	}
 	for _, err := range fresh {
 		s.cfg.onViolation(err)
 	}
 }
 
-// ErrMisuse marks violations that are the fault of a client: it did what damages or confuses a real server.
+// maxViolations bounds the list of violations: a client that repeats one must not fill the memory.
+const maxViolations = 1000
+
+// report takes note of a violation. The caller holds mu.
+func (s *Server) report(err error) {
+	if len(s.violations) < maxViolations {
+		s.violations = append(s.violations, err)
+	}
+	if s.cfg.onViolation != nil {
+		s.untold = append(s.untold, err)
+	}
+}
+
+// ErrMisuse marks violations that a client has caused: a real server accepts the request and is damaged by it, or does
+// something else than the client seems to mean.
 var ErrMisuse = errors.New("misuse")
 
 func (s *Server) misuse(format string, args ...any) {
-	s.violations = append(s.violations, fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...)))
+	s.report(fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...)))
 }
 
 func (s *Server) violate(format string, args ...any) {
-	s.violations = append(s.violations, fmt.Errorf(format, args...))
+	s.report(fmt.Errorf(format, args...))
 }
 
-// record ends a transaction: it is history now.
+// record ends a transaction and adds it to the history.
 func (s *Server) record(t *txn, op Op, path string, code Code) {
 	entry := Txn{Zxid: t.zxid, Time: t.time, Op: op, Path: path, Err: code, Changes: t.done}
 	if t.session != nil {

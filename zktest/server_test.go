@@ -3,7 +3,7 @@ package zktest
 import (
 	"io"
 	"net"
-	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,22 +18,60 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 	require.Equal(t, CodeOK, code)
 	r.run(OpExists, watchBody("/a", true))
 	for word, want := range map[string]string{
-		"ruok": "imok",
-		"isro": "rw",
-		"envi": "zookeeper.version=3.8.0-zktest, built on 01/01/2000 00:00 UTC\n",
-		"srvr": "Mode: standalone\nNode count: 6\n",
-		"wchs": "1 connections watching 1 paths\nTotal watches:1\n",
-		"mntr": "mntr is not executed because it is not in the whitelist.\n",
+		"ruok": "^imok$",
+		"isro": "^rw$",
+		"envi": "zookeeper.version=3.9.5-zktest, built on 2000-01-01 00:00 UTC\n$",
+		"srvr": "^Zookeeper version: (?s:.*)\nMode: standalone\nNode count: 6\n$",
+		"stat": `Clients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+\)\n`,
+		"wchs": "^1 connections watching 1 paths\nTotal watches:1\n$",
+		"wchp": "^/a\n\t0x[0-9a-f]+\n\n$",
+		"wchc": "^0x[0-9a-f]+\n\t/a\n\n$",
+		"conf": "\ntickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\nmaxSessionTimeout=40000\n",
+		"mntr": "\nzk_ephemerals_count\t0\n(?s:.*)\nzk_znode_count\t6\n(?s:.*)\nzk_watch_count\t1\n",
+		"dump": `^SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at .*:\n\t0x[0-9a-f]+\nephemeral nodes dump:\nSessions with Ephemerals \(0\):\n`,
+		"cons": `sid=0x[0-9a-f]+,lop=EXIS,est=\d+,to=10000,lcxid=0x2,lzxid=0x2,lresp=\d+,llat=0,`,
 	} {
-		nc, err := net.Dial("tcp", s.Addr())
-		require.NoError(t, err)
-		_, err = nc.Write([]byte(word))
-		require.NoError(t, err)
-		p, err := io.ReadAll(nc)
-		require.NoError(t, err)
-		require.True(t, strings.HasSuffix(string(p), want), "%s: %s", word, p)
-		require.NoError(t, nc.Close())
+		require.Regexp(t, want, askWord(t, s, word), word)
 	}
+	require.Equal(t, "Connection stats reset.\n", askWord(t, s, "crst"))
+	require.Regexp(t, `\[1\]\(queued=0,recved=0,sent=0,sid=0x[0-9a-f]+,lop=NA,`, askWord(t, s, "cons"))
+	require.Equal(t, "Server stats reset.\n", askWord(t, s, "srst"))
+	require.Contains(t, askWord(t, s, "srvr"), "\nReceived: 1\nSent: 0\n")
+}
+
+func TestFourLetterWords_NotOnTheList_AreRefused(t *testing.T) {
+	s := Run(t, WithFourLetterWords("ruok"))
+	require.Equal(t, "imok", askWord(t, s, "ruok"))
+	require.Contains(t, askWord(t, s, "srvr"), "Mode: standalone\n")
+	require.Equal(t, "mntr is not executed because it is not in the whitelist.\n", askWord(t, s, "mntr"))
+}
+
+func askWord(t *testing.T, s *Server, word string) string {
+	t.Helper()
+	return askWordAt(t, s.Addr(), word)
+}
+
+func askWordAt(t *testing.T, addr, word string) string {
+	t.Helper()
+	nc := dialTCP(t, addr)
+	_, err := nc.Write([]byte(word))
+	require.NoError(t, err)
+	p, err := io.ReadAll(nc)
+	require.NoError(t, err)
+	return string(p)
+}
+
+func TestStart_WithoutOptions_ListensOnItsAddress(t *testing.T) {
+	s, err := Start()
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.Equal(t, CodeOK, attachTCP(t, s.Addr()).do(OpPing, nil))
+}
+
+func TestAddr_InMemory_RefusesRealConnections(t *testing.T) {
+	s := Run(t, InMemory())
+	_, err := net.Dial("tcp", s.Addr())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
 func TestServe_EndsWithTheServer(t *testing.T) {
@@ -58,7 +96,7 @@ func TestServe_EndsWithTheServer(t *testing.T) {
 
 func TestStart_BadOptions_AreErrors(t *testing.T) {
 	for _, o := range []Option{
-		WithTickTime(0), WithContainerCheck(0), WithSessionTimeouts(2*time.Second, time.Second),
+		WithTickTime(0), WithMaxBuffer(0), WithLatency(-1), WithContainerCheck(0), WithSessionTimeouts(2*time.Second, time.Second),
 		WithListener("nonsense"),
 	} {
 		_, err := Start(o)
@@ -109,7 +147,7 @@ func TestInspect_ShowsTreeSessionsAndNodes(t *testing.T) {
 	})
 }
 
-// The books that the server keeps must notice when the tree does not agree with them.
+// The ledger must notice when the tree does not agree with it.
 func TestLedger_RejectsACorruptedTree(t *testing.T) {
 	for name, corrupt := range map[string]func(s *Server, r *raw){
 		"lost ephemeral": func(s *Server, r *raw) {

@@ -11,8 +11,9 @@ import (
 type session struct {
 	id         int64
 	timeout    time.Duration
-	bucket     int64 // the tick at which it expires
-	conn       *conn // nil while disconnected
+	bucket     int64  // the tick at which it expires
+	conn       *conn  // nil while disconnected
+	local      *Front // that made it in read-only mode; nil for the others
 	client     string
 	closing    bool
 	ephemerals map[string]struct{}
@@ -28,7 +29,7 @@ func (ses *session) paths() []string {
 	return list
 }
 
-// password is what a client shows to get its session back.
+// password returns the password with which a client resumes its session.
 //
 // Source: ZooKeeperServer.generatePasswd, which takes 16 bytes of a java.util.Random seeded with the id.
 func password(id int64) []byte {
@@ -43,15 +44,15 @@ func password(id int64) []byte {
 	return p
 }
 
-// tracker expires sessions, whole ticks at a time: a session of which nothing is heard goes between its timeout and a
-// tick more. It is guarded by Server.mu.
+// tracker expires sessions in whole ticks: a silent session expires between its timeout and one tick later. It is
+// guarded by Server.mu.
 //
 // Source: SessionTrackerImpl, ExpiryQueue.
 type tracker struct {
 	tick    time.Duration
 	start   time.Time
 	buckets map[int64]map[*session]struct{}
-	earlier chan struct{} // tells the loop that a deadline came to be before the one it waits for
+	earlier chan struct{} // wakes the loop for an earlier deadline
 	next    int64         // the bucket the loop waits for
 }
 
@@ -63,6 +64,9 @@ func newTracker(tick time.Duration) *tracker {
 }
 
 func (t *tracker) now() time.Duration { return time.Since(t.start) }
+
+// end returns when the sessions of a bucket expire.
+func (t *tracker) end(bucket int64) time.Time { return t.start.Add(time.Duration(bucket) * t.tick) }
 
 // touch gives the session its full timeout from now on.
 func (t *tracker) touch(ses *session) {
@@ -93,7 +97,7 @@ func (t *tracker) drop(ses *session) {
 	ses.bucket = 0
 }
 
-// due takes the sessions whose time is up, by bucket and id.
+// due returns the sessions that have expired, by bucket and id.
 func (t *tracker) due() []*session {
 	current := int64(t.now() / t.tick)
 	var list []*session
@@ -110,7 +114,7 @@ func (t *tracker) due() []*session {
 	return list
 }
 
-// wait says how long nothing can expire.
+// wait returns the time until the next session can expire.
 func (t *tracker) wait() time.Duration {
 	t.next = math.MaxInt64
 	for bucket := range t.buckets {
@@ -122,7 +126,7 @@ func (t *tracker) wait() time.Duration {
 	return time.Duration(t.next)*t.tick - t.now()
 }
 
-// grace moves deadlines that passed while the server was frozen to the next tick: requests that wait come first.
+// grace moves deadlines that passed during a freeze to the next tick, so that waiting requests are served first.
 func (t *tracker) grace() {
 	current := int64(t.now() / t.tick)
 	for _, ses := range t.due() {
@@ -136,14 +140,14 @@ func (s *Server) expireLoop() {
 	defer timer.Stop()
 	for {
 		s.lock()
-		if !s.frozen && !s.down {
+		if s.ticks() {
 			for _, ses := range s.tracker.due() {
 				s.expire(ses)
 			}
 		}
 		wait := s.tracker.wait()
-		if s.frozen || s.down {
-			wait = time.Hour // whoever ends that state wakes the loop
+		if !s.ticks() {
+			wait = time.Hour // the end of that state wakes the loop
 		}
 		s.unlock()
 		timer.Reset(wait)
@@ -156,17 +160,21 @@ func (s *Server) expireLoop() {
 	}
 }
 
-// openSession creates a session; that takes a zxid.
-func (s *Server) openSession(timeout time.Duration, client string) *session {
+// openSession creates a session, which takes a zxid, unless a read-only front makes it for itself.
+func (s *Server) openSession(timeout time.Duration, c *conn) *session {
 	s.lastSession++
-	ses := &session{id: s.lastSession, timeout: timeout, client: client, ephemerals: map[string]struct{}{}}
+	ses := &session{id: s.lastSession, timeout: timeout, client: c.label, ephemerals: map[string]struct{}{}}
 	s.sessions[ses.id] = ses
 	s.tracker.touch(ses)
+	if c.front.role == readingOnly {
+		ses.local = c.front
+		return ses
+	}
 	s.record(s.begin(ses, nil), OpConnect, "", CodeOK)
 	return ses
 }
 
-// expire ends a session as its timeout does. The connection goes last: its queue gets the events of the transaction.
+// expire ends a session as its timeout does. The connection is closed last, so that its queue gets the events.
 func (s *Server) expire(ses *session) {
 	s.endSession(ses)
 	if ses.conn != nil {
@@ -178,9 +186,13 @@ func (s *Server) expire(ses *session) {
 func (s *Server) endSession(ses *session) {
 	ses.closing = true
 	s.tracker.drop(ses)
+	if ses.local != nil {
+		delete(s.sessions, ses.id)
+		return
+	}
 	t := s.begin(ses, nil)
 	for _, path := range ses.paths() {
-		t.applyDelete(path)
+		t.apply(change{op: OpDelete, path: path})
 	}
 	delete(s.sessions, ses.id)
 	s.record(t, OpCloseSession, "", CodeOK)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Stat is what ZooKeeper tells about a node.
+// Stat describes a node as ZooKeeper does.
 type Stat struct {
 	Czxid, Mzxid, Ctime, Mtime  int64
 	Version, Cversion, Aversion int32
@@ -22,8 +22,8 @@ const (
 	maxTTL         = 1<<40 - 1
 )
 
-// node is one znode. cversion counts the creates under it, which is where sequence numbers come from; clients are
-// told another number.
+// node is one znode. cversion counts the creates under it and gives the sequence numbers. The Stat for clients has
+// another number.
 type node struct {
 	path                        string
 	parent                      *node
@@ -39,8 +39,8 @@ type node struct {
 
 func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
-// names lists the children in no useful order, the newest first: real ZooKeeper promises none, so that nobody should
-// be able to rely on one.
+// names lists the children, newest first. ZooKeeper promises no order, and a client that relies on creation order must
+// notice.
 func (n *node) names() []string {
 	list := make([]string, 0, len(n.children))
 	for _, child := range slices.Backward(n.children) {
@@ -62,15 +62,16 @@ func (n *node) stat(t *tree) Stat {
 	return s
 }
 
-// tree holds the znodes by path. It checks nothing: a txn has done so.
+// tree holds the znodes by path. Its methods rely on the checks of a txn.
 type tree struct {
 	nodes      map[string]*node
-	containers map[*node]struct{} // containers and nodes with a time to live
-	extended   bool               // owners can carry a time to live
+	containers map[*node]struct{}  // containers and nodes with a time to live
+	quotas     map[string]struct{} // paths that have one
+	extended   bool                // owners can carry a time to live
 }
 
 func newTree(extended bool) *tree {
-	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, extended: extended}
+	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, quotas: map[string]struct{}{}, extended: extended}
 	t.nodes["/"] = &node{path: "/", data: []byte{}, acl: openACL}
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		t.add(&node{path: path, data: []byte{}, acl: openACL})
@@ -104,10 +105,11 @@ func (t *tree) add(n *node) {
 	if n.owner == ownerContainer || t.ttl(n.owner) {
 		t.containers[n] = struct{}{}
 	}
+	t.quotaAdded(n)
 }
 
-// remove takes a node without children out; its last sibling moves into its slot, so that this costs the same however
-// many there are.
+// remove removes a node without children. The last sibling moves into its slot, so the cost does not depend on their
+// number.
 func (t *tree) remove(n *node) {
 	siblings := n.parent.children
 	last := siblings[len(siblings)-1]
@@ -116,12 +118,48 @@ func (t *tree) remove(n *node) {
 	n.parent.children = siblings[:len(siblings)-1]
 	delete(t.nodes, n.path)
 	delete(t.containers, n)
+	t.quotaRemoved(n)
 }
 
 // parentPath returns the path before the last slash; for children of the root that is the empty one.
 func parentPath(path string) string { return path[:strings.LastIndexByte(path, '/')] }
 
-// special says whether the path is one that nobody may delete. Source: DataTree.isSpecialPath.
+// setData replaces the data of a node; versions are the caller's.
+func (t *tree) setData(n *node, data []byte) {
+	t.charge(n.path, 0, int64(len(data)-len(n.data)))
+	n.data = data
+}
+
+// stamp is when a change happened.
+type stamp struct{ zxid, ms int64 }
+
+// apply makes a change that has been checked and returns its node.
+func (t *tree) apply(c change, at stamp) *node {
+	n := t.get(c.path)
+	switch c.op {
+	case OpDelete:
+		t.remove(n)
+		n.parent.pzxid = max(n.parent.pzxid, at.zxid)
+	case OpSetData:
+		n.version, n.mzxid, n.mtime = c.version, at.zxid, at.ms
+		t.setData(n, c.data)
+	case OpSetACL:
+		n.acl, n.aversion = c.acl, c.version
+	default:
+		n = &node{
+			path: c.path, data: c.data, acl: c.acl, owner: c.owner,
+			czxid: at.zxid, mzxid: at.zxid, pzxid: at.zxid, ctime: at.ms, mtime: at.ms,
+		}
+		t.add(n)
+		// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
+		if c.cversion > n.parent.cversion {
+			n.parent.cversion, n.parent.pzxid = c.cversion, at.zxid
+		}
+	}
+	return n
+}
+
+// special says whether no client may delete the path. Source: DataTree.isSpecialPath.
 func special(path string) bool {
 	return path == "/" || path == "/zookeeper" || path == "/zookeeper/quota" || path == "/zookeeper/config"
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// change is one thing a transaction will do to the tree, decided in full before anything is done.
+// change is one effect of a transaction on the tree. All effects are decided before the first is applied.
 type change struct {
 	op       Op // of the reply: create, create2, createContainer, createTTL, delete, setData, setACL or check
 	path     string
@@ -19,17 +19,18 @@ type change struct {
 	suffix   bool  // the path ends in a number out of the parent's cversion
 }
 
-// view is what the checks of a transaction look at: a node, or in a multi the node as the ops before would leave it.
+// view is a node as the checks of a transaction see it: in a multi, as the operations before would leave it.
 type view struct {
 	exists                      bool
 	version, cversion, aversion int32
 	owner                       int64
 	children                    int
+	size                        int // of the data
 	acl                         []ACL
 }
 
-// txn checks and applies one write. Checking comes first and changes nothing, in the order of the real server, since
-// a request that is wrong in two ways must get the same answer from both. Applying cannot fail.
+// txn checks and applies one write. The checks come first, change nothing, and follow the order of the real server: a
+// request that is wrong in two ways must get the same answer from both. Applying cannot fail.
 //
 // Source: PrepRequestProcessor.pRequest2Txn for the checks, DataTree for what follows.
 type txn struct {
@@ -38,7 +39,7 @@ type txn struct {
 	time    time.Time
 	session *session // nil for the server itself
 	ids     []identity
-	shadow  map[string]view // what earlier ops of a multi have decided; nil outside of one
+	shadow  map[string]view // decisions of earlier operations of a multi; nil outside of one
 	done    []Change
 }
 
@@ -61,11 +62,11 @@ func (t *txn) look(path string) view {
 	}
 	return view{
 		exists: true, version: n.version, cversion: n.cversion, aversion: n.aversion,
-		owner: n.owner, children: len(n.children), acl: n.acl,
+		owner: n.owner, children: len(n.children), size: len(n.data), acl: n.acl,
 	}
 }
 
-// note records a decision for the ops that follow in the same multi.
+// note records a decision for the later operations of the same multi.
 func (t *txn) note(path string, v view) {
 	if t.shadow == nil {
 		return
@@ -74,6 +75,10 @@ func (t *txn) note(path string, v view) {
 		path = "/"
 	}
 	t.shadow[path] = v
+}
+
+func (t *txn) exceeds(path string, nodes, size int) bool {
+	return t.s.cfg.quotas && t.s.tree.exceeds(path, int64(nodes), int64(size))
 }
 
 func (t *txn) may(acl []ACL, perm int32) bool { return allowed(acl, perm, t.ids) }
@@ -94,10 +99,13 @@ func (t *txn) create(r createSpec) (change, Code) {
 	if code := t.checkMode(r); code != CodeOK {
 		return change{}, code
 	}
-	if !strings.Contains(r.path, "/") || strings.ContainsRune(r.path, 0) {
+	switch {
+	case r.path == nullString: // the real server breaks on it
+		return change{}, CodeMarshallingError
+	case !strings.Contains(r.path, "/"), strings.ContainsRune(r.path, 0):
 		return change{}, CodeBadArguments
 	}
-	acl, code := fixACL(r.acl, t.ids)
+	acl, code := t.s.cfg.fixACL(r.acl, t.ids)
 	if code != CodeOK {
 		return change{}, code
 	}
@@ -122,13 +130,16 @@ func (t *txn) create(r createSpec) (change, Code) {
 	if t.s.tree.ephemeral(parent.owner) {
 		return change{}, CodeNoChildrenForEphemerals
 	}
+	if t.exceeds(path, 1, len(r.data)) {
+		return change{}, CodeQuotaExceeded
+	}
 	c := change{
 		op: r.op, path: path, data: r.data, acl: acl, owner: t.owner(r),
 		cversion: parent.cversion + 1, suffix: r.mode.sequential(), // wraps where the real one does
 	}
 	parent.cversion, parent.children = c.cversion, parent.children+1
 	t.note(above, parent)
-	t.note(path, view{exists: true, owner: c.owner, acl: acl})
+	t.note(path, view{exists: true, owner: c.owner, size: len(r.data), acl: acl})
 	return c, CodeOK
 }
 
@@ -165,8 +176,8 @@ func (t *txn) delete(path string, version int32) (change, Code) {
 	if t.expired() {
 		return change{}, CodeSessionExpired
 	}
-	if !strings.Contains(path, "/") || strings.ContainsRune(path, 0) || special(path) {
-		return change{}, CodeBadArguments
+	if code := deletable(path); code != CodeOK {
+		return change{}, code
 	}
 	parent := t.look(parentPath(path))
 	if !parent.exists {
@@ -190,8 +201,19 @@ func (t *txn) delete(path string, version int32) (change, Code) {
 	return change{op: OpDelete, path: path}, CodeOK
 }
 
-// deleteContainer is what the reaper asks for. It does not look at the counter again, so a container that was deleted
-// and made anew since it was chosen goes although it was never used; the real one does the same.
+// deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
+// container that was made anew since the reaper chose it is removed although it was never used.
+// deletable refuses paths that no client can delete. The real server breaks on null.
+func deletable(path string) Code {
+	switch {
+	case path == nullString:
+		return CodeMarshallingError
+	case !strings.Contains(path, "/"), strings.ContainsRune(path, 0), special(path):
+		return CodeBadArguments
+	}
+	return CodeOK
+}
+
 func (t *txn) deleteContainer(path string) (change, Code) {
 	n := t.look(path)
 	switch {
@@ -210,10 +232,13 @@ func (t *txn) setData(path string, data []byte, version int32) (change, Code) {
 	if code != CodeOK {
 		return change{}, code
 	}
-	if version != -1 && version != n.version {
+	switch {
+	case t.exceeds(path, 0, len(data)-n.size):
+		return change{}, CodeQuotaExceeded
+	case version != -1 && version != n.version:
 		return change{}, CodeBadVersion
 	}
-	n.version++
+	n.version, n.size = n.version+1, len(data)
 	t.note(path, n)
 	return change{op: OpSetData, path: path, data: data, version: n.version}, CodeOK
 }
@@ -233,7 +258,7 @@ func (t *txn) setACL(path string, list []ACL, aversion int32) (change, Code) {
 	if !validPath(path) {
 		return change{}, CodeBadArguments
 	}
-	acl, code := fixACL(list, t.ids)
+	acl, code := t.s.cfg.fixACL(list, t.ids)
 	if code != CodeOK {
 		return change{}, code
 	}
@@ -265,67 +290,38 @@ func (t *txn) target(path string, perm int32) (view, Code) {
 	return n, CodeOK
 }
 
-// apply does what was decided and sends the events, in the order DataTree does. It returns the node for the reply.
+// apply applies a change and sends its events, in the order of DataTree. It returns the node for the reply.
 func (t *txn) apply(c change) *node {
+	if c.op == OpCheck {
+		return t.s.tree.get(c.path)
+	}
+	at := stamp{t.zxid, t.time.UnixMilli()}
+	n := t.s.tree.apply(c, at)
 	switch c.op {
 	case OpDelete:
-		return t.applyDelete(c.path)
-	case OpSetData:
-		n := t.s.tree.get(c.path)
-		n.data, n.version, n.mzxid, n.mtime = c.data, c.version, t.zxid, t.time.UnixMilli()
-		t.did(ChangeSet, n)
-		t.s.fireData(t.zxid, c.path, NodeDataChanged, n.acl)
-		return n
-	case OpSetACL:
-		n := t.s.tree.get(c.path)
-		n.acl, n.aversion = c.acl, c.version
-		t.did(ChangeACL, n)
-		return n
-	case OpCheck:
-		return t.s.tree.get(c.path)
-	default:
-		return t.applyCreate(c)
-	}
-}
-
-func (t *txn) applyCreate(c change) *node {
-	now := t.time.UnixMilli()
-	n := &node{
-		path: c.path, data: c.data, acl: c.acl, owner: c.owner,
-		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid, ctime: now, mtime: now,
-	}
-	t.s.tree.add(n)
-	suffix := int64(math.MinInt64)
-	if c.suffix {
-		suffix = int64(c.cversion - 1)
-	}
-	// The comparison is where the counter of an exhausted parent sticks: it has wrapped and is no longer greater.
-	if c.cversion > n.parent.cversion {
-		n.parent.cversion, n.parent.pzxid = c.cversion, t.zxid
-	}
-	if t.s.tree.ephemeral(n.owner) {
-		t.session.ephemerals[n.path] = struct{}{}
-	}
-	t.s.ledger.created(n, suffix)
-	t.did(ChangeCreate, n)
-	t.s.fireData(t.zxid, n.path, NodeCreated, n.acl)
-	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
-	return n
-}
-
-func (t *txn) applyDelete(path string) *node {
-	n := t.s.tree.get(path)
-	t.s.tree.remove(n)
-	n.parent.pzxid = max(n.parent.pzxid, t.zxid)
-	if t.s.tree.ephemeral(n.owner) {
 		if owner := t.s.sessions[n.owner]; owner != nil {
-			delete(owner.ephemerals, path)
+			delete(owner.ephemerals, c.path)
 		}
+		t.s.ledger.deleted(n)
+		t.did(ChangeDelete, n)
+	case OpSetData:
+		t.did(ChangeSet, n)
+	case OpSetACL:
+		t.did(ChangeACL, n)
+	default:
+		if t.s.tree.ephemeral(n.owner) {
+			t.session.ephemerals[n.path] = struct{}{}
+		}
+		suffix := int64(math.MinInt64)
+		if c.suffix {
+			suffix = int64(c.cversion - 1)
+		}
+		t.s.ledger.created(n, suffix)
+		t.did(ChangeCreate, n)
 	}
-	t.s.ledger.deleted(n)
-	t.did(ChangeDelete, n)
-	t.s.fireDelete(t.zxid, path, n.acl)
-	t.s.fireChild(t.zxid, n.parent.path, n.parent.acl)
+	for _, f := range t.s.fronts {
+		f.see(c, n, at)
+	}
 	return n
 }
 

@@ -68,7 +68,7 @@ func (w *watchTable) mode(path string, c *conn) watchMode {
 	return 0
 }
 
-// drop takes modes off c's watch on the path and says whether there was anything to take.
+// drop removes modes from c's watch on the path, and returns whether the watch had one of them.
 func (w *watchTable) drop(path string, c *conn, modes watchMode) bool {
 	list := w.paths[path]
 	i, found := find(list, c)
@@ -92,14 +92,14 @@ func (w *watchTable) drop(path string, c *conn, modes watchMode) bool {
 	return true
 }
 
-// dropConn forgets a connection: watches do not outlive it.
+// dropConn removes all watches of a connection.
 func (w *watchTable) dropConn(c *conn) {
 	for path := range w.conns[c] {
 		w.drop(path, c, ^watchMode(0))
 	}
 }
 
-// trigger returns who is to be told of an event on the path, sorted, and takes the watches that were good for one event only.
+// trigger returns the connections that get an event on the path, sorted, and removes one-time watches.
 func (w *watchTable) trigger(path string, ev Event) []*conn {
 	var told []*conn
 	for _, x := range slices.Clone(w.paths[path]) {
@@ -135,37 +135,50 @@ func (w *watchTable) count() (total int) {
 	return total
 }
 
-func (s *Server) fireData(zxid int64, path string, ev Event, acl []ACL) {
-	for _, c := range s.dataWatches.trigger(path, ev) {
-		s.notify(c, zxid, ev, path, acl)
+// fire tells the watchers of the front's clients of a change to a node.
+func (f *Front) fire(c change, n *node, zxid int64) {
+	switch c.op {
+	case OpDelete:
+		f.fireDelete(zxid, n)
+	case OpSetData:
+		f.fireData(zxid, n, NodeDataChanged)
+	case OpSetACL:
+		return
+	default:
+		f.fireData(zxid, n, NodeCreated)
 	}
-}
-
-func (s *Server) fireChild(zxid int64, path string, acl []ACL) {
-	for _, c := range s.childWatches.trigger(path, NodeChildrenChanged) {
-		s.notify(c, zxid, NodeChildrenChanged, path, acl)
-	}
-}
-
-// fireDelete serves both tables; who watches in both hears of it once.
-func (s *Server) fireDelete(zxid int64, path string, acl []ACL) {
-	told := s.dataWatches.trigger(path, NodeDeleted)
-	for _, c := range told {
-		s.notify(c, zxid, NodeDeleted, path, acl)
-	}
-	for _, c := range s.childWatches.trigger(path, NodeDeleted) {
-		if _, both := slices.BinarySearchFunc(told, c, byID); !both {
-			s.notify(c, zxid, NodeDeleted, path, acl)
+	if c.op != OpSetData {
+		for _, c := range f.childWatches.trigger(n.parent.path, NodeChildrenChanged) {
+			f.s.notify(c, zxid, NodeChildrenChanged, n.parent.path, n.parent.acl)
 		}
 	}
 }
 
-// notify queues an event, unless the client may not read the node. The header carries the zxid since 3.9.
+func (f *Front) fireData(zxid int64, n *node, ev Event) {
+	for _, c := range f.dataWatches.trigger(n.path, ev) {
+		f.s.notify(c, zxid, ev, n.path, n.acl)
+	}
+}
+
+// fireDelete serves both tables. A client that watches in both gets one event.
+func (f *Front) fireDelete(zxid int64, n *node) {
+	told := f.dataWatches.trigger(n.path, NodeDeleted)
+	for _, c := range told {
+		f.s.notify(c, zxid, NodeDeleted, n.path, n.acl)
+	}
+	for _, c := range f.childWatches.trigger(n.path, NodeDeleted) {
+		if _, both := slices.BinarySearchFunc(told, c, byID); !both {
+			f.s.notify(c, zxid, NodeDeleted, n.path, n.acl)
+		}
+	}
+}
+
+// notify queues an event. Whether the client must be allowed to read the node depends on the release.
 func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
-	if !allowed(acl, permRead, c.ids) {
+	if s.cfg.traits.eventsNeedRead && !allowed(acl, permRead, c.ids) {
 		return
 	}
-	if s.cfg.release < Release39 {
+	if !s.cfg.traits.eventZxid {
 		zxid = -1
 	}
 	c.send(func(e *encoder) {
@@ -178,36 +191,40 @@ func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
 	})
 }
 
-// setWatches arms again what a client had on an earlier connection and tells it what it has missed since the zxid it
-// saw last. The checks look at no ACL; neither do those of DataTree.setWatches.
+// setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
+// zxid. Like DataTree.setWatches it checks no access list.
 func (s *Server) setWatches(q *call) Code {
+	front := q.c.front
 	since := q.in.int64()
 	data, exist, child := q.in.strs(), q.in.strs(), q.in.strs()
 	var persistent, recursive []string
 	if q.op == OpSetWatches2 {
 		persistent, recursive = q.in.strs(), q.in.strs()
 	}
-	if q.in.bad {
+	if q.in.bad || data == nil || exist == nil || child == nil || q.op == OpSetWatches2 && (persistent == nil || recursive == nil) {
+		return CodeMarshallingError
+	}
+	if slices.Contains(slices.Concat(data, exist, child), nullString) {
 		return CodeMarshallingError
 	}
 	for _, path := range data {
-		n := s.tree.get(path)
-		s.rearm(q.c, s.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
+		n := front.tree().get(path)
+		s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
 	}
 	for _, path := range exist {
-		if s.tree.get(path) != nil {
+		if front.tree().get(path) != nil {
 			s.notify(q.c, -1, NodeCreated, path, nil)
 		} else {
-			s.dataWatches.add(path, q.c, watchOnce)
+			front.dataWatches.add(path, q.c, watchOnce)
 		}
 	}
 	for _, path := range child {
-		n := s.tree.get(path)
-		s.rearm(q.c, s.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
+		n := front.tree().get(path)
+		s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
 	}
 	for _, path := range persistent {
-		s.dataWatches.add(path, q.c, watchPersistent)
-		s.childWatches.add(path, q.c, watchPersistent)
+		front.dataWatches.add(path, q.c, watchPersistent)
+		front.childWatches.add(path, q.c, watchPersistent)
 	}
 	for _, path := range recursive {
 		s.addRecursive(path, q.c)
@@ -227,13 +244,14 @@ func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool
 }
 
 func (s *Server) addRecursive(path string, c *conn) {
-	s.dataWatches.add(path, c, watchRecursive)
-	if s.cfg.release < Release39 {
-		s.childWatches.add(path, c, watchRecursive)
+	c.front.dataWatches.add(path, c, watchRecursive)
+	if !s.cfg.traits.watchesAddUp {
+		c.front.childWatches.add(path, c, watchRecursive)
 	}
 }
 
 func (s *Server) addWatch(q *call) Code {
+	front := q.c.front
 	path, mode := q.in.str(), q.in.int32()
 	if q.in.bad || mode < 0 || mode > 1 {
 		return CodeMarshallingError
@@ -241,8 +259,8 @@ func (s *Server) addWatch(q *call) Code {
 	if mode == 1 {
 		s.addRecursive(path, q.c)
 	} else {
-		s.dataWatches.add(path, q.c, watchPersistent)
-		s.childWatches.add(path, q.c, watchPersistent)
+		front.dataWatches.add(path, q.c, watchPersistent)
+		front.childWatches.add(path, q.c, watchPersistent)
 	}
 	q.out.int32(0)
 	return CodeOK
@@ -261,7 +279,7 @@ const (
 func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 	all := watchOnce | watchPersistent | watchRecursive
 	one := all // 3.8 knows one mode per path
-	if s.cfg.release >= Release39 {
+	if s.cfg.traits.watchesAddUp {
 		one = watchOnce
 	}
 	switch kind {
@@ -272,15 +290,16 @@ func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 	case watcherAny:
 		return all, all, true
 	case watcherPersistent:
-		return watchPersistent, watchPersistent, s.cfg.release >= Release39
+		return watchPersistent, watchPersistent, s.cfg.traits.watchesAddUp
 	case watcherRecursive:
-		return watchRecursive, 0, s.cfg.release >= Release39
+		return watchRecursive, 0, s.cfg.traits.watchesAddUp
 	}
 	return 0, 0, false
 }
 
 // findWatches serves checkWatches and removeWatches.
 func (s *Server) findWatches(q *call) Code {
+	front := q.c.front
 	path, kind := q.in.str(), q.in.int32()
 	data, child, ok := s.watchSelection(kind)
 	if q.in.bad || !ok {
@@ -289,14 +308,14 @@ func (s *Server) findWatches(q *call) Code {
 	var found bool
 	switch {
 	case q.op == OpRemoveWatches:
-		inData, inChild := s.dataWatches.drop(path, q.c, data), s.childWatches.drop(path, q.c, child)
+		inData, inChild := front.dataWatches.drop(path, q.c, data), front.childWatches.drop(path, q.c, child)
 		found = inData || inChild
-	case s.cfg.release < Release39 && path != "" && !strings.Contains(path, "/"):
+	case !s.cfg.traits.watchesAddUp && path != "" && !strings.Contains(path, "/"):
 		return CodeMarshallingError // where 3.8 looks for the parent
-	case s.cfg.release < Release39: // which looks whether anybody watches
-		found = data != 0 && len(s.dataWatches.paths[path]) > 0 || child != 0 && len(s.childWatches.paths[path]) > 0
+	case !s.cfg.traits.watchesAddUp: // which looks for watches of any client
+		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
 	default:
-		found = s.dataWatches.mode(path, q.c)&data != 0 || s.childWatches.mode(path, q.c)&child != 0
+		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0
 	}
 	if !found {
 		return CodeNoWatcher

@@ -71,7 +71,7 @@ func (s *Server) check(q *call) Code {
 	return code
 }
 
-// denied serves what no client gets, and what takes a zxid all the same.
+// denied answers an operation that no client may use. It takes a zxid, as all writes do.
 func denied(code Code) handler {
 	return func(s *Server, q *call) Code {
 		s.record(s.begin(q.session, q.c.ids), q.op, "", code)

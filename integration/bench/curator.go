@@ -14,6 +14,8 @@ import (
 	"time"
 
 	_ "embed"
+
+	"github.com/zkrecipes/zkrecipes/integration/versions"
 )
 
 //go:embed testdata/CuratorBench.java
@@ -28,7 +30,7 @@ type curator struct {
 	warm    map[string]bool
 }
 
-// startCurator compiles the program against the jars of Debian's libcurator-recipes-java and starts it.
+// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses and starts it.
 func startCurator(addr string) (_ *curator, err error) {
 	c := &curator{warm: map[string]bool{}}
 	if c.dir, err = os.MkdirTemp("", "curator-"); err != nil {
@@ -39,19 +41,19 @@ func startCurator(addr string) (_ *curator, err error) {
 			_ = os.RemoveAll(c.dir) // err is the error that matters
 		}
 	}()
-	jars := []string{c.dir}
-	for _, jar := range []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "slf4j-nop"} {
-		jars = append(jars, filepath.Join("/usr/share/java", jar+".jar"))
+	jars, err := versions.Curator.ClassPath("")
+	if err != nil {
+		return nil, err
 	}
-	path := strings.Join(jars, ":")
+	path := c.dir + ":" + jars
 	source := filepath.Join(c.dir, "CuratorBench.java")
 	if err := os.WriteFile(source, curatorSource, 0o640); err != nil {
 		return nil, err
 	}
 	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("javac (apt-get install libcurator-recipes-java default-jdk-headless): %w\n%s", err, out)
+		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
 	}
-	c.process = exec.Command("java", "-cp", path, "CuratorBench", addr)
+	c.process = exec.Command("java", "-Djava.util.logging.config.file=/dev/null", "-cp", path, "CuratorBench", addr)
 	c.process.Stderr = os.Stderr
 	if c.orders, err = c.process.StdinPipe(); err != nil {
 		return nil, err

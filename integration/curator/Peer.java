@@ -34,6 +34,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  *
  *   take name kind path arg            waits until name holds
  *   give name                          releases
+ *   downgrade name                     makes a holder of kind "downgradable" a reader
  *   who kind path arg                  the participants as Curator lists them
  *   revoke node                        asks for the node to be given back
  *   count path n                       sets a SharedCount
@@ -63,7 +64,7 @@ public final class Peer {
         for (String line; (line = in.readLine()) != null; ) {
             String[] request = line.split(" ");
             // Curator's locks belong to the thread that took them, so each name has one.
-            String thread = request[1].matches("take|give|loop") ? request[2] : "";
+            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : "";
             threads.computeIfAbsent(thread, x -> Executors.newSingleThreadExecutor()).execute(() -> answer(request));
         }
         Runtime.getRuntime().halt(0);
@@ -91,6 +92,9 @@ public final class Peer {
                 return "";
             case "give":
                 locks.remove(q[2]).give();
+                return "";
+            case "downgrade":
+                ((Downgradable) locks.get(q[2])).downgrade();
                 return "";
             case "who":
                 return String.join(" ", lock("", q[2], q[3], q[4]).who());
@@ -120,6 +124,8 @@ public final class Peer {
                 return mutex(new InterProcessReadWriteLock(client, path).readLock(), name, false);
             case "write":
                 return mutex(new InterProcessReadWriteLock(client, path).writeLock(), name, false);
+            case "downgradable":
+                return new Downgradable(path);
             case "semaphore-mutex":
                 return semaphoreMutex(new InterProcessSemaphoreMutex(client, path));
             case "semaphore":
@@ -162,6 +168,31 @@ public final class Peer {
                 mutex.release();
             }
         };
+    }
+
+    /** A write lock that can become a read lock. */
+    static final class Downgradable implements Lock {
+        final InterProcessReadWriteLock lock;
+        InterProcessMutex held;
+
+        Downgradable(String path) {
+            lock = new InterProcessReadWriteLock(client, path);
+            held = lock.writeLock();
+        }
+
+        public void take() throws Exception {
+            held.acquire();
+        }
+
+        void downgrade() throws Exception {
+            lock.readLock().acquire();
+            held.release();
+            held = lock.readLock();
+        }
+
+        public void give() throws Exception {
+            held.release();
+        }
     }
 
     /** A semaphore whose limit is in a SharedCount. */

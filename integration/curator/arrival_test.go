@@ -17,10 +17,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// patience bounds every wait for something that must come.
+// patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
 
-// Whoever comes second waits until the first lets go, whichever side it is on; both list the same participants.
+// The second contender waits until the first releases, and both sides list the same participants in the same order.
 func TestArrival(t *testing.T) {
 	s := open(t)
 	for _, k := range kinds {
@@ -94,7 +94,7 @@ func notYet(t *testing.T, granted <-chan outcome) {
 	}
 }
 
-// sameQueue waits until both have queued, and compares what each side sees of them.
+// sameQueue waits until both contenders are in the queue, and compares how each side lists them.
 func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string, ours side, ids ...string) {
 	t.Helper()
 	var list []zkrecipes.Participant
@@ -105,7 +105,7 @@ func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string
 		return len(list) == len(ids)
 	})
 	if strings.HasPrefix(k.name, "semaphore") {
-		return // holders and waiters are not in one queue there
+		return // which has no single queue of holders and waiters
 	}
 	text, err := s.peer.Ask(ctx, "who", k.name, path, k.arg)
 	must(t, err)
@@ -128,7 +128,7 @@ func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string
 
 func (k kind) elects() bool { return k.name == "latch" || k.name == "selector" }
 
-// A holder that is killed gives way to the other side once its session has expired.
+// After a holder is killed, the waiter on the other side is granted once the session of the holder has expired.
 func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, so they run alone
 	s := open(t)
 	worker, err := chaos.Build(t.TempDir())
@@ -138,7 +138,7 @@ func TestHolderKilled(t *testing.T) { //nolint:tparallel // the others measure, 
 			continue
 		}
 		t.Run(k.name+"/curator", func(t *testing.T) {
-			t.Parallel() // most of it is waiting for sessions to expire
+			t.Parallel() // most of the time is spent waiting for sessions to expire
 			peer := s.start(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -199,7 +199,7 @@ func (s *stage) holder(ctx context.Context, t *testing.T, worker string, k kind,
 		}
 	}
 	t.Cleanup(kill)
-	// What is in the queue does not say that the order has been read: the section before it is over in a moment.
+	// A node in the queue may belong to the section before the order to hold. Only the worker knows that it holds as ordered.
 	for lines, stuck := json.NewDecoder(out), false; !stuck; {
 		var l journal.Line
 		must(t, lines.Decode(&l))

@@ -21,7 +21,7 @@ import (
 
 const session = 3 * time.Second
 
-// classes is where the Java program is compiled to, once for all tests.
+// classes is the directory of the compiled Java program. All tests share it.
 var classes string
 
 func TestMain(m *testing.M) {
@@ -84,7 +84,7 @@ func (s *stage) event(e check.Event) {
 	s.events = append(s.events, e)
 }
 
-// Two of Curator's and two of ours contend for every recipe that we have in common: ten thousand sections in all.
+// Two clients of Curator and two of ours contend on every common recipe, for ten thousand sections in all.
 func TestContention(t *testing.T) {
 	s := open(t)
 	total := 0
@@ -131,7 +131,7 @@ func (s *stage) contend(t *testing.T, k kind) int {
 	return len(holds)
 }
 
-// prepare sets the limit of a kind that has it in a node.
+// prepare writes the limit of a kind that keeps it in a node.
 func (s *stage) prepare(t *testing.T, k kind) {
 	t.Helper()
 	if k.arg != "-" {
@@ -148,7 +148,7 @@ func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Cli
 		t.Error(err)
 		return
 	}
-	defer func() { _ = res.Close() }() // all is answered
+	defer func() { _ = res.Close() }() // every request has been answered
 	for i := range k.sections {
 		op := call(rec, k, name)
 		h, err := lock.take(t.Context())
@@ -156,7 +156,7 @@ func (s *stage) loop(t *testing.T, rec *check.Recorder, name string, c *conn.Cli
 			t.Error(err)
 			return
 		}
-		op.Granted(0) // Curator's clients do not know theirs
+		op.Granted(0) // without a token, as for Curator's clients, which have none
 		version, err := res.Read(path, 0)
 		if err == nil && k.exclusive() {
 			err = res.Add(path, 0, version, fmt.Sprint(name, "-", i))
@@ -180,7 +180,7 @@ func call(rec *check.Recorder, k kind, name string) *check.Op {
 	return rec.Call(name, 1)
 }
 
-// turns counts how often a section of one side followed one of the other: contention that never turns over is none.
+// turns counts how often a section of one side followed a section of the other. Without turns there was no contention.
 func turns(holds []check.Hold) int {
 	slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Compare(a.From, b.From) })
 	n := 0

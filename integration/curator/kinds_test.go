@@ -14,11 +14,11 @@ import (
 
 // A kind is a recipe that Curator and we have in common.
 type kind struct {
-	name     string // on the peer's line
-	worker   string // on the command line of cmd/worker
+	name     string // as the peer calls it
+	worker   string // as cmd/worker calls it; "-" if it has none
 	arg      string // the node of the limit; "-" for none
 	limit    int
-	sections int // of each of the four who contend
+	sections int // of each of the four clients
 	open     func(t *testing.T, c *conn.Client, path, arg string) side
 }
 

@@ -17,18 +17,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/integration/versions"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// classPath is where Debian has Curator; the jars name what they need in their manifests.
-const classPath = "/usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:" +
-	"/usr/share/java/curator-client.jar:/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-jdk14.jar"
-
 // A Peer is a process with a Curator client. Its methods are safe for concurrent use.
 type Peer struct {
-	// Event is given what loops tell of their sections.
+	// Event is called with the events of loops.
 	Event func(check.Event)
-	// Revoked is given the names of the locks that are asked back.
+	// Revoked receives the names of the holders that are asked to release.
 	Revoked chan string
 
 	process *exec.Cmd
@@ -42,27 +39,25 @@ type Peer struct {
 
 var errGone = errors.New("the Curator process has ended")
 
-// Compile compiles the program into dir, unless it is there. Without a compiler or without Curator the test is skipped, or, with
-// REQUIRE_REAL=1, fails.
+// Compile compiles the program into dir, unless it is there already. ZKRECIPES_CURATOR chooses the release of Curator. If
+// there is no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
 func Compile(tb testing.TB, dir string) {
 	tb.Helper()
-	_, err := exec.LookPath("javac")
-	for jar := range strings.SplitSeq(classPath, ":") {
-		if err == nil {
-			_, err = os.Stat(jar)
-		}
+	jars, err := versions.Curator.ClassPath("")
+	if err == nil {
+		_, err = exec.LookPath("javac")
 	}
 	if err != nil {
-		const hint = "apt-get install default-jdk-headless zookeeper libcurator-recipes-java"
 		if os.Getenv("REQUIRE_REAL") == "1" {
-			tb.Fatalf("no Curator: %v: %s", err, hint)
+			tb.Fatal(err)
 		}
-		tb.Skipf("no Curator: %v: %s", err, hint)
+		tb.Skip(err)
 	}
+	tb.Log("class path of Curator:", jars)
 	if _, err := os.Stat(filepath.Join(dir, "Peer.class")); err == nil {
 		return
 	}
-	if out, err := exec.Command("javac", "-cp", classPath, "-d", dir, "Peer.java").CombinedOutput(); err != nil {
+	if out, err := exec.Command("javac", "-cp", jars, "-d", dir, "Peer.java").CombinedOutput(); err != nil {
 		tb.Fatalf("javac: %v\n%s", err, out)
 	}
 }
@@ -70,16 +65,20 @@ func Compile(tb testing.TB, dir string) {
 // Start runs a peer, compiled into dir, until the end of the test.
 func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event)) *Peer {
 	tb.Helper()
+	jars, err := versions.Curator.ClassPath("")
+	if err != nil {
+		tb.Fatal(err)
+	}
 	p := &Peer{
 		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}), answers: map[string]chan string{},
 		process: exec.Command("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-			"-cp", dir+":"+classPath, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10)),
+			"-cp", dir+":"+jars, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10)),
 	}
 	log, err := os.CreateTemp(dir, "peer-*.log")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the process has its own
+	defer func() { _ = log.Close() }() // the process has a descriptor of its own
 	p.process.Stderr = log
 	in, err := p.process.StdinPipe()
 	if err != nil {
@@ -97,7 +96,7 @@ func Start(tb testing.TB, dir, connect string, session time.Duration, event func
 	go func() {
 		defer close(p.ended)
 		p.read(out, ready)
-		_ = p.process.Wait() // that it was killed is no news
+		_ = p.process.Wait() // it was killed on purpose
 	}()
 	tb.Cleanup(p.Kill)
 	select {
@@ -170,6 +169,6 @@ func (p *Peer) Ask(ctx context.Context, request ...any) (string, error) {
 
 // Kill ends the process at once.
 func (p *Peer) Kill() {
-	_ = p.process.Process.Kill() // it may have ended
+	_ = p.process.Process.Kill() // it may have ended already
 	<-p.ended
 }

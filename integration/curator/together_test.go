@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Readers and writers of both sides on one lock: readers share across the languages, writers exclude everybody.
+// Readers and writers of both sides use one lock. Readers of both sides share it, and a writer excludes all others.
 func TestReadersAndWriters(t *testing.T) {
 	s := open(t)
 	const path = "/together/rwlock"
@@ -53,8 +53,8 @@ func TestReadersAndWriters(t *testing.T) {
 	t.Logf("%d sections; readers of the two shared %d times", len(holds), shared)
 }
 
-// share lets a reader of each side in beside one of the other. In the loops that is left to chance: one side may be done
-// before the other has begun.
+// share makes a reader of each side share the lock with one of the other side. The loops may not do so: one side may be
+// done before the other begins.
 func (s *stage) share(t *testing.T, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -73,7 +73,51 @@ func (s *stage) share(t *testing.T, path string) {
 	ask("give", "java")
 }
 
-// A limit that is raised in the SharedCount lets in whoever waits, whichever side it is on.
+// Since 5.5, a writer of Curator that becomes a reader keeps its place: its new node carries the number of the writer.
+// Our reader shares the lock with it, and our writer waits until it releases. Source: CURATOR-621.
+func TestDowngrade(t *testing.T) {
+	s := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	const path = "/together/downgrade"
+	reader, writer := openReader(t, s.clients[0], path, "-"), openWriter(t, s.clients[1], path, "-")
+	first := func(n int) (number string) { // of the queue, once it has n
+		poll(t, fmt.Sprint(n, " in the queue"), func() bool {
+			queue, err := reader.who(ctx)
+			must(t, err)
+			if len(queue) == n {
+				number = queue[0].Path[len(queue[0].Path)-10:]
+			}
+			return len(queue) == n
+		})
+		return number
+	}
+	_, err := s.peer.Ask(ctx, "take", "java", "downgradable", path, "-")
+	must(t, err)
+	number := first(1)
+	reading := take(ctx, reader)
+	first(2)
+	writing := take(ctx, writer)
+	first(3)
+	notYet(t, reading)
+	_, err = s.peer.Ask(ctx, "downgrade", "java")
+	must(t, err)
+	if first(3) != number {
+		t.Skip("Curator before 5.5 sends the reader to the end of the queue")
+	}
+	r := <-reading
+	must(t, r.err)
+	must(t, r.hold.Release(ctx))
+	first(2)
+	notYet(t, writing)
+	_, err = s.peer.Ask(ctx, "give", "java")
+	must(t, err)
+	w := <-writing
+	must(t, w.err)
+	must(t, w.hold.Release(ctx))
+}
+
+// After the SharedCount is raised, the next waiter is granted, on either side.
 func TestSharedCount(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -109,7 +153,7 @@ func TestSharedCount(t *testing.T) {
 	set(3)
 	must(t, (<-waiting).err)
 
-	// Three are out. Two at once, of ours, take two to be given back.
+	// Three permits are out of three. Our call for two waits until two are returned.
 	sem, err := semaphore.New(s.clients[1], path, 3, semaphore.WithLimitNode(limit))
 	must(t, err)
 	both := take(ctx, side{take: func(ctx context.Context) (*zkrecipes.Hold, error) { return sem.Acquire(ctx, 2) }})
@@ -124,7 +168,7 @@ func TestSharedCount(t *testing.T) {
 	must(t, err)
 }
 
-// Either side can ask the other to let go.
+// Either side can ask the holder on the other side to release.
 func TestRevocation(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

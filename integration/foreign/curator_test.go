@@ -2,29 +2,27 @@ package foreign
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/integration/versions"
 )
 
 func TestCurator(t *testing.T) {
-	const install = "apt-get install libcurator-recipes-java default-jdk-headless"
-	var jars []string
-	for _, jar := range []string{"curator-recipes", "curator-framework", "curator-client", "zookeeper", "slf4j-nop"} {
-		jars = append(jars, filepath.Join("/usr/share/java", jar+".jar"))
-	}
-	if !exists(jars...) {
-		missing(t, "Curator", install)
+	jars, err := versions.Curator.ClassPath("")
+	if err != nil {
+		missing(t, "Curator", err.Error())
 	}
 	if _, err := exec.LookPath("javac"); err != nil {
-		missing(t, "javac", install)
+		missing(t, "javac", "apt-get install default-jdk-headless")
 	}
 	classes := t.TempDir()
-	path := strings.Join(append(jars, classes), ":")
+	path := jars + ":" + classes
 	run(t, "", "javac", "-nowarn", "-cp", path, "-d", classes, "testdata/CuratorRecipes.java")
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
-			out := run(t, "", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, "CuratorRecipes", server.start(t))
+			out := run(t, "", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+				"-Djava.util.logging.config.file=/dev/null", "-cp", path, "CuratorRecipes", server.start(t))
 			if !strings.HasSuffix(out, "all passed\n") {
 				t.Errorf("it ended early:\n%s", out)
 			}

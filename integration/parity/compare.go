@@ -84,7 +84,7 @@ func (d *Difference) String() string {
 	return b.String()
 }
 
-// Shrink looks, for as long as it is given, for a shorter script on which the targets still disagree.
+// Shrink looks for a shorter script on which the targets still disagree, until the budget is used up.
 func Shrink(d *Difference, a, b Target, budget time.Duration) *Difference {
 	deadline := time.Now().Add(budget)
 	d = d.upTo()
@@ -101,7 +101,7 @@ func Shrink(d *Difference, a, b Target, budget time.Duration) *Difference {
 	return d
 }
 
-// upTo leaves out what comes after the difference.
+// upTo drops the steps after the difference.
 func (d *Difference) upTo() *Difference {
 	shorter := *d
 	shorter.Script = d.Script[:d.Step+1]

@@ -28,7 +28,7 @@ func Generate(seed uint64, n int, pipelined bool) Script {
 	return s
 }
 
-// A generator knows which connections live, so that it does not waste steps on dead ones.
+// A generator knows which connections are open, so that it wastes no steps on closed ones.
 type generator struct {
 	*rand.Rand
 
@@ -62,14 +62,14 @@ func (g *generator) step(pipelined bool) []Op {
 	return ops
 }
 
-// lagging tells of operations that a real server answers differently for what follows at once and what follows later:
-// it judges by the old ACL until the new one is applied, and forgets late what a multi had begun that it fails to read.
+// lagging tells whether the answers to the next requests depend on when they arrive. A real server checks the old ACL
+// until it has applied the new one. After a multi that it cannot read, it drops the changes it had prepared late.
 func (o Op) lagging() bool {
 	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 })
 }
 
-// session makes an operation that changes the life of a connection or of its rights. None of them is part of a burst:
-// auth overtakes requests under way, and the others end the connection.
+// session makes an operation that changes a connection or its identities. It is never part of a burst: auth overtakes
+// earlier requests, and the others end the connection.
 func (g *generator) session(slot int) Op {
 	n := g.IntN(100)
 	switch {
@@ -108,7 +108,7 @@ func (g *generator) reconnect(slot int) Op {
 		o.Handshake = pick(g, wrongPassword, unknownSession, fromTheFuture)
 	}
 	g.alive[slot] = false
-	if o.Handshake == reattach || o.Handshake == wrongPassword { // both kick a connection that the session has
+	if o.Handshake == reattach || o.Handshake == wrongPassword { // the server closes the earlier connection of the session
 		for other := range slots {
 			g.alive[other] = g.alive[other] && g.attached[other] != o.Session
 		}
@@ -127,7 +127,7 @@ func (g *generator) connect(slot int) Op {
 	return o
 }
 
-// weights of the operations, out of their sum.
+// weights are how often each operation comes, relative to their sum.
 var weights = []struct {
 	code   Code
 	weight int
@@ -173,7 +173,7 @@ func (g *generator) op(slot int) Op {
 
 func (g *generator) fill(o Op) Op {
 	if o.Path = g.path(); strings.HasPrefix(o.Path, "!/") && o.Code.changes() {
-		o.Path = "/a" // runs share what lies outside their roots
+		o.Path = "/a" // all runs share the nodes outside their roots
 	}
 	switch o.Code {
 	case opCreate, opCreate2, opContainer, opCreateTTL:
@@ -184,13 +184,13 @@ func (g *generator) fill(o Op) Op {
 		o.Data, o.Version = g.data(), g.version()
 	case opSetACL:
 		o.ACL, o.Version = g.acl(), g.version()
-		if o.Path == "" { // the root must stay open to all
+		if o.Path == "" { // every client must be able to use the root
 			o.Path = "/a"
 		}
 	case opExists, opGetData, opGetChildren, opGetChildren2:
 		o.Watch = g.IntN(2) == 0
 	case opCheckWatches, opRemoveWatches:
-		o.Mode = pick[int32](g, 1, 1, 2, 2, 3, 3, 3, 0, 4)
+		o.Mode = pick[int32](g, 1, 1, 2, 2, 3, 3, 3, 0, 4, 4, 5, 5, 6)
 	case opAddWatch:
 		o.Mode = pick[int32](g, 0, 0, 0, 1, 1, 1, 2)
 	case opSetWatches, opSetWatches2:
@@ -211,18 +211,18 @@ func (g *generator) fill(o Op) Op {
 		for range g.IntN(6) {
 			o.Ops = append(o.Ops, Op{Code: pick(g, opGetData, opGetChildren), Path: g.node()})
 		}
-	default: // the path is all
+	default: // only the path matters
 	}
 	return o
 }
 
-// changes tells whether an operation could change a node of ZooKeeper's own.
+// changes tells whether an operation could change one of ZooKeeper's own nodes.
 func (c Code) changes() bool {
 	switch c {
 	case opCreate, opCreate2, opContainer, opCreateTTL, opSetData, opSetACL:
 		return true
 	default:
-		return false // these cannot be deleted
+		return false // the server refuses to delete its own nodes
 	}
 }
 
@@ -241,7 +241,7 @@ func (g *generator) create(o *Op) {
 		o.Flags = pick[int32](g, 0, 1, 2, 3, 4, 5, 6, 9, -1)
 	}
 	if o.Flags != 5 && o.Flags != 6 && o.TTL < 0 {
-		o.TTL = 0 // a real server breaks on createTTL without a time to live: its processor thread ends
+		o.TTL = 0 // a createTTL without a time to live ends the processor thread of a real server
 	}
 	if o.Flags == 2 || o.Flags == 3 || o.Flags == 6 {
 		o.Path = pick(g, "/s-", "/a/s-", "/b/", "/a/x/s-", "/a/x", "/c/s-")
@@ -263,7 +263,7 @@ func (g *generator) acl() int {
 	return g.IntN(len(acls))
 }
 
-// path is a node's, and now and then something that is no path of ours.
+// path is the path of a node, and sometimes a bad path.
 func (g *generator) path() string {
 	if g.IntN(25) == 0 {
 		return pick(g, badPaths...)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A Code is an operation of ZooKeeper, or one of ours on the connection.
+// A Code is an operation of ZooKeeper, or a step that concerns the connection.
 type Code int32
 
-// ZooKeeper's opcodes; those below zero, closeSession excepted, are steps of a script that no server sees as such.
+// ZooKeeper's opcodes, and steps. Steps are below -1000; no server receives their codes.
 const (
 	opCreate         Code = 1
 	opDelete         Code = 2
@@ -62,7 +62,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("op%d", int32(c))
 }
 
-// A Version is chosen by what the script has seen, so that one script fits every run.
+// A Version is relative to the version that the run has seen last, so that one script fits every run.
 type Version int
 
 // The versions that an operation may ask for.
@@ -172,6 +172,8 @@ var acls = [][]acl{
 	nil,
 	{{16, "auth", "x"}, {3, "world", "anyone"}},
 	{{31, "ip", "nonsense"}},
+	{{31, "ip", "::1/64"}, {31, "world", "anyone"}},
+	{{31, "ip", "1:2"}, {31, "world", "anyone"}},
 	{{0, "world", "anyone"}},
 }
 

@@ -1,6 +1,6 @@
-// Package parity runs the same script of operations against two ZooKeeper servers and compares every reply and every
-// event, byte for byte but for what must differ: session ids, the origin of zxids, clocks, and orders that ZooKeeper
-// leaves open.
+// Package parity runs the same script of operations against two ZooKeeper servers and compares every reply and every event,
+// byte for byte. Left out is what must differ: session ids, the first zxid, clocks, and orders that ZooKeeper does not
+// define.
 package parity
 
 import (
@@ -38,13 +38,13 @@ func Play(addr string, s Script) (Transcript, error) {
 	return t, r.closeSessions()
 }
 
-// A run is one script on one server, and what was learnt from its replies.
+// A run is one script on one server, with what its replies have told.
 type run struct {
 	addr    string
 	root    string
 	started time.Time
-	slots   [slots]*slot // nil where there is no connection
-	base    int64        // zxid of the root's create: others are shown relative to it
+	slots   [slots]*slot // nil without a connection
+	base    int64        // zxid of the create of the root; other zxids are shown relative to it
 	newest  int64
 
 	sessions map[int]session
@@ -72,11 +72,11 @@ type slot struct {
 	session int
 }
 
-// own is the number of the session that makes the root; it ends before the script begins.
+// own is the number of the session that makes the root. It ends before the script begins.
 const own = -1
 
 func (r *run) makeRoot() error {
-	name := fmt.Sprintf("/d%08d", roots.Add(1)) // of one length, so that replies are too
+	name := fmt.Sprintf("/d%08d", roots.Add(1)) // of one length, so that replies have one length
 	if _, err := r.connect(Op{Code: stepConnect, Session: own, Timeout: 30_000}); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r *run) makeRoot() error {
 	return r.endSession(0)
 }
 
-// step plays one step and then waits for a ping on every connection, so that all it has caused has arrived.
+// step plays one step, then sends a ping on every connection. When the pings are answered, all events have arrived.
 func (r *run) step(ops []Op) ([]string, error) {
 	var got [slots][]string
 	if err := r.perform(ops, &got[ops[0].Slot]); err != nil {
@@ -112,7 +112,7 @@ func (r *run) step(ops []Op) ([]string, error) {
 			return nil, err
 		}
 		if ops[0].Code == opClose {
-			slices.Sort(got[i]) // the ephemerals of a session go in no order
+			slices.Sort(got[i]) // the server deletes the ephemeral nodes of a session in any order
 		}
 		for _, line := range got[i] {
 			all = append(all, fmt.Sprintf("C%d %s", i, line))
@@ -138,7 +138,7 @@ func (r *run) perform(ops []Op, got *[]string) error {
 		r.slots[first.Slot] = nil
 		return s.hangUp()
 	case stepOversize:
-		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1}) // the server closes: the answer is what counts
+		_, _ = s.Write([]byte{0, 0x10, 0, 0, 0, 0, 0, 1}) // the server closes the connection, so a failed write does not matter
 		return r.receive(first.Slot, ops, []int32{1}, got)
 	default:
 	}
@@ -151,17 +151,18 @@ func (r *run) perform(ops []Op, got *[]string) error {
 	return nil
 }
 
-// ends tells whether the server closes the connection after the reply; a ping might or might not overtake that.
+// ends tells whether the server closes the connection after the reply. A ping may still be answered before that, or not.
 func (o Op) ends(reply string) bool {
-	return o.Code == opClose || o.Code == opUnknown || o.Code == opAuth && strings.HasSuffix(reply, "err=-115")
+	return o.Code == opClose || o.Code == opUnknown || o.Code == opCheck || // outside a multi
+		o.Code == opAuth && strings.HasSuffix(reply, "err=-115")
 }
 
 const (
 	pingXid = -2
-	noXid   = math.MinInt32 // of a reply that never comes
+	noXid   = math.MinInt32 // for a reply that never comes
 )
 
-// send writes requests in one go and returns their xids. That a connection is broken shows when it is read.
+// send writes requests at once and returns their xids. A broken connection is noticed by the next read.
 func (s *slot) send(r *run, ops ...Op) []int32 {
 	var out []byte
 	xids := make([]int32, len(ops))
@@ -207,7 +208,7 @@ func (r *run) receive(i int, ops []Op, xids []int32, got *[]string) error {
 	return nil
 }
 
-// connect makes the connection of a slot anew and shows how the server answers.
+// connect replaces the connection of a slot and shows how the server answers.
 func (r *run) connect(o Op) (string, error) {
 	if old := r.slots[o.Slot]; old != nil {
 		r.slots[o.Slot] = nil
@@ -232,7 +233,7 @@ func (r *run) connect(o Op) (string, error) {
 	in := reader{rest: answer}
 	version, timeout, id, password := in.int(), in.int(), in.long(), in.buffer()
 	if id == 0 {
-		// The server is about to close; until then this connection stands in its books for the session that was asked for.
+		// Until the server has closed the connection, it counts it as a connection of the session.
 		if err := c.hangUp(); err != nil {
 			return "", err
 		}
@@ -270,7 +271,7 @@ func (r *run) handshake(o Op) []byte {
 	return w
 }
 
-// closeSessions ends every session, lest one expires under a later script and takes a zxid there.
+// closeSessions ends every session. One that expires later would use up a zxid of another script.
 func (r *run) closeSessions() error {
 	for n := range r.sessions {
 		i := slices.IndexFunc(r.slots[:], func(s *slot) bool { return s != nil && s.session == n })
@@ -305,7 +306,7 @@ func (r *run) endSession(i int) error {
 	}
 }
 
-// finish drops what an error has left.
+// finish closes the connections that are still open after an error.
 func (r *run) finish() {
 	for _, s := range r.slots {
 		if s != nil {
@@ -314,8 +315,8 @@ func (r *run) finish() {
 	}
 }
 
-// path makes a path of the script one of the server: below the root, unless it begins with "!". With "~" at its end it
-// is the newest sequential node with that prefix.
+// path turns a path of the script into one of the server. It is below the root of the run, unless it begins with "!". A
+// path that ends in "~" is the newest sequential node with that prefix.
 func (r *run) path(p string) string {
 	if p, literal := strings.CutPrefix(p, "!"); literal {
 		return p

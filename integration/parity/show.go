@@ -78,7 +78,7 @@ func (r *run) showCreated(o Op, in *reader) string {
 	return " path=" + r.showPath(path)
 }
 
-// showResults shows what became of the operations of a multi, each under a header with its type.
+// showResults shows the results of a multi. Each has a header with its type.
 func (r *run) showResults(o Op, in *reader) string {
 	var b strings.Builder
 	for i := 0; !in.short; i++ {
@@ -116,8 +116,8 @@ func showData(in *reader) string {
 	}
 }
 
-// showACL sorts neighbours that differ in their id only: scheme auth becomes one entry for each id of a connection, and
-// those are a hash set.
+// showACL sorts neighbouring entries that differ in their id only. The server makes one entry of scheme auth into one for
+// each id of the connection, in the order of a hash set.
 func showACL(in *reader) string {
 	var list []acl
 	for n := in.int(); n > 0 && !in.short; n-- {
@@ -132,7 +132,7 @@ func showACL(in *reader) string {
 	return fmt.Sprintf(" acl=%v", list)
 }
 
-// showNames sorts: the server lists children from a hash set.
+// showNames sorts names, because the server lists children in the order of a hash set.
 func (r *run) showNames(in *reader) string {
 	names := in.strings()
 	for i, n := range names {
@@ -195,7 +195,7 @@ func (r *run) showStat(path string, in *reader) string {
 		s.dataLength, s.numberOfChildren, r.showTime(" ctime", s.czxid, s.ctime), r.showTime(" mtime", s.mzxid, s.mtime))
 }
 
-// showTime shows nothing if a time is as it must be: one per transaction, and that of the run.
+// showTime shows nothing if a time is right: all times of a transaction are equal and within the run.
 func (r *run) showTime(name string, zxid, ms int64) string {
 	if zxid < r.base { // older than the run
 		return ""

@@ -11,11 +11,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// What takes time cannot be compared step by step. It must fall into the same window on both servers.
+// What takes time cannot be compared step by step. It must happen within the same limits on both servers.
 const (
 	tick  = 500 * time.Millisecond
 	check = 300 * time.Millisecond // of containers
-	slack = 700 * time.Millisecond // for a machine that has other things to do
+	slack = 700 * time.Millisecond // for a busy machine
 )
 
 // A timed server can be restarted.
@@ -89,7 +89,7 @@ func TestTimed_EmptyContainersAndOldNodesGo(t *testing.T) {
 	}
 }
 
-// A restart gives every session a full timeout again, those without a connection too.
+// A restart gives every session a full timeout again, also a session without a connection.
 func TestTimed_RestartRearmsSessions(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second // long enough to find the session alive, before the restart and after it
@@ -104,7 +104,7 @@ func TestTimed_RestartRearmsSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.slots[1] = nil
-			time.Sleep(time.Second) // of what it has
+			time.Sleep(time.Second) // of its timeout
 			before := time.Now()
 			if err := restart(); err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestTimed_RestartRearmsSessions(t *testing.T) {
 	}
 }
 
-// A sitting is a run whose steps are made one by one. Slot 0 watches.
+// A sitting is a run in which the test makes the steps one by one. Slot 0 watches.
 type sitting struct {
 	*run
 
@@ -161,7 +161,7 @@ func (s *sitting) do(o Op) {
 	}
 }
 
-// deleted waits until slot 0 hears that the node is gone.
+// deleted waits until slot 0 gets the event of the deletion.
 func (s *sitting) deleted(path string) {
 	s.t.Helper()
 	frame, err := s.slots[0].read()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// patience is how long a server may take for one answer before the script counts it as hanging.
+// patience is how long a server may take to answer a request.
 const patience = 10 * time.Second
 
 // A writer builds a request body.
@@ -47,7 +47,7 @@ func (w *writer) strings(v []string) {
 	}
 }
 
-// A reader takes a reply apart; what is missing reads as zero and sets short.
+// A reader takes a reply apart. If bytes are missing, it returns zeros and sets short.
 type reader struct {
 	rest  []byte
 	short bool
@@ -101,8 +101,8 @@ func dial(addr string) (*wire, error) {
 	return &wire{tcp, bufio.NewReader(tcp)}, nil
 }
 
-// hangUp ends the connection and waits until the server has noticed. Should the session come back before that, ZooKeeper
-// (NIOServerCnxnFactory.removeCnxn) takes the new connection out of its books instead, and two of them live.
+// hangUp ends the connection and waits until the server has noticed. If the session reconnected earlier, ZooKeeper would
+// forget the new connection instead of the old one, and both would live. Source: NIOServerCnxnFactory.removeCnxn.
 func (w *wire) hangUp() error {
 	if err := w.CloseWrite(); err != nil {
 		return w.Close()

@@ -11,14 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/loopback"
 )
 
-// firstUser is the user id of the first member of an ensemble that runs WithOwnUsers. Ensembles may share user ids:
-// what Isolate forbids is bound to addresses as well.
+// firstUser is the user id of the first member of an ensemble that runs WithOwnUsers. Ensembles may share user ids,
+// because the rules of Isolate name addresses too.
 const firstUser = 61001
 
-// peer is what a member of an ensemble has beside a standalone server.
+// peer is what a member of an ensemble has and a standalone server has not.
 type peer struct {
 	id       int
-	quorum   int // port that the leader listens on for followers
+	quorum   int // port on which the leader accepts followers
 	election int
 }
 
@@ -26,10 +26,10 @@ type peer struct {
 type Ensemble struct {
 	Servers []*Server
 
-	rules []string // of iptables, in force
+	rules []string // of iptables, those in force
 }
 
-// StartEnsemble runs n servers until the end of the test, also where ZKRECIPES_SERVERS names others.
+// StartEnsemble runs n servers until the end of the test. It ignores ZKRECIPES_SERVERS.
 func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
 	tb.Helper()
 	e, err := OpenEnsemble(n, opts...)
@@ -45,7 +45,7 @@ func StartEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
 	return e
 }
 
-// OpenEnsemble is StartEnsemble for programs: the caller closes the ensemble.
+// OpenEnsemble is StartEnsemble for programs. The caller closes the ensemble.
 func OpenEnsemble(n int, opts ...Option) (*Ensemble, error) {
 	cfg := newConfig(opts)
 	if cfg.ownUsers && os.Geteuid() != 0 {
@@ -132,8 +132,8 @@ func (e *Ensemble) await(what string, ok func(*Server) bool) (*Server, error) {
 	return nil, fmt.Errorf("no server %s after %v", what, limit)
 }
 
-// WaitReady returns once every running server serves and one of them leads: a leader that has been replaced may serve for
-// a while before it finds out.
+// WaitReady returns once every running server serves and exactly one of them leads. A replaced leader may go on serving
+// until it notices.
 func (e *Ensemble) WaitReady() error {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		leaders := 0

@@ -49,7 +49,7 @@ func TestEnsemble_PausedLeaderIsReplaced(t *testing.T) {
 	must(t, e.WaitReady())
 }
 
-// An isolated follower must go on serving for a while (its clients see nothing), then stop, then come back.
+// An isolated follower goes on serving for a while, and its clients notice nothing. Then it stops, and comes back later.
 func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 	e := isolatable(t, 3)
 	follower, err := e.Follower()
@@ -75,7 +75,7 @@ func TestEnsemble_IsolatedFollowerServesUntilItsSyncLimit(t *testing.T) {
 	t.Logf("back %v after healing", time.Since(start))
 }
 
-// What makes liveness hard to prove: the leader expires the session of a client that its follower goes on serving.
+// A follower can go on serving a session that the leader has expired. This is why liveness is hard to prove.
 func TestEnsemble_IsolatedFollowerServesAnExpiredSession(t *testing.T) {
 	e := isolatable(t, 3)
 	follower, err := e.Follower()

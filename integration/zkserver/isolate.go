@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Isolate cuts a server from its peers, both ways and silently, as a failed switch does; clients stay connected to it.
-// The servers find out by their own timeouts (syncLimit ticks). It takes root, iptables and WithOwnUsers. Rejoin heals.
+// Isolate drops every packet between a server and its peers, as a failed switch does. Clients stay connected to the
+// server. The servers notice after syncLimit ticks. Isolate needs root, iptables and WithOwnUsers. Rejoin ends it.
 //
-// Packets between two members are told by the user who sends them and by the ports of the ensemble. What comes back to
-// the isolated server on connections that it has opened is told by their local ports, which /proc/net/tcp lists by user.
+// A rule recognises a packet by the user that sends it and by the ports of the ensemble. Connections that the isolated
+// server has opened are recognised by their local ports, which /proc/net/tcp lists for each user.
 func (e *Ensemble) Isolate(s *Server) error {
 	if s.uid == 0 {
 		return errors.New("isolate: servers share a user, start them WithOwnUsers")
@@ -92,7 +92,7 @@ func openedBy(uid int) (map[string][]int, error) {
 	return opened, nil
 }
 
-// endpoint reads an address as /proc/net/tcp writes it: 0100007F:0050 is 127.0.0.1:80.
+// endpoint parses an address in the form of /proc/net/tcp: 0100007F:0050 is 127.0.0.1:80.
 func endpoint(text string) (netip.AddrPort, error) {
 	var ip, port uint32
 	if _, err := fmt.Sscanf(text, "%08X:%04X", &ip, &port); err != nil {

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// An Option changes how a server is started.
+// An Option changes how a server starts.
 type Option func(*config)
 
 type config struct {
+	release    string
 	tick       time.Duration
 	minSession time.Duration // 0: two ticks
 	maxSession time.Duration // 0: twenty ticks
@@ -42,7 +43,12 @@ func (c config) zooCfg() string {
 	return b.String()
 }
 
-// WithTickTime sets tickTime (default 500 ms), the unit of session timeouts: 2 to 20 of them unless set otherwise.
+// WithRelease chooses the release of ZooKeeper: "debian", a number such as "3.9.5", or "3.9" for the newest 3.9 that
+// versions/fetch.sh has fetched. Without it, ZOOKEEPER_HOME chooses, then ZKRECIPES_ZOOKEEPER, which takes the same
+// names, then the newest release that is there.
+func WithRelease(name string) Option { return func(c *config) { c.release = name } }
+
+// WithTickTime sets tickTime (default 500 ms). Session timeouts are 2 to 20 ticks unless WithSessionTimeouts says otherwise.
 func WithTickTime(d time.Duration) Option { return func(c *config) { c.tick = d } }
 
 // WithSessionTimeouts sets the shortest and the longest session timeout that the server grants; 0 keeps its default.
@@ -55,10 +61,10 @@ func WithContainerCheck(d time.Duration) Option {
 	return WithProperty("znode.container.checkIntervalMs", fmt.Sprint(d.Milliseconds()))
 }
 
-// WithSyncLimit sets how many ticks a follower may stay silent before the leader drops it, and the reverse (default 5).
+// WithSyncLimit sets after how many silent ticks a leader drops a follower, and a follower its leader (default 5).
 func WithSyncLimit(ticks int) Option { return func(c *config) { c.syncLimit = ticks } }
 
-// WithDir sets where data directories are made (default /dev/shm where there is one, for speed).
+// WithDir sets where data directories are made (default /dev/shm, which is fast; without one, the temporary directory).
 func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
 
 // WithProperty adds a Java system property, such as zookeeper.extendedTypesEnabled.
@@ -66,12 +72,12 @@ func WithProperty(name, value string) Option {
 	return func(c *config) { c.properties = append(c.properties, name+"="+value) }
 }
 
-// WithJVM adds options of the Java machine. The defaults are for tests: a small heap and the quick compiler.
+// WithJVM adds options of the Java machine. The defaults suit tests: a small heap and the compiler that starts fast.
 func WithJVM(options ...string) Option {
 	return func(c *config) { c.jvm = append(c.jvm, options...) }
 }
 
-// WithOwnUsers runs each member of an ensemble under a user id of its own, which Isolate needs; it takes root.
+// WithOwnUsers runs each member of an ensemble under a user id of its own, for Isolate. It needs root.
 func WithOwnUsers() Option { return func(c *config) { c.ownUsers = true } }
 
 func memoryDir() string {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// processAttr ends the server with the test process, however that ends, and gives it the user id, if one is set.
+// processAttr makes the kernel end the server when the test process ends, and sets the user id, unless it is 0.
 func processAttr(uid int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if uid != 0 {
@@ -17,7 +17,7 @@ func processAttr(uid int) *syscall.SysProcAttr {
 	return attr
 }
 
-// stopped tells whether all threads of a process have come to a halt after SIGSTOP: each goes on until it is scheduled.
+// stopped tells whether all threads of a process have stopped. After SIGSTOP, a thread may run on for a moment.
 func stopped(pid int) bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package zkserver runs real ZooKeeper servers for tests: one alone or an ensemble, killed, paused, restarted and cut
-// off at will.
+// Package zkserver runs real ZooKeeper servers for tests, one or an ensemble. Tests can kill, pause, restart and isolate
+// them.
 //
-// The server is a child process that starts in about a second. It comes from Debian's package, or from the unpacked
-// release that ZOOKEEPER_HOME names. With ZKRECIPES_SERVERS set (host:port,…) nothing is started and those servers are
-// used as they are, except by tests that want settings of their own. A test that has no server is skipped; with
-// REQUIRE_REAL=1 it fails.
+// The server is a child process that starts in about a second. WithRelease chooses its release. If
+// ZKRECIPES_SERVERS (host:port,…) is set, tests use those servers as they are, and no server is started. A test that needs
+// other settings, or finds no server, is skipped; with REQUIRE_REAL=1 it fails.
 package zkserver
 
 import (
@@ -22,16 +21,17 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/loopback"
+	"github.com/zkrecipes/zkrecipes/integration/versions"
 )
 
-// limit bounds every wait for a server process: to answer, to end, to elect.
+// limit is how long a server may take to answer, to end, or to elect a leader.
 const limit = 30 * time.Second
 
-// ErrExternal is returned by whatever needs a server that this package has started.
+// ErrExternal is the error of a method that works only on a server that this package has started.
 var ErrExternal = errors.New("server that is not ours: unset ZKRECIPES_SERVERS to have one started")
 
-// A Server is one ZooKeeper process, with an address and data that outlive it: Restart brings both back.
-// Its methods are meant for one goroutine.
+// A Server is one ZooKeeper process. Its address and its data outlive the process, so that Restart finds them again.
+// One goroutine at a time may use it.
 type Server struct {
 	cfg  config
 	host string // a loopback address of its own
@@ -40,14 +40,14 @@ type Server struct {
 	dir  string // zoo.cfg and data
 	log  *os.File
 	cp   string // Java class path
-	uid  int    // of the process; 0 stays with ours
+	uid  int    // of the process; 0 for the user of the test
 
-	peer peer // what a member of an ensemble has; its id is 0 alone
+	peer peer // its id is 0 if the server stands alone
 
 	proc     *exec.Cmd
 	ended    chan struct{} // closed when proc has been reaped
 	paused   bool
-	external string // the address of a server that is not ours
+	external string // address of a server that was not started here; empty otherwise
 }
 
 // Start runs a standalone server until the end of the test.
@@ -59,7 +59,7 @@ func Start(tb testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Open is Start for programs: the caller closes the server.
+// Open is Start for programs. The caller closes the server.
 func Open(opts ...Option) (*Server, error) {
 	if addrs := os.Getenv("ZKRECIPES_SERVERS"); addrs != "" {
 		if len(opts) > 0 {
@@ -80,12 +80,12 @@ func Open(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// require stops a test that has no server: by a skip unless one is demanded.
+// require ends a test that has no server. It skips the test, or fails it with REQUIRE_REAL=1.
 func require(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case (errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrExternal)) && os.Getenv("REQUIRE_REAL") != "1":
+	case (errors.Is(err, versions.ErrNotInstalled) || errors.Is(err, ErrExternal)) && os.Getenv("REQUIRE_REAL") != "1":
 		tb.Skip(err)
 	default:
 		tb.Fatal(err)
@@ -93,7 +93,8 @@ func require(tb testing.TB, err error) {
 }
 
 func newServer(host, main string, opts []Option) (*Server, error) {
-	cp, err := classPath()
+	cfg := newConfig(opts)
+	cp, err := classPath(cfg.release)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: newConfig(opts), host: host, port: ports[0], main: main, cp: cp}
+	s := &Server{cfg: cfg, host: host, port: ports[0], main: main, cp: cp}
 	s.peer = peer{quorum: ports[1], election: ports[2]}
 	if s.dir, err = os.MkdirTemp(s.cfg.dir, "zookeeper-"); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -112,7 +113,7 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	return s, nil
 }
 
-// configure writes zoo.cfg; members is what an ensemble adds to it.
+// configure writes zoo.cfg. An ensemble adds the lines in members.
 func (s *Server) configure(members string) error {
 	data := filepath.Join(s.dir, "data")
 	if err := os.Mkdir(data, 0o750); err != nil {
@@ -143,7 +144,7 @@ func (s *Server) Addr() string {
 	return net.JoinHostPort(s.host, fmt.Sprint(s.port))
 }
 
-// Ours tells whether the server was started here, so that it can be killed, paused and restarted.
+// Ours tells whether this package started the server. If not, it cannot be killed, paused or restarted.
 func (s *Server) Ours() bool { return s.external == "" }
 
 // Log is the file that the server writes its log to.
@@ -154,7 +155,7 @@ func (s *Server) Log() string {
 	return s.log.Name()
 }
 
-// Restart starts the server on the same address and data and waits until it serves; a running one is stopped before.
+// Restart starts the server with the same address and data, and waits until it serves. It first stops one that runs.
 func (s *Server) Restart() error {
 	if err := s.Stop(); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (s *Server) launch() error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = proc.Wait() // it ends by a signal; how does not matter
+		_ = proc.Wait() // a signal ended it
 	}()
 	s.proc, s.ended, s.paused = proc, ended, false
 	return nil
@@ -185,16 +186,16 @@ func (s *Server) arguments() []string {
 	args := []string{
 		"-Xms32m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
 		"-Dzookeeper.jmx.log4j.disable=true",
-		"-Djava.net.preferIPv4Stack=true", // so that openedBy finds its sockets in one table
+		"-Djava.net.preferIPv4Stack=true", // openedBy reads only the table of IPv4
 	}
-	args = append(args, s.cfg.jvm...) // the last of two that contradict each other counts
+	args = append(args, s.cfg.jvm...) // of two that contradict each other, Java takes the last
 	for _, p := range s.cfg.properties {
 		args = append(args, "-D"+p)
 	}
 	return append(args, "-cp", s.cp, s.main, filepath.Join(s.dir, "zoo.cfg"))
 }
 
-// waitReady returns once the server executes requests: its port opens before that.
+// waitReady returns once the server executes requests. Its port opens earlier.
 func (s *Server) waitReady() error {
 	deadline := time.Now().Add(limit)
 	for {
@@ -228,7 +229,7 @@ func (s *Server) Running() bool {
 // Kill ends the process at once, as kill -9 does, and waits until it is gone.
 func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
 
-// Stop ends the process in an orderly way and waits until it is gone; a server that does not run stays as it is.
+// Stop ends the process with SIGTERM and waits until it is gone. It does nothing if the server does not run.
 func (s *Server) Stop() error { return s.end(syscall.SIGTERM) }
 
 func (s *Server) end(sig syscall.Signal) error {
@@ -249,7 +250,7 @@ func (s *Server) end(sig syscall.Signal) error {
 	}
 }
 
-// Pause stops the process in its tracks: connections stay open and nothing answers.
+// Pause stops the process with SIGSTOP. Its connections stay open, and it answers nothing.
 func (s *Server) Pause() error {
 	if err := s.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -262,7 +263,7 @@ func (s *Server) Pause() error {
 	return nil
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) error {
@@ -302,6 +303,20 @@ func (s *Server) FourLetter(word string) (string, error) {
 	return string(answer), err
 }
 
+// Version is what the server says it is: the number of its release, a hyphen, and the commit that it was built from.
+func (s *Server) Version() (string, error) {
+	answer, err := s.FourLetter("srvr")
+	if err != nil {
+		return "", err
+	}
+	version, _, _ := strings.Cut(answer, ",")
+	version, found := strings.CutPrefix(version, "Zookeeper version: ")
+	if !found {
+		return "", fmt.Errorf("not serving: %s", strings.TrimSpace(answer))
+	}
+	return version, nil
+}
+
 // Mode is "standalone", "leader" or "follower"; an error means that the server does not serve.
 func (s *Server) Mode() (string, error) {
 	answer, err := s.FourLetter("srvr")
@@ -324,10 +339,10 @@ func (s *Server) Close() error {
 	return errors.Join(s.remove(), os.Remove(s.Log()))
 }
 
-// remove is Close without the log, which tells what went wrong.
+// remove is Close, but keeps the log for the reader of a failed test.
 func (s *Server) remove() error { return errors.Join(s.Kill(), s.log.Close(), os.RemoveAll(s.dir)) }
 
-// finish is Close at the end of a test; after a failure the log stays.
+// finish is Close at the end of a test. If the test failed, the log stays.
 func (s *Server) finish(tb testing.TB) {
 	tb.Helper()
 	if s.external == "" && tb.Failed() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/integration/versions"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
@@ -42,7 +43,7 @@ func TestServer_PausedAnswersNothingAndResumes(t *testing.T) {
 		t.Errorf("resumed server: %q, %v", answer, err)
 	}
 	must(t, s.Pause())
-	must(t, s.Stop()) // ends a paused one too
+	must(t, s.Stop()) // Stop ends a paused server too
 }
 
 func TestServer_TakesOptions(t *testing.T) {
@@ -66,6 +67,33 @@ func TestServer_TakesOptions(t *testing.T) {
 	}
 }
 
+// The releases that .ci/run fetches and Debian's can be chosen, whatever ZOOKEEPER_HOME says.
+func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
+	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
+	for release, want := range map[string]string{"debian": "3.8.0", "3.8": "3.8.", "3.9": "3.9."} {
+		t.Run(release, func(t *testing.T) {
+			s := ours(t, zkserver.Start(t, zkserver.WithRelease(release)))
+			version, err := s.Version()
+			must(t, err)
+			if !strings.HasPrefix(version, want) {
+				t.Errorf("it is %s, want %s", version, want)
+			}
+		})
+	}
+}
+
+func TestOpen_SaysWhatIsMissing(t *testing.T) {
+	t.Setenv("ZKRECIPES_SERVERS", "")
+	_, err := zkserver.Open(zkserver.WithRelease("3.99"))
+	if !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "zookeeper 3.99 is not installed: run ") {
+		t.Errorf("got %v", err)
+	}
+	t.Setenv("ZKRECIPES_ZOOKEEPER", "3.99")
+	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) {
+		t.Errorf("ZKRECIPES_ZOOKEEPER=3.99: %v", err)
+	}
+}
+
 func TestOpen_SaysWhereToGetAServer(t *testing.T) {
 	t.Setenv("ZKRECIPES_SERVERS", "")
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
@@ -82,10 +110,10 @@ func TestOpen_UsesGivenServers(t *testing.T) {
 		t.Errorf("got %s, ours %v", s.Addr(), s.Ours())
 	}
 	if _, err := zkserver.Open(zkserver.WithSyncLimit(3)); !errors.Is(err, zkserver.ErrExternal) {
-		t.Errorf("settings of a server of somebody else's: %v", err)
+		t.Errorf("settings of an external server: %v", err)
 	}
 	if err := s.Kill(); err == nil {
-		t.Error("killed a server of somebody else's")
+		t.Error("killed an external server")
 	}
 	must(t, s.Close())
 }

@@ -56,6 +56,7 @@ var rules = map[string]rule{
 	"recipes/":         {imports: []string{".", "conn", "internal/recipe", "internal/session", "internal/znode", zk, backoff}},
 	"zktest":           {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"cmd/zktestd":      {imports: []string{"zktest"}, goroutines: true},
 	"docs/":            {imports: []string{".", "conn", "fence", "recipes/", zk}},
 	"examples/":        {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
 }

@@ -372,7 +372,7 @@ func TestTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
 
-	srv, err := zktest.Start()
+	srv, err := zktest.Start(zktest.InMemory())
 	require.NoError(t, err)
 	t.Cleanup(srv.Close)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})

@@ -1,0 +1,179 @@
+// Command zktestd is the ZooKeeper of package zktest as a program: for tests that are not written in Go, and for a look
+// by hand. It starts in milliseconds, keeps everything in memory, and breaks on command.
+//
+//	$ zktestd
+//	ready 127.0.0.1:40017
+//	drop-reply create path=^/locks/
+//	{"rule":1}
+//	ok
+//	expire all
+//	ok
+//
+// The first line says where it listens. Then each line of standard input is a command. Its answer is any number of
+// lines of JSON, and then "ok" or "error: " with the reason. The command help lists the commands. With -http they can
+// be posted, too. It ends with its standard input, at SIGTERM or at an interrupt.
+//
+// What the server finds wrong goes to standard error when it happens; the command violations lists it.
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const example = `zktestd is a ZooKeeper for tests. It keeps everything in memory and breaks on command.
+
+  $ zktestd
+  ready 127.0.0.1:40017
+  expire all
+  ok
+
+Each line of standard input is a command; "help" lists them. zktestd ends with its standard input.
+
+`
+
+type config struct {
+	addr, http, release string
+	cert, key           string
+	super, sasl         string
+	tick                time.Duration
+	fronts, maxBuffer   int
+	ttl, quotas         bool
+	reconfig, detached  bool
+}
+
+func main() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, signals))
+}
+
+// run is the program; it returns the exit status.
+func run(args []string, in io.Reader, out, errs io.Writer, signals <-chan os.Signal) int {
+	c, err := parse(args, out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		say(errs, "%v", err)
+		return 2
+	}
+	d, err := start(c, errs)
+	if err != nil {
+		say(errs, "%v", err)
+		return 1
+	}
+	defer d.close()
+	if _, err := fmt.Fprintln(out, d.ready()); err != nil {
+		say(errs, "cannot say that it is ready: %v", err)
+		return 1
+	}
+	ended := make(chan struct{})
+	go func() { // nothing can end a read of standard input: if a signal comes, it ends with the process
+		d.converse(in, out)
+		if !c.detached {
+			close(ended)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-d.quit:
+	case <-signals:
+	}
+	return 0
+}
+
+// say writes a message for people.
+func say(errs io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(errs, "zktestd: "+format+"\n", args...) // there is nowhere else to say it
+}
+
+func parse(args []string, out io.Writer) (config, error) {
+	c := config{}
+	flags := flag.NewFlagSet("zktestd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // one clear line says it better
+	flags.StringVar(&c.addr, "addr", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
+	flags.StringVar(&c.http, "http", "", "`address` on which commands can be posted over HTTP; none by default")
+	flags.BoolVar(&c.detached, "detached", false, "go on when standard input ends")
+	flags.DurationVar(&c.tick, "tick", 2*time.Second, "unit of session expiry: sessions get 2 to 20 ticks")
+	flags.StringVar(&c.release, "release", string(zktest.Release39), "`release` of ZooKeeper to be: 3.8, 3.9 or a number such as 3.9.2")
+	flags.BoolVar(&c.ttl, "ttl", false, "allow nodes with a time to live")
+	flags.IntVar(&c.fronts, "fronts", 1, "`number` of addresses, which clients take for an ensemble")
+	flags.IntVar(&c.maxBuffer, "max-buffer", 0, "longest request in `bytes`, as jute.maxbuffer; 0 is ZooKeeper's own")
+	flags.BoolVar(&c.quotas, "quotas", false, "refuse what exceeds a hard limit below /zookeeper/quota")
+	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
+	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
+	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
+	flags.StringVar(&c.cert, "tls-cert", "", "PEM `file` with a certificate: all clients must speak TLS")
+	flags.StringVar(&c.key, "tls-key", "", "PEM `file` with the key of the certificate")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = io.WriteString(out, example) // there is nowhere else to say it
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q: commands go to standard input", flags.Arg(0))
+	case err == nil && (c.fronts < 1 || c.fronts%2 == 0):
+		err = fmt.Errorf("flag -fronts %d: want 1, 3, 5 or another odd number", c.fronts)
+	case err == nil && (c.cert == "") != (c.key == ""):
+		err = errors.New("flags -tls-cert and -tls-key: want both or none")
+	default:
+	}
+	return c, err
+}
+
+// options are those of the server.
+func (c config) options() ([]zktest.Option, error) {
+	list := []zktest.Option{zktest.WithTickTime(c.tick), zktest.WithRelease(zktest.Release(c.release))}
+	if c.fronts > 1 {
+		list = append(list, zktest.WithFronts(c.fronts), zktest.WithListener(c.addr), zktest.WithReadOnlyMode())
+	} else {
+		list = append(list, zktest.InMemory()) // the doors listen: they have labels, and are shut one by one
+	}
+	if c.ttl {
+		list = append(list, zktest.WithExtendedTypes())
+	}
+	if c.maxBuffer > 0 {
+		list = append(list, zktest.WithMaxBuffer(c.maxBuffer))
+	}
+	if c.quotas {
+		list = append(list, zktest.WithQuotas())
+	}
+	if c.reconfig {
+		list = append(list, zktest.WithReconfig())
+	}
+	if c.sasl != "" {
+		user, password, ok := strings.Cut(c.sasl, ":")
+		if !ok {
+			return nil, fmt.Errorf("flag -sasl %s: want user:password", c.sasl)
+		}
+		list = append(list, zktest.WithSASLUsers(map[string]string{user: password}))
+	}
+	if c.super != "" {
+		list = append(list, zktest.WithSuperUser(c.super))
+	}
+	return list, nil
+}
+
+// tls returns the configuration of the listeners; nil is plain TCP.
+func (c config) tls() (*tls.Config, error) {
+	if c.cert == "" {
+		return nil, nil //nolint:nilnil // no configuration is one: plain TCP
+	}
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
+}

@@ -1,0 +1,227 @@
+package foreign
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// ensembles serves what the stand-ins of real servers ask for. The servers of an ensemble are the fronts of one.
+type ensembles struct {
+	mu    sync.Mutex
+	known map[string]*ensemble // by the server lines, or the data directory of a single server
+}
+
+type ensemble struct {
+	srv      *zktest.Server
+	members  map[int]chan struct{} // closed when a member has left, by the number of its front
+	leftover string                // a file in the data directory of the last that joined; if it is gone, so is the data
+}
+
+// startEnsembles returns the socket that stand-ins find in FOREIGN_ENSEMBLES.
+func startEnsembles(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "zk") //nolint:usetesting // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &ensembles{known: map[string]*ensemble{}}
+	var all sync.WaitGroup
+	var conns []net.Conn
+	all.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, nc)
+			all.Go(func() { e.serve(nc) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		for _, nc := range conns {
+			_ = nc.Close()
+		}
+		all.Wait()
+		for _, x := range e.known {
+			x.srv.Close()
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return l.Addr().String()
+}
+
+// serve is a server from the request of a stand-in to the end of its connection.
+func (e *ensembles) serve(nc net.Conn) {
+	defer func() { _ = nc.Close() }()
+	var request struct{ Config, Flags string }
+	if err := json.NewDecoder(nc).Decode(&request); err != nil {
+		return
+	}
+	cfg, err := readConfig(request.Config)
+	var x *ensemble
+	if err == nil {
+		x, err = e.join(cfg, request.Flags)
+	}
+	if err != nil {
+		_ = json.NewEncoder(nc).Encode(map[string]string{"Error": err.Error()}) // the stand-in is gone
+		return
+	}
+	front := x.srv.Fronts()[cfg.id]
+	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": "127.0.0.1:" + cfg.port, "Server": front.Addr()})
+	_, _ = nc.Read(make([]byte, 1)) // until the stand-in is stopped
+	front.Stop()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(x.members[cfg.id])
+	delete(x.members, cfg.id)
+}
+
+// join finds or makes the ensemble of a server, and starts its front.
+func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.known[cfg.key()]
+	for x != nil && x.members[cfg.id] != nil { // the one before was killed, and it has not been noticed yet
+		left := x.members[cfg.id]
+		e.mu.Unlock()
+		<-left
+		e.mu.Lock()
+	}
+	if x != nil && len(x.members) == 0 && !exists(x.leftover) {
+		x.srv.Close()
+		x = nil
+	}
+	if x == nil {
+		srv, err := zktest.Start(cfg.options(flags)...)
+		if err != nil {
+			return nil, err
+		}
+		for _, front := range srv.Fronts() {
+			front.Stop()
+		}
+		x = &ensemble{srv: srv, members: map[int]chan struct{}{}}
+		e.known[cfg.key()] = x
+	}
+	x.leftover = filepath.Join(cfg.dataDir, "zktest")
+	if err := os.WriteFile(x.leftover, nil, 0o600); err != nil {
+		return nil, err
+	}
+	if err := x.srv.Fronts()[cfg.id].Start(); err != nil {
+		return nil, err
+	}
+	x.members[cfg.id] = make(chan struct{})
+	return x, nil
+}
+
+// config is what matters of a zoo.cfg.
+type config struct {
+	port, dataDir string
+	id            int // number of the front
+	tick          time.Duration
+	servers       []string
+	reconfig      bool
+}
+
+func (c config) key() string {
+	if len(c.servers) == 0 {
+		return c.dataDir
+	}
+	return strings.Join(slices.Sorted(slices.Values(c.servers)), "\n")
+}
+
+// options are those of the server; what the flags of the virtual machine ask for is among them.
+func (c config) options(flags string) []zktest.Option {
+	list := []zktest.Option{
+		zktest.WithRelease(zktest.ReleaseDebian), // as the real server that the suites are compared on
+		zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers))),
+	}
+	if strings.Contains(flags, "extendedTypesEnabled=true") {
+		list = append(list, zktest.WithExtendedTypes())
+	}
+	if strings.Contains(flags, "readonlymode.enabled=true") {
+		list = append(list, zktest.WithReadOnlyMode())
+	}
+	if strings.Contains(flags, "superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=") {
+		list = append(list, zktest.WithSuperUser("super:test"))
+	}
+	if c.reconfig {
+		list = append(list, zktest.WithReconfig())
+	}
+	if users := readUsers(flags); len(users) > 0 {
+		list = append(list, zktest.WithSASLUsers(users))
+	}
+	return list
+}
+
+var (
+	loginConfig = regexp.MustCompile(`java\.security\.auth\.login\.config=(\S+)`)
+	loginUser   = regexp.MustCompile(`user_(\w+)="([^"]*)"`)
+)
+
+// readUsers reads who may log in with SASL from the file that the flags name.
+func readUsers(flags string) map[string]string {
+	users := map[string]string{}
+	file := loginConfig.FindStringSubmatch(flags)
+	if file == nil {
+		return users
+	}
+	text, err := os.ReadFile(file[1])
+	if err != nil {
+		return users // so that nothing can log in
+	}
+	for _, user := range loginUser.FindAllStringSubmatch(string(text), -1) {
+		users[user[1]] = user[2]
+	}
+	return users
+}
+
+func readConfig(path string) (config, error) {
+	c := config{tick: 2 * time.Second}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch {
+		case key == "clientPort":
+			c.port = value
+		case key == "dataDir":
+			c.dataDir = value
+		case key == "reconfigEnabled":
+			c.reconfig = value == "true"
+		case key == "tickTime":
+			if c.tick, err = time.ParseDuration(value + "ms"); err != nil {
+				return c, err
+			}
+		case strings.HasPrefix(key, "server."):
+			c.servers = append(c.servers, strings.TrimSpace(line))
+		}
+	}
+	if len(c.servers) == 0 {
+		return c, nil
+	}
+	number, err := os.ReadFile(filepath.Join(c.dataDir, "myid"))
+	if err != nil {
+		return c, err
+	}
+	c.id, err = strconv.Atoi(strings.TrimSpace(string(number)))
+	c.id--
+	return c, err
+}

@@ -1,0 +1,83 @@
+// Command standin is started in the place of zkServer.sh, or of the java that runs a ZooKeeper, by suites that start
+// servers of their own. It asks the ensembles of the test process for a server with the same configuration file, and
+// passes its clients on to that. If it is killed, its clients see what they see of a server that is killed.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+)
+
+// request is what it asks for.
+type request struct {
+	Config string // path of zoo.cfg
+	Flags  string // of the command line and of SERVER_JVMFLAGS
+}
+
+// answer says what it is to do, or why it cannot.
+type answer struct {
+	Listen, Server string
+	Error          string
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "standin:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ensembles, err := net.Dial("unix", os.Getenv("FOREIGN_ENSEMBLES"))
+	if err != nil {
+		return err
+	}
+	r := request{
+		Config: os.Args[len(os.Args)-1],
+		Flags:  strings.Join(os.Args, " ") + " " + os.Getenv("SERVER_JVMFLAGS"),
+	}
+	if err := json.NewEncoder(ensembles).Encode(r); err != nil {
+		return err
+	}
+	var a answer
+	if err := json.NewDecoder(ensembles).Decode(&a); err != nil {
+		return err
+	}
+	if a.Error != "" {
+		return errors.New(a.Error)
+	}
+	l, err := net.Listen("tcp", a.Listen)
+	if err != nil {
+		return err
+	}
+	go relay(l, a.Server)
+	_, _ = ensembles.Read(make([]byte, 1)) // the connection is what keeps the server; without the ensembles there is none
+	return nil
+}
+
+// relay connects the clients that come in to the server.
+func relay(l net.Listener, addr string) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		pass := func(to, from net.Conn) {
+			_, _ = io.Copy(to, from) // either end may go first
+			_ = to.Close()
+			_ = from.Close()
+		}
+		go pass(server, client)
+		go pass(client, server)
+	}
+}

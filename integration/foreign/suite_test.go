@@ -1,0 +1,199 @@
+package foreign
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Suites that other projects have published run here from their artefacts, which are fetched by exact version into
+// .cache and never changed. Each runs against zktest, and with FOREIGN=all against a real server, as control. What
+// fails on zktest alone must be declared, with the reason.
+
+// results of a suite: the tests by name.
+type results struct {
+	passed, failed, skipped []string
+	took                    time.Duration
+}
+
+func (r results) String() string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped in %.0f s", len(r.passed), len(r.failed), len(r.skipped), r.took.Seconds())
+}
+
+// everything says that the whole suites are wanted, on a real server, too: minutes.
+func everything() bool { return os.Getenv("FOREIGN") == "all" }
+
+// judge fails the test for what fails and is not declared, and for what is declared and passes.
+func judge(t *testing.T, server string, r results, declared map[string]string) {
+	t.Helper()
+	t.Logf("%s: %v", server, r)
+	for _, name := range r.failed {
+		if why, ok := declared[name]; ok {
+			t.Logf("%s: %s fails: %s", server, name, why)
+		} else if server == "zktest" {
+			t.Errorf("%s: %s fails", server, name)
+		} else {
+			t.Logf("%s: %s fails", server, name)
+		}
+	}
+	if len(r.passed) == 0 {
+		t.Errorf("%s: nothing passed", server)
+	}
+	for name := range declared {
+		if server == "zktest" && slices.Contains(r.passed, name) {
+			t.Logf("%s: %s is declared to fail, and passes", server, name)
+		}
+	}
+}
+
+// cache is a directory that stays, for what is fetched; git ignores it.
+func cache(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join(".cache", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// standin builds the program that is started in the place of ZooKeeper, under the name, and returns its directory.
+func standin(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, "", "go", "build", "-o", filepath.Join(dir, name), "./standin")
+	return dir
+}
+
+// edit replaces a passage in a copy of a source, which must be there once.
+func edit(t *testing.T, file, old, replacement string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), old) != 1 {
+		t.Fatalf("%s: not once in it: %s", file, old)
+	}
+	_ = os.Remove(file) // it may be read-only
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), old, replacement)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// suite runs a program whose exit status says nothing that its report does not say, and returns what it writes.
+func suite(t *testing.T, limit time.Duration, dir string, env []string, name string, args ...string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what a suite leaves behind ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v\n%s", name, err, tail(out))
+	}
+	if ctx.Err() != nil {
+		t.Errorf("%s: not done in %v\n%s", name, limit, tail(out))
+	}
+	return out
+}
+
+func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
+
+// readGo reads what go test -json writes.
+func readGo(t *testing.T, out []byte) (r results) {
+	t.Helper()
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e struct{ Action, Test string }
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Test == "" {
+			continue
+		}
+		r.add(e.Test, e.Action)
+	}
+	if len(r.passed) == 0 {
+		t.Logf("%s", tail(out))
+	}
+	return r
+}
+
+func (r *results) add(name, outcome string) {
+	switch outcome {
+	case "pass":
+		r.passed = append(r.passed, name)
+	case "fail":
+		r.failed = append(r.failed, name)
+	case "skip":
+		r.skipped = append(r.skipped, name)
+	}
+}
+
+// readXML reads the reports that pytest and JUnit write below a directory.
+func readXML(t *testing.T, dir string) (r results) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".xml") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		d := xml.NewDecoder(bytes.NewReader(text))
+		d.Strict = false // messages of exceptions have all kinds of characters
+		for {
+			token, err := d.Token()
+			if err != nil {
+				return nil //nolint:nilerr // the end of the report
+			}
+			start, ok := token.(xml.StartElement)
+			if !ok || start.Name.Local != "testcase" {
+				continue
+			}
+			var c struct {
+				Class   string    `xml:"classname,attr"`
+				Name    string    `xml:"name,attr"`
+				Failure *struct{} `xml:"failure"`
+				Error   *struct{} `xml:"error"`
+				Skipped *struct{} `xml:"skipped"`
+			}
+			if err := d.DecodeElement(&c, &start); err != nil {
+				return err
+			}
+			name, outcome := c.Class[strings.LastIndex(c.Class, ".")+1:]+"."+c.Name, "pass"
+			if c.Failure != nil || c.Error != nil {
+				outcome = "fail"
+			} else if c.Skipped != nil {
+				outcome = "skip"
+			}
+			r.add(name, outcome)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return r
+}

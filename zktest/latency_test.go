@@ -1,0 +1,81 @@
+package zktest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func took(do func()) time.Duration {
+	start := time.Now()
+	do()
+	return time.Since(start)
+}
+
+func TestLatency_EveryRequestWaits_AndThoseSentTogetherWaitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const d = 10 * time.Millisecond
+		s := Run(t, InMemory(), WithLatency(d))
+		var r *raw
+		require.Equal(t, d, took(func() { r = attachRaw(t, s, "", 10*time.Second) }))
+		require.Equal(t, d, took(func() { r.make("/a", Persistent) }))
+		require.Equal(t, d, took(func() { r.run(OpExists, watchBody("/a", false)) }))
+		require.Equal(t, d, took(func() {
+			for range 3 * maxLate / 4 {
+				r.ask(OpSetData, setBody("/a", nil, -1))
+			}
+			for i := range int32(3 * maxLate / 4) {
+				require.Equal(t, r.xid-3*maxLate/4+1+i, r.next().xid)
+			}
+		}))
+		s.SetLatency(0)
+		require.Zero(t, took(func() { r.make("/b", Persistent) }))
+	})
+}
+
+func TestWriteLatency_WritesWait_AndReadsOfTheSameConnectionBehindThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const d = 10 * time.Millisecond
+		s := Run(t, InMemory(), WithWriteLatency(d))
+		r, other := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
+		require.Equal(t, d, took(func() { r.make("/a", Persistent) }))
+		require.Zero(t, took(func() { r.run(OpExists, watchBody("/a", false)) }))
+
+		r.ask(OpDelete, versionBody("/a", -1))
+		r.ask(OpExists, watchBody("/a", false))
+		require.Equal(t, CodeOK, other.do(OpExists, watchBody("/a", false)), "not applied yet")
+		require.Equal(t, d, took(func() {
+			require.Equal(t, CodeOK, r.next().code)
+			require.Equal(t, CodeNoNode, r.next().code)
+		}))
+	})
+}
+
+// A request that has arrived is applied, even if its client hangs up while it waits.
+func TestLatency_ClientHangsUp_ItsRequestIsApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		s.SetWriteLatency(time.Second)
+		r.ask(OpCreate, createBody("/a", Persistent))
+		require.NoError(t, r.nc.Close())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.True(t, s.Exists("/a"))
+	})
+}
+
+func TestLatency_ServerClosedWhileRequestsWait_Returns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		s.SetLatency(time.Hour)
+		for range maxLate + 2 {
+			r.ask(OpPing, nil)
+		}
+		synctest.Wait()
+		require.Zero(t, took(s.Close))
+	})
+}
