@@ -534,7 +534,7 @@ func views(t *testing.T, e *election.Election) func() []election.Leadership {
 	var mu sync.Mutex
 	var told []election.Leadership
 	go func() {
-		for now := range e.Observe(t.Context()) {
+		for now, _ := range e.Observe(t.Context()) {
 			mu.Lock()
 			told = append(told, now)
 			mu.Unlock()
@@ -599,7 +599,7 @@ func TestObserve_CallerStopsAtAnOutdatedView(t *testing.T) {
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
-			for now := range w.Observe(t.Context()) {
+			for now, _ := range w.Observe(t.Context()) {
 				if !now.Current {
 					break
 				}
