@@ -534,7 +534,10 @@ func views(t *testing.T, e *election.Election) func() []election.Leadership {
 	var mu sync.Mutex
 	var told []election.Leadership
 	go func() {
-		for now, _ := range e.Observe(t.Context()) {
+		for now, err := range e.Observe(t.Context()) {
+			if err != nil {
+				return
+			}
 			mu.Lock()
 			told = append(told, now)
 			mu.Unlock()
@@ -599,8 +602,8 @@ func TestObserve_CallerStopsAtAnOutdatedView(t *testing.T) {
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
-			for now, _ := range w.Observe(t.Context()) {
-				if !now.Current {
+			for now, err := range w.Observe(t.Context()) {
+				if err != nil || !now.Current {
 					break
 				}
 			}

@@ -166,13 +166,16 @@ func (o *observer) read(ctx context.Context, s *session.Session) (Leadership, *s
 		err  error
 	)
 	done := make(chan struct{})
-	go func() {
+	head := func(context.Context) {
 		defer close(done)
 		asOf := time.Now()
 		var found bool
 		view.Leader, found, w, err = o.queue.Head(ctx, s)
 		view.None, view.Current, view.AsOf = !found, true, asOf
-	}()
+	}
+	if !s.Go(head) {
+		head(ctx) // the client is closed, so this fails at once
+	}
 	var stopped error
 	select {
 	case <-done:
