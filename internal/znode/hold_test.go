@@ -35,6 +35,7 @@ func TestCheck_AsksTheLeader(t *testing.T) {
 func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		heartbeats := func(label string) int {
+			synctest.Wait() // a call on a session that was idle asks once
 			syncs := srv.Intercept(zktest.Match{From: zktest.Label(label), Op: zktest.OpSync, Times: -1}, zktest.Proceed())
 			defer syncs.Remove()
 			time.Sleep(time.Minute)
@@ -46,6 +47,7 @@ func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 		require.Positive(t, heartbeats("a"))
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := acquire(ctx, b)
+		waiting.Waits(t)
 		require.Zero(t, heartbeats("b"))
 		cancel()
 		require.ErrorIs(t, waiting.Failed(t, 0), context.Canceled)
