@@ -67,8 +67,8 @@ func (h *Hold) Err() error {
 	return h.ended()
 }
 
-// ValidUntil is the time up to which the hold is proven; it moves on while the server answers. See package conn for what
-// the proof rests on.
+// ValidUntil is the time up to which the hold is proven. It moves on while the server answers, and it can move back while
+// the client reconnects: ask again rather than keep it. See package conn for what the proof rests on.
 func (h *Hold) ValidUntil() time.Time { return h.grant.ValidUntil() }
 
 // Token returns the fencing token of the hold.

@@ -24,8 +24,8 @@ func (s *Session) ID() int64 { return s.inner.ID() }
 func (s *Session) Timeout() time.Duration { return s.inner.Timeout() }
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
-// ephemeral nodes. It moves on while servers answer. See the package documentation for what it rests on, and for what
-// it does not cover.
+// ephemeral nodes. It moves on while servers answer, and it moves back while a server may be resuming the session with a
+// shorter timeout: ask again rather than keep it. See the package documentation for what it rests on and does not cover.
 func (s *Session) ValidUntil() time.Time { return s.inner.ValidUntil() }
 
 // Done is closed when the session has ended.

@@ -84,8 +84,8 @@ func (s *session) Timeout() time.Duration {
 }
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
-// ephemeral nodes. It moves on while servers answer. See the documentation of package conn for what it rests on, and for
-// what it does not cover.
+// ephemeral nodes. It moves on while servers answer, and it moves back while a server may be resuming the session with a
+// shorter timeout. See the documentation of package conn for what it rests on and does not cover.
 func (s *session) ValidUntil() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
