@@ -342,7 +342,7 @@ func zxid(c *call) error {
 	return nil
 }
 
-// at says of which node an error speaks.
+// at adds the path of the node to an error.
 func at(path string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -60,7 +60,7 @@ func launch(t *testing.T, args ...string) *program {
 	return p
 }
 
-// say sends a line, and returns the lines of the answer, the last of which is "ok" or an error.
+// say sends a line, and returns the lines of the answer. The last line is "ok" or an error.
 func (p *program) say(line string) []string {
 	p.t.Helper()
 	_, err := fmt.Fprintln(p.in, line)

@@ -133,6 +133,8 @@ func (c *candidate) observe(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
+		case !now.Current: // the connection is lost, and the leader may change unseen
+			c.journal.Event(c.id, "outdated", "asof", now.AsOf.Format(time.TimeOnly))
 		case now.None:
 			c.journal.Event(c.id, "leader", "leader", "none")
 		default:

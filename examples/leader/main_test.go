@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	event  = regexp.MustCompile(`^ *\d+\.\d{3} s  (anna|ben|cleo) +(candidate|elected|resigned|lost|leader|stopped)( +token \d+)?( +leader \S+)?( +reason \S+)?$`)
+	event  = regexp.MustCompile(`^ *\d+\.\d{3} s  (anna|ben|cleo) +(candidate|elected|resigned|lost|leader|outdated|stopped)( +token \d+)?( +leader \S+)?( +asof \S+)?( +reason \S+)?$`)
 	action = regexp.MustCompile(`^ *\d+\.\d{3} s  -- [a-z ]+`)
 )
 

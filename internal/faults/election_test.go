@@ -171,11 +171,13 @@ func TestF54_ObserverCutOff(t *testing.T) {
 			w.isolate("o")
 			a.release()
 			b := w.take("b")
+			require.False(w, last.Current, "told at once")
 			w.until(w.now() + away)
 			require.Equal(w, a.hold.Token(), last.Leader.Token)
 			w.srv.Accept(zktest.Label("o"))
 			w.until(w.now() + pause + blink)
 			require.Equal(w, b.hold.Token(), last.Leader.Token)
+			require.True(w, last.Current)
 			b.release()
 			require.True(w, last.None)
 		}

@@ -103,6 +103,7 @@ func (s *session) connectionUp(c *connection) {
 		return
 	}
 	close(s.up)
+	s.down = make(chan struct{})
 	s.hurryBarrier()
 	s.wakeHeartbeat()
 	if s.since.IsZero() {
@@ -114,6 +115,21 @@ func (s *session) connectionUp(c *connection) {
 	log()
 	s.watches.fireAll()
 	s.core.sessionUp()
+}
+
+// Disconnected returns a channel that is closed when the connection is lost. If there is no connection, it is closed
+// already.
+func (s *session) Disconnected() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
+// Heard returns when the newest request was sent that a server has answered.
+func (s *session) Heard() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proof.heard
 }
 
 // isUp is called with mu held.
@@ -147,6 +163,7 @@ func (s *session) connectionDown(c *connection) {
 		return
 	}
 	s.up = make(chan struct{})
+	close(s.down)
 	s.syncing = false
 	if s.lost != nil {
 		s.mu.Unlock()

@@ -38,6 +38,7 @@ type session struct {
 	proof         proof
 	connection    *connection   // the newest; nil before the first
 	up            chan struct{} // closed while connected
+	down          chan struct{} // closed while not connected
 	since         time.Time     // when it was first up
 	lost          *zkrecipes.LostError
 	delivering    int // losses whose callbacks are running
@@ -58,9 +59,11 @@ func newSession(c *core) *session {
 		hosts:     newHosts(c.opts.Servers),
 		wake:      make(chan struct{}, 1),
 		up:        make(chan struct{}),
+		down:      make(chan struct{}),
 		callbacks: make(map[*lossCallback]struct{}),
 		done:      make(chan struct{}),
 	}
+	close(s.down)
 	s.watches.init()
 	s.ctx, s.stop = context.WithCancel(c.ctx)
 	return s

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -486,6 +487,8 @@ func observe(t *testing.T, e *election.Election) func() []string {
 			switch {
 			case err != nil:
 				told = append(told, "error: "+err.Error())
+			case !now.Current:
+				told = append(told, now.Leader.ID+"?")
 			case now.None:
 				told = append(told, "none")
 			default:
@@ -516,12 +519,98 @@ func TestObserve(t *testing.T) {
 		require.Equal(t, []string{"none", "a", "a at work", "none", "b"}, told())
 		srv.Expire(srv.SessionOf("w"))
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"none", "a", "a at work", "none", "b"}, told(), "a new session has nothing new to tell")
+		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "b?", "b"}, told(), "a new session reads again")
 		require.NoError(t, elected(t, b).Resign(t.Context()))
-		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "none"}, told())
+		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "b?", "b", "none"}, told())
 		require.NoError(t, srv.DeleteAll("/app"))
 		elected(t, campaign(t, join(t, srv, "c")))
-		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "none", "c"}, told())
+		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "b?", "b", "none", "c"}, told())
+	})
+}
+
+// views collects what an observer is told, as it is.
+func views(t *testing.T, e *election.Election) func() []election.Leadership {
+	t.Helper()
+	var mu sync.Mutex
+	var told []election.Leadership
+	go func() {
+		for now, err := range e.Observe(t.Context()) {
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			told = append(told, now)
+			mu.Unlock()
+		}
+	}()
+	return func() []election.Leadership {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(told)
+	}
+}
+
+// An observer that has lost its connection showed the last leader as the leader for as long as it was away.
+func TestObserve_ConnectionLost_IsToldAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		leader := elected(t, campaign(t, join(t, srv, "a")))
+		told := views(t, join(t, srv, "w"))
+		require.Len(t, told(), 1)
+		time.Sleep(time.Hour)
+		srv.Refuse(zktest.Label("w"))
+		srv.Cut(zktest.Label("w"))
+		lost := time.Now()
+		all := told()
+		require.Len(t, all, 2)
+		require.Equal(t, lost, time.Now(), "no time has passed")
+		require.True(t, all[0].Current)
+		require.False(t, all[1].Current)
+		require.Equal(t, leader.Token(), all[1].Leader.Token)
+		require.Less(t, lost.Sub(all[1].AsOf), 10*time.Second, "the newest answer, not the first")
+		time.Sleep(time.Second)
+		srv.Accept(zktest.Label("w"))
+		time.Sleep(5 * time.Second)
+		all = told()
+		require.Len(t, all, 3)
+		require.True(t, all[2].Current, "connected again")
+		require.False(t, all[2].AsOf.Before(lost))
+	})
+}
+
+// The event of a change has come, and the connection is lost before the change is read.
+func TestObserve_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		leader := elected(t, campaign(t, join(t, srv, "a")))
+		told := views(t, join(t, srv, "w"))
+		require.Len(t, told(), 1)
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Hour))
+		require.NoError(t, leader.Resign(t.Context()))
+		require.Len(t, told(), 1, "the read has no answer yet")
+		srv.Refuse(zktest.Label("w"))
+		srv.Cut(zktest.Label("w"))
+		all := told()
+		require.Len(t, all, 2)
+		require.False(t, all[1].Current)
+	})
+}
+
+func TestObserve_CallerStopsAtAnOutdatedView(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		elected(t, campaign(t, join(t, srv, "a")))
+		w := join(t, srv, "w")
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for now, err := range w.Observe(t.Context()) {
+				if err != nil || !now.Current {
+					break
+				}
+			}
+		}()
+		synctest.Wait()
+		srv.Cut(zktest.Label("w"))
+		<-stopped
 	})
 }
 
@@ -549,7 +638,7 @@ func TestObserve_Closed(t *testing.T) {
 		told := observe(t, e)
 		told()
 		require.NoError(t, c.Close())
-		require.Equal(t, []string{"none", "error: session: lost (closed): client closed"}, told())
+		require.Equal(t, []string{"none", "?", "error: session: lost (closed): client closed"}, told())
 	})
 }
 

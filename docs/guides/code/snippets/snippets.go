@@ -59,6 +59,8 @@ func observe(ctx context.Context, e *election.Election) error {
 		switch {
 		case err != nil:
 			return err
+		case !now.Current:
+			announce("unknown") // the connection is lost: the leader may have changed
 		case now.None:
 			announce("nobody")
 		default:
