@@ -85,7 +85,11 @@ func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	return h.grant.Check(ctx)
+	err := h.grant.Check(ctx)
+	if ended := h.ended(); ended != nil && errors.Is(err, ErrLost) {
+		return ended // a node that a Release deleted meanwhile was not lost
+	}
+	return err
 }
 
 // Txn applies ops, requests as zk.Conn.Multi takes them with paths as the client sees them, all or none, and only if

@@ -42,19 +42,33 @@ func (s *session) proven() bool {
 // Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
 // requests come after it, so a caller that waits for one of those needs no proof of its own. An idle session sends a ping
 // every third of the timeout; thanks to them one answer of the leader proves at least a quarter of the timeout.
+//
+// One request at a time is enough for all callers: a thousand waiters may be woken at once.
 func (s *Session) Freshen() {
+	c := s.upConnection()
+	if c == nil {
+		return
+	}
 	s.mu.Lock()
 	fresh, doubtful := s.lasts(s.proof.least/8), s.proof.doubtful()
-	if !fresh {
+	ask := !fresh && (doubtful && c.barrier.CompareAndSwap(false, true) || !doubtful && !s.syncing)
+	if ask {
 		s.lastSync = time.Now()
+		s.syncing = s.syncing || !doubtful
 	}
 	s.mu.Unlock()
 	switch {
-	case fresh:
+	case !ask:
 	case doubtful:
-		s.sendNow(nil, []request{s.barrierRequest(func(transaction, error) {})})
+		c.ask([]request{s.barrierRequest(func(_ transaction, err error) {
+			if err != nil {
+				c.barrier.Store(false)
+			}
+		})})
 	default:
-		s.sendNow(nil, []request{s.syncRequest("/", func(string, error) {})})
+		if !c.ask([]request{s.syncRequest("/", func(string, error) { s.synced() })}) {
+			s.synced()
+		}
 	}
 }
 

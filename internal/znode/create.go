@@ -50,11 +50,18 @@ func (q *Queue) check(c contenders) error {
 func (q *Queue) create(ctx context.Context, s *session.Session, want contenders, list bool) (*node, *listing, error) {
 	guid := newGUID()
 	repeated := ""
+	// The first copy of a create that was repeated may have come late; see sweep.
+	swept := func(err error) (*node, *listing, error) {
+		if repeated != "" {
+			s.Go(func(ctx context.Context) { q.sweep(ctx, s, guid) })
+		}
+		return nil, nil, err
+	}
 	var hangups session.Hangups
 	for {
 		c, err := s.StartCreate(ctx, want.name(q, guid), want.data, want.flags(), max(want.count, 1), session.CreateExtras{Delete: want.instead})
 		if err != nil {
-			return nil, nil, err
+			return swept(err)
 		}
 		var l *listing
 		if list {
@@ -73,13 +80,10 @@ func (q *Queue) create(ctx context.Context, s *session.Session, want contenders,
 			n.guid = repeated
 			return n, l, nil
 		case errors.Is(err, session.ErrNotDeleted):
-			if repeated != "" { // the first copy may have come late and deleted it; see sweep
-				q.abandon(s, c, guid)
-			}
-			return nil, nil, errRequeue
+			return swept(errRequeue) // the first copy may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode):
 			if err := makeParents(ctx, s, q.path); err != nil {
-				return nil, nil, err
+				return swept(err)
 			}
 		case wire.ServerFault(err), errors.Is(err, session.ErrTooLarge):
 			q.abandon(s, c, guid)
@@ -101,10 +105,10 @@ func (q *Queue) create(ctx context.Context, s *session.Session, want contenders,
 			repeated = guid
 		case session.NotExecuted(err):
 			if err := sleep(ctx, 10*time.Millisecond); err != nil { // the server sheds load, or the connection is just going
-				return nil, nil, err
+				return swept(err)
 			}
 		default:
-			return nil, nil, err
+			return swept(err)
 		}
 	}
 }

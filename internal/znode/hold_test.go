@@ -61,3 +61,20 @@ func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 		require.Zero(t, heartbeats("a"), "lost")
 	})
 }
+
+// The holder releases while another goroutine asks: the node is gone, and nothing was lost.
+func TestCheck_ReleasedMeanwhile_IsNoLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		gate := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: "lock-"}, zktest.HoldReplyUntil(gate))
+		checked, released := make(chan error, 1), make(chan error, 1)
+		go func() { checked <- h.Check(t.Context()) }()
+		synctest.Wait()
+		go func() { released <- h.Release(t.Context()) }()
+		synctest.Wait()
+		close(gate)
+		require.ErrorIs(t, <-checked, zkrecipes.ErrReleased)
+		require.NoError(t, <-released)
+	})
+}

@@ -58,3 +58,23 @@ func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 		require.Equal(t, took[0], took[1], "reconnected: %v", reconnected)
 	}
 }
+
+// The waiters of a session that is connected again all read again. The proof that they need is one for all of them.
+func TestAcquire_WaitersOfOneSession_AskForOneProof(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		q := queue(t, srv, "b")
+		for range 100 {
+			acquire(t.Context(), q).Waits(t)
+		}
+		time.Sleep(10 * time.Minute)
+		proofs := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1, Where: func(r zktest.Request) bool {
+			return r.Op == zktest.OpSync || r.Op == zktest.OpMulti
+		}}, zktest.HoldReply(10*time.Millisecond))
+		srv.Cut(zktest.Label("b"))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.LessOrEqual(t, proofs.Hits(), 3)
+		release(t, h)
+	})
+}

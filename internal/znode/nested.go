@@ -109,7 +109,7 @@ func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes
 			return nil, err
 		}
 		defer w.leaveUnlessGranted()
-		if _, err := w.takeTurn(l, samePlaceAs(from), noTime); err != nil {
+		if _, err := w.takeTurn(l, atThePlaceOf(g.node.first().Name), noTime); err != nil {
 			return nil, w.gaveUp(err)
 		}
 		h, err := w.grant(g.token)

@@ -930,3 +930,33 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 		require.NoError(t, acquire(t.Context(), q).Granted(t, time.Hour).Release(t.Context()))
 	})
 }
+
+// The create was searched for in vain, and the server sheds load when it is sent again. Meanwhile the first copy is executed
+// after all. Then the caller gives up.
+func TestAcquire_CancelledBeforeTheCreateIsSentAgain_LateOneIsSwept(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := bubble.Dial(t, srv, "a")
+		q, err := znode.New(a, path, false, znode.Lock)
+		require.NoError(t, err)
+		section(t, q)
+		lost := ""
+		var arrives atomic.Bool
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Where: func(r zktest.Request) bool {
+			lost = r.Path
+			return true
+		}}, zktest.DropRequest())
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: -1, Where: func(zktest.Request) bool {
+			return !arrives.Load()
+		}}, zktest.Fail(zktest.CodeThrottled))
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := acquire(ctx, q)
+		time.Sleep(time.Second)
+		waiting.Waits(t)
+		arrives.Store(true)
+		_, err = a.Create(t.Context(), lost, nil, zk.FlagEphemeral|zk.FlagSequence)
+		require.NoError(t, err)
+		cancel()
+		require.ErrorIs(t, waiting.Failed(t, time.Minute), context.Canceled)
+		requireEmpty(t, srv)
+	})
+}

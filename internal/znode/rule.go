@@ -22,12 +22,13 @@ func NoWriterAhead(queue []Contender, me int) (int, bool) {
 	return 0, true
 }
 
-// samePlaceAs grants a contender that shares its key with one of the given kind ahead of it. If that one has left, the
-// contender is never granted.
-func samePlaceAs(kind string) Rule {
+// atThePlaceOf grants a contender that shares its key with the one of the given name ahead of it. If that one has left, the
+// contender is never granted. A kind would not do: in a queue that was deleted and made again, another writer may have the
+// same key.
+func atThePlaceOf(name string) Rule {
 	return func(queue []Contender, me int) (int, bool) {
 		for i := me - 1; i >= 0 && queue[i].Key == queue[me].Key; i-- {
-			if queue[i].Kind == kind {
+			if queue[i].Name == name {
 				return i, true
 			}
 		}

@@ -47,7 +47,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestSamePlaceAs_NeedsItsOwnWriterInTheSameList(t *testing.T) {
+func TestAtThePlaceOf_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 	const own, next = "0000000004", "0000000005"
 	writer, reader := Contender{Kind: Write, Key: own, Name: "w"}, Contender{Kind: Read, Key: own, Name: "r"}
 	sibling := Contender{Kind: Read, Key: own, Name: "a"}
@@ -60,10 +60,11 @@ func TestSamePlaceAs_NeedsItsOwnWriterInTheSameList(t *testing.T) {
 		{[]Contender{behind, writer, sibling, reader}, true},
 		{[]Contender{reader, behind}, false},
 		{[]Contender{sibling, reader, behind}, false},
-		{[]Contender{{Kind: Write, Key: "0000000003"}, reader}, false},
+		{[]Contender{{Kind: Write, Key: "0000000003", Name: "w"}, reader}, false},
+		{[]Contender{{Kind: Write, Key: own, Name: "another"}, reader}, false},
 	} {
 		slices.SortFunc(c.queue, compare)
-		_, granted := samePlaceAs(Write)(c.queue, slices.Index(c.queue, reader))
+		_, granted := atThePlaceOf("w")(c.queue, slices.Index(c.queue, reader))
 		assert.Equal(t, c.granted, granted, "%v", c.queue)
 	}
 }

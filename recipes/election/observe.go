@@ -91,7 +91,8 @@ var errStopped = errors.New("the caller has stopped")
 type observer struct {
 	queue *znode.Queue
 	yield func(Leadership, error) bool
-	told  *Leadership // nil at first
+	told  *Leadership    // nil at first
+	watch *session.Watch // fires at the first change after the newest reading
 }
 
 // tell passes a view on unless it says nothing new. It returns errStopped if the caller wants no more.
@@ -117,8 +118,9 @@ func (o *observer) outdated(s *session.Session) error {
 	}
 	view := *o.told
 	view.Current = false
-	// The server sends an event before the answer to a later request, so what was answered last had seen no change.
-	if heard := s.Heard(); heard.After(view.AsOf) {
+	// The server sends an event before the answer to a later request. So if the watch has not fired after the look at what was
+	// answered last, that answer had seen no change.
+	if heard := s.Heard(); heard.After(view.AsOf) && !o.watch.HasFired() {
 		view.AsOf = heard
 	}
 	return o.tell(view)
@@ -129,6 +131,7 @@ func (o *observer) observe(ctx context.Context, s *session.Session) error {
 	for {
 		view, w, err := o.read(ctx, s)
 		if err == nil {
+			o.watch = w
 			err = o.tell(view)
 		}
 		if s.Err() != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -56,5 +57,33 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 		require.Zero(t, reads.Hits(), "the queue is read behind the sync")
 		close(caughtUp)
 		require.NoError(t, <-answered)
+	})
+}
+
+// TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer was told of the change, but has not read who leads when
+// the connection goes.
+func TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		term := elected(t, campaign(t, join(t, srv, "a")))
+		w := join(t, srv, "w")
+		var last election.Leadership
+		go func() {
+			for view, err := range w.Observe(t.Context()) {
+				if err == nil {
+					last = view
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Ignore())
+		require.NoError(t, term.Resign(t.Context()))
+		resigned := time.Now()
+		time.Sleep(bubble.Timeout / 2) // pings are answered
+		srv.Refuse(zktest.Label("w"))
+		srv.Cut(zktest.Label("w"))
+		synctest.Wait()
+		require.False(t, last.Current)
+		require.False(t, last.None)
+		require.False(t, last.AsOf.After(resigned), "%v after the leader had resigned", last.AsOf.Sub(resigned))
 	})
 }

@@ -143,7 +143,7 @@ func (hs *Holds) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
 		path, ok := strings.CutPrefix(m.queue.Client().Abs(h.Path()), chroot)
-		if !ok || !first.Client().Same(m.queue.Client()) {
+		if !ok || path[0] != '/' || !first.Client().Same(m.queue.Client()) {
 			return nil, fmt.Errorf("transaction: %s and %s: want mutexes of one client", first.Path(), m.queue.Path())
 		}
 		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})

@@ -201,3 +201,22 @@ func TestHolds_ValidUntil_IsTheFirstDeadline(t *testing.T) {
 		})
 	}
 }
+
+// The root of one client begins like that of another: /app and /application.
+func TestHolds_Txn_RootsThatBeginAlike_IsRefusedAtOnce(t *testing.T) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
+		app, err := a.Sub("/app")
+		require.NoError(t, err)
+		application, err := a.Sub("/application")
+		require.NoError(t, err)
+		first, err := mutex.New(app, "/lock")
+		require.NoError(t, err)
+		second, err := mutex.New(application, "/lock")
+		require.NoError(t, err)
+		all, err := mutex.LockAll(t.Context(), first, second)
+		require.NoError(t, err)
+		_, err = all.Txn(t.Context())
+		require.ErrorContains(t, err, "want mutexes of one client")
+		require.NoError(t, all.Release(t.Context()))
+	})
+}

@@ -686,3 +686,22 @@ func TestRevoke_AsksAllWhoHold(t *testing.T) {
 		require.ErrorIs(t, a.Revoke(t.Context()), zkrecipes.ErrClosed)
 	})
 }
+
+// The lock was deleted with its writer, who is not told. Another writer has the same number in the new one.
+func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		mine := newLock(t, a)
+		writer := held(t, t.Context(), mine.Lock)
+		synctest.Wait()
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("a"), writer.Path()))
+		require.NoError(t, srv.Delete(writer.Path()))
+		require.NoError(t, srv.Delete(path))
+		other := held(t, t.Context(), newLock(t, b).Lock)
+		require.Equal(t, writer.Path()[len(writer.Path())-10:], other.Path()[len(other.Path())-10:], "or this test shows nothing")
+		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
+		reader.Waits(t)
+		release(t, other)
+		release(t, reader.Granted(t, 0))
+		bubble.Clean(t, srv, path)
+	})
+}
