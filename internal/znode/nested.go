@@ -94,7 +94,7 @@ var ErrNotHeld = errors.New("not held")
 // contenders in one list, so no contender behind them can have been granted. Both then hold the place, and it is free when
 // both have left. They have one token, and the next to get the place has a larger one.
 //
-// Errors: ErrNotHeld if there is no such contender, or it is being released.
+// Errors: ErrNotHeld if there is no such contender, or its node is not in the list.
 func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes.Hold, error) {
 	g, ok := q.above(ctx, from)
 	if !ok {

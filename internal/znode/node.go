@@ -76,8 +76,8 @@ func (n *node) requireExists(ctx context.Context) error {
 // remove begins to delete the node and returns at once. The deletion is repeated, with backoff, until it is complete or the
 // session over. It may be called any number of times.
 func (n *node) remove() {
-	// A granted node's loss callback is taken off the session before this is called; see grant.finish. So if the connection
-	// goes while the request is sent, no callback comes here and waits for this one.
+	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node would
+	// come back into once and wait without an end. grant.finish has taken it off the session before.
 	n.once.Do(func() {
 		left := n.shortcut.leaving(n)
 		if len(n.paths) > 1 || n.guid != "" || !n.session.StartDelete(n.paths[0], -1, func(err error) {

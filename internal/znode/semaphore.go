@@ -16,8 +16,8 @@ import (
 // Semaphore hands out leases in order. A caller queues at the door, which is a queue, and stands there until it has its
 // leases. So at most one caller has leases that are not granted, and counting the leases says whether it is let in.
 //
-// Exclusion does not rest on the door. A caller counts the leases ahead of its own, and of all that are granted the last
-// has counted the others. Progress does rest on it, because Curator's clients also count the leases behind their own: two
+// Exclusion does not rest on the door. Of the callers that hold leases, take the one whose leases are last. It counted all
+// the others' before it was granted, so together they are within the limit. Progress does rest on the door, because Curator's clients also count the leases behind their own: two
 // callers that waited with leases would each wait for the other. So a caller that loses the door while it waits takes its
 // leases back.
 //
@@ -179,8 +179,8 @@ func (m *Semaphore) passDoor(door *waiter, l *listing, patience time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	// The list of the door says that the caller was first when it was read, and the leases were read behind it: unless it
-	// was repeated, and those that were first meanwhile have taken leases that were not counted.
+	// The list of the door says that the caller was first when it was read, and the leases were read behind it. If the list
+	// of the door was sent twice, the leases may have been read between the two. Then they are read again.
 	out := l.behind
 	if !l.sentOnce() {
 		out = m.leases.in(door.session).ask()

@@ -22,12 +22,16 @@ import (
 //  5. The waiter's node, with its czxid, says that the parent is the same; in another one the numbers begin again.
 //  6. Both answers are read after the event and in the waiter's session, which never sees an older state after a newer one.
 //  7. Follows: if the numbers are consecutive, no contender was created in between, and all before our last one had left.
-//  8. The watch on the parent was set before our last contender was deleted, and that deletion succeeded.
-//  9. So the watch was set on the parent that our last contender was in, and it has not fired when the create is answered.
+//  8. The watch on the parent was set before our last contender was deleted, and that deletion succeeded. So that parent
+//     existed without a break from our create to our delete.
+//  9. A watch on an earlier parent has fired by then. If the watch has not fired when the create is answered, it is on the
+//     parent that our last contender was in.
 //  10. The server sends the event of a deletion before the answer to a later request, so the parent is still the same.
-//  11. If that event were lost, another parent would need a transaction for each number, and three more.
-//  12. That many transactions after our last create the rule does not hold, unless they were put together in a few.
-//  13. A contender of another library that came after the list of the waiter is not seen; it would not see the waiter either.
+//  11. If that event were lost: in another parent, our number comes only after number+3 transactions or more.
+//  12. So the rule asks for fewer between our two creates. Transactions with many creates could break this, if the event is
+//     lost as well.
+//  13. Succeeds does not see a contender of another library that came after the waiter's list. That library did not wait for
+//     our predecessor either. Follows sees it, since it took a number.
 //
 // Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
 //

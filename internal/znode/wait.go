@@ -30,8 +30,9 @@ type waiter struct {
 	holder zkrecipes.Participant // at the head, once it has been read
 }
 
-// join creates contenders. Until they are granted or removed, a connection that does not answer is given up soon, except
-// while the waiter waits for an event. With list it returns a listing as create does.
+// join creates contenders. Until they are granted or removed, a connection that does not answer is given up soon. That does
+// not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list it returns a listing as
+// create does.
 func (q *Queue) join(ctx context.Context, s *session.Session, want contenders, list bool) (*waiter, *listing, error) {
 	release := s.Retain()
 	n, l, err := q.create(ctx, s, want, list)
