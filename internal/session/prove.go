@@ -36,7 +36,7 @@ func (s *Session) Prove(ctx context.Context) error {
 func (s *session) proven() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lasts(s.proof.least / 16)
+	return time.Until(s.proof.validUntil()) > s.proof.enough()
 }
 
 // Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
