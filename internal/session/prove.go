@@ -42,19 +42,30 @@ func (s *session) proven() bool {
 // Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
 // requests come after it, so a caller that waits for one of those needs no proof of its own. An idle session sends a ping
 // every third of the timeout; thanks to them one answer of the leader proves at least a quarter of the timeout.
+//
+// While one such request is on its way, another would prove little more, so a thousand waiters that wake together send one.
 func (s *Session) Freshen() {
 	s.mu.Lock()
-	fresh, doubtful := s.lasts(s.proof.least/8), s.proof.doubtful()
-	if !fresh {
-		s.lastSync = time.Now()
+	c, doubtful := s.connection, s.proof.doubtful()
+	if s.lasts(s.proof.least/8) || s.freshening == c {
+		s.mu.Unlock()
+		return
 	}
+	s.lastSync, s.freshening = time.Now(), c
 	s.mu.Unlock()
-	switch {
-	case fresh:
-	case doubtful:
-		s.sendNow(nil, []request{s.barrierRequest(func(transaction, error) {})})
-	default:
-		s.sendNow(nil, []request{s.syncRequest("/", func(string, error) {})})
+	done := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.freshening == c {
+			s.freshening = nil
+		}
+	}
+	r := s.syncRequest("/", func(string, error) { done() })
+	if doubtful {
+		r = s.barrierRequest(func(transaction, error) { done() })
+	}
+	if !s.sendNow(nil, []request{r}) {
+		done()
 	}
 }
 
