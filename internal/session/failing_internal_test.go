@@ -65,8 +65,8 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	<-inCallback
 	close(raw.release)
 	select {
-	case <-failed:
-		t.Error("a call has failed before the hold has ended")
+	case err := <-failed:
+		t.Error("a call has failed before the hold has ended:", err)
 		close(callback)
 	case <-time.After(50 * time.Millisecond):
 		close(callback)
