@@ -59,7 +59,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a session that cannot be proven lives on",
-		edits: []edit{{"internal/session/proof.go", "return p.timeout > p.least && p.lag > p.least/2", "return false"}},
+		edits: []edit{{"internal/session/proof.go", "return p.timeout > p.least && (p.lag > p.least/2 || p.freshest() < p.least*3/16)", "return false"}},
 		tests: []test{connTests},
 	},
 	{
@@ -134,7 +134,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: leases that a late transaction made stay",
-		edits: []edit{{"internal/znode/create.go", "if repeated != \"\" { // the first", "if false { // the first"}},
+		edits: []edit{{"internal/znode/create.go", "return swept(errRequeue)", "return nil, nil, errRequeue"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{

@@ -41,6 +41,7 @@ type connection struct {
 
 	mu          sync.Mutex
 	why         error // why the connection is closed; nil while it is open
+	failing     int   // goroutines that are telling the session that the connection is down
 	connectSent time.Time
 	pending     map[int32]pending
 	queue       [][]byte // frames to be written
@@ -69,6 +70,8 @@ func newConnection(s *session, raw net.Conn, server string, limit time.Duration)
 		wake: make(chan struct{}, 1), gone: make(chan struct{}), pending: make(map[int32]pending),
 	}
 	c.in = bufio.NewReaderSize(c, 4<<10)
+	c.mu.Lock() // the limit may have passed, and then fail is called at once
+	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit, func() {
 		c.fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", limit))
 	})
@@ -85,23 +88,30 @@ func (c *connection) Close() error {
 }
 
 // fail closes the connection; the first reason counts. When fail returns, the session knows that the connection is down, also
-// if another goroutine closed it first. The holds that end with the connection end before the unanswered calls fail.
+// if another goroutine closed it first. The holds that end with the connection end before the unanswered calls fail: another
+// goroutine may still be ending them, so the last goroutine to come back from there fails the calls.
 func (c *connection) fail(why error) {
 	c.mu.Lock()
-	var unanswered map[int32]pending
-	written := c.written
 	if c.why == nil {
 		c.why = why
 		close(c.gone)
-		unanswered, c.pending = c.pending, nil
 		c.watchdog.Stop()
 		if c.pinger != nil {
 			c.pinger.Stop()
 		}
 	}
+	c.failing++
 	c.mu.Unlock()
 	hangUp(c.conn)
 	c.session.connectionDown(c)
+
+	c.mu.Lock()
+	var unanswered map[int32]pending
+	if c.failing--; c.failing == 0 {
+		unanswered, c.pending = c.pending, nil
+	}
+	written := c.written
+	c.mu.Unlock()
 	for _, r := range unanswered {
 		if r.nth > written {
 			r.answer(reply{}, zk.ErrNoServer) // it was never written

@@ -42,20 +42,23 @@ func (s *session) handshake(c *connection) error {
 	if !s.identify(g.ID, g.Password) {
 		return errExpired
 	}
+	// The server counts with the grant from now on, even if the credentials are never answered.
+	if !s.takeGrant(c, g.Timeout) {
+		return nil
+	}
 	for _, credential := range s.core.opts.Auth {
-		if s.ended() {
-			return nil
-		}
 		if err := s.authenticate(c, credential); err != nil {
 			return err
 		}
+		if s.ended() {
+			return nil
+		}
 	}
-	if s.takeGrant(c, g.Timeout) {
-		c.patience = g.Timeout * 2 / 3
-		c.watchdog.Reset(c.patience)
-		c.keepAlive(g.Timeout / 3)
-		s.connectionUp(c)
-	}
+	c.up.Store(true)
+	c.patience = g.Timeout * 2 / 3
+	c.watchdog.Reset(c.patience)
+	c.keepAlive(g.Timeout / 3)
+	s.connectionUp(c)
 	return nil
 }
 
@@ -105,7 +108,6 @@ func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
 		return false
 	}
 	first := s.proof.timeout == 0
-	c.up.Store(true)
 	s.core.granted.Store(int64(timeout))
 	now := time.Now()
 	notices := s.lapseIfDue(now)

@@ -112,7 +112,10 @@ func (s *session) sendSync() {
 		if err != nil {
 			s.core.opts.Log.Debug("zookeeper: sync", "error", err)
 		}
-		s.synced()
+		s.mu.Lock()
+		s.syncing = false
+		s.mu.Unlock()
+		s.wakeHeartbeat()
 	})}
 	s.mu.Lock()
 	c, barrier := s.connection, s.wantsBarrier()
@@ -129,14 +132,6 @@ func (s *session) sendSync() {
 		}))
 	}
 	s.send(nil, requests)
-}
-
-// synced notes that the sync on its way has been answered.
-func (s *session) synced() {
-	s.mu.Lock()
-	s.syncing = false
-	s.mu.Unlock()
-	s.wakeHeartbeat()
 }
 
 // wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.

@@ -91,7 +91,19 @@ func (p *proof) hungUp() { p.asking = time.Time{} }
 
 // hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
 // only when they are nearly as old as the session may get.
-func (p *proof) hopeless() bool { return p.timeout > p.least && p.lag > p.least/2 }
+func (p *proof) hopeless() bool {
+	return p.timeout > p.least && (p.lag > p.least/2 || p.freshest() < p.least*3/16)
+}
+
+// freshest is how far ahead the deadline can be right after an answer of the leader, which confirms only contacts that are
+// one lag old.
+func (p *proof) freshest() time.Duration { return p.least - p.margin - p.lag }
+
+// enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in time, and a
+// 16th. If the lag is so long that the deadline never gets that far, a grant rests on what an eighth leaves of it.
+func (p *proof) enough() time.Duration {
+	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
+}
 
 // answered takes in a request sent at sent whose answer came at at.
 func (p *proof) answered(sent, at time.Time, by witness) {

@@ -36,39 +36,36 @@ func (s *Session) Prove(ctx context.Context) error {
 func (s *session) proven() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lasts(s.proof.least / 16)
+	return time.Until(s.proof.validUntil()) > s.proof.enough()
 }
 
 // Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
 // requests come after it, so a caller that waits for one of those needs no proof of its own. An idle session sends a ping
 // every third of the timeout; thanks to them one answer of the leader proves at least a quarter of the timeout.
 //
-// One request at a time is enough for all callers: a thousand waiters may be woken at once.
+// While one such request is on its way, another would prove little more, so a thousand waiters that wake together send one.
 func (s *Session) Freshen() {
-	c := s.upConnection()
-	if c == nil {
+	s.mu.Lock()
+	c, doubtful := s.connection, s.proof.doubtful()
+	if s.lasts(s.proof.least/8) || s.freshening == c {
+		s.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
-	fresh, doubtful := s.lasts(s.proof.least/8), s.proof.doubtful()
-	ask := !fresh && (doubtful && c.barrier.CompareAndSwap(false, true) || !doubtful && !s.syncing)
-	if ask {
-		s.lastSync = time.Now()
-		s.syncing = s.syncing || !doubtful
-	}
+	s.lastSync, s.freshening = time.Now(), c
 	s.mu.Unlock()
-	switch {
-	case !ask:
-	case doubtful:
-		c.ask([]request{s.barrierRequest(func(_ transaction, err error) {
-			if err != nil {
-				c.barrier.Store(false)
-			}
-		})})
-	default:
-		if !c.ask([]request{s.syncRequest("/", func(string, error) { s.synced() })}) {
-			s.synced()
+	done := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.freshening == c {
+			s.freshening = nil
 		}
+	}
+	r := s.syncRequest("/", func(string, error) { done() })
+	if doubtful {
+		r = s.barrierRequest(func(transaction, error) { done() })
+	}
+	if !s.sendNow(nil, []request{r}) {
+		done()
 	}
 }
 

@@ -46,7 +46,8 @@ type session struct {
 	retained      int // holds; while there is any, a sync goes out every T/8
 	syncing       bool
 	lastSync      time.Time
-	nextHeartbeat time.Time // when the next step is planned
+	freshening    *connection // on which a request of Freshen is unanswered; nil if there is none
+	nextHeartbeat time.Time   // when the next step is planned
 
 	watches watches
 	done    chan struct{}

@@ -1,0 +1,76 @@
+package session
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// The dial took as long as the whole attempt may take.
+func TestConnection_LimitHasPassed_IsClosed(t *testing.T) {
+	s := &session{core: &core{opts: &Config{}}, up: make(chan struct{})}
+	for range 1000 {
+		near, far := net.Pipe()
+		c := newConnection(s, near, "10.0.0.1:2181", -time.Second)
+		<-c.gone
+		_ = far.Close()
+	}
+}
+
+// slowToClose is a connection whose first Close waits for the test.
+type slowToClose struct {
+	net.Conn
+	once    sync.Once
+	closing chan struct{}
+	release chan struct{}
+}
+
+func (c *slowToClose) Close() error {
+	first := false
+	c.once.Do(func() { first = true })
+	if first {
+		close(c.closing)
+		<-c.release
+	}
+	return c.Conn.Close()
+}
+
+// Two goroutines find that the connection is gone. The first has closed it, the second tells the holds.
+func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
+	s := &session{core: &core{opts: &Config{}, states: newStateLog()}, up: make(chan struct{}), down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
+	s.core.log = newLogQueue()
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	raw := &slowToClose{Conn: near, closing: make(chan struct{}), release: make(chan struct{})}
+	c := newConnection(s, raw, "10.0.0.1:2181", time.Minute)
+	s.connection = c
+	close(s.up)
+	inCallback, callback := make(chan struct{}), make(chan struct{})
+	s.callbacks[&lossCallback{true, func(*zkrecipes.LostError) { close(inCallback); <-callback }}] = struct{}{}
+	failed := make(chan error, 1)
+	require.True(t, c.ask([]request{{wire.OpSync, wire.SyncFrame("/"), func(_ reply, err error) { failed <- err }}}))
+
+	var both sync.WaitGroup
+	both.Go(func() { c.fail(errors.New("first")) })
+	<-raw.closing
+	both.Go(func() { c.fail(errors.New("second")) })
+	<-inCallback
+	close(raw.release)
+	select {
+	case err := <-failed:
+		t.Error("a call has failed before the hold has ended:", err)
+		close(callback)
+	case <-time.After(50 * time.Millisecond):
+		close(callback)
+		require.ErrorIs(t, <-failed, zk.ErrNoServer)
+	}
+	both.Wait()
+}

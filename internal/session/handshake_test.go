@@ -1,0 +1,32 @@
+package session_test
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// A new session is granted 4 s, and the connection is lost before the credentials are answered. Another server resumes the
+// session with 10 s. The transaction that created the session says 4 s, and no write has confirmed the resumption.
+func TestLease_ConnectionLostBetweenGrantAndCredentials_TheGrantCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(zktest.Match{Op: zktest.OpAuth}, zktest.DropRequest())
+		start := time.Now()
+		var first atomic.Uint64
+		c := dial(t, srv, conn.WithAuth("digest", "a:b"), through(srv, connectReplies(func(n int32, frame []byte) {
+			if n == 1 {
+				first.Store(binary.BigEndian.Uint64(frame[12:]))
+				binary.BigEndian.PutUint32(frame[8:], 4000)
+			}
+		})))
+		s := live(t, c)
+		require.Equal(t, first.Load(), uint64(s.ID()), "the same session")
+		require.False(t, s.ValidUntil().After(start.Add(4*time.Second)), "%v", s.ValidUntil().Sub(start))
+	})
+}

@@ -1,0 +1,42 @@
+package session_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// A session of 10 s is resumed with 19 s. It must be proven again, or end: an acquisition must not wait for ever.
+func TestLease_ResumedWithALongerTimeout_IsProvenOrEnds(t *testing.T) {
+	for _, ms := range []uint32{12_000, 15_000, 17_000, 19_000, 20_000} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+				if n == 2 {
+					binary.BigEndian.PutUint32(frame[8:], ms)
+				}
+			})))
+			s := live(t, c)
+			srv.Cut(client)
+			time.Sleep(time.Minute)
+			if s.Err() == nil {
+				require.NoError(t, s.Prove(within(t, time.Minute)), "%d ms", ms)
+			}
+		})
+	}
+}
+
+// A server with a minimum below two ticks grants one tick. Half a tick is half of the timeout.
+func TestProve_TimeoutOfOneTick_IsProven(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithTickTime(4*time.Second), conn.WithSessionTimeout(4*time.Second))
+		s := live(t, c)
+		time.Sleep(time.Minute)
+		require.Equal(t, 4*time.Second, s.Timeout())
+		require.NoError(t, s.Prove(within(t, time.Minute)))
+	})
+}
