@@ -540,6 +540,7 @@ func TestRelease_NotAllowed_IsLogged(t *testing.T) {
 		require.ErrorIs(t, h.Release(t.Context()), zk.ErrNoAuth)
 		time.Sleep(time.Minute)
 		require.Greater(t, refused.Hits(), 5)
+		synctest.Wait() // the log is written by a goroutine of its own
 		require.Equal(t, 1, strings.Count(log.String(), "not allowed to remove"), log.String())
 		require.Contains(t, log.String(), h.Path())
 		refused.Remove()
