@@ -30,7 +30,8 @@ type connection struct {
 	up      atomic.Bool // the server has given us the session
 	barrier atomic.Bool // a barrier was sent, and not refused
 
-	arriving atomic.Pointer[time.Time] // see arrived
+	arriving atomic.Bool               // a part of a frame has come, and not all of it
+	newest   atomic.Pointer[time.Time] // see arrived
 
 	in       *bufio.Reader
 	patience time.Duration // how long the server may be silent; only for the reading goroutine; 0 until the connection is up
@@ -302,7 +303,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	if n > 0 && c.patience > 0 {
 		c.watchdog.Reset(c.patience)
 	}
-	if n > 0 && c.arriving.Load() != nil {
+	if n > 0 && c.arriving.Load() {
 		c.note()
 	}
 	return n, err
@@ -347,6 +348,7 @@ func (c *connection) read() error {
 	for {
 		size, err := readSize(c.in)
 		if err == nil && size > c.in.Buffered() {
+			c.arriving.Store(true)
 			c.note()
 		}
 		if err == nil && size > most {
@@ -354,7 +356,7 @@ func (c *connection) read() error {
 		} else if err == nil {
 			err = c.take(size)
 		}
-		c.arriving.Store(nil)
+		c.arriving.Store(false)
 		if err != nil {
 			return err
 		}
@@ -437,12 +439,13 @@ func (c *connection) answered(xid, code int32) (r pending) {
 // that is no reason to give the connection up: the same reply would be as slow on the next.
 func (c *connection) note() {
 	now := time.Now()
-	c.arriving.Store(&now)
+	c.newest.Store(&now)
 }
 
-// arrived returns when the newest part of a frame came that is not complete; zero between frames.
+// arrived returns when the newest part of a frame came that did not come in one piece; zero if there was none. It stays after
+// the end of the frame: what the server answered behind it is still on its way.
 func (c *connection) arrived() time.Time {
-	if at := c.arriving.Load(); at != nil {
+	if at := c.newest.Load(); at != nil {
 		return *at
 	}
 	return time.Time{}

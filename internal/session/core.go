@@ -135,10 +135,11 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	}
 }
 
-// connectFailed notes why a server gave no session. Refused credentials stay the reason until a session is up.
+// connectFailed notes why a server gave no session. Refused credentials stay the reason until a session is up. The end of
+// their session notes them, because this call may come only when the next session is up.
 func (c *core) connectFailed(err error) {
 	c.mu.Lock()
-	if c.lastErr == nil || !errors.Is(c.lastErr, ErrAuthFailed) {
+	if !errors.Is(c.lastErr, ErrAuthFailed) && !errors.Is(err, ErrAuthFailed) {
 		c.lastErr = err
 	}
 	c.mu.Unlock()
