@@ -114,7 +114,7 @@ func (d *daemon) listen(label, addr string) (*door, error) {
 	return x, nil
 }
 
-// open listens at a door that is shut; at one that is open it does nothing. The caller holds mu.
+// open starts to listen on the address, unless it is listened on already. The caller holds mu.
 func (d *daemon) open(x *door) error {
 	if x.listener != nil {
 		return nil

@@ -60,7 +60,7 @@ type contestant struct {
 var errMissed = errors.New("a target was missed")
 
 func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string, profile string) (err error) {
-	// The comparison uses a server as people run it, not the one that starts fastest.
+	// The comparison uses a server with the settings of production, not with those that start fastest.
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
 	if err != nil {

@@ -271,7 +271,7 @@ func (r *run) handshake(o Op) []byte {
 	return w
 }
 
-// closeSessions ends every session. One that expires later would use up a zxid of another script.
+// closeSessions ends every session. A session that expires later would use up a zxid of another script.
 func (r *run) closeSessions() error {
 	for n := range r.sessions {
 		i := slices.IndexFunc(r.slots[:], func(s *slot) bool { return s != nil && s.session == n })
