@@ -3,12 +3,15 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 
+# Each module of NESTED requires the root module by version. Its go.work takes the one of this clone instead.
 MODULES   := . integration
+NESTED    :=
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 
 # Each run ends with how many tests ran, which were skipped, and for want of what.
-GOTEST := $(TOOL) gotestsum --format=pkgname --
+GOTEST     := $(TOOL) gotestsum --format=pkgname --
+NESTEDTEST := $(TOOL) gotestsum --format=pkgname --raw-command --
 
 # One test binary at a time where real servers run: they need the cores.
 REAL := -count=1 -p=1
@@ -29,6 +32,7 @@ help: ## list the targets
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
 	$(GOTEST) -shuffle=on ./...
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -shuffle=on ./...; done
 	cd integration && $(GOTEST) $(REAL) -shuffle=on -timeout=20m ./...
 
 .PHONY: releases
@@ -50,21 +54,23 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 .PHONY: race
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race -shuffle=on ./...; done
 	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
 		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|throughput)$$')
 
 .PHONY: lint
 lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
 	$(TOOL) golangci-lint config verify
-	for module in $(MODULES); do (cd $$module && $(TOOL) golangci-lint run ./...); done
+	lint=$$($(TOOL) -n golangci-lint); for module in $(MODULES) $(NESTED); do (cd $$module && $$lint run ./...); done
 
 .PHONY: fmt
 fmt: ## format the sources
-	for module in $(MODULES); do (cd $$module && $(TOOL) golangci-lint fmt ./...); done
+	lint=$$($(TOOL) -n golangci-lint); for module in $(MODULES) $(NESTED); do (cd $$module && $$lint fmt ./...); done
 
 .PHONY: tidy
 tidy: ## check that go.mod and go.sum say what the sources need
 	for module in $(MODULES) tools; do (cd $$module && go mod tidy -diff); done
+	for module in $(NESTED); do tools/tidy.sh $$module; done
 
 # integration/ freezes servers with signals that Windows does not have.
 .PHONY: build
@@ -74,6 +80,7 @@ build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
 		echo "build $$platform"; \
 		go build ./...; \
 		go vet ./...; \
+		for module in $(NESTED); do go -C $$module vet ./...; done; \
 		if [ $$GOOS != windows ]; then (cd integration && go vet ./...); fi; \
 	done
 
