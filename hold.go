@@ -89,7 +89,7 @@ func (h *Hold) Since() time.Time { return h.since }
 //
 // In good health more than a quarter of the session timeout is left, so a lead of up to a quarter warns of trouble alone. There
 // are two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less may be left during the
-// first sixth of the timeout. And while the client reconnects, until the server answers, about a tenth is left.
+// first sixth of the timeout. With conn.WithLeastTimeout, no more than that is left while a server resumes the session.
 //
 // If the process was frozen, the channel is closed late. Err looks at the clock, and so does a call of Expiring.
 func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {

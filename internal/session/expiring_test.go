@@ -54,7 +54,7 @@ func TestOnExpiring_ServerFallsSilent_WarnsInTime(t *testing.T) {
 // A resumption that is not answered moves the deadline back, past what the heartbeat has planned.
 func TestOnExpiring_DeadlineMovesBack_WarnsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+		s := live(t, dial(t, srv, conn.WithLeastTimeout(time.Second)))
 		held(t, s)
 		long, _ := onExpiring(s, 2*time.Second)
 		short, _ := onExpiring(s, 500*time.Millisecond)
@@ -65,7 +65,7 @@ func TestOnExpiring_DeadlineMovesBack_WarnsAtOnce(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.Len(t, long.all(), 1)
 		require.Equal(t, cut, long.all()[0].at)
-		require.Equal(t, 950*time.Millisecond, long.all()[0].what, "a tenth of the timeout, less the margin")
+		require.Equal(t, 950*time.Millisecond, long.all()[0].what, "the least timeout, less the margin")
 		require.Equal(t, []time.Duration{500 * time.Millisecond}, short.values())
 		require.NoError(t, s.Err())
 		again, _ := onExpiring(s, 2*time.Second)
