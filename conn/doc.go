@@ -25,7 +25,9 @@
 // # Operations
 //
 // Every operation takes a context and returns soon after it ends, connected or not, with an error that matches its cause.
-// Without a connection, operations wait for one.
+// Without a connection, operations wait for one. The error then names the server, and why it gives no answer:
+//
+//	get /app: context deadline exceeded (connect to zk1:2181: connection refused)
 //
 // Reads and Sync are repeated until they are answered. A write is repeated only as long as it was certainly not executed.
 // If the reply to a write is lost, or its context ends first, its error matches zkrecipes.ErrUnknownOutcome: it may have been

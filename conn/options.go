@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -251,6 +253,10 @@ func (o *options) dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
+		var noTLS tls.RecordHeaderError
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.As(err, &noTLS) {
+			err = fmt.Errorf("TLS handshake: %w (a port without TLS? see WithTLS)", err)
+		}
 		return nil, errors.Join(err, raw.Close())
 	}
 	return secured, nil

@@ -79,12 +79,13 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.core.mu.Lock()
 		s, changed, isClosed, lastErr := c.core.session, c.core.changed, c.core.closed, c.core.lastErr
+		obstacle := c.core.obstacle()
 		c.core.mu.Unlock()
 		switch {
 		case isClosed || c.gone.Load():
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
-			return nil, withReason(context.Cause(ctx), lastErr)
+			return nil, withReason(context.Cause(ctx), obstacle)
 		case s.live():
 			return &Session{session: s, prefix: c.prefix}, nil
 		case errors.Is(lastErr, ErrAuthFailed):
@@ -95,13 +96,6 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-func withReason(err, reason error) error {
-	if reason == nil {
-		return err
-	}
-	return fmt.Errorf("%w (%w)", err, reason)
 }
 
 // Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -20,6 +21,7 @@ func (s *session) run() {
 		// dialed without a pause.
 		s.pauses.failed()
 		server := s.hosts.next()
+		s.core.tries(server)
 		if err := s.serve(server); err != nil && !s.ended() { // else the end says why
 			s.core.connectFailed(server, err)
 		}
@@ -52,8 +54,8 @@ func (s *session) serve(server string) error {
 	if err == nil {
 		err = c.read()
 	}
-	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("the server hung up: %w", err)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		err = c.endedBecause(err)
 	}
 	c.fail(err)
 	writer.Wait()
@@ -61,6 +63,18 @@ func (s *session) serve(server string) error {
 		return nil
 	}
 	return c.reason()
+}
+
+// endedBecause returns what err, with which the server has ended the connection, may mean.
+func (c *connection) endedBecause(err error) error {
+	switch {
+	case c.up.Load():
+		return fmt.Errorf("the server hung up: %w", err)
+	case beneathTLS(c.conn) != c.conn:
+		return fmt.Errorf("the server hung up without an answer: %w (it may be starting)", err)
+	default:
+		return fmt.Errorf("the server hung up without an answer: %w (it may be starting, or is this a TLS port? see WithTLS)", err)
+	}
 }
 
 // dial opens a connection to a server.

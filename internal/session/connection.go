@@ -330,6 +330,9 @@ func readSize(r io.Reader) (int, error) {
 }
 
 func noServer(size int) error {
+	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers what is not TLS
+		return errors.New("the server speaks TLS: see WithTLS")
+	}
 	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
 }
 

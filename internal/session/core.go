@@ -27,7 +27,8 @@ type core struct {
 	closed   bool
 	session  *session      // the newest
 	changed  chan struct{} // closed, and replaced, when a session comes up or ends
-	lastErr  error         // why the last attempt to connect failed
+	lastErr  error         // why the last attempt to connect, or the last connection, failed; nil while there is a session
+	trying   string        // the server of the newest attempt
 	trouble  trouble       // the newest
 	answer   answer        // the newest of the sessions before
 	attempts attempts      // that failed since a session was up
@@ -96,7 +97,7 @@ func (c *core) run() {
 // sessionUp wakes the callers that wait for a session, and closes the orphaned sessions.
 func (c *core) sessionUp() {
 	c.mu.Lock()
-	c.lastErr, c.hangups, c.attempts = nil, time.Time{}, attempts{}
+	c.lastErr, c.trying, c.hangups, c.attempts = nil, "", time.Time{}, attempts{}
 	c.broadcast()
 	orphans := c.orphans
 	c.orphans = nil
@@ -167,10 +168,11 @@ func (c *core) connectFailed(server string, err error) {
 
 // connectionFailed notes why a connection that was up is gone.
 func (c *core) connectionFailed(gone *connection) {
-	why := gone.reason()
+	err := fmt.Errorf("connection to %s: %w", gone.server, gone.reason())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed(fmt.Errorf("connection to %s: %w", gone.server, why))
+	c.lastErr = err
+	c.failed(err)
 }
 
 // failed notes a failure. Called with mu held.

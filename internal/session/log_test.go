@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,7 +61,7 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 		s := live(t, c)
 		held(t, s)
 		time.Sleep(5 * time.Second)
-		board.connect(func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
+		board.connect(refuse)
 		left := time.Until(s.ValidUntil())
 		srv.Cut(client)
 		time.Sleep(4*time.Second + time.Millisecond)
@@ -97,7 +96,6 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		out, all := newCapture(slog.LevelInfo), newCapture(slog.LevelDebug)
-		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 		try := func(h capture, patience time.Duration) {
 			_, err := conn.Dial(within(t, patience), srv.Addr(), conn.WithDialer(refuse), conn.WithLogger(slog.New(h)), everySecond)
 			require.ErrorIs(t, err, errTooLong)

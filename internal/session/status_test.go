@@ -1,8 +1,6 @@
 package session_test
 
 import (
-	"context"
-	"net"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -39,7 +37,7 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 
 		time.Sleep(time.Minute)
 		heard := c.Status().LastAnswer
-		board.connect(func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
+		board.connect(refuse)
 		srv.Cut(client)
 		synctest.Wait()
 		cut, st := time.Now(), c.Status()

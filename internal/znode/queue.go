@@ -127,10 +127,10 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 			return nil, fmt.Errorf("%s: %w", q.path, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)
-			if errors.Is(err, cause) {
-				err = nil // it says no more than the cause
+			if err = inTheWay(s, cause, err); !errors.Is(err, cause) {
+				err = errors.Join(cause, err)
 			}
-			return nil, &zkrecipes.WaitError{Path: q.path, Err: errors.Join(cause, err)}
+			return nil, &zkrecipes.WaitError{Path: q.path, Err: err}
 		default:
 			return nil, err
 		}
