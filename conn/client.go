@@ -133,6 +133,16 @@ func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32,
 	return c.inner().Create(ctx, path, b, flags, acl...)
 }
 
+// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
+// included. The ACL is for the node; the containers have the client's. If the reply is lost, CreateAll looks: if there is
+// no node, it is created again. If there is a node with the same data, that is success, also if another client has made it.
+// Otherwise the error matches ErrUnknownOutcome.
+//
+// Errors: zk.ErrNodeExists if there was a node before; otherwise what the server said about the node that could not be made.
+func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
+	return c.inner().CreateAll(ctx, path, data, acl...)
+}
+
 // Multi applies the requests all or none, see [Session.Multi]. It is tried once.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return c.inner().Multi(ctx, ops...)
