@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 )
 
 // State is the state of a client's connection and session.
@@ -76,12 +77,13 @@ type stateLog struct {
 
 type transition struct {
 	state State
+	at    time.Time
 	after chan struct{} // closed once next is set
 	next  *transition
 }
 
 func newStateLog() *stateLog {
-	return &stateLog{last: &transition{state: Connecting, after: make(chan struct{})}}
+	return &stateLog{last: &transition{state: Connecting, at: time.Now(), after: make(chan struct{})}}
 }
 
 // apply moves the state by e, and reports the new state and whether it changed.
@@ -92,7 +94,7 @@ func (l *stateLog) apply(e event) (State, bool) {
 	if to == l.last.state {
 		return to, false
 	}
-	t := &transition{state: to, after: make(chan struct{})}
+	t := &transition{state: to, at: time.Now(), after: make(chan struct{})}
 	l.last.next = t
 	close(l.last.after)
 	l.last = t
