@@ -101,7 +101,9 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
-// Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
+// Sync waits until the server has caught up with the leader: what is read next, here or on the session, is at least as new as
+// this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
+// since; that takes up to a tick and a half. Sync survives reconnects and sessions, within ctx.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
 // Follow yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
