@@ -12,6 +12,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
+// MakeParents makes the path above path, see makeParents.
+func MakeParents(ctx context.Context, s *session.Session, path string) error {
+	return makeParents(ctx, s, path[:max(strings.LastIndexByte(path, '/'), 1)])
+}
+
 // makeParents makes path, and what is missing above it, as containers: up to the first that exists, then down. If the server
 // reaps one in between, the create that follows fails, and its loop calls again.
 func makeParents(ctx context.Context, s *session.Session, path string) error {
@@ -50,7 +55,7 @@ func Seed(ctx context.Context, s *session.Session, path string, data []byte) err
 		case !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
-		if err := makeParents(ctx, s, path[:max(strings.LastIndexByte(path, '/'), 1)]); err != nil {
+		if err := MakeParents(ctx, s, path); err != nil {
 			return err
 		}
 	}
