@@ -104,6 +104,29 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 // Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
+// Follow yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
+// newest state, and not what it has missed. It never gets an older state after a newer one. If a node was deleted and created
+// again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
+//
+// When the connection is lost, or a reading takes an eighth of the session timeout, Follow yields the last view again at
+// once, with Current false. It reads again as soon as it can, in the next session if need be. A current view is what one
+// server knows, which may be behind its leader: [Client.Sync] and then [Client.Get] ask for the newest.
+//
+// Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
+// ErrClosed, or what the server said.
+//
+// It reads once for each change, and has one watch. When it ends, the watch stays on the server until it fires.
+func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[Node, error] {
+	return func(yield func(Node, error) bool) {
+		for v, err := range c.inner().Follow(ctx, path) {
+			n := v.Value
+			if !yield(Node{Data: n.Data, Stat: n.Stat, Exists: n.Exists, Current: v.Current, AsOf: v.AsOf}, err) {
+				return
+			}
+		}
+	}
+}
+
 // Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
 // if the reply is lost, the error matches ErrUnknownOutcome.
 func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {

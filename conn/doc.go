@@ -39,7 +39,8 @@
 // Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent. Errors of the server
 // match the variables of go-zookeeper, such as zk.ErrNoNode, or else a [Code]. [OpError] names the operation and the path.
 //
-// A [Watch] fires at the first change, and whenever a connection was lost: then read again.
+// A [Watch] fires at the first change, and whenever a connection was lost: then read again. [Client.Follow] does that for one
+// node, in a loop that says when its view is no longer current.
 //
 // # Namespaces, access, encryption
 //

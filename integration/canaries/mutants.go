@@ -287,7 +287,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer does not look again when an event is lost",
-		edits: []edit{{"recipes/election/observe.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
+		edits: []edit{{"internal/session/follow.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
