@@ -12,25 +12,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Stored is what a path holds. The zero value stands for a missing node.
-type Stored struct {
-	Data []byte
-	Stat zk.Stat
-}
-
-// Exists reports whether there is a node.
-func (s Stored) Exists() bool { return s.Stat.Czxid != 0 }
-
 // Load returns what the server at hand knows of path.
-func Load(ctx context.Context, c *session.Client, path string) (Stored, error) {
+func Load(ctx context.Context, c *session.Client, path string) (session.Node, error) {
 	data, stat, err := c.Get(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return Stored{}, nil
+		return session.Node{}, nil
 	}
-	if err != nil {
-		return Stored{}, err
-	}
-	return Stored{data, stat}, nil
+	return session.Node{Data: data, Stat: stat, Exists: err == nil}, err
 }
 
 // Replacement replaces the data of a node, or makes the node, by transactions that compare its version.
@@ -38,7 +26,7 @@ type Replacement struct {
 	Client *session.Client
 	Path   string
 	// Next returns the data to write over what the node holds. It is called again when another client was faster.
-	Next func(now Stored) ([]byte, error)
+	Next func(now session.Node) ([]byte, error)
 	// Apply sends a transaction; nil is Client's own.
 	Apply func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 	// Idempotent says that it is as good as a reply if the node holds the data after a reply was lost.
@@ -54,51 +42,51 @@ type Replacement struct {
 // No read can be too old for that: a session reads nothing older than it has read, and neither does the next session.
 //
 // Errors: those of Next and Apply, and nothing was written; ErrUnknownOutcome; otherwise what the server said.
-func (r Replacement) Do(ctx context.Context) (Stored, error) {
+func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 	var hangups session.Hangups
 	var doubt error // of a copy that may have been applied, or may still be; nil if there is none
-	var tried, now Stored
+	var tried, now session.Node
 	var data []byte
 	var err error
 	for {
 		if now, err = Load(ctx, r.Client, r.Path); err != nil {
-			return Stored{}, errors.Join(doubt, err)
+			return session.Node{}, errors.Join(doubt, err)
 		}
 		if doubt != nil {
 			switch {
 			case now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version: // send it again
-			case r.Idempotent && now.Exists() && bytes.Equal(now.Data, data):
+			case r.Idempotent && now.Exists && bytes.Equal(now.Data, data):
 				return now, nil
-			case tried.Exists() && now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version+1 && !bytes.Equal(now.Data, data):
+			case tried.Exists && now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version+1 && !bytes.Equal(now.Data, data):
 				doubt = nil
 			default:
-				return Stored{}, doubt
+				return session.Node{}, doubt
 			}
 		}
 		if doubt == nil {
 			if data, err = r.Next(now); err != nil {
-				return Stored{}, err
+				return session.Node{}, err
 			}
 		}
 		stat, err := r.write(ctx, now, data)
 		err = hangups.Judge(len(data), err)
 		switch {
 		case err == nil:
-			return Stored{data, *stat}, nil
+			return session.Node{Data: data, Stat: *stat, Exists: true}, nil
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			doubt, tried = err, now
 			if ctx.Err() != nil || r.Client.State() == session.Closed || wire.ServerFault(err) || errors.Is(err, session.ErrTooLarge) {
-				return Stored{}, doubt
+				return session.Node{}, doubt
 			}
 			_ = sleep(ctx, retryPause) // the read looks at ctx
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), now.Exists() && r.missing(err):
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), now.Exists && r.missing(err):
 		case errors.Is(err, zkrecipes.ErrFenced) && doubt != nil:
-			return Stored{}, doubt // a copy may have been applied before
+			return session.Node{}, doubt // a copy may have been applied before
 		case !r.missing(err):
-			return Stored{}, errors.Join(doubt, err)
+			return session.Node{}, errors.Join(doubt, err)
 		default:
 			if err := r.makeParents(ctx); err != nil {
-				return Stored{}, errors.Join(doubt, err)
+				return session.Node{}, errors.Join(doubt, err)
 			}
 		}
 	}
@@ -106,14 +94,14 @@ func (r Replacement) Do(ctx context.Context) (Stored, error) {
 
 // write makes one transaction. A new node is made and written in one, so that its version is not the one of a node that is
 // only made.
-func (r Replacement) write(ctx context.Context, now Stored, data []byte) (*zk.Stat, error) {
+func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (*zk.Stat, error) {
 	apply := r.Apply
 	if apply == nil {
 		apply = r.multi
 	}
 	set := &zk.SetDataRequest{Path: r.Path, Data: data, Version: now.Stat.Version}
 	ops := []any{set}
-	if !now.Exists() {
+	if !now.Exists {
 		ops = []any{&zk.CreateRequest{Path: r.Path}, set}
 	}
 	responses, err := apply(ctx, ops...)

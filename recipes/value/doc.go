@@ -29,6 +29,8 @@
 // known, the error matches zkrecipes.ErrUnknownOutcome: read before writing again. Of a Value that is so if the reply was
 // lost and others wrote meanwhile. Of a Counter it is so only if the session or the context ended before the answer.
 //
+// [Value.Watch] tells at once when its view is no longer current, and goes on when the client is connected again.
+//
 // When the client is closed, calls return zkrecipes.ErrClosed.
 //
 // # What is not guaranteed
@@ -46,4 +48,5 @@
 // A value is one node, with plain containers above it. Get is a sync and a read. Set, SetHeld, CompareAndSet and Update
 // read and write: two round trips. The first addition of a counter in a session makes the marker, reads and writes. The
 // following ones take one round trip each, or two more for every time that another client was faster.
+// [Value.Watch] has one watch and reads once for each change.
 package value

@@ -114,3 +114,31 @@ func ExampleCounter_Next() {
 	// 1 to 100 <nil>
 	// 101 to 200 <nil>
 }
+
+func ExampleValue_Watch() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	v, err := value.New(client, "/app/color", value.Text())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for view, err := range v.Watch(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%q, current: %v\n", view.Value, view.Current)
+		if view.Version.Exists() {
+			break
+		}
+		if _, err := v.Set(ctx, "blue"); err != nil { // as another process does
+			fmt.Println(err)
+			return
+		}
+	}
+	// Output:
+	// "", current: true
+	// "blue", current: true
+}

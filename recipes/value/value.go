@@ -89,9 +89,9 @@ func (v *Value[T]) Get(ctx context.Context) (T, Version, error) {
 	return x, versionOf(&now.Stat), err
 }
 
-func (v *Value[T]) decode(now znode.Stored) (T, error) {
+func (v *Value[T]) decode(now session.Node) (T, error) {
 	var none T
-	if !now.Exists() {
+	if !now.Exists {
 		return none, nil
 	}
 	x, err := v.codec.Decode(now.Data)
@@ -135,7 +135,7 @@ func (v *Value[T]) set(ctx context.Context, x T, apply func(context.Context, ...
 	}
 	now, err := znode.Replacement{
 		Client: v.client, Path: v.path, Apply: apply, Idempotent: true,
-		Next: func(znode.Stored) ([]byte, error) { return data, nil },
+		Next: func(session.Node) ([]byte, error) { return data, nil },
 	}.Do(ctx)
 	return versionOf(&now.Stat), err
 }
@@ -154,7 +154,7 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 	if err != nil {
 		return Version{}, err
 	}
-	now, err := v.replace(ctx, func(now znode.Stored) ([]byte, error) {
+	now, err := v.replace(ctx, func(now session.Node) ([]byte, error) {
 		if versionOf(&now.Stat) != old {
 			return nil, v.failed("compare and set", ErrChanged)
 		}
@@ -170,7 +170,7 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 // as in [Value.CompareAndSet]; otherwise what the server said.
 func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Version, error) {
 	var x, none T
-	now, err := v.replace(ctx, func(now znode.Stored) ([]byte, error) {
+	now, err := v.replace(ctx, func(now session.Node) ([]byte, error) {
 		old, err := v.decode(now)
 		if err != nil {
 			return nil, err
@@ -186,6 +186,6 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 	return x, versionOf(&now.Stat), nil
 }
 
-func (v *Value[T]) replace(ctx context.Context, next func(znode.Stored) ([]byte, error)) (znode.Stored, error) {
+func (v *Value[T]) replace(ctx context.Context, next func(session.Node) ([]byte, error)) (session.Node, error) {
 	return znode.Replacement{Client: v.client, Path: v.path, Next: next}.Do(ctx)
 }
