@@ -189,9 +189,35 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 	}
 }
 
+// TestUpdate_AnotherIsFaster: another client writes between the read and the write.
+func TestUpdate_AnotherIsFaster(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		t.Run(fmt.Sprintf("exists=%v", exists), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := text(t, srv, "a"), text(t, srv, "b")
+				_, err := srv.Create("/app", nil, zktest.Persistent)
+				require.NoError(t, err)
+				if exists {
+					_, err := srv.Create(path, nil, zktest.Persistent)
+					require.NoError(t, err)
+				}
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
+					_, err := b.Set(context.Background(), "b")
+					require.NoError(t, err)
+				}))
+				x, _, err := a.Update(t.Context(), func(x string) (string, error) { return x + "a", nil })
+				require.NoError(t, err)
+				require.Equal(t, "ba", x)
+				require.Equal(t, "ba", stored(t, srv, path))
+			})
+		})
+	}
+}
+
 // TestUpdate_UnderFaults: no update that returned nil is lost, and none counts twice, while connections break.
 func TestUpdate_UnderFaults(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(5 * time.Millisecond)
 		var wg sync.WaitGroup
 		labels := []string{"a", "b", "c"}
 		done := map[string]*int{}
