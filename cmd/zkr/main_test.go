@@ -21,12 +21,18 @@ import (
 const asZkr = "ZKRECIPES_TEST_AS_ZKR"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asZkr) != "" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == asProgram:
+		program(os.Args[2], os.Args[3:])
+	case os.Getenv(asZkr) != "":
 		main()
-		return
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
 }
+
+// asProgram as the first argument makes the test binary a program for zkr to run.
+const asProgram = "__program"
 
 // zkr is zkr as another process, against an address of the server that faults find by the label.
 type zkr struct {
