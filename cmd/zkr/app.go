@@ -69,8 +69,9 @@ Exit status: that of the program (128+n if signal n killed it), or
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 	root.AddCommand(
-		newHeld(a),
-		newLock(a),
+		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a),
+		newLeader(a), newWait(a), newCheck(a), newHeld(a),
+		newMan(a),
 	)
 	return root
 }

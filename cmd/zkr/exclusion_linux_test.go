@@ -132,6 +132,7 @@ func rounds(t *testing.T) int {
 
 // TestExclusion shows for each fault that all which one program has started is gone before the next program starts.
 func TestExclusion(t *testing.T) {
+	t.Parallel()
 	partition := func(t *testing.T, e *exclusion, c *candidate) { e.srv.Stall(zktest.Label(c.label), zktest.Both) }
 	expiry := func(t *testing.T, e *exclusion, c *candidate) { e.srv.Stall(zktest.Label(c.label), zktest.ToServer) }
 	killed := func(t *testing.T, e *exclusion, c *candidate) { require.NoError(t, c.Process.Kill()) }
@@ -222,7 +223,7 @@ func fenced(t *testing.T) string {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	t.Cleanup(func() {
 		cancel()
-		l.Close()
+		assert.NoError(t, l.Close())
 		serving.Wait()
 	})
 	serving.Go(func() {
@@ -231,17 +232,17 @@ func fenced(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			stop := context.AfterFunc(ctx, func() { c.Close() })
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			serving.Go(func() {
 				defer stop()
-				defer c.Close()
+				defer c.Close() //nolint:errcheck // the client may have ended it
 				for lines := bufio.NewScanner(c); lines.Scan(); {
 					token, _ := strconv.ParseInt(lines.Text(), 10, 64)
 					word := "admitted"
 					if gate.Admit(ctx, "resource", zkrecipes.Token(token)) != nil {
 						word = "refused"
 					}
-					fmt.Fprintln(c, word)
+					_, _ = fmt.Fprintln(c, word) // the client may have ended
 				}
 			})
 		}

@@ -158,7 +158,7 @@ func shellCommand(line string) []string {
 }
 
 // newRunner checks everything that can be checked before the lock is taken, and connects.
-func (a *app) newRunner(ctx context.Context, cmd *cobra.Command, f *runFlags, program []string) (r *runner, err error) {
+func (a *app) newRunner(cmd *cobra.Command, f *runFlags, program []string) (r *runner, err error) {
 	r = &runner{app: a, flags: f}
 	if err := f.check(cmd); err != nil {
 		return nil, err
@@ -186,8 +186,16 @@ func (a *app) newRunner(ctx context.Context, cmd *cobra.Command, f *runFlags, pr
 	if f.data != "" {
 		options = append(options, conn.WithIdentity(f.data))
 	}
-	if r.client, err = a.dial(ctx, options...); err != nil {
+	ctx, done := a.signals.context(cmd.Context())
+	r.client, err = a.dial(ctx, options...)
+	done()
+	var stop *stopped
+	switch {
+	case err != nil:
 		return nil, err
+	case errors.As(context.Cause(ctx), &stop):
+		r.close()
+		return nil, stop
 	}
 	return r, nil
 }
@@ -238,9 +246,7 @@ func (r *runner) close() {
 
 // runOnce takes the lock, runs the program, and releases the lock.
 func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*target, error)) error {
-	ctx, done := a.signals.context(cmd.Context())
-	defer done()
-	r, err := a.newRunner(ctx, cmd, f, program)
+	r, err := a.newRunner(cmd, f, program)
 	if err != nil {
 		return err
 	}
@@ -249,11 +255,11 @@ func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func
 	if err != nil {
 		return exitWith(exitUsage, err)
 	}
-	code, err := r.term(ctx, done, t)
+	end, err := r.term(cmd.Context(), t)
 	if err != nil {
 		return err
 	}
-	return statusOf(code)
+	return statusOf(end.code)
 }
 
 func statusOf(code int) error {
@@ -263,34 +269,35 @@ func statusOf(code int) error {
 	return exitWith(code, nil)
 }
 
-// term takes the lock, runs the program under it, and releases it. done ends ctx: from then on signals are the program's.
-// An error says that the program was not run.
-func (r *runner) term(ctx context.Context, done func(), t *target) (code int, err error) {
+// term takes the lock, runs the program under it, and releases it. An error says that the program was not run.
+func (r *runner) term(ctx context.Context, t *target) (ending, error) {
+	ctx, done := r.signals.context(ctx)
+	defer done()
 	session, err := r.client.Session(ctx)
 	if err != nil {
-		return 0, err
+		return ending{}, err
 	}
 	if _, err := r.deadline(session.Timeout()); err != nil {
-		return 0, err
+		return ending{}, err
 	}
 	g, err := r.acquire(ctx, t)
 	if err != nil {
-		return 0, err
+		return ending{}, err
 	}
 	granted := time.Now()
 	s, err := r.supervise(ctx, done, t, g)
 	if err != nil {
 		r.release(g)
-		return 0, err
+		return ending{}, err
 	}
-	code = s.run()
-	if s.unfinished {
+	end := s.run()
+	if end.unfinished {
 		r.keepOpen = true
-		return exitLost, nil
+		return end, nil
 	}
-	r.holdOn(g, granted, s)
+	r.holdOn(g, granted, end)
 	r.release(g)
-	return code, nil
+	return end, nil
 }
 
 // deadline makes the rule for a session, with the grace of the flags.
@@ -374,9 +381,9 @@ func (r *runner) tellQueue(ctx context.Context, t *target) {
 }
 
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.
-func (r *runner) holdOn(g *grant, granted time.Time, s *supervision) {
+func (r *runner) holdOn(g *grant, granted time.Time, end ending) {
 	rest := time.Until(granted.Add(time.Duration(r.flags.minHold)))
-	if rest <= 0 || s.lost || s.asked {
+	if rest <= 0 || end.lost || end.asked {
 		return
 	}
 	wait := time.NewTimer(rest)

@@ -34,14 +34,20 @@ type supervision struct {
 	suspected bool
 	told      time.Time // the deadline in the state file
 
-	asked      bool // a signal has asked zkr to stop
-	interrupt  time.Time
-	lost       bool // the lock was lost, or so nearly that the program was stopped
-	unfinished bool // the program could not be stopped
-	code       int  // to exit with in place of the program's; 0 for none
+	interrupt time.Time // the last one
+	ending              // as far as it is known; its code counts in place of the program's if it is not 0
 }
 
-// supervise starts the program, if there was no signal up to then.
+// ending is how a program ended, and why.
+type ending struct {
+	code       int  // exit status
+	asked      bool // a signal had asked zkr to stop
+	revoked    bool // another client had asked for the lock
+	lost       bool // the lock was lost, or so nearly that the program was stopped
+	unfinished bool // the program could not be stopped
+}
+
+// supervise starts the program, if there was no signal up to then. done ends ctx: from then on signals are the program's.
 func (r *runner) supervise(ctx context.Context, done func(), t *target, g *grant) (*supervision, error) {
 	session, err := r.client.Session(ctx)
 	if err != nil {
@@ -120,9 +126,8 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 	return nil
 }
 
-// run waits for the end of the program and of all that it has started, and stops it when that is due. It returns the exit
-// status.
-func (s *supervision) run() int {
+// run waits for the end of the program and of all that it has started, and stops it when that is due.
+func (s *supervision) run() ending {
 	defer s.state.remove()
 	defer s.child.Close()
 	timer := time.NewTimer(0)
@@ -132,7 +137,8 @@ func (s *supervision) run() int {
 	for {
 		s.look(time.Now())
 		if s.over() {
-			return s.status()
+			s.conclude()
+			return s.ending
 		}
 		timer.Reset(s.pause())
 		select {
@@ -327,15 +333,15 @@ func (s *supervision) hopeless() bool {
 	return true
 }
 
-// status is the exit status after all has ended.
-func (s *supervision) status() int {
+// conclude finds the exit status when all has ended.
+func (s *supervision) conclude() {
+	s.lost = s.lost || s.grant.Err() != nil
 	switch {
-	case s.lost || s.grant.Err() != nil || s.unfinished:
-		return exitLost
-	case s.code != 0:
-		return s.code
+	case s.lost || s.unfinished:
+		s.code = exitLost
+	case s.code == 0:
+		s.code = s.child.Status().Code
 	}
-	return s.child.Status().Code
 }
 
 // signalled passes a signal on. In a terminal, the program has had the terminal's own signals already.
@@ -358,10 +364,10 @@ func (s *supervision) signalled(one os.Signal) {
 	default:
 		return
 	}
-	if had {
-		return // perhaps the program handles the key, as a shell does
-	}
 	s.asked = true
+	if had {
+		return // the program may have a use for the key, as a shell has
+	}
 	if s.flags.stopTimeout > 0 && s.killAt.IsZero() {
 		s.killAt = time.Now().Add(time.Duration(s.flags.stopTimeout))
 	}
@@ -387,6 +393,7 @@ func (s *supervision) obeyRevocation(now time.Time) {
 			if s.flags.stopTimeout > 0 {
 				killAt = now.Add(time.Duration(s.flags.stopTimeout))
 			}
+			s.revoked = true
 			s.stop("revoked", killAt)
 			return
 		default:

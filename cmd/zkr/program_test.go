@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -57,7 +59,7 @@ func admitted(address string) func() string {
 	}
 	answers := bufio.NewScanner(c)
 	return func() string {
-		fmt.Fprintln(c, os.Getenv("ZKR_TOKEN"))
+		_, _ = fmt.Fprintln(c, os.Getenv("ZKR_TOKEN")) // the answer is the proof
 		answers.Scan()
 		return answers.Text()
 	}
@@ -80,7 +82,7 @@ func beat(file string, word func() string) {
 	}
 	for range 12_000 {
 		said := word()
-		fmt.Fprintf(out, "%s %d %d %s\n", os.Getenv("ZKR_TOKEN"), os.Getpid(), bootClock(), said)
+		_, _ = fmt.Fprintf(out, "%s %d %d %s\n", os.Getenv("ZKR_TOKEN"), os.Getpid(), bootClock(), said)
 		time.Sleep(5 * time.Millisecond)
 	}
 }
