@@ -110,7 +110,7 @@ func (s *session) connectionUp(c *connection) {
 		s.since = time.Now()
 	}
 	// The state moves within the lock, here and in connectionDown, so that states have the order of the facts.
-	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
+	log := s.core.transit(established, s.circumstancesLocked(nil), "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
 	s.mu.Unlock()
 	log()
 	s.watches.fireAll()
@@ -170,7 +170,7 @@ func (s *session) connectionDown(c *connection) {
 		return
 	}
 	notices := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
-	log := s.core.transit(disconnected)
+	log := s.core.transit(disconnected, s.circumstancesLocked(c.reason()))
 	s.mu.Unlock()
 	notices.deliver()
 	log()

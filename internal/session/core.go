@@ -131,7 +131,7 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	c.broadcast()
 	c.mu.Unlock()
 	if why.Reason != zkrecipes.LossClosed {
-		c.transit(ended, "session", fmt.Sprintf("0x%x", s.ID()), "reason", why.Reason, "error", why.Err)()
+		c.transit(ended, s.circumstances(why), "session", fmt.Sprintf("0x%x", s.ID()), "reason", why.Reason, "error", why.Err)()
 	}
 }
 
@@ -153,8 +153,8 @@ func (c *core) broadcast() {
 }
 
 // transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.
-func (c *core) transit(e event, attrs ...any) (log func()) {
-	state, changed := c.states.apply(e)
+func (c *core) transit(e event, in circumstances, attrs ...any) (log func()) {
+	state, changed := c.states.apply(e, in)
 	switch {
 	case !changed:
 		return func() {}

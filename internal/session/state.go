@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 )
 
 // State is the state of a client's connection and session.
@@ -76,23 +77,33 @@ type stateLog struct {
 
 type transition struct {
 	state State
+	at    time.Time
+	circumstances
 	after chan struct{} // closed once next is set
 	next  *transition
 }
 
+// circumstances are what tracers are told of a change of the state.
+type circumstances struct {
+	server  string
+	session int64
+	timeout time.Duration
+	err     error // nil unless a connection or a session is gone
+}
+
 func newStateLog() *stateLog {
-	return &stateLog{last: &transition{state: Connecting, after: make(chan struct{})}}
+	return &stateLog{last: &transition{state: Connecting, at: time.Now(), after: make(chan struct{})}}
 }
 
 // apply moves the state by e, and reports the new state and whether it changed.
-func (l *stateLog) apply(e event) (State, bool) {
+func (l *stateLog) apply(e event, in circumstances) (State, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := next(l.last.state, e)
 	if to == l.last.state {
 		return to, false
 	}
-	t := &transition{state: to, after: make(chan struct{})}
+	t := &transition{state: to, at: time.Now(), circumstances: in, after: make(chan struct{})}
 	l.last.next = t
 	close(l.last.after)
 	l.last = t
