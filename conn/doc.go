@@ -72,10 +72,10 @@
 // shows that there was no successor, and then the connect request counts. While there is a hold, the client sends a
 // transaction that changes nothing for that, once for every connection.
 //
-// From the moment when the client asks to resume a session, the server may count with a shorter timeout than before. Until
-// the answer comes, the deadline is at most T/10 after the request left, or two ticks with WithTickTime. If a server hangs up
-// without an answer, it has granted nothing. If a session is resumed with a timeout so long that it cannot be proven any
-// more, it ends.
+// The client asks for the timeout that it was granted when it resumes a session. A server with a lower maximum counts with
+// that, and its answer may be lost. With [WithLeastTimeout], the deadline is at most that long after the request left, until
+// an answer comes. If a server hangs up without an answer, it has granted nothing. If a session is resumed with a timeout so
+// long that it cannot be proven any more, it ends.
 //
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
@@ -88,9 +88,9 @@
 //     observer master, if the session timeout is below six ticks;
 //   - a leader that was frozen for long enough to be replaced, but for less than the 3T/8 after which the client tries another
 //     server. If it is then cut off with the client on its side, it takes itself for the leader for syncLimit ticks more;
-//   - a server that resumes a session with a shorter timeout than before, and dies before it answers, or does so only after
-//     another server has resumed the session; or a server that grants less than two ticks. Such servers can exist while
-//     maxSessionTimeout is lowered below what clients ask for;
+//   - a server that resumes a session with a shorter timeout than before, if its answer is lost or another server has resumed
+//     the session since. Such servers exist while maxSessionTimeout is lowered below what clients ask for. WithLeastTimeout
+//     covers the answers that are lost, unless a server grants less than that;
 //   - clocks whose rates differ by more than the margin.
 //
 // For these cases a hold has a fencing token.

@@ -118,6 +118,20 @@ func WithTickTime(d time.Duration) Option {
 	}
 }
 
+// WithLeastTimeout tells the least session timeout that a server of the ensemble may grant. By default it is the least that
+// one has granted to the session. Set it, for example to two ticks, if operators may lower maxSessionTimeout below
+// [WithSessionTimeout] while clients run. Then [Session.ValidUntil] counts with it, from when the client asks a server to
+// resume the session until a server answers. The price: holds end if no server answers for that long.
+func WithLeastTimeout(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("least session timeout %v: want more than 0", d)
+		}
+		o.LeastTimeout = d
+		return nil
+	}
+}
+
 // WithSafetyMargin sets which part of the session timeout, between 0 and 0.3, is taken off every deadline, for clocks
 // that run at different rates; default 0.05, a twentieth.
 func WithSafetyMargin(part float64) Option {

@@ -31,6 +31,7 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"too long":        conn.WithSessionTimeout(25 * time.Hour),
 		"connect timeout": conn.WithConnectTimeout(0),
 		"tick time":       conn.WithTickTime(-1),
+		"least timeout":   conn.WithLeastTimeout(0),
 		"safety margin":   conn.WithSafetyMargin(-0.1),
 		"margin above":    conn.WithSafetyMargin(0.31),
 		"back-off":        conn.WithBackOff(nil),

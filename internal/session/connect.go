@@ -20,7 +20,7 @@ func (s *session) run() {
 		// dialed without a pause.
 		s.pauses.failed()
 		server := s.hosts.next()
-		if err := s.serve(server); err != nil {
+		if err := s.serve(server); err != nil && !s.ended() { // else the end says why
 			s.core.connectFailed(fmt.Errorf("connect to %s: %w", server, err))
 		}
 	}
@@ -169,6 +169,7 @@ func (s *session) connectionDown(c *connection) {
 		s.mu.Unlock()
 		return
 	}
+	s.core.connectionFailed(c)
 	notices := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
 	log := s.core.transit(disconnected, s.circumstancesLocked(c.reason()))
 	s.mu.Unlock()

@@ -28,6 +28,8 @@ type core struct {
 	session *session      // the newest
 	changed chan struct{} // closed, and replaced, when a session comes up or ends
 	lastErr error         // why the last attempt to connect failed
+	trouble trouble       // the newest
+	answer  answer        // the newest of the sessions before
 	orphans []orphan
 	hangups time.Time // when a server first hung up since a session was up; zero if none has
 
@@ -124,7 +126,16 @@ func (c *core) refusedFor() time.Duration {
 
 // sessionEnded wakes the callers that wait for the next session, and moves the state.
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
+	s.mu.Lock()
+	newest := s.answer
+	s.mu.Unlock()
 	c.mu.Lock()
+	if !newest.at.IsZero() {
+		c.answer = newest
+	}
+	if why.Reason != zkrecipes.LossClosed {
+		c.failed(why)
+	}
 	if why.Reason == zkrecipes.LossRefused {
 		c.lastErr = why.Err
 	}
@@ -135,16 +146,28 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	}
 }
 
-// connectFailed notes why a server gave no session. Refused credentials stay the reason until a session is up. The end of
-// their session notes them, because this call may come only when the next session is up.
+// connectFailed notes why a server gave no session. Refused credentials, which the end of their session notes, stay the reason
+// until a session is up.
 func (c *core) connectFailed(err error) {
 	c.mu.Lock()
-	if !errors.Is(c.lastErr, ErrAuthFailed) && !errors.Is(err, ErrAuthFailed) {
+	c.failed(err)
+	if !errors.Is(c.lastErr, ErrAuthFailed) {
 		c.lastErr = err
 	}
 	c.mu.Unlock()
 	c.opts.Log.Debug("zookeeper: connect", "error", err)
 }
+
+// connectionFailed notes why a connection that was up is gone.
+func (c *core) connectionFailed(gone *connection) {
+	why := gone.reason()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed(fmt.Errorf("connection to %s: %w", gone.server, why))
+}
+
+// failed notes a failure. Called with mu held.
+func (c *core) failed(err error) { c.trouble = trouble{err, time.Now()} }
 
 // broadcast wakes the callers that wait for a session. Called with mu held.
 func (c *core) broadcast() {

@@ -52,6 +52,8 @@ func (s *session) heartbeat(now time.Time) time.Time {
 	if len(s.callbacks) > 0 {
 		due = earliest(due, s.proof.validUntil())
 	}
+	warn, warningDue := s.nextWarning(now)
+	due = soonest(due, warningDue)
 	syncDue, syncNow, drop := s.nextSync(now)
 	c := s.connection
 	due = earliest(due, syncDue)
@@ -61,6 +63,9 @@ func (s *session) heartbeat(now time.Time) time.Time {
 	s.nextHeartbeat = due
 	s.mu.Unlock()
 	notices.deliver()
+	for _, f := range warn {
+		f()
+	}
 
 	if !now.Before(silent) {
 		s.end(lost(zkrecipes.LossDeadline, silent, errors.New("nothing answered for a whole session timeout")))

@@ -158,6 +158,11 @@ func (sh *share) Token() zkrecipes.Token { return sh.grant.token }
 // ValidUntil is part of zkrecipes.Grant.
 func (sh *share) ValidUntil() time.Time { return sh.grant.node.session.ValidUntil() }
 
+// OnExpiring is part of zkrecipes.Grant.
+func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
+	return sh.grant.node.session.OnExpiring(lead, f)
+}
+
 // Revoked is part of zkrecipes.Grant.
 func (sh *share) Revoked() <-chan struct{} { return sh.grant.revoked }
 
