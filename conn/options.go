@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -167,6 +168,25 @@ func WithLogger(log *slog.Logger) Option {
 		}
 		o.Log = log
 		return nil
+	}
+}
+
+// WithTracer adds tracers, which are told of acquisitions, holds, changes of the state and requests; default none. May be
+// given several times. See [zkrecipes.Tracer].
+//
+// Errors: a tracer that implements none of the interfaces.
+func WithTracer(tracers ...zkrecipes.Tracer) Option {
+	return func(o *options) error {
+		var errs []error
+		for _, tracer := range tracers {
+			all, err := o.Tracers.With(tracer)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			o.Tracers = all
+		}
+		return errors.Join(errs...)
 	}
 }
 

@@ -33,6 +33,10 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 	config.Log = c.log.logger(config.Log)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
+	if config.Tracers.ObserveState() {
+		connecting := c.states.current()
+		c.wg.Go(func() { c.traceStates(connecting) })
+	}
 	c.open()
 	c.wg.Go(c.run)
 	if _, err := client.Session(ctx); err != nil {

@@ -130,7 +130,7 @@ func (c *core) refusedFor() time.Duration {
 // attempt that failed.
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	s.mu.Lock()
-	newest, in, neverUp := s.answer, s.circumstancesLocked(why.Err), s.since.IsZero()
+	newest, in, neverUp := s.answer, s.circumstancesLocked(why), s.since.IsZero()
 	s.mu.Unlock()
 	c.mu.Lock()
 	if !newest.at.IsZero() {

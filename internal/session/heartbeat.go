@@ -136,7 +136,7 @@ func (s *session) sendSync() {
 			}
 		}))
 	}
-	s.send(nil, requests)
+	s.send(s.ctx, nil, requests)
 }
 
 // wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // The log has the keys that package conn documents.
@@ -49,8 +52,12 @@ func (c *core) transit(e event, in circumstances, more ...any) (log func()) {
 		attrs = append(attrs, "session", fmt.Sprintf("0x%x", in.session))
 	}
 	attrs = append(attrs, more...)
-	if in.err != nil {
-		attrs = append(attrs, "error", in.err)
+	cause := in.err
+	if lost := (*zkrecipes.LostError)(nil); errors.As(cause, &lost) {
+		cause = lost.Err // the reason is among the others
+	}
+	if cause != nil {
+		attrs = append(attrs, "error", cause)
 	}
 	attrs = append(attrs, "was", from.state.String(), "lasted", rounded(to.at.Sub(from.at)))
 	return func() { write(message, attrs...) }

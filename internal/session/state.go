@@ -83,7 +83,7 @@ type transition struct {
 	next  *transition
 }
 
-// circumstances are what the log says of a change of the state, beside the state.
+// circumstances are what the log and tracers are told of a change of the state, beside the state.
 type circumstances struct {
 	server  string
 	session int64

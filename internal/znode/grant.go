@@ -32,6 +32,8 @@ type grant struct {
 	mu       sync.Mutex
 	holds    map[*share]func(*zkrecipes.LostError)
 	ended    bool
+	lost     *zkrecipes.LostError // why it ended; nil if it was released
+	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
 	release  func() // ends the session's retention
 }
@@ -58,12 +60,13 @@ func (w *waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
 	if err := w.endOnLoss(g); err != nil {
-		g.drop()
+		g.drop(nil)
 		return nil, err
 	}
-	h, ok := g.hold(w.ctx, w.queue)
+	h, ok := g.hold(w.attempt.hold(w.ctx, w.queue, g), w.queue)
 	if !ok || w.ctx.Err() != nil {
-		g.drop() // and the caller removes the node
+		g.drop(nil) // and the caller removes the node
+		g.traceEnd()
 		if err := w.session.Err(); err != nil {
 			return nil, err
 		}
@@ -118,7 +121,7 @@ func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool
 // lose ends all holds as lost, and then removes the node: in a session that lives on, it would be in the way of others.
 // When lose returns the holds have ended, also if another goroutine was about to end them.
 func (g *grant) lose(why *zkrecipes.LostError) {
-	holds := g.drop()
+	holds := g.drop(why)
 	for sh, end := range holds {
 		lost := *why
 		lost.Path = sh.Path()
@@ -127,23 +130,24 @@ func (g *grant) lose(why *zkrecipes.LostError) {
 	if len(holds) > 0 {
 		g.logLoss(why)
 	}
+	g.traceEnd()
 	g.node.remove()
 }
 
 // drop ends the grant, and returns what ends the holds that are left on it.
-func (g *grant) drop() map[*share]func(*zkrecipes.LostError) {
+func (g *grant) drop(why *zkrecipes.LostError) map[*share]func(*zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.finish()
+	g.finish(why)
 	return maps.Clone(g.holds)
 }
 
 // finish is called with mu held. After it no hold is given out.
-func (g *grant) finish() {
+func (g *grant) finish(why *zkrecipes.LostError) {
 	if g.ended {
 		return
 	}
-	g.ended = true
+	g.ended, g.lost = true, why
 	close(g.over)
 	if g.stopLoss != nil {
 		g.stopLoss()
@@ -170,12 +174,14 @@ func (sh *share) Revoked() <-chan struct{} { return sh.grant.revoked }
 
 // Release is part of zkrecipes.Grant.
 func (sh *share) Release(ctx context.Context) error {
-	if why := sh.lapsed(ctx); why != nil {
+	why := sh.lapsed(ctx)
+	if why != nil {
 		sh.grant.logLoss(why)
 	}
-	if sh.letGo() {
+	if sh.letGo(why) {
 		return nil
 	}
+	sh.grant.traceEnd()
 	n := sh.grant.node
 	n.remove()
 	// A context that descends from the hold has ended with it, which is no error.
@@ -219,7 +225,7 @@ func (g *grant) logLoss(why *zkrecipes.LostError) {
 
 // letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. Both
 // are one step: a hold given out in between would be on a node that is being removed.
-func (sh *share) letGo() (held bool) {
+func (sh *share) letGo(why *zkrecipes.LostError) (held bool) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -227,7 +233,7 @@ func (sh *share) letGo() (held bool) {
 	if len(g.holds) > 0 && !g.ended {
 		return true
 	}
-	g.finish()
+	g.finish(why)
 	return false
 }
 

@@ -34,7 +34,7 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 
-		ends := g.drop() // what lose does first
+		ends := g.drop(nil) // what lose does first
 		start := time.Now()
 		require.NoError(t, inner.Release(t.Context()))
 		require.Equal(t, time.Second, time.Since(start))
