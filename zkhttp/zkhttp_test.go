@@ -260,7 +260,8 @@ func TestSelf_FollowsTheTerm(t *testing.T) {
 			})
 		}()
 		term := <-terms
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + time.Millisecond) // between two heartbeats
+		synctest.Wait()
 		a := get(t, h)
 		require.Equal(t, http.StatusOK, a.code)
 		require.EqualValues(t, term.Token(), a.body["token"])
