@@ -105,13 +105,36 @@
 //
 // # What it logs
 //
-// To the logger of [WithLogger], by default nowhere: changes of state and dropped connections as Info, the end of a session as
-// Warn, failed attempts to connect as Debug. The recipes log as Warn what an operator should look at, such as children of a
-// queue that are no contenders. The loss of a hold is not logged: its owner is told. Credentials and session passwords are
-// never logged. A log handler that is slow or blocks delays nothing: a goroutine of its own writes, up to 1,000 records wait,
-// and the number of dropped records is logged.
+// To the logger of [WithLogger], by default [slog.Default]:
 //
-// There are no metrics; count [Client.States] and errors.
+//   - Info, "zookeeper: connected", "suspended" and "closed": the state has changed.
+//   - Warn, "zookeeper: session lost": the session has ended, other than by Close, and every hold with it.
+//   - Warn, "zookeeper: hold lost": a hold has ended, and its owner did not release it. Info if the client was closed.
+//   - Info, "zookeeper: cannot connect": an attempt has failed. The first is logged, then one after 1 s, 2 s, 4 s and so on, at
+//     last one every five minutes. The others are Debug.
+//   - Warn: what an operator should look at, such as children of a queue that are no contenders.
+//
+// The keys are the same everywhere:
+//
+//	server    address of the server, as in the connect string
+//	session   id of the session, as the servers log it
+//	timeout   session timeout that the server has granted
+//	error     the cause
+//	reason    why a session or a hold has ended; see zkrecipes.LossReason
+//	was       state before
+//	lasted    how long that state lasted
+//	holds     how many contenders are held now
+//	left      how long until their deadline
+//	attempts  how many attempts to connect have failed since a server was there
+//	for       how long that has been so
+//	path      node that the record is about
+//	token     fencing token of the hold
+//	held      how long it was held
+//
+// Credentials, session passwords and the data of nodes are never logged. A log handler that is slow or blocks delays nothing: a
+// goroutine of its own writes, up to 1,000 records wait, and the number of dropped records is logged with the key "dropped".
+//
+// [Client.Status] has the same facts for a health check.
 //
 // # What it costs
 //

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -159,7 +158,6 @@ func ExampleDial_secured() {
 		conn.WithTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}),
 		conn.WithAuth("digest", user+":"+password),
 		conn.WithACL(zk.DigestACL(zk.PermAll, user, password)),
-		conn.WithLogger(slog.Default()),
 	)
 	if err != nil {
 		fmt.Println(err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
 // Config is what package conn makes of a connect string and its options.
@@ -28,6 +30,7 @@ type Config struct {
 	Auth           []Credential
 	ACL            []zk.ACL
 	Identity       string
+	Tracers        *trace.Tracers // nil is none
 }
 
 // Credential is sent on every connection.

@@ -19,6 +19,7 @@ type contenders struct {
 	key     string   // empty: the server appends a sequence number
 	count   int      // 0 is one
 	instead []string // nodes to delete in the same transaction
+	attempt *attempt // that they are for
 }
 
 // name returns the path to create.
