@@ -55,11 +55,12 @@ var rules = map[string]rule{
 	"internal/wire":    {imports: []string{zk}},
 	"internal/znode":   {imports: []string{".", "conn", "internal/session", "internal/trace", "internal/wire", zk, backoff}},
 	"recipes/":         {imports: []string{".", "conn", "internal/recipe", "internal/session", "internal/znode", zk, backoff}},
+	"zkhttp":           {imports: []string{".", "conn", "internal/session", "recipes/election"}},
 	"zktest":           {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":          {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"cmd/zktestd":      {imports: []string{"zktest"}, goroutines: true},
 	"docs/":            {imports: []string{".", "conn", "fence", "recipes/", zk}},
-	"examples/":        {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
+	"examples/":        {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {
