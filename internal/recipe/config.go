@@ -12,6 +12,7 @@ import (
 type Config struct {
 	Data          []byte // of the contenders; default the client's identity
 	LossOnSuspend bool
+	Kazoo         bool // kazoo's contenders count
 }
 
 // SetData sets a copy of data.
