@@ -32,6 +32,9 @@ var (
 	// ErrForeignContender says that the queue's parent has a child that looks like the contender of another library or
 	// recipe. Neither would wait for the other, so nothing is granted beside it.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
+	// ErrUnsupportedServer says that the server differs from ZooKeeper in something that recipes rest on. See
+	// docs/other-servers.md.
+	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )

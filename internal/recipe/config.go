@@ -14,6 +14,7 @@ type Config struct {
 	Data          []byte // of the contenders; default the client's identity
 	LossOnSuspend bool
 	Name          string // for tracers
+	Kazoo         bool   // kazoo's contenders count
 }
 
 // SetData sets a copy of data.

@@ -19,7 +19,8 @@ type core struct {
 	stop   context.CancelFunc
 	states *stateLog
 
-	noContainers atomic.Bool
+	noContainers     atomic.Bool
+	containerHangups atomic.Int32 // connections in a row that ended under createContainer
 
 	wg sync.WaitGroup
 

@@ -71,14 +71,21 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
 // containers it makes a plain node. If the node exists, of any kind, that is no error.
 //
-// Source: ZooKeeper 3.5.3; older servers and some reimplementations answer "unimplemented" and drop the connection.
+// Some reimplementations drop the connection without an answer. If that happens to the third connection in a row, the server
+// is taken for one without containers.
+//
+// Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
 	for {
+		hangups := s.core.containerHangups.Load()
 		flags := int32(zk.FlagContainer)
 		if s.core.noContainers.Load() {
 			flags = 0
 		}
 		_, err := s.Create(ctx, path, nil, flags)
+		if flags != 0 {
+			s.core.judgeContainers(hangups, err)
+		}
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
 			return nil
@@ -93,6 +100,19 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 		default:
 			return err
 		}
+	}
+}
+
+// judgeContainers counts the connections in a row that ended under createContainer. Hangups is the count when the request was
+// made: the calls that one connection took with it count once.
+func (c *core) judgeContainers(hangups int32, err error) {
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
+		c.containerHangups.Store(0)
+	case errors.Is(err, zk.ErrConnectionClosed) && c.containerHangups.CompareAndSwap(hangups, hangups+1) && hangups+1 == 3:
+		c.opts.Log.Warn("zookeeper: three connections in a row ended under createContainer: the server seems to have no " +
+			"containers, so parents stay behind when queues empty")
+		c.noContainers.Store(true)
 	}
 }
 

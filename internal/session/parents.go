@@ -43,6 +43,16 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	return nil
 }
 
+// Ensure is CreateAll for a caller that is content with any node at path and reads it next. It returns nil also if the answer
+// was lost.
+func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
+	err := s.CreateAll(ctx, path, data)
+	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
 // CreateAll is [Client.CreateAll] in one session. It is tried once.
 func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	for {

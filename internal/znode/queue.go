@@ -64,6 +64,18 @@ func (q *Queue) Path() string { return q.path }
 // Client returns the client of the queue.
 func (q *Queue) Client() *session.Client { return q.client }
 
+// sharedWithKazoo reports whether kazoo uses the queue too.
+func (q *Queue) sharedWithKazoo() bool { return slices.ContainsFunc(q.kinds, isKazoo) }
+
+// makeParent makes the parent of the contenders, and what is missing above it. If kazoo uses it too, it is a plain node: an
+// object of kazoo looks for it once, and fails if the server has removed a container since.
+func (q *Queue) makeParent(ctx context.Context, s *session.Session) error {
+	if q.sharedWithKazoo() {
+		return s.Ensure(ctx, q.path, nil)
+	}
+	return s.MakeContainers(ctx, q.path)
+}
+
 // in returns the reader of the queue for s.
 func (q *Queue) in(s *session.Session) *reader {
 	q.mu.Lock()

@@ -43,4 +43,6 @@
 // is one delete. It wakes one candidate, which reads the children once, or two nodes if the last leader was in the same
 // session. A leader watches its own node. A client with candidates sends a sync every eighth of the session timeout. An
 // observer has one watch, on the leader's node.
+//
+// With the option [WithKazoo], programs in Python that use kazoo share the path.
 package election

@@ -95,6 +95,22 @@ func WithName(name string) Option {
 	return func(c *config) error { return c.SetName(name) }
 }
 
+// WithKazoo makes the election count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
+// those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
+// [Selector]. Its Election cannot be given them, but its attribute lock can be replaced by such a Lock. Without them kazoo
+// does not see this side, and both lead. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
+// meets a contender of kazoo.
+//
+// A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
+//
+// Source: kazoo 2.10, kazoo/recipe/lock.py.
+func WithKazoo() Option {
+	return func(c *config) error {
+		c.Kazoo = true
+		return nil
+	}
+}
+
 // New returns the election on path. It sends nothing; the first Campaign creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
@@ -105,7 +121,11 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if cfg.layout == Selector {
 		kind = znode.Lock
 	}
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, kind)
+	kinds := []string{kind}
+	if cfg.Kazoo {
+		kinds = append(kinds, znode.KazooLock)
+	}
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}

@@ -60,4 +60,6 @@
 //
 // The nodes are those of Curator's InterProcessMutex, so both exclude each other. So does an election with
 // election.Selector on the same path.
+//
+// With the option [WithKazoo], programs in Python that use kazoo share the path.
 package mutex

@@ -50,13 +50,32 @@ func WithName(name string) Option {
 	return func(c *config) error { return c.SetName(name) }
 }
 
+// WithKazoo makes the mutex count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
+// those of this library too: give each Lock there extra_lock_patterns=["lock-"]. Without it kazoo does not see them,
+// and both hold. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
+// meets a contender of kazoo.
+//
+// A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
+//
+// Source: kazoo 2.10, kazoo/recipe/lock.py.
+func WithKazoo() Option {
+	return func(c *config) error {
+		c.Kazoo = true
+		return nil
+	}
+}
+
 // New returns the mutex on path. It sends nothing; the first Lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	var cfg config
 	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Lock)
+	kinds := []string{znode.Lock}
+	if cfg.Kazoo {
+		kinds = append(kinds, znode.KazooLock)
+	}
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}

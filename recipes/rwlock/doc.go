@@ -56,4 +56,6 @@
 //
 // The nodes are those of Curator's InterProcessReadWriteLock, so both exclude each other. With Curator before 5.5 a writer
 // may get in when one of Curator's writers becomes a reader.
+//
+// With the option [WithKazoo], programs in Python that use kazoo share the path.
 package rwlock

@@ -50,13 +50,34 @@ func WithName(name string) Option {
 	return func(c *config) error { return c.SetName(name) }
 }
 
+// WithKazoo makes the lock count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
+// those of this library too: give each WriteLock there extra_lock_patterns=["__WRIT__", "__READ__"], and
+// each ReadLock ["__WRIT__"]. Without them kazoo does not see this side, and both hold. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
+// meets a contender of kazoo.
+//
+// A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
+//
+// Readers of kazoo before 2.9 wait for writers behind them, and block for ever (its issue 649).
+//
+// Source: kazoo 2.10, kazoo/recipe/lock.py.
+func WithKazoo() Option {
+	return func(c *config) error {
+		c.Kazoo = true
+		return nil
+	}
+}
+
 // New returns the read-write lock on path. It sends nothing; the first lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	var cfg config
 	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Read, znode.Write)
+	kinds := []string{znode.Read, znode.Write}
+	if cfg.Kazoo {
+		kinds = append(kinds, znode.KazooRead, znode.KazooLock)
+	}
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
@@ -199,11 +220,11 @@ func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	for i, p := range participants {
 		c := l.queue.Parse(p.Path)
 		contenders[i] = Contender{
-			Participant: p, Write: c.Kind == znode.Write,
+			Participant: p, Write: c.Writes(),
 			// A reader may stand at the place of its own writer.
-			Holds: i == 0 || c.Kind == znode.Read && (writer == "" || writer == c.Key),
+			Holds: i == 0 || !c.Writes() && (writer == "" || writer == c.Key),
 		}
-		if writer == "" && c.Kind == znode.Write {
+		if writer == "" && c.Writes() {
 			writer = c.Key
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,8 +16,17 @@ import (
 
 // limit is a number, or a node that holds one.
 type limit struct {
-	seed int
-	node string // empty: the seed is the limit
+	seed  int
+	node  string // empty: the seed is the limit
+	kazoo string // the node that must hold the seed as text; empty: none
+}
+
+func newLimit(seed int, path string, cfg config) limit {
+	l := limit{seed: seed, node: cfg.limitNode}
+	if cfg.Kazoo {
+		l.kazoo = path
+	}
+	return l
 }
 
 func checkLimit(n int) error {
@@ -29,6 +39,9 @@ func checkLimit(n int) error {
 // follow returns the limit now, and a watch that fires when it may have changed; nil if it cannot. It
 // creates the node if that is missing.
 func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.Watch, error) {
+	if l.kazoo != "" {
+		return l.seed, nil, l.agree(ctx, s)
+	}
 	if l.node == "" {
 		return l.seed, nil, nil
 	}
@@ -45,6 +58,27 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 		}
 		n, err := decode(l.node, data)
 		return n, w, err
+	}
+}
+
+// agree returns an error if kazoo's node holds another limit. It creates the node if that is missing. Text that is no number
+// is left alone, as kazoo does.
+func (l *limit) agree(ctx context.Context, s *session.Session) error {
+	for {
+		data, _, err := s.Get(ctx, l.kazoo)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err := s.Ensure(ctx, l.kazoo, []byte(strconv.Itoa(l.seed))); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if n, err := strconv.Atoi(string(data)); err == nil && n != l.seed {
+			return fmt.Errorf("the node holds %d, and this semaphore has %d: want the same in all programs", n, l.seed)
+		}
+		return nil
 	}
 }
 
