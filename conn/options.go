@@ -39,7 +39,7 @@ func newOptions(opts []Option) (*options, error) {
 	o := &options{Config: session.Config{
 		SessionTimeout: 15 * time.Second,
 		Margin:         1.0 / 20,
-		Log:            slog.New(slog.DiscardHandler),
+		Log:            slog.Default(),
 		ACL:            zk.WorldACL(zk.PermAll),
 		Identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
 	}}
@@ -157,8 +157,8 @@ func WithBackOff(newBackOff func() backoff.BackOff) Option {
 	}
 }
 
-// WithLogger sets where to log; default nowhere. State changes are Info, sessions that end other than by Close are Warn,
-// failed attempts to connect are Debug; see the package documentation.
+// WithLogger sets where to log; default [slog.Default], as it is when Dial is called. See the package documentation for the
+// records and their keys. A logger with slog.DiscardHandler is silent.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {

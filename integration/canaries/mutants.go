@@ -17,6 +17,7 @@ var (
 	connTests  = bubbles("./internal/session", "./conn")
 	queueTests = bubbles("./internal/znode")
 	mutexTests = bubbles("./recipes/mutex")
+	valueTests = bubbles("./recipes/value")
 	isolation  = chaos("isolate-follower")
 )
 
@@ -287,7 +288,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer does not look again when an event is lost",
-		edits: []edit{{"recipes/election/observe.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
+		edits: []edit{{"internal/session/follow.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
@@ -458,6 +459,59 @@ var mutants = []mutant{
 		name:  "semaphore: leases without the door",
 		edits: []edit{{"internal/znode/semaphore.go", "		c.instead = door.node.paths\n", ""}},
 		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "counter: a lost reply means that nothing was added",
+		edits: []edit{{"internal/znode/marker.go", "number); applied {", "number); applied && false {"}},
+		tests: []test{valueTests},
+	},
+	{
+		name: "counter: the marker is read before the node",
+		edits: []edit{
+			{"internal/znode/marker.go", "		before, err := m.read(ctx, s)\n", "		var applied bool\n		var unread error\n		if doubt != nil {\n			applied, unread = m.applied(ctx, s, number)\n		}\n		before, err := m.read(ctx, s)\n"},
+			{"internal/znode/marker.go", "			var applied bool\n			if applied, err = m.applied(ctx, s, number); applied {\n", "			if err = unread; applied {\n"},
+		},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: the marker has no number",
+		edits: []edit{{"internal/znode/marker.go", "Data: []byte(number), Version: -1", "Data: nil, Version: -1"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: every update of a session has the same number",
+		edits: []edit{{"internal/znode/marker.go", "	m.number++\n", "	m.number = 1\n"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: a node that was made again is the old one",
+		edits: []edit{{"internal/znode/marker.go", "	if !m.made {\n		m.left = nil\n", "	if !m.made {\n"}, {"internal/znode/marker.go", "			m.left, m.made, m.marker = nil, false, \"\" // deleted by hand", "			m.made, m.marker = false, \"\""}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: no version is compared",
+		edits: []edit{{"internal/znode/marker.go", "Data: after, Version: before.version}", "Data: after, Version: -1}"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: no version is compared",
+		edits: []edit{{"internal/znode/replace.go", "Data: data, Version: now.Stat.Version}", "Data: data, Version: -1}"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: compare and set looks at the data version alone",
+		edits: []edit{{"recipes/value/value.go", "if versionOf(&now.Stat) != old {", "if now.Stat.Version != old.Data {"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: after a lost reply it begins again, whatever the node holds",
+		edits: []edit{{"internal/znode/replace.go", "			default:\n				return session.Node{}, doubt\n", "			default:\n				doubt = nil\n"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: SetHeld writes without a look at the hold",
+		edits: []edit{{"recipes/value/value.go", "return v.set(ctx, x, h.Txn)", "_ = h\n	return v.set(ctx, x, nil)"}},
+		tests: []test{valueTests},
 	},
 	{
 		name:  "election: a panic of the leader does not resign",

@@ -62,7 +62,7 @@ func (c *Client) Close() error {
 	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
 	c.core.mu.Unlock()
 	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.core.transit(closed, s.circumstances(nil))()
+	c.core.transit(closed, s.circumstances(nil), "reason", zkrecipes.LossClosed.String())()
 	c.core.stop()
 	c.core.wg.Wait()
 	c.core.log.flush()

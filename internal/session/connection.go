@@ -75,10 +75,17 @@ func newConnection(s *session, raw net.Conn, server string, limit time.Duration)
 	c.mu.Lock() // the limit may have passed, and then fail is called at once
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit, func() {
-		c.fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", limit))
+		if c.up.Load() {
+			c.fail(errSilent)
+			return
+		}
+		c.fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", rounded(limit)))
 	})
 	return c
 }
+
+// errSilent is the reason when a connection that was up is given up.
+var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
 
 // errDropped is the reason when this client closes a connection.
 var errDropped = errors.New("closed by this client")

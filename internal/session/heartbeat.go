@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -72,8 +73,7 @@ func (s *session) heartbeat(now time.Time) time.Time {
 		return now
 	}
 	if drop {
-		s.core.opts.Log.Info("zookeeper: no answer to a sync, trying another server", "server", c.server)
-		_ = c.Close()
+		c.fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(s.Timeout()/4)))
 	}
 	if syncNow {
 		s.core.start(s.sendSync)

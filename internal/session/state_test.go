@@ -47,13 +47,13 @@ func TestStateLog_SlowReader_MissesNothing(t *testing.T) {
 		want := []State{Connecting}
 		for range 1000 {
 			for _, e := range []event{established, disconnected, ended} {
-				s, changed := l.apply(e, circumstances{})
-				require.True(t, changed)
-				want = append(want, s)
+				from, to := l.apply(e, circumstances{})
+				require.NotEqual(t, from, to)
+				want = append(want, to.state)
 			}
 		}
-		_, changed := l.apply(ended, circumstances{})
-		require.False(t, changed)
+		from, to := l.apply(ended, circumstances{})
+		require.Equal(t, from, to, "no change")
 		l.apply(closed, circumstances{})
 		close(happened)
 		synctest.Wait()

@@ -64,30 +64,18 @@ var codeNames = map[error]string{
 	wire.CodeNotReadOnly:          "not-read-only",
 }
 
-// circumstances returns what tracers are told of the end of the session.
-func (s *session) circumstances(why error) circumstances {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.circumstancesLocked(why)
-}
-
-// circumstancesLocked is circumstances with mu held.
-func (s *session) circumstancesLocked(why error) circumstances {
-	in := circumstances{session: s.id, timeout: s.proof.timeout, err: why}
-	if s.connection != nil {
-		in.server = s.connection.server
-	}
-	return in
-}
-
 // traceStates tells the tracers of every change of the state, in their order, until the client is closed.
 func (c *core) traceStates(from *transition) {
 	for from.state != Closed {
 		<-from.after
 		to := from.next
+		err := to.err
+		if to.lost != nil {
+			err = to.lost
+		}
 		c.opts.Tracers.State(zkrecipes.StateChange{
 			From: from.state.String(), To: to.state.String(), At: to.at, Lasted: to.at.Sub(from.at),
-			Server: to.server, Session: to.session, Timeout: to.timeout, Err: to.err,
+			Server: to.server, Session: to.session, Timeout: to.timeout, Err: err,
 		})
 		from = to
 	}

@@ -26,6 +26,8 @@ type grant struct {
 	over    chan struct{} // closed when the grant has ended
 
 	revokeOnce func() // closes revoked
+	since      time.Time
+	logged     sync.Once // that it was lost
 
 	mu       sync.Mutex
 	holds    map[*share]func(*zkrecipes.LostError)
@@ -53,7 +55,7 @@ func (sh *share) local(path string) string {
 func (w *waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	g := &grant{
 		node: w.node, queue: w.queue, release: w.session.Retain(), token: token,
-		revoked: make(chan struct{}), over: make(chan struct{}),
+		revoked: make(chan struct{}), over: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
@@ -119,10 +121,14 @@ func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool
 // lose ends all holds as lost, and then removes the node: in a session that lives on, it would be in the way of others.
 // When lose returns the holds have ended, also if another goroutine was about to end them.
 func (g *grant) lose(why *zkrecipes.LostError) {
-	for sh, end := range g.drop(why) {
+	holds := g.drop(why)
+	for sh, end := range holds {
 		lost := *why
 		lost.Path = sh.Path()
 		end(&lost)
+	}
+	if len(holds) > 0 {
+		g.logLoss(why)
 	}
 	g.traceEnd()
 	g.node.remove()
@@ -168,7 +174,11 @@ func (sh *share) Revoked() <-chan struct{} { return sh.grant.revoked }
 
 // Release is part of zkrecipes.Grant.
 func (sh *share) Release(ctx context.Context) error {
-	if sh.letGo(sh.lapsed(ctx)) {
+	why := sh.lapsed(ctx)
+	if why != nil {
+		sh.grant.logLoss(why)
+	}
+	if sh.letGo(why) {
 		return nil
 	}
 	sh.grant.traceEnd()
@@ -179,6 +189,38 @@ func (sh *share) Release(ctx context.Context) error {
 		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil
+}
+
+// lapsed returns the loss behind a release: a hold that finds that its deadline has passed releases its share with its own
+// context, whose cause says so.
+func (sh *share) lapsed(ctx context.Context) *zkrecipes.LostError {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		return nil
+	}
+	var why *zkrecipes.LostError
+	if errors.As(cause, &why) && why.Path == sh.Path() {
+		return why
+	}
+	return nil
+}
+
+// logLoss logs that the grant was lost, once. To close the client is the owner's own doing, and no reason to warn.
+func (g *grant) logLoss(why *zkrecipes.LostError) {
+	write := g.queue.client.Logger().Warn
+	if why.Reason == zkrecipes.LossClosed {
+		write = g.queue.client.Logger().Info
+	}
+	g.logged.Do(func() {
+		attrs := []any{
+			"path", g.node.paths[0], "token", g.token, "reason", why.Reason.String(),
+			"held", why.At.Sub(g.since).Round(time.Millisecond), "session", fmt.Sprintf("0x%x", g.node.session.ID()),
+		}
+		if why.Err != nil {
+			attrs = append(attrs, "error", why.Err)
+		}
+		write("zookeeper: hold lost", attrs...)
+	})
 }
 
 // letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. Both

@@ -2,7 +2,6 @@ package znode
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -99,18 +98,4 @@ func (g *grant) traceEnd() {
 		e.Lost = &lost
 	}
 	t.tracers.HoldEnd(t.ctx, e)
-}
-
-// lapsed returns the loss behind a release: a hold that finds that its deadline has passed releases its share with its own
-// context, whose cause says so.
-func (sh *share) lapsed(ctx context.Context) *zkrecipes.LostError {
-	cause := context.Cause(ctx)
-	if cause == nil {
-		return nil
-	}
-	var why *zkrecipes.LostError
-	if errors.As(cause, &why) && why.Path == sh.Path() {
-		return why
-	}
-	return nil
 }

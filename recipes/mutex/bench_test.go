@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -23,7 +24,7 @@ func benchMutexes(b *testing.B, n int, path func(i int) string, opts ...conn.Opt
 	srv := zktest.Run(b)
 	mutexes := make([]*mutex.Mutex, n)
 	for i := range mutexes {
-		c, err := conn.Dial(b.Context(), srv.Addr(), opts...)
+		c, err := conn.Dial(b.Context(), srv.Addr(), append(opts, bubble.Silent)...)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = c.Close() }) // never fails
 		mutexes[i], err = mutex.New(c, path(i))
