@@ -1,6 +1,7 @@
 package zkprom_test
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func BenchmarkLock(b *testing.B) {
 	require.NoError(b, err)
 	mutexes := [2]*mutex.Mutex{}
 	for i, opts := range [2][]conn.Option{nil, {conn.WithTracer(metrics)}} {
-		client, err := conn.Dial(b.Context(), srv.Addr(), opts...)
+		client, err := conn.Dial(b.Context(), srv.Addr(), append(opts, conn.WithLogger(slog.New(slog.DiscardHandler)))...)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = client.Close() }) // never fails
 		mutexes[i], err = mutex.New(client, []string{"/none", "/zkprom"}[i], mutex.WithName("bench"))

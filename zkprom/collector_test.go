@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,7 +31,8 @@ func dial(t *testing.T, srv *zktest.Server, label string, opts ...zkprom.Option)
 	t.Helper()
 	c, err := zkprom.New(opts...)
 	require.NoError(t, err)
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout), conn.WithTracer(c))
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout), conn.WithTracer(c),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() }) // never fails
 	synctest.Wait()
