@@ -87,8 +87,9 @@ type HoldTracer interface {
 type HoldStart struct {
 	// Recipe and Name are those of [AcquireStart].
 	Recipe, Name string
-	// Path of the contender, as the client sees it. Of several leases it is the first.
-	Path string
+	// Queue is the path of the queue, and Path the one of the contender, as the client sees them. Of several leases it is the
+	// first.
+	Queue, Path string
 	// Token of the hold.
 	Token Token
 	// ValidUntil returns the time up to which the hold is proven, as [Hold.ValidUntil] does. It may be called at any time.

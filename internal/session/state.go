@@ -6,6 +6,8 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // State is the state of a client's connection and session.
@@ -88,7 +90,8 @@ type circumstances struct {
 	server  string
 	session int64
 	timeout time.Duration
-	err     error // nil unless a connection or a session is gone
+	err     error                // nil unless a connection or a session is gone
+	lost    *zkrecipes.LostError // how the session ended; nil unless it did
 }
 
 func newStateLog() *stateLog {

@@ -70,7 +70,7 @@ func (a *attempt) hold(ctx context.Context, through *Queue, g *grant) context.Co
 	}
 	first := &share{grant: g, through: through}
 	t := &tracedHold{tracers: a.tracers, since: time.Now(), start: zkrecipes.HoldStart{
-		Recipe: a.start.Recipe, Name: a.start.Name, Path: first.Path(), Token: g.token, ValidUntil: first.ValidUntil,
+		Recipe: a.start.Recipe, Name: a.start.Name, Queue: a.start.Path, Path: first.Path(), Token: g.token, ValidUntil: first.ValidUntil,
 	}}
 	t.ctx = a.tracers.HoldStart(ctx, t.start)
 	g.mu.Lock()
