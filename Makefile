@@ -124,6 +124,11 @@ containers: ## ZooKeeper in containers: start Docker, build an image without pul
 	integration/docker/build.sh
 	cd integration && ZOOKEEPER_IMAGE=zkrecipes/zookeeper:debian REQUIRE_REAL=1 go test $(REAL) -v ./container
 
+.PHONY: picture
+picture: ## draw docs/operations/dashboard.svg from a run with faults (needs a real ZooKeeper, and Prometheus)
+	cd integration && OPERATIONS_PICTURE=$(CURDIR)/docs/operations/dashboard.svg REQUIRE_REAL=1 \
+		go test $(REAL) -run TestDashboard ./services
+
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which test notices
 	cd integration && go run ./canaries

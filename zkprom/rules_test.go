@@ -52,8 +52,8 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 	require.NoError(t, err)
 	suffix := regexp.MustCompile(`_(bucket|count|sum)$`)
 	for _, document := range append(documents, "../docs/operations.md", "doc.go") {
-		if filepath.Ext(document) == ".png" {
-			continue
+		if filepath.Ext(document) == ".svg" {
+			continue // a picture names no metrics
 		}
 		text, err := os.ReadFile(document)
 		require.NoError(t, err)
