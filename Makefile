@@ -127,7 +127,7 @@ containers: ## ZooKeeper in containers: start Docker, build an image without pul
 .PHONY: picture
 picture: ## draw docs/operations/dashboard.svg from a run with faults (needs a real ZooKeeper, and Prometheus)
 	cd integration && OPERATIONS_PICTURE=$(CURDIR)/docs/operations/dashboard.svg REQUIRE_REAL=1 \
-		go test $(REAL) -run TestDashboard ./services
+		go test $(REAL) ./services
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which test notices

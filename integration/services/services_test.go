@@ -4,7 +4,10 @@ package services
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,13 +95,45 @@ func (s *stage) excerpt(p *process, since time.Time) {
 	}
 }
 
-// Each fault is in the metrics within one scrape, and in the log.
+// Each fault is in the log, and in the metrics within one scrape. Then an operator looks at the run: at the panels of the
+// dashboard, and at the alerts. OPERATIONS_PICTURE=file writes a picture of the panels, with pauses between the faults.
 func TestServices_FaultsAreSeenWithinOneScrape(t *testing.T) {
+	picture := os.Getenv("OPERATIONS_PICTURE")
 	s := set(t)
-	s.partition()
-	s.kill()
-	s.expiry()
-	s.restart()
+	p := s.prometheus()
+	run := &drawing{from: time.Now()}
+	for _, fault := range []struct {
+		name string
+		do   func()
+	}{{"partition", s.partition}, {"kill", s.kill}, {"freeze", s.freeze}, {"restart", s.restart}} {
+		s.rest(picture != "")
+		run.marks = append(run.marks, mark{fault.name, time.Now()})
+		fault.do()
+	}
+	s.rest(picture != "")
+	run.to = time.Now()
+	t.Run("dashboard", func(t *testing.T) {
+		if p == nil {
+			t.Skip("no Prometheus: install it")
+		}
+		p.show(t, run)
+		fired := p.fired(t, run)
+		t.Logf("alerts: %v", slices.Sorted(maps.Keys(fired)))
+		require.True(t, fired["ZooKeeperHoldLost deadline"], "the loss of the partition")
+		require.False(t, fired["ZooKeeperNoLeader"], "the next leads after a session timeout")
+		if picture != "" {
+			require.NoError(t, os.WriteFile(picture, []byte(run.svg()), 0o644))
+		}
+	})
+}
+
+// rest waits until all is well, and a little longer for a picture.
+func (s *stage) rest(picture bool) {
+	s.t.Helper()
+	s.leader()
+	if picture {
+		time.Sleep(12 * time.Second)
+	}
 }
 
 // The packets of the leader are lost, in both directions. It is not told, and finds out after 3/8 of the session timeout.
@@ -140,21 +175,21 @@ func (s *stage) kill() {
 	s.leader()
 }
 
-// The leader is frozen for longer than its session. It is told when it runs again.
-func (s *stage) expiry() {
+// The leader is frozen until its session has expired. It finds out as soon as it runs again.
+func (s *stage) freeze() {
 	leads, waits := s.leader()
 	start := time.Now()
 	leads.signal(syscall.SIGSTOP)
 	leads.eventually("it answers no scrape", func() bool { _, err := leads.scrape(); return err != nil })
-	s.within(2*scrapeInterval, "expiry: the scrape fails after", time.Since(start)) // it gives up after one
+	s.within(2*scrapeInterval, "freeze: the scrape fails after", time.Since(start)) // it gives up after one
 	waits.logged(start, "INFO elected")
 	waits.shows("a hold", holds)
 	resumed := time.Now()
 	leads.signal(syscall.SIGCONT)
-	s.within(scrapeInterval, "expiry: the metrics show the loss after", leads.shows("a loss, and no hold", func(m metrics) bool {
+	s.within(scrapeInterval, "freeze: the metrics show the loss after", leads.shows("a loss, and no hold", func(m metrics) bool {
 		return free(m) && (lost("expired")(m) || lost("deadline")(m))
 	}).Sub(resumed))
-	s.within(2*scrapeInterval, "expiry: the log has the loss after", leads.logged(start, "zookeeper: hold lost").Sub(resumed))
+	s.within(2*scrapeInterval, "freeze: the log has the loss after", leads.logged(start, "zookeeper: hold lost").Sub(resumed))
 	leads.logged(start, "zookeeper: session lost")
 	s.leader()
 	s.excerpt(leads, start)
