@@ -17,6 +17,7 @@ var (
 	connTests  = bubbles("./internal/session", "./conn")
 	queueTests = bubbles("./internal/znode")
 	mutexTests = bubbles("./recipes/mutex")
+	nodeTests  = bubbles("./recipes/node")
 	isolation  = chaos("isolate-follower")
 )
 
@@ -463,5 +464,63 @@ var mutants = []mutant{
 		name:  "election: a panic of the leader does not resign",
 		edits: []edit{{"internal/znode/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
+	},
+	{
+		name:  "node: what is at the path is ours, whoever owns it",
+		edits: []edit{{"internal/presence/keeper.go", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: what is at the path is ours in this session, whichever create made it",
+		edits: []edit{{"internal/presence/keeper.go", " && (stat.Czxid == k.czxid || k.doubt)", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: Close removes what is there",
+		edits: []edit{{"internal/presence/keeper.go", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: deleted in any version",
+		edits: []edit{{"internal/presence/keeper.go", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name: "node: created in whatever session there is",
+		edits: []edit{{
+			"internal/presence/keeper.go", "		_, czxid, err := k.session.MultiZxid(ctx, ops...)\n",
+			"		var czxid int64\n		live, err := k.client.Session(ctx)\n		if err == nil {\n			_, czxid, err = live.MultiZxid(ctx, ops...)\n		}\n",
+		}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: the node of our session before is waited for",
+		edits: []edit{{"internal/presence/keeper.go", "if k.wasOurs(stat.EphemeralOwner) || k.replace", "if k.replace"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: made again at once, however often it is deleted",
+		edits: []edit{{"internal/presence/node.go", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: a state is current until the next one is read",
+		edits: []edit{{"internal/session/reading.go", "return !r.isDown() && time.Since(r.session.Heard()) <= r.session.Timeout()", "return true"}},
+		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
+	},
+	{
+		name:  "node: removed, and not looked at again",
+		edits: []edit{{"internal/presence/keeper.go", "		return !k.doubt, nil\n", "		return true, nil\n"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: a frozen process looks at the connection alone",
+		edits: []edit{{"internal/session/reading.go", " && time.Since(r.session.Heard()) <= r.session.Timeout()", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: removed without waiting for a create that is on its way",
+		edits: []edit{{"internal/presence/keeper.go", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
+		tests: []test{nodeTests},
 	},
 }

@@ -30,6 +30,7 @@ type core struct {
 	lastErr error         // why the last attempt to connect failed
 	orphans []orphan
 	hangups time.Time // when a server first hung up since a session was up; zero if none has
+	claims  map[string]struct{}
 
 	granted atomic.Int64 // the newest session timeout
 }

@@ -82,7 +82,7 @@ func (q *Queue) create(ctx context.Context, s *session.Session, want contenders,
 		case errors.Is(err, session.ErrNotDeleted):
 			return swept(errRequeue) // the first copy may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode):
-			if err := makeParents(ctx, s, q.path); err != nil {
+			if err := MakeParents(ctx, s, q.path); err != nil {
 				return swept(err)
 			}
 		case wire.ServerFault(err), errors.Is(err, session.ErrTooLarge):

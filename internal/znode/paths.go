@@ -12,9 +12,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// makeParents makes path, and what is missing above it, as containers: up to the first that exists, then down. If the server
+// MakeParents makes path, and what is missing above it, as containers: up to the first that exists, then down. If the server
 // reaps one in between, the create that follows fails, and its loop calls again.
-func makeParents(ctx context.Context, s *session.Session, path string) error {
+func MakeParents(ctx context.Context, s *session.Session, path string) error {
 	s, path = s.Root(), s.Abs(path) // a chroot may be what is missing
 	var missing []string
 	for path != "/" {
@@ -50,7 +50,7 @@ func Seed(ctx context.Context, s *session.Session, path string, data []byte) err
 		case !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
-		if err := makeParents(ctx, s, path[:max(strings.LastIndexByte(path, '/'), 1)]); err != nil {
+		if err := MakeParents(ctx, s, path[:max(strings.LastIndexByte(path, '/'), 1)]); err != nil {
 			return err
 		}
 	}
