@@ -18,6 +18,7 @@ var (
 	queueTests = bubbles("./internal/znode")
 	mutexTests = bubbles("./recipes/mutex")
 	nodeTests  = bubbles("./recipes/node")
+	groupTests = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
 	isolation  = chaos("isolate-follower")
 )
 
@@ -522,5 +523,55 @@ var mutants = []mutant{
 		name:  "node: removed without waiting for a create that is on its way",
 		edits: []edit{{"internal/presence/keeper.go", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
 		tests: []test{nodeTests},
+	},
+	{
+		name:  "group: a join does not wait for the listing",
+		edits: []edit{{"recipes/group/member.go", "if slices.Contains(names, name) && now.Present", "if _ = slices.Contains(names, name); now.Present"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a taken id is waited for",
+		edits: []edit{{"recipes/group/member.go", "Data: payload, Refuse: true}", "Data: payload}"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members in the order of their names",
+		edits: []edit{{"recipes/group/view.go", "cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path))", "cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Czxid, b.Czxid))"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a member that is known is not read again",
+		edits: []edit{{"recipes/group/view.go", "&& !e.doubtful && !e.watch.HasFired() {", "&& !e.doubtful {"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a member that was made anew after the list is in the view",
+		edits: []edit{{"recipes/group/view.go", "complete = complete && (!isNew || e.Czxid <= pzxid || e.Czxid == r.seen[name])", "_ = isNew"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members that have gone meanwhile are left out",
+		edits: []edit{{"recipes/group/view.go", "			complete = false\n			continue\n", "			entries[i] = &entry{watch: r.list}\n"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: all members are read at once",
+		edits: []edit{{"recipes/group/view.go", "const inFlight = 64", "const inFlight = 100_000"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: nothing is told while members come and go",
+		edits: []edit{{"recipes/group/watch.go", "	if latest.Before(soonest) {\n", "	if false && latest.Before(soonest) {\n"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a view is told as current until the next one",
+		edits: []edit{{"recipes/group/watch.go", "case !now.Current && current:", "case false:"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members as the nearest server knows them",
+		edits: []edit{{"recipes/group/group.go", "if err := g.client.Sync(ctx, g.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		tests: []test{groupTests},
 	},
 }

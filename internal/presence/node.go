@@ -233,9 +233,6 @@ func (n *Node) Close(ctx context.Context) error {
 	}
 }
 
-// Stop begins to remove the node.
-func (n *Node) Stop() { n.stop() }
-
 // await waits until isDone, which is called with mu held.
 //
 // Errors: why the server refuses the node; why the Node has ended; the cause of ctx with what is in the way.
