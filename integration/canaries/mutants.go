@@ -18,6 +18,8 @@ var (
 	queueTests = bubbles("./internal/znode")
 	mutexTests = bubbles("./recipes/mutex")
 	valueTests = bubbles("./recipes/value")
+	nodeTests  = bubbles("./recipes/node")
+	groupTests = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
 	isolation  = chaos("isolate-follower")
 )
 
@@ -517,5 +519,113 @@ var mutants = []mutant{
 		name:  "election: a panic of the leader does not resign",
 		edits: []edit{{"internal/znode/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
+	},
+	{
+		name:  "node: what is at the path is ours, whoever owns it",
+		edits: []edit{{"internal/presence/keeper.go", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: what is at the path is ours in this session, whichever create made it",
+		edits: []edit{{"internal/presence/keeper.go", " && (stat.Czxid == k.czxid || k.doubt)", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: Close removes what is there",
+		edits: []edit{{"internal/presence/keeper.go", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: deleted in any version",
+		edits: []edit{{"internal/presence/keeper.go", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name: "node: created in whatever session there is",
+		edits: []edit{{
+			"internal/presence/keeper.go", "		_, czxid, err := k.session.MultiZxid(ctx, ops...)\n",
+			"		var czxid int64\n		live, err := k.client.Session(ctx)\n		if err == nil {\n			_, czxid, err = live.MultiZxid(ctx, ops...)\n		}\n",
+		}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: the node of our session before is waited for",
+		edits: []edit{{"internal/presence/keeper.go", "if k.wasOurs(stat.EphemeralOwner) || k.replace", "if k.replace"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: made again at once, however often it is deleted",
+		edits: []edit{{"internal/presence/node.go", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: a state is current until the next one is read",
+		edits: []edit{{"internal/session/reading.go", "return !r.isDown() && time.Since(r.session.Heard()) <= r.session.Timeout()", "return true"}},
+		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
+	},
+	{
+		name:  "node: removed, and not looked at again",
+		edits: []edit{{"internal/presence/keeper.go", "		return !k.doubt, nil\n", "		return true, nil\n"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: a frozen process looks at the connection alone",
+		edits: []edit{{"internal/session/reading.go", " && time.Since(r.session.Heard()) <= r.session.Timeout()", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: removed without waiting for a create that is on its way",
+		edits: []edit{{"internal/presence/keeper.go", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "group: a join does not wait for the listing",
+		edits: []edit{{"recipes/group/member.go", "if slices.Contains(names, name) && now.Present", "if _ = slices.Contains(names, name); now.Present"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a taken id is waited for",
+		edits: []edit{{"recipes/group/member.go", "Data: payload, Refuse: true}", "Data: payload}"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members in the order of their names",
+		edits: []edit{{"recipes/group/view.go", "cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path))", "cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Czxid, b.Czxid))"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a member that is known is not read again",
+		edits: []edit{{"recipes/group/view.go", "&& !e.doubtful && !e.watch.HasFired() {", "&& !e.doubtful {"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a member that was made anew after the list is in the view",
+		edits: []edit{{"recipes/group/view.go", "complete = complete && (!isNew || e.Czxid <= pzxid || e.Czxid == r.seen[name])", "_ = isNew"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members that have gone meanwhile are left out",
+		edits: []edit{{"recipes/group/view.go", "			complete = false\n			continue\n", "			entries[i] = &entry{watch: r.list}\n"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: all members are read at once",
+		edits: []edit{{"recipes/group/view.go", "const inFlight = 64", "const inFlight = 100_000"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: nothing is told while members come and go",
+		edits: []edit{{"recipes/group/watch.go", "	if latest.Before(soonest) {\n", "	if false && latest.Before(soonest) {\n"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a view is told as current until the next one",
+		edits: []edit{{"recipes/group/watch.go", "case !now.Current && current:", "case false:"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members as the nearest server knows them",
+		edits: []edit{{"recipes/group/group.go", "if err := g.client.Sync(ctx, g.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		tests: []test{groupTests},
 	},
 }
