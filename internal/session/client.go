@@ -134,6 +134,12 @@ func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).a
 // Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 
+// Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. It reports false, and does
+// not run f, once the client is closed.
+func (c *Client) Go(f func(ctx context.Context)) bool {
+	return !c.gone.Load() && c.core.start(func() { f(c.core.ctx) })
+}
+
 // live reports that the session has come up and has not ended.
 func (s *session) live() bool {
 	s.mu.Lock()

@@ -26,9 +26,11 @@ const (
 	OpMulti           = 14
 	OpCreate2         = 15
 	OpReconfig        = 16
+	OpRemoveWatches   = 18
 	OpCreateContainer = 19
 	OpCreateTTL       = 21
 	OpAuth            = 100
+	OpSetWatches      = 101
 	OpClose           = -11
 	OpMultiError      = -1
 
