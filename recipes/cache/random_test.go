@@ -23,7 +23,7 @@ import (
 // server has.
 func TestRandom(t *testing.T) {
 	seeds := 200
-	if testing.Short() {
+	if testing.Short() || bubble.Race {
 		seeds = 50
 	}
 	for seed := range seeds {

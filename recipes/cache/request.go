@@ -211,6 +211,9 @@ func (e *engine) send() {
 	if e.large > 0 {
 		window = min(window, max(4, inFlight/e.large))
 	}
+	if e.inflight > window/2 {
+		window = 0 // many requests in one write cost both sides less than many writes
+	}
 	for e.inflight < window && len(e.reads) > 0 {
 		t := e.reads[0]
 		e.reads = e.reads[1:]
