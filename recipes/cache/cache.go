@@ -274,12 +274,12 @@ func (c *Cache) View() View {
 func (c *Cache) view() View {
 	e := &c.engine
 	v := View{
-		AsOf: e.asOf, Current: e.standing, Exists: e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Err: e.err,
+		AsOf: e.asOf.advance(time.Time{}), Current: e.standing, Exists: e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Err: e.err,
 	}
 	if e.standing && v.Pending == 0 {
 		// The time comes first. An event that the server sent before that answer is in the feed then.
-		if heard := e.feed.Heard(); e.feed.Idle() && heard.After(v.AsOf) {
-			v.AsOf = heard
+		if heard := e.feed.Heard(); e.feed.Idle() {
+			v.AsOf = e.asOf.advance(heard)
 		}
 	}
 	v.Current = v.Current && !e.feed.IsDown()

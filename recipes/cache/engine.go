@@ -31,7 +31,7 @@ type engine struct {
 	connected bool
 	zxid      int64 // the newest that was read
 	behind    bool  // the server has not got as far as another before
-	asOf      time.Time
+	asOf      instant
 	heard     time.Time // when the newest request was sent that was answered and handled
 
 	reads    []task  // stale parts, the oldest first; some may not be stale any more
@@ -227,10 +227,10 @@ func (e *engine) hear(n session.News) {
 	}
 }
 
-// rested notes that everything was clean at a time.
+// clean notes that nothing was dirty at a time.
 func (e *engine) clean(at time.Time) {
-	if e.standing && e.pending() == 0 && at.After(e.asOf) {
-		e.asOf = at
+	if e.standing && e.pending() == 0 {
+		e.asOf.advance(at)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestView_SaysHowOldItIs(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
 		c := ready(t, open(t, srv, cache.Node))
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + time.Second) // between two rechecks
 		require.Less(t, time.Since(c.View().AsOf), bubble.Timeout, "pings show that nothing has changed")
 
 		srv.Stall(watcher, zktest.Both)
@@ -137,6 +137,50 @@ func TestTree_Reconnect_ReadsOnlyWhatChanged(t *testing.T) {
 			total, _ := srv.Watches()
 			require.Equal(t, 2*3001, total)
 		}
+	})
+}
+
+// A connection tells of new transactions and is lost before the watches are set again. On the next one the watches must still be set as
+// of the time before both.
+func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"}, zktest.Ignore())
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		synctest.Wait() // it is to be read
+		srv.Refuse(watcher)
+		srv.Cut(watcher)
+		require.NoError(t, srv.Set("/app/b", []byte("new")))
+		never := make(chan struct{})
+		defer close(never)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches}, zktest.DelayUntil(never))
+		srv.Accept(watcher)
+		time.Sleep(time.Second)
+		require.Contains(t, content(c)["/app/a"], "new", "the server has told of a newer transaction")
+		srv.Cut(watcher)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
+// The server has told what has changed meanwhile, but it was not read yet.
+func TestView_AfterAReconnect_IsCurrentWhenAllIsRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.SetLatency(50 * time.Millisecond)
+		srv.Refuse(watcher)
+		srv.Cut(watcher)
+		require.NoError(t, srv.Set("/app/b", []byte("new")))
+		create(t, srv, "/app/a/c", "/app/a/c/d")
+		srv.Accept(watcher)
+		synctest.Wait()
+		for !c.View().Current {
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, truth(srv), content(c))
 	})
 }
 

@@ -2,6 +2,8 @@ package cache
 
 import (
 	"slices"
+	"sync"
+	"time"
 )
 
 // A round ends when all parts are clean that were dirty when it began, or were found because of them. What becomes dirty meanwhile belongs to
@@ -29,9 +31,7 @@ func (e *engine) advance() {
 			return
 		}
 		e.active, e.finished = false, e.round
-		if e.roundOf.After(e.asOf) {
-			e.asOf = e.roundOf
-		}
+		e.asOf.advance(e.roundOf)
 		if !e.standing {
 			e.standing = true
 			e.cache.tellReaders()
@@ -44,4 +44,20 @@ func (e *engine) advance() {
 			return over
 		})
 	}
+}
+
+// instant is a time that only goes forward: what a caller was told once, stays true.
+type instant struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// advance moves the time to t, unless it is later already, and returns it.
+func (i *instant) advance(t time.Time) time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if t.After(i.at) {
+		i.at = t
+	}
+	return i.at
 }
