@@ -101,7 +101,9 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
-// Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
+// Sync waits until the server has caught up with the leader: what is read next, here or on the session, is at least as new as
+// this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
+// since; that takes up to a tick and a half. Sync survives reconnects and sessions, within ctx.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
 // Follow yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
@@ -131,6 +133,16 @@ func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[Node, error]
 // if the reply is lost, the error matches ErrUnknownOutcome.
 func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
 	return c.inner().Create(ctx, path, b, flags, acl...)
+}
+
+// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
+// included. The ACL is for the node; the containers have the client's. If the reply is lost, CreateAll looks: if there is
+// no node, it is created again. If there is a node with the same data, that is success, also if another client has made it.
+// Otherwise the error matches ErrUnknownOutcome.
+//
+// Errors: zk.ErrNodeExists if there was a node before; otherwise what the server said about the node that could not be made.
+func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
+	return c.inner().CreateAll(ctx, path, data, acl...)
 }
 
 // Multi applies the requests all or none, see [Session.Multi]. It is tried once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,7 @@ func dial(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
 
 func dialTo(t *testing.T, connect string, opts ...conn.Option) *conn.Client {
 	t.Helper()
-	c, err := conn.Dial(t.Context(), connect, append([]conn.Option{conn.WithSessionTimeout(timeout)}, opts...)...)
+	c, err := conn.Dial(t.Context(), connect, append([]conn.Option{conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

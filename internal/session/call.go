@@ -46,7 +46,7 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), req
 	if err := s.awaitUp(ctx); err != nil {
 		return &OpError{c.op, c.path, err}
 	}
-	s.send(sent, requests)
+	s.send(ctx, sent, requests)
 	return nil
 }
 

@@ -33,6 +33,10 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 	config.Log = c.log.logger(config.Log)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
+	if config.Tracers.ObserveState() {
+		connecting := c.states.current()
+		c.wg.Go(func() { c.traceStates(connecting) })
+	}
 	c.open()
 	c.wg.Go(c.run)
 	if _, err := client.Session(ctx); err != nil {
@@ -58,7 +62,7 @@ func (c *Client) Close() error {
 	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
 	c.core.mu.Unlock()
 	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.core.transit(closed)()
+	c.core.transit(closed, s.circumstances(nil), "reason", zkrecipes.LossClosed.String())()
 	c.core.stop()
 	c.core.wg.Wait()
 	c.core.log.flush()

@@ -20,8 +20,8 @@ func (s *session) run() {
 		// dialed without a pause.
 		s.pauses.failed()
 		server := s.hosts.next()
-		if err := s.serve(server); err != nil {
-			s.core.connectFailed(fmt.Errorf("connect to %s: %w", server, err))
+		if err := s.serve(server); err != nil && !s.ended() { // else the end says why
+			s.core.connectFailed(server, err)
 		}
 	}
 }
@@ -32,6 +32,9 @@ func (s *session) serve(server string) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	raw, err := s.core.dial(ctx, server)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("no connection within %v", rounded(limit)) // how the dialer puts it says no more
+	}
 	cancel()
 	if err != nil {
 		return err
@@ -110,7 +113,7 @@ func (s *session) connectionUp(c *connection) {
 		s.since = time.Now()
 	}
 	// The state moves within the lock, here and in connectionDown, so that states have the order of the facts.
-	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
+	log := s.core.transit(established, s.circumstancesLocked(nil), "timeout", s.proof.timeout)
 	s.mu.Unlock()
 	log()
 	s.watches.fireAll()
@@ -169,8 +172,9 @@ func (s *session) connectionDown(c *connection) {
 		s.mu.Unlock()
 		return
 	}
+	s.core.connectionFailed(c)
 	notices := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
-	log := s.core.transit(disconnected)
+	log := s.core.transit(disconnected, s.circumstancesLocked(c.reason()), s.holdsLeft()...)
 	s.mu.Unlock()
 	notices.deliver()
 	log()

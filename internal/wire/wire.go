@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 )
 
@@ -140,4 +141,30 @@ func appendBuffer(b, data []byte) []byte { return append(appendInt32(b, int32(le
 func seal(frame []byte) []byte {
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-PrefixSize))
 	return frame
+}
+
+// OpName returns the name of an operation in errors and metrics.
+func OpName(op int32) string {
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		return "create"
+	case OpDelete:
+		return "delete"
+	case OpExists:
+		return "exists"
+	case OpGetData:
+		return "get"
+	case OpSetData:
+		return "set"
+	case OpSync:
+		return "sync"
+	case OpChildren:
+		return "children"
+	case OpMulti:
+		return "multi"
+	case OpClose:
+		return "close"
+	default:
+		return fmt.Sprintf("operation %d", op)
+	}
 }

@@ -19,6 +19,7 @@ type contenders struct {
 	key     string   // empty: the server appends a sequence number
 	count   int      // 0 is one
 	instead []string // nodes to delete in the same transaction
+	attempt *attempt // that they are for
 }
 
 // name returns the path to create.
@@ -82,7 +83,7 @@ func (q *Queue) create(ctx context.Context, s *session.Session, want contenders,
 		case errors.Is(err, session.ErrNotDeleted):
 			return swept(errRequeue) // the first copy may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode):
-			if err := makeParents(ctx, s, q.path); err != nil {
+			if err := s.MakeContainers(ctx, q.path); err != nil {
 				return swept(err)
 			}
 		case wire.ServerFault(err), errors.Is(err, session.ErrTooLarge):

@@ -184,7 +184,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 	for {
 		_, err := s.Create(ctx, m.marker, nil, zk.FlagEphemeral)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = Seed(ctx, s, m.path, m.seed); err == nil {
+			if err = s.CreateAll(ctx, m.path, m.seed); err == nil || errors.Is(err, zk.ErrNodeExists) {
 				continue
 			}
 		}

@@ -37,6 +37,7 @@ type Entry struct {
 	Kind string // one of the queue's
 	Data []byte
 	Rule Rule
+	As   Label
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order.
@@ -85,10 +86,13 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
 		return nil, err
 	}
-	if err := q.checkDeadlock(ctx, e.Kind); err != nil {
-		return nil, err
+	waiting, a := q.begin(ctx, e.As, q.path, false)
+	if err := q.checkDeadlock(waiting, e.Kind); err != nil {
+		return a.end(nil, err)
 	}
-	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, forever) })
+	return a.end(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+		return q.acquire(waiting, s, e, a, forever)
+	}))
 }
 
 // Try is Acquire for a caller that does not wait. If others are ahead it returns a *BusyError, and leaves nothing behind.
@@ -96,16 +100,18 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
 		return nil, err
 	}
-	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
-		l, err := q.current(ctx, s) // most refusals need no write
+	trying, a := q.begin(ctx, e.As, q.path, true)
+	return a.end(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
+		l, err := q.current(trying, s) // most refusals need no write
 		if err != nil {
 			return nil, err
 		}
 		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
-			return nil, q.busy(ctx, s, l)
+			a.at(len(l.queue))
+			return nil, q.busy(trying, s, l)
 		}
-		return q.acquire(ctx, s, e, noTime)
-	})
+		return q.acquire(trying, s, e, a, noTime)
+	}))
 }
 
 // inSession repeats f in the next session for as long as the end of a session is what makes it fail.
@@ -138,18 +144,18 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 }
 
 // acquire is one acquisition in one session.
-func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, patience time.Duration) (*zkrecipes.Hold, error) {
+func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *attempt, patience time.Duration) (*zkrecipes.Hold, error) {
 	shortcut := q.in(s).shortcut
 	vacancy := shortcut.take()
-	w, l, err := q.join(ctx, s, contenders{kind: e.Kind, data: e.Data}, vacancy == nil || !shortcut.reliable())
+	w, l, err := q.join(ctx, s, contenders{kind: e.Kind, data: e.Data, attempt: a}, vacancy == nil || !shortcut.reliable())
 	if err != nil {
 		return nil, err
 	}
 	defer w.leaveUnlessGranted() // also when a rule panics
-	if !shortcut.follows(vacancy, w.node) {
-		if _, err := w.takeTurn(l, e.Rule, patience); err != nil {
-			return nil, w.gaveUp(err)
-		}
+	if shortcut.follows(vacancy, w.node) {
+		a.at(0)
+	} else if _, err := w.takeTurn(l, e.Rule, patience); err != nil {
+		return nil, w.gaveUp(err)
 	}
 	shortcut.lead(w.node)
 	h, err := w.grant(zkrecipes.Token(w.node.czxid))
@@ -181,6 +187,7 @@ func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listi
 		if l, me, err = w.place(l); err != nil {
 			return nil, err
 		}
+		w.attempt.at(me)
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			return l, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -136,5 +137,5 @@ func (r Replacement) makeParents(ctx context.Context) error {
 	if err != nil {
 		return &session.OpError{Op: "set", Path: r.Path, Err: err}
 	}
-	return MakeParents(ctx, s, r.Path)
+	return s.MakeContainers(ctx, r.Path[:max(strings.LastIndexByte(r.Path, '/'), 1)])
 }

@@ -39,6 +39,7 @@ type Leases struct {
 	Data  []byte
 	// Limit returns the limit, and a watch that fires when it may have changed; nil if it cannot change.
 	Limit func(ctx context.Context, s *session.Session) (int, *session.Watch, error)
+	As    Label
 }
 
 func (l Leases) contenders() contenders { return contenders{kind: Lease, data: l.Data, count: l.Count} }
@@ -74,9 +75,10 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	return m.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
-		return m.acquire(ctx, s, want, forever)
-	})
+	waiting, a := m.leases.begin(ctx, want.As, m.path, false)
+	return a.end(m.leases.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+		return m.acquire(waiting, s, want, a, forever)
+	}))
 }
 
 // Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, who may be
@@ -85,20 +87,21 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	return m.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
-		l, err := m.leases.current(ctx, s)
+	trying, a := m.leases.begin(ctx, want.As, m.path, true)
+	return a.end(m.leases.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
+		l, err := m.leases.current(trying, s)
 		if err != nil {
 			return nil, err
 		}
-		limit, changed, err := want.Limit(ctx, s)
+		limit, changed, err := want.Limit(trying, s)
 		if err != nil {
 			return nil, err
 		}
 		if !m.fits(len(l.queue), want.Count, limit, changed) {
-			return nil, m.leases.busy(ctx, s, l)
+			return nil, m.leases.busy(trying, s, l)
 		}
-		return m.acquire(ctx, s, want, tryAtDoor)
-	})
+		return m.acquire(trying, s, want, a, tryAtDoor)
+	}))
 }
 
 // tryAtDoor bounds how long a try waits at the door. A client that takes its leases stands there for two round trips. One
@@ -125,8 +128,8 @@ func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool 
 }
 
 // acquire is one acquisition in one session.
-func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, patience time.Duration) (*zkrecipes.Hold, error) {
-	door, l, err := m.door.join(ctx, s, contenders{kind: Lock, data: want.Data}, true)
+func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *attempt, patience time.Duration) (*zkrecipes.Hold, error) {
+	door, l, err := m.door.join(ctx, s, contenders{kind: Lock, data: want.Data, attempt: a}, true)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +148,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		return nil, m.leases.busy(ctx, s, out)
 	}
 	c := want.contenders()
+	c.attempt = a
 	if enough {
 		c.instead = door.node.paths
 	}

@@ -19,6 +19,7 @@ type waiter struct {
 	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
 	session *session.Session
 	node    *node
+	attempt *attempt
 	release func() // ends the session's retention, which is suspended while the waiter waits
 	granted bool
 
@@ -40,7 +41,7 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want contenders, l
 		release()
 		return nil, nil, err
 	}
-	w := &waiter{queue: q, ctx: ctx, session: s, node: n, release: release}
+	w := &waiter{queue: q, ctx: ctx, session: s, node: n, attempt: want.attempt, release: release}
 	if err := n.checkKeys(); err != nil {
 		w.leaveUnlessGranted()
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -101,7 +102,7 @@ func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			return b.settle(ctx, s, err)
 		case errors.Is(err, zk.ErrNoNode):
-			if err := znode.MakeParents(ctx, s, b.path); err != nil {
+			if err := s.MakeContainers(ctx, b.path[:max(strings.LastIndexByte(b.path, '/'), 1)]); err != nil {
 				return err
 			}
 		default:

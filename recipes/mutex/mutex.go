@@ -16,6 +16,7 @@ import (
 type Mutex struct {
 	queue *znode.Queue
 	data  []byte
+	name  string
 }
 
 // Option configures [New].
@@ -43,6 +44,12 @@ func WithLossOnSuspend() Option {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the mutex; default none. It has at most 100 bytes,
+// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) Option {
+	return func(c *config) error { return c.SetName(name) }
+}
+
 // New returns the mutex on path. It sends nothing; the first Lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
@@ -53,11 +60,11 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Mutex{queue, cfg.Data}, nil
+	return &Mutex{queue, cfg.Data, cfg.Name}, nil
 }
 
 func (m *Mutex) entry() znode.Entry {
-	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First}
+	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First, As: znode.Label{Recipe: "mutex", Name: m.name}}
 }
 
 // Lock waits until the caller holds the mutex: a waiter is let in when all contenders before it have left. If the session

@@ -16,6 +16,7 @@ import (
 type RWLock struct {
 	queue *znode.Queue
 	data  []byte
+	name  string
 }
 
 // Option configures [New].
@@ -43,6 +44,12 @@ func WithLossOnSuspend() Option {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the lock; default none. It has at most 100 bytes,
+// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) Option {
+	return func(c *config) error { return c.SetName(name) }
+}
+
 // New returns the read-write lock on path. It sends nothing; the first lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
@@ -53,7 +60,7 @@ func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &RWLock{queue, cfg.Data}, nil
+	return &RWLock{queue, cfg.Data, cfg.Name}, nil
 }
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
@@ -90,7 +97,9 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 	if l.queue.Holds(ctx, znode.Read) {
 		return nil, fmt.Errorf("%s: %w", l.queue.Path(), zkrecipes.ErrUpgrade)
 	}
-	return acquire(ctx, znode.Entry{Kind: znode.Write, Data: l.data, Rule: znode.First})
+	return acquire(ctx, znode.Entry{
+		Kind: znode.Write, Data: l.data, Rule: znode.First, As: znode.Label{Recipe: "rwlock-write", Name: l.name},
+	})
 }
 
 // RLock waits until all writers before the caller have left; later writers wait behind it. If ctx descends from a live read
@@ -120,7 +129,9 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 	if h, ok := l.queue.Held(ctx, znode.Read); ok {
 		return h, nil
 	}
-	e := znode.Entry{Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead}
+	e := znode.Entry{
+		Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead, As: znode.Label{Recipe: "rwlock-read", Name: l.name},
+	}
 	if h, err := l.queue.Downgrade(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
 		return h, err
 	}

@@ -19,6 +19,7 @@ type Semaphore struct {
 	path   string
 	limit  limit
 	data   []byte
+	name   string
 }
 
 // Option configures [New].
@@ -66,6 +67,12 @@ func WithLimitNode(path string) Option {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the semaphore; default none. It has at most 100 bytes,
+// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) Option {
+	return func(c *config) error { return c.SetName(name) }
+}
+
 // New returns the semaphore on path, with limit leases. It sends nothing; the first Acquire creates missing
 // nodes.
 //
@@ -77,7 +84,7 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	s := &Semaphore{shared: shared, path: path, data: cfg.Data}
+	s := &Semaphore{shared: shared, path: path, data: cfg.Data, name: cfg.Name}
 	s.limit.seed, s.limit.node = limit, cfg.limitNode
 	return s, nil
 }
@@ -171,7 +178,7 @@ func (s *Semaphore) check(n int) error {
 
 func (s *Semaphore) leases(n int) znode.Leases {
 	return znode.Leases{
-		Count: n, Data: s.data,
+		Count: n, Data: s.data, As: znode.Label{Recipe: "semaphore", Name: s.name},
 		Limit: func(ctx context.Context, in *session.Session) (int, *session.Watch, error) {
 			limit, changed, err := s.limit.follow(ctx, in)
 			if err != nil {

@@ -56,10 +56,11 @@ func run(c config) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	orders := listen(os.Stdin, stop)
-	opts := []conn.Option{conn.WithSessionTimeout(c.session), conn.WithIdentity(c.id)}
+	logger := slog.New(slog.DiscardHandler)
 	if c.verbose {
-		opts = append(opts, conn.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
+	opts := []conn.Option{conn.WithSessionTimeout(c.session), conn.WithIdentity(c.id), conn.WithLogger(logger)}
 	client, err := conn.Dial(ctx, c.servers, opts...)
 	if err != nil {
 		return leaving(ctx, err)
