@@ -53,12 +53,13 @@ func NewRounds(client *conn.Client, path string, n int) (*Rounds, error) {
 func (r *Rounds) Path() string { return r.queue.path }
 
 // Enter waits until the caller is in a round. See [Queue.Acquire] for sessions and errors.
-func (r *Rounds) Enter(ctx context.Context, data []byte) (h *zkrecipes.Hold, round Round, err error) {
+func (r *Rounds) Enter(ctx context.Context, data []byte, as Label) (h *zkrecipes.Hold, round Round, err error) {
 	want := contenders{kind: Member, data: data}
 	if err := r.queue.check(want); err != nil {
 		return nil, Round{}, err
 	}
-	h, err = r.queue.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
+	ctx, want.attempt = r.queue.begin(ctx, as, r.queue.path, false)
+	h, err = want.attempt.end(r.queue.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
 		w, l, err := r.queue.join(ctx, s, want, true)
 		if err != nil {
 			return nil, err
@@ -69,7 +70,7 @@ func (r *Rounds) Enter(ctx context.Context, data []byte) (h *zkrecipes.Hold, rou
 		}
 		h, err := w.grant(zkrecipes.Token(w.node.czxid))
 		return h, w.gaveUp(err)
-	})
+	}))
 	return h, round, err
 }
 
@@ -89,6 +90,7 @@ func (r *Rounds) await(w *waiter, l *listing) (Round, error) {
 		if err != nil {
 			return Round{}, err
 		}
+		w.attempt.at(me)
 		l.sort()
 		again, err := r.letIn(w, l.queue)
 		if err != nil {

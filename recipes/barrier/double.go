@@ -16,6 +16,7 @@ import (
 type Double struct {
 	rounds *znode.Rounds
 	data   []byte
+	name   string
 }
 
 // DoubleOption configures [NewDouble].
@@ -31,6 +32,12 @@ func WithData(data []byte) DoubleOption {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the double barrier; default none. It has at most
+// 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) DoubleOption {
+	return func(c *doubleConfig) error { return c.SetName(name) }
+}
+
 // NewDouble returns the double barrier of n members at path. All clients must give the same n. NewDouble sends nothing; the
 // first Enter creates missing parents.
 //
@@ -42,7 +49,7 @@ func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Doubl
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Double{rounds, cfg.Data}, nil
+	return &Double{rounds, cfg.Data, cfg.Name}, nil
 }
 
 // Round is one member's part in a round: a hold that ends when the member leaves, or is lost as every hold is.
@@ -67,7 +74,7 @@ func (r *Round) Number() int64 { return r.round.Zxid }
 //
 // Source: Curator's DistributedDoubleBarrier, whose nodes are others.
 func (d *Double) Enter(ctx context.Context) (*Round, error) {
-	h, round, err := d.rounds.Enter(ctx, d.data)
+	h, round, err := d.rounds.Enter(ctx, d.data, znode.Label{Recipe: "barrier", Name: d.name})
 	if err != nil {
 		return nil, err
 	}
