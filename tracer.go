@@ -30,7 +30,7 @@ type AcquireTracer interface {
 
 // AcquireStart says what an acquisition wants.
 type AcquireStart struct {
-	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore" or "election".
+	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double one).
 	Recipe string
 	// Name is what the option WithName of the recipe says; empty without it.
 	Name string

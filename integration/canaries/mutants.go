@@ -14,14 +14,15 @@ func chaos(kinds string) test {
 }
 
 var (
-	connTests  = bubbles("./internal/session", "./conn")
-	queueTests = bubbles("./internal/znode")
-	mutexTests = bubbles("./recipes/mutex")
-	valueTests = bubbles("./recipes/value")
-	nodeTests  = bubbles("./recipes/node")
-	groupTests = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
-	cacheTests = test{args: []string{"-skip=Hostile|Size", "./recipes/cache"}}
-	isolation  = chaos("isolate-follower")
+	connTests    = bubbles("./internal/session", "./conn")
+	queueTests   = bubbles("./internal/znode")
+	mutexTests   = bubbles("./recipes/mutex")
+	valueTests   = bubbles("./recipes/value")
+	nodeTests    = bubbles("./recipes/node")
+	groupTests   = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
+	barrierTests = bubbles("./recipes/barrier")
+	cacheTests   = test{args: []string{"-skip=Hostile|Size", "./recipes/cache"}}
+	isolation    = chaos("isolate-follower")
 )
 
 // mutants are the ways to break the code, each a mistake that was made once, here or elsewhere.
@@ -515,6 +516,44 @@ var mutants = []mutant{
 		name:  "value: SetHeld writes without a look at the hold",
 		edits: []edit{{"recipes/value/value.go", "return v.set(ctx, x, h.Txn)", "_ = h\n	return v.set(ctx, x, nil)"}},
 		tests: []test{valueTests},
+	},
+	{
+		name:  "barrier: a waiter trusts the event",
+		edits: []edit{{"recipes/barrier/barrier.go", "			return b.failed(\"wait\", err)\n		}\n	}\n}", "			return b.failed(\"wait\", err)\n		}\n		return nil\n	}\n}"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "barrier: a server that lags says that it is down",
+		edits: []edit{{"recipes/barrier/barrier.go", "func (b *Barrier) Wait(ctx context.Context) error {\n	if err := b.client.Sync(ctx, b.path); err != nil {", "func (b *Barrier) Wait(ctx context.Context) error {\n	if err := ctx.Err(); err != nil {"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "barrier: after a lost reply it is raised again",
+		edits: []edit{{"recipes/barrier/barrier.go", "			return b.settle(ctx, s, err)\n", "			if b.settle(ctx, s, err) == nil {\n				return nil\n			}\n"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name: "double barrier: members that are in count for the next round",
+		edits: []edit{
+			{"internal/znode/rounds.go", "stat.Version == 0 && stat.EphemeralOwner", "stat.EphemeralOwner"},
+			{"internal/znode/rounds.go", "Data: data, Version: 0}", "Data: data, Version: -1}"},
+		},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "double barrier: the list alone lets in",
+		edits: []edit{{"internal/znode/rounds.go", "		if again {\n			continue\n", "		if again {\n			return Round{l.queue[0].Key, l.queue[len(l.queue)-1].Key, stat.Czxid}, nil\n"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "double barrier: a leaver waits for the next round, too",
+		edits: []edit{{"internal/znode/rounds.go", "return c.Key < round.First || c.Key > round.Last", "return c.Key < round.First"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "double barrier: nobody looks again",
+		edits: []edit{{"internal/znode/rounds.go", "		if _, err := w.pause(w.ctx, changed); err != nil {\n			return Round{}, err\n		}\n", "		for again := true; again; {\n			if again, err = w.pause(w.ctx, changed); err != nil {\n				return Round{}, err\n			}\n		}\n"}},
+		tests: []test{barrierTests},
 	},
 	{
 		name:  "election: a panic of the leader does not resign",

@@ -20,6 +20,7 @@ import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicNumber;
+import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
@@ -47,6 +48,7 @@ import org.apache.curator.retry.RetryNTimes;
  *   count path n                       sets a SharedCount
  *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
  *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
+ *   barrier path set|remove|wait       does that with a DistributedBarrier
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -73,7 +75,7 @@ public final class Peer {
         for (String line; (line = in.readLine()) != null; ) {
             String[] request = line.split(" ");
             // Curator's locks belong to the thread that took them, so each name has one.
-            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : "";
+            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : request[request.length - 1].equals("wait") ? "wait" : "";
             threads.computeIfAbsent(thread, x -> Executors.newSingleThreadExecutor()).execute(() -> answer(request));
         }
         Runtime.getRuntime().halt(0);
@@ -118,6 +120,19 @@ public final class Peer {
                 return "";
             case "add":
                 return String.valueOf(add(q[2], q[3], Integer.parseInt(q[4]), Integer.parseInt(q[5])));
+            case "barrier":
+                DistributedBarrier barrier = new DistributedBarrier(client, q[2]);
+                switch (q[3]) {
+                    case "set":
+                        barrier.setBarrier();
+                        return "";
+                    case "remove":
+                        barrier.removeBarrier();
+                        return "";
+                    default:
+                        barrier.waitOnBarrier();
+                        return "";
+                }
             case "text":
                 try (SharedValue value = new SharedValue(client, q[2], new byte[0])) {
                     value.start();
