@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -95,8 +96,18 @@ type sign struct {
 	word  string
 }
 
+// signs returns the newest signs of life, of several holders: the whole file would take long to read again and again.
 func signs(file string) (all []sign) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	const newest = 1 << 17
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(size-newest, 0), io.SeekStart) // half a line at the beginning is skipped below
+	}
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return nil
 	}
