@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
@@ -124,7 +125,7 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 
 // TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
-	srv := zktest.Run(t, zktest.WithTickTime(exclusionTimeout/20))
+	srv := zktest.Run(t, zktest.WithTickTime(100*time.Millisecond))
 	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=2s")
 	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo rea""dy; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
 	x.shows(t, "ready")
