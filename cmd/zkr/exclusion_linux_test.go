@@ -104,11 +104,11 @@ func (e *exclusion) gap(holder, next int64) (gap time.Duration, processes int) {
 	return first - last, len(pids)
 }
 
-// late lists the signs of a holder after the last deadline that it could read.
+// late lists the signs of a holder in the half of the kill lead before the last deadline that it could read, and after it.
 func (e *exclusion) late(holder int64) (late []sign) {
 	for _, s := range signs(e.file) {
 		until, err := strconv.ParseInt(s.word, 10, 64)
-		if s.token == holder && err == nil && s.at >= time.Duration(until) {
+		if s.token == holder && err == nil && s.at >= time.Duration(until)-defaultLead(exclusionTimeout)/2 {
 			late = append(late, s)
 		}
 	}
@@ -165,7 +165,7 @@ func TestExclusion(t *testing.T) {
 				if strings.Contains(holder.err.String(), `"event":"late"`) {
 					overloaded++ // a process that is not run cannot keep deadlines
 				} else {
-					require.Empty(t, e.late(token), "signs of life after the deadline that the program could read")
+					require.Empty(t, e.late(token), "signs of life at the deadline that the program could read")
 				}
 				require.Positive(t, gap, "round %d: holder %d, next %d\n%s", round, token, after, holder.err.String())
 				least, most = min(least, gap), max(most, gap)

@@ -79,8 +79,7 @@ const (
 
 func TestTerminal_InterruptReachesTheProgramOnce(t *testing.T) {
 	srv := zktest.Run(t)
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c",
-		`n=0; trap 'n=$((n+1)); echo interrupt $n' INT; echo ready; until test $n -gt 0; do sleep 0.05; done; sleep 0.3; exit 5`))
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", os.Args[0], asProgram, "interrupts"))
 	x.shows(t, "ready")
 	x.presses(t, ctrlC)
 	assert.Equal(t, 5, x.status(t))
