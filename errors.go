@@ -3,6 +3,7 @@ package zkrecipes
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -31,6 +32,11 @@ var (
 	// ErrForeignContender says that the queue's parent has a child that looks like the contender of another library or
 	// recipe. Neither would wait for the other, so nothing is granted beside it.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
+	// ErrUnsupportedServer says that the server differs from ZooKeeper in something that recipes rest on. See
+	// docs/other-servers.md.
+	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
+	// ErrTaken says that the path of a node is taken by a node of another session. The error is a [*TakenError].
+	ErrTaken = errors.New("taken by another session")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )
@@ -121,6 +127,33 @@ func (e *BusyError) Error() string {
 // Is reports that every BusyError matches [ErrLocked].
 func (e *BusyError) Is(target error) bool { return target == ErrLocked }
 
+// TakenError says which node is where a node of ours should be. It matches [ErrTaken].
+type TakenError struct {
+	// Path of the node.
+	Path string
+	// Session that owns the node; 0 if the node is not ephemeral.
+	Session int64
+	// Czxid of the node: its incarnation.
+	Czxid int64
+	// Data of the node, by which its owner can be told.
+	Data []byte
+}
+
+// Error names the owner.
+func (e *TakenError) Error() string {
+	if e.Session == 0 {
+		return fmt.Sprintf("%s: taken by a node that is not ephemeral (czxid 0x%x, data %q): delete it if nothing needs it",
+			e.Path, e.Czxid, excerpt(e.Data))
+	}
+	return fmt.Sprintf("%s: %v: session 0x%x (czxid 0x%x, data %q)", e.Path, ErrTaken, e.Session, e.Czxid, excerpt(e.Data))
+}
+
+// excerpt returns as much of data as fits into a message.
+func excerpt(data []byte) []byte { return data[:min(len(data), 64)] }
+
+// Is reports that every TakenError matches [ErrTaken].
+func (e *TakenError) Is(target error) bool { return target == ErrTaken }
+
 // WaitError is what an acquisition returns when its context ended while it waited.
 type WaitError struct {
 	// Path of the queue.
@@ -131,7 +164,7 @@ type WaitError struct {
 	Of int
 	// Holder is the contender at the head of the queue then.
 	Holder Participant
-	// Err is the cause of the context.
+	// Err matches the cause of the context, and says what was in the way: a server that did not answer, for example.
 	Err error
 }
 
@@ -143,13 +176,17 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("%s: gave up at place %d: %s: %v", e.Path, e.Position, describe(e.Holder, e.Of), e.Err)
 }
 
-// Unwrap returns the cause of the context.
+// Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
 func describe(holder Participant, queue int) string {
 	if holder.Path == "" {
 		return fmt.Sprintf("%d in the queue", queue)
 	}
-	return fmt.Sprintf("held by %q (session 0x%x, token %d, since %s), %d in the queue",
-		holder.ID, holder.Session, holder.Token, holder.Since.Format(time.RFC3339), queue)
+	name := "unnamed" // its contender has no data
+	if holder.ID != "" {
+		name = strconv.Quote(holder.ID)
+	}
+	return fmt.Sprintf("held by %s (session 0x%x, token %d, since %s), %d in the queue",
+		name, holder.Session, holder.Token, holder.Since.Format(time.RFC3339), queue)
 }

@@ -27,12 +27,18 @@ type Client struct {
 
 // Open connects and waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 func Open(ctx context.Context, config *Config) (*Client, error) {
-	c := &core{opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{})}
+	c := &core{
+		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]struct{}),
+	}
 	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
 	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
 	config.Log = c.log.logger(config.Log)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
+	if config.Tracers.ObserveState() {
+		connecting := c.states.current()
+		c.wg.Go(func() { c.traceStates(connecting) })
+	}
 	c.open()
 	c.wg.Go(c.run)
 	if _, err := client.Session(ctx); err != nil {
@@ -58,7 +64,7 @@ func (c *Client) Close() error {
 	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
 	c.core.mu.Unlock()
 	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.core.transit(closed)()
+	c.core.transit(closed, s.circumstances(nil), "reason", zkrecipes.LossClosed.String())()
 	c.core.stop()
 	c.core.wg.Wait()
 	c.core.log.flush()
@@ -79,12 +85,13 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.core.mu.Lock()
 		s, changed, isClosed, lastErr := c.core.session, c.core.changed, c.core.closed, c.core.lastErr
+		obstacle := c.core.obstacle()
 		c.core.mu.Unlock()
 		switch {
 		case isClosed || c.gone.Load():
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
-			return nil, withReason(context.Cause(ctx), lastErr)
+			return nil, withReason(context.Cause(ctx), obstacle)
 		case s.live():
 			return &Session{session: s, prefix: c.prefix}, nil
 		case errors.Is(lastErr, ErrAuthFailed):
@@ -95,13 +102,6 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-func withReason(err, reason error) error {
-	if reason == nil {
-		return err
-	}
-	return fmt.Errorf("%w (%w)", err, reason)
 }
 
 // Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and
@@ -133,6 +133,29 @@ func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).a
 
 // Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
+
+// Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. It reports false, and does
+// not run f, once the client is closed.
+func (c *Client) Go(f func(ctx context.Context)) bool {
+	return !c.gone.Load() && c.core.start(func() { f(c.core.ctx) })
+}
+
+// Claim keeps a path for one object of this client: two that took each other's node for their own would undo each other's
+// work, and the owner of a node tells only sessions apart. It reports false if another object has the path.
+func (c *Client) Claim(path string) (release func(), ok bool) {
+	path = c.Abs(path)
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	if _, taken := c.core.claims[path]; taken {
+		return nil, false
+	}
+	c.core.claims[path] = struct{}{}
+	return func() {
+		c.core.mu.Lock()
+		defer c.core.mu.Unlock()
+		delete(c.core.claims, path)
+	}, true
+}
 
 // live reports that the session has come up and has not ended.
 func (s *session) live() bool {
