@@ -406,8 +406,28 @@ var mutants = []mutant{
 	},
 	{
 		name:  "rule: readers do not wait for writers",
-		edits: []edit{{"internal/znode/rule.go", "if queue[i].Kind == Write {", "if queue[i].Kind == Write && false {"}},
+		edits: []edit{{"internal/znode/rule.go", "if queue[i].Writes() {", "if queue[i].Writes() && false {"}},
 		tests: []test{queueTests, bubbles("./recipes/rwlock")},
+	},
+	{
+		name:  "kazoo: its writers do not exclude readers",
+		edits: []edit{{"internal/znode/contender.go", "return c.Kind == Write || c.Kind == KazooLock", "return c.Kind == Write"}},
+		tests: []test{bubbles("./recipes/rwlock")},
+	},
+	{
+		name:  "kazoo: its leases are not counted",
+		edits: []edit{{"internal/znode/contender.go", "slices.Contains(kinds, KazooLease)", "false"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "kazoo: its parent is a container",
+		edits: []edit{{"internal/znode/queue.go", "	if q.sharedWithKazoo() {\n", "	if false {\n"}},
+		tests: []test{bubbles("./recipes/mutex")},
+	},
+	{
+		name:  "other servers: a create without a zxid is taken",
+		edits: []edit{{"internal/znode/create.go", "case err == nil && zxid <= 0:", "case false:"}},
+		tests: []test{{args: []string{"-run=TestDeviations", "./internal/faults"}}},
 	},
 	{
 		name:  "semaphore: one more than the limit",
@@ -431,7 +451,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "contender: whatever contains the base",
-		edits: []edit{{"internal/znode/contender.go", "return c, c.Kind != \"\" && isNumber(c.Key)", "return c, c.Kind != \"\""}},
+		edits: []edit{{"internal/znode/contender.go", "if c.Kind != \"\" && isNumber(c.Key) {", "if c.Kind != \"\" {"}},
 		tests: []test{queueTests},
 	},
 	{
