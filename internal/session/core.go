@@ -151,7 +151,6 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	case neverUp:
 		c.logAttempt(in.server, why)
 	default:
-		in.lost = why
 		c.transit(ended, in, "reason", why.Reason.String())()
 	}
 }

@@ -69,13 +69,9 @@ func (c *core) traceStates(from *transition) {
 	for from.state != Closed {
 		<-from.after
 		to := from.next
-		err := to.err
-		if to.lost != nil {
-			err = to.lost
-		}
 		c.opts.Tracers.State(zkrecipes.StateChange{
 			From: from.state.String(), To: to.state.String(), At: to.at, Lasted: to.at.Sub(from.at),
-			Server: to.server, Session: to.session, Timeout: to.timeout, Err: err,
+			Server: to.server, Session: to.session, Timeout: to.timeout, Err: to.err,
 		})
 		from = to
 	}
