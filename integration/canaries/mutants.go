@@ -629,6 +629,11 @@ var mutants = []mutant{
 		tests: []test{nodeTests},
 	},
 	{
+		name:  "node: refused while a create may be on its way",
+		edits: []edit{{"internal/presence/node.go", "				if k.doubt {\n", "				if false {\n"}},
+		tests: []test{nodeTests},
+	},
+	{
 		name:  "node: a frozen process looks at the connection alone",
 		edits: []edit{{"internal/session/freshness.go", " && time.Since(f.session.Heard()) <= f.session.Timeout()", ""}},
 		tests: []test{nodeTests},

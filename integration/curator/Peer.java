@@ -30,6 +30,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.recipes.shared.SharedValue;
 import org.apache.curator.framework.recipes.shared.VersionedValue;
@@ -49,6 +50,10 @@ import org.apache.curator.retry.RetryNTimes;
  *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
  *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
  *   barrier path set|remove|wait       does that with a DistributedBarrier
+ *   join name path id payload          makes name a GroupMember
+ *   payload name payload               replaces its payload
+ *   members name                       the members as it sees them: id=payload
+ *   leave name                         closes it
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -65,6 +70,7 @@ public final class Peer {
     static CuratorFramework client;
     static final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
     static final Map<String, Lock> locks = new ConcurrentHashMap<>();
+    static final Map<String, GroupMember> members = new ConcurrentHashMap<>();
 
     public static void main(String[] args) throws Exception {
         client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 5000, new ExponentialBackoffRetry(50, 5));
@@ -140,6 +146,21 @@ public final class Peer {
                     return String.valueOf(new String(now.getValue(), StandardCharsets.UTF_8).equals(q[3])
                             && value.trySetValue(now, q[4].getBytes(StandardCharsets.UTF_8)));
                 }
+            case "join":
+                GroupMember member = new GroupMember(client, q[3], q[4], q[5].getBytes(StandardCharsets.UTF_8));
+                member.start();
+                members.put(q[2], member);
+                return "";
+            case "payload":
+                members.get(q[2]).setThisData(q[3].getBytes(StandardCharsets.UTF_8));
+                return "";
+            case "members":
+                return members.get(q[2]).getCurrentMembers().entrySet().stream()
+                        .map(e -> e.getKey() + "=" + new String(e.getValue(), StandardCharsets.UTF_8))
+                        .sorted().collect(Collectors.joining(" "));
+            case "leave":
+                members.remove(q[2]).close();
+                return "";
             case "loop":
                 new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
                 return "";

@@ -356,6 +356,9 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 				n.mu.Lock()
 				n.final = err
 				n.mu.Unlock()
+				if k.doubt {
+					k.remove(client) // a create may still be on its way
+				}
 				return false
 			}
 			k.watch(ctx, nil)

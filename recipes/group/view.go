@@ -21,7 +21,7 @@ type Member struct {
 	ID string
 	// Path of its node.
 	Path string
-	// Data of its node. It is nil in the views of a Watch without [WithPayloads].
+	// Data of its node, which must not be changed. It is nil in the views of a Watch without [WithPayloads].
 	Data []byte
 	// Czxid is the incarnation of its node, and the order of seniority: a member that comes back has a larger one.
 	Czxid int64
@@ -82,6 +82,7 @@ type reading struct {
 
 // now returns the view with its age.
 func (r reading) now() View {
+	r.view.Members = slices.Clone(r.view.Members) // the caller may sort its own
 	r.view.Current, r.view.AsOf = r.reading.Current(), r.reading.AsOf()
 	return r.view
 }

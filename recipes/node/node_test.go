@@ -289,6 +289,22 @@ func TestSession_Expires(t *testing.T) {
 	})
 }
 
+// TestSession_ExpiresEachSecond: no storm, and the node is there at the end.
+func TestSession_ExpiresEachSecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		requests := bubble.Requests(srv)
+		const seconds = 1000
+		for range seconds {
+			srv.Expire(srv.SessionOf("a"))
+			time.Sleep(time.Second)
+		}
+		require.Less(t, requests.Hits(), 3*seconds, "multi and getData in each session")
+		time.Sleep(10 * time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
 // TestSession_OfBefore_IsReplaced: the servers still have the session that the client has given up. Its node is replaced in
 // one transaction.
 func TestSession_OfBefore_IsReplaced(t *testing.T) {
@@ -499,6 +515,29 @@ func TestForeign_Refused(t *testing.T) {
 		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTaken)
 		require.NoError(t, srv.Delete(path))
 		requireNode(t, srv, n, "ours")
+	})
+}
+
+// TestForeign_RefusedInDoubt: the answer to the create was lost, and now there is another's node. A create that is still on its
+// way must not come after the end.
+func TestForeign_RefusedInDoubt(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+		m := creates()
+		m.Where = func(zktest.Request) bool {
+			_, err := srv.Create(path, []byte("theirs"), zktest.Persistent)
+			return err == nil
+		}
+		srv.Intercept(m, zktest.DropRequest())
+		barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1}, zktest.Proceed())
+		n := keepOf(t, c, "1", node.WithRefusal())
+		err := n.Ready(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrTaken)
+		require.ErrorContains(t, err, "not ephemeral")
+		require.NoError(t, n.Close(t.Context()))
+		require.Equal(t, 1, barriers.Hits())
+		require.True(t, srv.Exists(path))
 	})
 }
 
