@@ -179,7 +179,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: a contender waits for a hold of its own context",
-		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(ctx, e.Kind); err != nil {", "if err := q.checkDeadlock(ctx, e.Kind); false && err != nil {"}},
+		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(waiting, e.Kind); err != nil {", "if err := q.checkDeadlock(waiting, e.Kind); false && err != nil {"}},
 		tests: []test{mutexTests},
 	},
 	{
@@ -302,7 +302,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: a lost hold leaves its node",
-		edits: []edit{{"internal/znode/grant.go", "		end(&lost)\n	}\n	g.node.remove()\n", "		end(&lost)\n	}\n"}},
+		edits: []edit{{"internal/znode/grant.go", "	g.traceEnd()\n	g.node.remove()\n}\n\n// drop", "	g.traceEnd()\n}\n\n// drop"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
@@ -436,7 +436,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: a try waits at the door without a bound",
-		edits: []edit{{"internal/znode/semaphore.go", "return m.acquire(ctx, s, want, tryAtDoor)", "return m.acquire(ctx, s, want, 1000*tryAtDoor)"}},
+		edits: []edit{{"internal/znode/semaphore.go", "return m.acquire(trying, s, want, a, tryAtDoor)", "return m.acquire(trying, s, want, a, 1000*tryAtDoor)"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
