@@ -5,7 +5,7 @@ SHELL       := bash
 
 # Each module of NESTED requires the root module by version. Its go.work takes the one of this clone instead.
 MODULES   := . integration
-NESTED    :=
+NESTED    := cmd/zkr zkotel zkprom
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 
@@ -20,6 +20,7 @@ DURATION ?= 10m
 SEED     ?=
 FUZZTIME ?= 20s
 COUNT    ?= 6
+SECTIONS ?= 10000
 
 # What make matrix runs: releases of ZooKeeper, and of Curator. "3.9" is the newest 3.9 that make releases has fetched.
 ZOOKEEPERS ?= debian 3.8 3.9
@@ -107,6 +108,10 @@ parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 .PHONY: foreign
 foreign: ## the tests of go-zookeeper and kazoo, on zktest and a real ZooKeeper (half an hour; fetches kazoo's by pip)
 	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run 'Suite$$' ./foreign
+
+.PHONY: mixed
+mixed: ## Curator and kazoo beside us on one path, killed on either side, for SECTIONS (10000) each (fetches kazoo by pip)
+	cd integration && MIXED_SECTIONS=$(SECTIONS) REQUIRE_REAL=1 go test $(REAL) -v -timeout=0 -run 'ContentionWithKills$$' ./curator ./foreign
 
 .PHONY: chaos
 chaos: ## faults on real ensembles for DURATION (10m), replaying SEED

@@ -3,6 +3,7 @@ package zkrecipes
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -31,6 +32,9 @@ var (
 	// ErrForeignContender says that the queue's parent has a child that looks like the contender of another library or
 	// recipe. Neither would wait for the other, so nothing is granted beside it.
 	ErrForeignContender = errors.New("looks like a contender of another library or recipe")
+	// ErrUnsupportedServer says that the server differs from ZooKeeper in something that recipes rest on. See
+	// docs/other-servers.md.
+	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
 	// ErrTaken says that the path of a node is taken by a node of another session. The error is a [*TakenError].
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed says that the client was closed.
@@ -160,7 +164,7 @@ type WaitError struct {
 	Of int
 	// Holder is the contender at the head of the queue then.
 	Holder Participant
-	// Err is the cause of the context.
+	// Err matches the cause of the context, and says what was in the way: a server that did not answer, for example.
 	Err error
 }
 
@@ -172,13 +176,17 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("%s: gave up at place %d: %s: %v", e.Path, e.Position, describe(e.Holder, e.Of), e.Err)
 }
 
-// Unwrap returns the cause of the context.
+// Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
 func describe(holder Participant, queue int) string {
 	if holder.Path == "" {
 		return fmt.Sprintf("%d in the queue", queue)
 	}
-	return fmt.Sprintf("held by %q (session 0x%x, token %d, since %s), %d in the queue",
-		holder.ID, holder.Session, holder.Token, holder.Since.Format(time.RFC3339), queue)
+	name := "unnamed" // its contender has no data
+	if holder.ID != "" {
+		name = strconv.Quote(holder.ID)
+	}
+	return fmt.Sprintf("held by %s (session 0x%x, token %d, since %s), %d in the queue",
+		name, holder.Session, holder.Token, holder.Since.Format(time.RFC3339), queue)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -24,6 +25,9 @@ type Grant interface {
 	Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 	Revoked() <-chan struct{}
 	Release(ctx context.Context) error
+	// OnExpiring stands behind Hold.Expiring. It calls f once, as soon as at most lead is left of ValidUntil, until stop is
+	// called. The deadline may move on and move back meanwhile.
+	OnExpiring(lead time.Duration, f func()) (stop func())
 }
 
 // Hold is one granted acquisition: a lock, leases of a semaphore, or a term of leadership. It ends once, and for ever,
@@ -36,13 +40,17 @@ type Grant interface {
 type Hold struct {
 	grant Grant
 	ctx   *holdContext // its cause alone says whether the hold has ended, and why
+	since time.Time
+
+	mu       sync.Mutex
+	warnings map[time.Duration]warning // the newest of each lead
 }
 
 // NewHold returns a hold on g, and the function that ends it as lost. The hold's context has the values of ctx, and
 // neither its cancellation nor its deadline. The first end counts: after it, end does nothing.
 func NewHold(ctx context.Context, g Grant) (h *Hold, end func(*LostError)) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	h = &Hold{grant: g}
+	h = &Hold{grant: g, since: time.Now()}
 	h.ctx = &holdContext{Context: inner, hold: h, cancel: cancel}
 	return h, func(lost *LostError) { h.end(lost) }
 }
@@ -70,6 +78,49 @@ func (h *Hold) Err() error {
 // ValidUntil is the time up to which the hold is proven. It moves on while the server answers, and it can move back while
 // the client reconnects: ask again rather than keep it. See package conn for what the proof rests on.
 func (h *Hold) ValidUntil() time.Time { return h.grant.ValidUntil() }
+
+// Since is when the hold was granted, by the local clock.
+func (h *Hold) Since() time.Time { return h.since }
+
+// Expiring returns a channel that is closed when at most lead is left of [Hold.ValidUntil], or when the hold has ended: a
+// chance to stop in order. With a lead of 0 or less there is no warning, and the channel is that of [Hold.Done]. A channel that
+// is closed stays closed, but the deadline may move on afterwards. So look at ValidUntil, or call Expiring again, which looks
+// anew. A loop may call it in every round.
+//
+// In good health more than a quarter of the session timeout is left, so a lead of up to a quarter warns of trouble alone. There
+// are two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less may be left during the
+// first sixth of the timeout. With conn.WithLeastTimeout, no more than that is left while a server resumes the session.
+//
+// If the process was frozen, the channel is closed late. Err looks at the clock, and so does a call of Expiring.
+func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
+	if lead <= 0 || h.Err() != nil {
+		return h.Done()
+	}
+	h.mu.Lock()
+	w := h.warnings[lead]
+	first := w.ctx == nil || w.ctx.Err() != nil
+	if first {
+		if h.warnings == nil {
+			h.warnings = make(map[time.Duration]warning)
+		}
+		w.ctx, w.give = context.WithCancel(h.ctx.Context) // which the end of the hold ends, without a goroutine
+		h.warnings[lead] = w
+	}
+	h.mu.Unlock()
+	if first {
+		context.AfterFunc(w.ctx, h.grant.OnExpiring(lead, w.give))
+	}
+	if !time.Now().Before(h.grant.ValidUntil().Add(-lead)) {
+		w.give()
+	}
+	return w.ctx.Done()
+}
+
+// warning is what stands behind a channel of [Hold.Expiring].
+type warning struct {
+	ctx  context.Context //nolint:containedctx // its end is the warning
+	give context.CancelFunc
+}
 
 // Token returns the fencing token of the hold.
 func (h *Hold) Token() Token { return h.grant.Token() }

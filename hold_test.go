@@ -3,6 +3,8 @@ package zkrecipes_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,10 +23,12 @@ type grant struct {
 	until    atomic.Pointer[time.Time]
 	released atomic.Int32
 	err      error
+	mu       sync.Mutex
+	warnings map[time.Duration]func() // by lead
 }
 
 func newGrant(d time.Duration) *grant {
-	g := &grant{}
+	g := &grant{warnings: map[time.Duration]func(){}}
 	g.extend(d)
 	return g
 }
@@ -41,6 +45,30 @@ func (g *grant) Check(context.Context) error { return nil }
 func (g *grant) Revoked() <-chan struct{}    { return nil }
 func (g *grant) Txn(context.Context, ...any) ([]zk.MultiResponse, error) {
 	return []zk.MultiResponse{{}}, nil
+}
+
+func (g *grant) OnExpiring(lead time.Duration, f func()) (stop func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.warnings[lead] = f
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.warnings, lead)
+	}
+}
+
+func (g *grant) registered() []time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.warnings))
+}
+
+func (g *grant) warn(lead time.Duration) {
+	g.mu.Lock()
+	f := g.warnings[lead]
+	g.mu.Unlock()
+	f()
 }
 
 func (g *grant) Release(context.Context) error {
@@ -167,6 +195,83 @@ func TestHold_Context(t *testing.T) {
 	require.Equal(t, zkrecipes.ErrReleased, context.Cause(child))
 }
 
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestHold_Since_IsTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		granted := time.Now()
+		h, lose := zkrecipes.NewHold(t.Context(), newGrant(time.Hour))
+		time.Sleep(time.Minute)
+		lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+		require.Equal(t, granted, h.Since())
+	})
+}
+
+func TestHold_Expiring_OneChannelPerLeadUntilItIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGrant(time.Hour)
+		h, _ := zkrecipes.NewHold(t.Context(), g)
+		short, long := h.Expiring(time.Second), h.Expiring(time.Minute)
+		require.Equal(t, short, h.Expiring(time.Second), "a loop may ask in every round")
+		g.warn(time.Minute)
+		synctest.Wait()
+		require.True(t, closed(long))
+		require.False(t, closed(short))
+		require.Equal(t, []time.Duration{time.Second}, g.registered())
+		again := h.Expiring(time.Minute)
+		require.False(t, closed(again), "the deadline has moved on")
+		g.warn(time.Minute)
+		require.True(t, closed(again))
+	})
+}
+
+func TestHold_Expiring_LooksAtTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGrant(time.Minute)
+		h, _ := zkrecipes.NewHold(t.Context(), g)
+		before := h.Expiring(time.Second)
+		time.Sleep(59*time.Second - time.Nanosecond)
+		require.False(t, closed(h.Expiring(time.Second)))
+		time.Sleep(time.Nanosecond)
+		require.True(t, closed(h.Expiring(time.Second)), "no timer has fired here")
+		require.True(t, closed(before))
+		require.NoError(t, h.Err())
+		require.True(t, closed(h.Expiring(time.Hour)))
+		time.Sleep(time.Second)
+		require.True(t, closed(h.Expiring(1)))
+		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+	})
+}
+
+func TestHold_Expiring_EndsWithTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, end := range []func(*zkrecipes.Hold, func(*zkrecipes.LostError)){
+			func(h *zkrecipes.Hold, _ func(*zkrecipes.LostError)) { require.NoError(t, h.Release(t.Context())) },
+			func(_ *zkrecipes.Hold, lose func(*zkrecipes.LostError)) {
+				lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+			},
+		} {
+			g := newGrant(time.Hour)
+			h, lose := zkrecipes.NewHold(t.Context(), g)
+			warning, none, negative := h.Expiring(time.Second), h.Expiring(0), h.Expiring(-time.Second)
+			require.Equal(t, []time.Duration{time.Second}, g.registered(), "a lead of 0 or less is no warning")
+			require.False(t, closed(warning) || closed(none) || closed(negative))
+			end(h, lose)
+			require.True(t, closed(warning) && closed(none) && closed(negative))
+			require.True(t, closed(h.Expiring(time.Second)))
+			synctest.Wait()
+			require.Empty(t, g.registered(), "nothing is left behind")
+		}
+	})
+}
+
 func TestHold_ReleaseIsRepeatable(t *testing.T) {
 	g := newGrant(time.Hour)
 	g.err = errors.New("the removal goes on")
@@ -181,12 +286,17 @@ func TestErrors_Say(t *testing.T) {
 	holder := zkrecipes.Participant{
 		Path: "/l/x", ID: "db1/77", Session: 0x1f, Token: 12, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
+	unnamed := holder
+	unnamed.ID = "" // as Curator's LeaderLatch without an id
 	for want, err := range map[string]error{
 		`/l: held by another contender: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: holder, Queue: 3,
 		},
 		`/l: gave up at place 2: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
 			Path: "/l", Position: 2, Of: 3, Holder: holder, Err: context.Canceled,
+		},
+		`/l: held by another contender: held by unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+			Path: "/l", Holder: unnamed, Queue: 1,
 		},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
 		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -13,7 +14,7 @@ func BenchmarkDialClose(b *testing.B) {
 	srv := zktest.Run(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		c, err := conn.Dial(b.Context(), srv.Addr())
+		c, err := conn.Dial(b.Context(), srv.Addr(), bubble.Silent)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -101,13 +101,48 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
-// Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
+// Sync waits until the server has caught up with the leader: what is read next, here or on the session, is at least as new as
+// this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
+// since; that takes up to a tick and a half. Sync survives reconnects and sessions, within ctx.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
+
+// Follow yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
+// newest state, and not what it has missed. It never gets an older state after a newer one. If a node was deleted and created
+// again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
+//
+// When the connection is lost, or a reading takes an eighth of the session timeout, Follow yields the last view again at
+// once, with Current false. It reads again as soon as it can, in the next session if need be. A current view is what one
+// server knows, which may be behind its leader: [Client.Sync] and then [Client.Get] ask for the newest.
+//
+// Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
+// ErrClosed, or what the server said.
+//
+// It reads once for each change, and has one watch. When it ends, the watch stays on the server until it fires.
+func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[Node, error] {
+	return func(yield func(Node, error) bool) {
+		for v, err := range c.inner().Follow(ctx, path) {
+			n := v.Value
+			if !yield(Node{Data: n.Data, Stat: n.Stat, Exists: n.Exists, Current: v.Current, AsOf: v.AsOf}, err) {
+				return
+			}
+		}
+	}
+}
 
 // Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
 // if the reply is lost, the error matches ErrUnknownOutcome.
 func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
 	return c.inner().Create(ctx, path, b, flags, acl...)
+}
+
+// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
+// included. The ACL is for the node; the containers have the client's. If the reply is lost, CreateAll looks: if there is
+// no node, it is created again. If there is a node with the same data, that is success, also if another client has made it.
+// Otherwise the error matches ErrUnknownOutcome.
+//
+// Errors: zk.ErrNodeExists if there was a node before; otherwise what the server said about the node that could not be made.
+func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
+	return c.inner().CreateAll(ctx, path, data, acl...)
 }
 
 // Multi applies the requests all or none, see [Session.Multi]. It is tried once.

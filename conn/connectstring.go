@@ -24,6 +24,9 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 	if chroot == "/" {
 		chroot = ""
 	}
+	if strings.Contains(chroot, ",") {
+		return nil, "", fmt.Errorf("connect string %q: the chroot stands once, after the last server: want %s", connect, chrootOnce(connect))
+	}
 	if chroot != "" {
 		if err := session.ValidatePath(chroot); err != nil {
 			return nil, "", fmt.Errorf("connect string %q: chroot: %w", connect, err)
@@ -40,6 +43,20 @@ func parseConnect(connect string) (servers []string, chroot string, err error) {
 		servers = append(servers, address)
 	}
 	return servers, chroot, nil
+}
+
+// chrootOnce returns a connect string whose servers each had the same chroot as it should be, or else the form in general.
+func chrootOnce(connect string) string {
+	var hosts []string
+	var chroot string
+	for i, server := range strings.Split(connect, ",") {
+		host, path, _ := strings.Cut(server, "/")
+		if i > 0 && path != chroot {
+			return "host:port[,host:port...]/chroot, without a comma in the chroot"
+		}
+		hosts, chroot = append(hosts, host), path
+	}
+	return strings.Join(hosts, ",") + "/" + chroot
 }
 
 func withPort(server string) (string, error) {

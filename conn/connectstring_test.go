@@ -48,6 +48,19 @@ func TestParseConnect_BadStrings_AreRefused(t *testing.T) {
 	}
 }
 
+func TestParseConnect_ChrootAfterEachServer_NamesTheRightForm(t *testing.T) {
+	for connect, want := range map[string]string{
+		"h1:2181/a,h2:2181/a":  "want h1:2181,h2:2181/a",
+		"h1/a/b,h2/a/b,h3/a/b": "want h1,h2,h3/a/b",
+		"h1/a,h2/b":            "want host:port[,host:port...]/chroot",
+		"h1/a,h2":              "want host:port[,host:port...]/chroot",
+		"h1,h2/a,b":            "want host:port[,host:port...]/chroot",
+	} {
+		_, _, err := parseConnect(connect)
+		require.ErrorContains(t, err, "the chroot stands once, after the last server: "+want, connect)
+	}
+}
+
 func FuzzParseConnect(f *testing.F) {
 	for _, connect := range append(badConnects, "h1:1,h2/app", "[::1]:2181") {
 		f.Add(connect)

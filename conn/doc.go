@@ -25,12 +25,15 @@
 // # Operations
 //
 // Every operation takes a context and returns soon after it ends, connected or not, with an error that matches its cause.
-// Without a connection, operations wait for one.
+// Without a connection, operations wait for one. The error then names the server, and why it gives no answer:
+//
+//	get /app: context deadline exceeded (connect to zk1:2181: connection refused)
 //
 // Reads and Sync are repeated until they are answered. A write is repeated only as long as it was certainly not executed.
 // If the reply to a write is lost, or its context ends first, its error matches zkrecipes.ErrUnknownOutcome: it may have been
-// executed, or may be executed shortly after. Two writes of Client find out by reading: a versioned [Client.Set] is sent
-// again if the node still has the version, and [Client.Delete] takes a missing node for success.
+// executed, or may be executed shortly after. Three writes of Client find out by reading: a versioned [Client.Set] is sent
+// again if the node still has the version, and [Client.Delete] takes a missing node for success. [Client.CreateAll] makes
+// missing parents, and takes a node with its data for success.
 //
 // Operations of Session end with it. Reads of Client go on in the next session, and never go back in time: a server that lags
 // behind what this client has seen refuses it. There is one exception. If servers have only refused for a session timeout,
@@ -39,12 +42,14 @@
 // Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent. Errors of the server
 // match the variables of go-zookeeper, such as zk.ErrNoNode, or else a [Code]. [OpError] names the operation and the path.
 //
-// A [Watch] fires at the first change, and whenever a connection was lost: then read again.
+// A [Watch] fires at the first change, and whenever a connection was lost: then read again. [Client.Follow] does that for one
+// node, in a loop that says when its view is no longer current.
 //
 // # Namespaces, access, encryption
 //
 // A chroot in the connect string, and [Client.Sub], put a prefix before every path that goes out and remove it from every
-// path that comes back. Recipes create the nodes of the prefix as containers; [Client.Create] and [Client.Multi] do not.
+// path that comes back. Recipes and [Client.CreateAll] create the nodes of the prefix as containers; [Client.Create] and
+// [Client.Multi] do not.
 // [WithAuth] sends credentials on every connection before any request. If they are refused, the session ends, and calls fail
 // with [ErrAuthFailed]. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
 // in the connect string. SASL is not supported.
@@ -72,10 +77,10 @@
 // shows that there was no successor, and then the connect request counts. While there is a hold, the client sends a
 // transaction that changes nothing for that, once for every connection.
 //
-// From the moment when the client asks to resume a session, the server may count with a shorter timeout than before. Until
-// the answer comes, the deadline is at most T/10 after the request left, or two ticks with WithTickTime. If a server hangs up
-// without an answer, it has granted nothing. If a session is resumed with a timeout so long that it cannot be proven any
-// more, it ends.
+// The client asks for the timeout that it was granted when it resumes a session. A server with a lower maximum counts with
+// that, and its answer may be lost. With [WithLeastTimeout], the deadline is at most that long after the request left, until
+// an answer comes. If a server hangs up without an answer, it has granted nothing. If a session is resumed with a timeout so
+// long that it cannot be proven any more, it ends.
 //
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
@@ -88,9 +93,9 @@
 //     observer master, if the session timeout is below six ticks;
 //   - a leader that was frozen for long enough to be replaced, but for less than the 3T/8 after which the client tries another
 //     server. If it is then cut off with the client on its side, it takes itself for the leader for syncLimit ticks more;
-//   - a server that resumes a session with a shorter timeout than before, and dies before it answers, or does so only after
-//     another server has resumed the session; or a server that grants less than two ticks. Such servers can exist while
-//     maxSessionTimeout is lowered below what clients ask for;
+//   - a server that resumes a session with a shorter timeout than before, if its answer is lost or another server has resumed
+//     the session since. Such servers exist while maxSessionTimeout is lowered below what clients ask for. WithLeastTimeout
+//     covers the answers that are lost, unless a server grants less than that;
 //   - clocks whose rates differ by more than the margin.
 //
 // For these cases a hold has a fencing token.
@@ -102,13 +107,36 @@
 //
 // # What it logs
 //
-// To the logger of [WithLogger], by default nowhere: changes of state and dropped connections as Info, the end of a session as
-// Warn, failed attempts to connect as Debug. The recipes log as Warn what an operator should look at, such as children of a
-// queue that are no contenders. The loss of a hold is not logged: its owner is told. Credentials and session passwords are
-// never logged. A log handler that is slow or blocks delays nothing: a goroutine of its own writes, up to 1,000 records wait,
-// and the number of dropped records is logged.
+// To the logger of [WithLogger], by default [slog.Default]:
 //
-// There are no metrics; count [Client.States] and errors.
+//   - Info, "zookeeper: connected", "suspended" and "closed": the state has changed.
+//   - Warn, "zookeeper: session lost": the session has ended, other than by Close, and every hold with it.
+//   - Warn, "zookeeper: hold lost": a hold has ended, and its owner did not release it. Info if the client was closed.
+//   - Info, "zookeeper: cannot connect": an attempt has failed. The first is logged, then one after 1 s, 2 s, 4 s and so on, at
+//     last one every five minutes. The others are Debug.
+//   - Warn: what an operator should look at, such as children of a queue that are no contenders.
+//
+// The keys are the same everywhere:
+//
+//	server    address of the server, as in the connect string
+//	session   id of the session, as the servers log it
+//	timeout   session timeout that the server has granted
+//	error     the cause
+//	reason    why a session or a hold has ended; see zkrecipes.LossReason
+//	was       state before
+//	lasted    how long that state lasted
+//	holds     how many contenders are held now
+//	left      how long until their deadline
+//	attempts  how many attempts to connect have failed since a server was there
+//	for       how long that has been so
+//	path      node that the record is about
+//	token     fencing token of the hold
+//	held      how long it was held
+//
+// Credentials, session passwords and the data of nodes are never logged. A log handler that is slow or blocks delays nothing: a
+// goroutine of its own writes, up to 1,000 records wait, and the number of dropped records is logged with the key "dropped".
+//
+// [Client.Status] has the same facts for a health check.
 //
 // # What it costs
 //

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -79,6 +78,41 @@ func ExampleClient_States() {
 	// connected
 }
 
+func ExampleClient_Follow() {
+	_, connect, closeServer := server()
+	defer closeServer()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+
+	for limit, err := range client.Follow(ctx, "/app/limit") {
+		switch {
+		case err != nil: // the last that it yields
+			fmt.Println(err)
+			return
+		case !limit.Current:
+			fmt.Println("may have changed since", limit.AsOf)
+		case !limit.Exists:
+			fmt.Println("none yet")
+			if err := client.CreateAll(ctx, "/app/limit", []byte("10")); err != nil {
+				fmt.Println(err)
+				return
+			}
+		default:
+			fmt.Println("limit:", string(limit.Data))
+			return
+		}
+	}
+	// Output:
+	// none yet
+	// limit: 10
+}
+
 func ExampleClient_Sub() {
 	srv, connect, closeServer := server()
 	defer closeServer()
@@ -124,7 +158,6 @@ func ExampleDial_secured() {
 		conn.WithTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}),
 		conn.WithAuth("digest", user+":"+password),
 		conn.WithACL(zk.DigestACL(zk.PermAll, user, password)),
-		conn.WithLogger(slog.Default()),
 	)
 	if err != nil {
 		fmt.Println(err)

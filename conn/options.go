@@ -5,14 +5,17 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -38,7 +41,7 @@ func newOptions(opts []Option) (*options, error) {
 	o := &options{Config: session.Config{
 		SessionTimeout: 15 * time.Second,
 		Margin:         1.0 / 20,
-		Log:            slog.New(slog.DiscardHandler),
+		Log:            slog.Default(),
 		ACL:            zk.WorldACL(zk.PermAll),
 		Identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
 	}}
@@ -117,6 +120,20 @@ func WithTickTime(d time.Duration) Option {
 	}
 }
 
+// WithLeastTimeout tells the least session timeout that a server of the ensemble may grant. By default it is the least that
+// one has granted to the session. Set it, for example to two ticks, if operators may lower maxSessionTimeout below
+// [WithSessionTimeout] while clients run. Then [Session.ValidUntil] counts with it, from when the client asks a server to
+// resume the session until a server answers. The price: holds end if no server answers for that long.
+func WithLeastTimeout(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("least session timeout %v: want more than 0", d)
+		}
+		o.LeastTimeout = d
+		return nil
+	}
+}
+
 // WithSafetyMargin sets which part of the session timeout, between 0 and 0.3, is taken off every deadline, for clocks
 // that run at different rates; default 0.05, a twentieth.
 func WithSafetyMargin(part float64) Option {
@@ -142,8 +159,8 @@ func WithBackOff(newBackOff func() backoff.BackOff) Option {
 	}
 }
 
-// WithLogger sets where to log; default nowhere. State changes are Info, sessions that end other than by Close are Warn,
-// failed attempts to connect are Debug; see the package documentation.
+// WithLogger sets where to log; default [slog.Default], as it is when Dial is called. See the package documentation for the
+// records and their keys. A logger with slog.DiscardHandler is silent.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -151,6 +168,25 @@ func WithLogger(log *slog.Logger) Option {
 		}
 		o.Log = log
 		return nil
+	}
+}
+
+// WithTracer adds tracers, which are told of acquisitions, holds, changes of the state and requests; default none. May be
+// given several times. See [zkrecipes.Tracer].
+//
+// Errors: a tracer that implements none of the interfaces.
+func WithTracer(tracers ...zkrecipes.Tracer) Option {
+	return func(o *options) error {
+		var errs []error
+		for _, tracer := range tracers {
+			all, err := o.Tracers.With(tracer)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			o.Tracers = all
+		}
+		return errors.Join(errs...)
 	}
 }
 
@@ -237,6 +273,10 @@ func (o *options) dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
+		var noTLS tls.RecordHeaderError
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.As(err, &noTLS) {
+			err = fmt.Errorf("TLS handshake: %w (a port without TLS? see WithTLS)", err)
+		}
 		return nil, errors.Join(err, raw.Close())
 	}
 	return secured, nil

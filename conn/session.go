@@ -54,11 +54,6 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 	return names, (*Watch)(w), err
 }
 
-// Sync waits until the server has caught up with the leader: what is read next is at least as new as this call, as far as
-// the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened since; that takes
-// up to a tick and a half.
-func (s *Session) Sync(ctx context.Context, path string) error { return s.inner.Sync(ctx, path) }
-
 // Create makes a node and returns its path, which for a sequential node is longer than what was asked for. Flags are
 // those of go-zookeeper, without those for a time to live; zk.FlagContainer makes a container. Without an ACL it takes
 // the client's.

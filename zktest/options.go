@@ -38,6 +38,7 @@ type config struct {
 	super        string
 	latency      time.Duration
 	writeLatency time.Duration
+	deviations   Deviation
 	onViolation  func(error)
 }
 

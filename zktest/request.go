@@ -60,6 +60,9 @@ func (c *conn) handshake(frame []byte) bool {
 	}
 	hold := c.during(act)
 	s := c.s
+	if s.cfg.deviates(NoResumption) {
+		id = 0
+	}
 	s.lock()
 	switch c.front.role {
 	case looking, absent:
@@ -185,7 +188,14 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		s.release(c, flush)
 		return false
 	}
+	if op == OpCreateContainer && s.cfg.deviates(HangsUpOnContainers) {
+		s.release(c, abrupt)
+		return false
+	}
 	zxid, code, over := s.dispatch(q, fail)
+	if op.writes() && s.cfg.deviates(NoZxid) {
+		zxid = 0
+	}
 	switch op {
 	case OpPing:
 		xid = xidPing
@@ -194,7 +204,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	default:
 	}
 	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
-	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync) {
+	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync && !s.cfg.deviates(LocalSync)) {
 		body := bytes.Clone(q.out.b)
 		c.front.later(c, func() { c.reply(hold, xid, zxid, code, body, over) })
 	} else {
@@ -239,7 +249,8 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 		if q.op != OpCloseSession || q.session.local == nil {
 			return front.zxid(), CodeNotReadOnly, false
 		}
-	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck:
+	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck,
+		q.op == OpMulti && s.cfg.deviates(NoMulti):
 		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)

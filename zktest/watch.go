@@ -181,7 +181,7 @@ func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
 	if !s.cfg.traits.eventZxid {
 		zxid = -1
 	}
-	c.send(func(e *encoder) {
+	c.sendEvent(func(e *encoder) {
 		e.int32(xidNotification)
 		e.int64(zxid)
 		e.int32(0)

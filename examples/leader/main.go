@@ -2,9 +2,11 @@
 //
 //	go run ./examples/leader
 //	go run ./examples/leader -servers localhost:2181
+//	go run ./examples/leader -servers localhost:2181 -http localhost:8080
 //
 // Without servers it starts one in the process and plays a story with three candidates. With servers, start it in three
-// terminals: one of them leads. Stop, kill or disconnect that one, and another one leads.
+// terminals: one of them leads. Stop, kill or disconnect that one, and another one leads. With -http, each also answers
+// /healthz, /leader and /self.
 package main
 
 import (
@@ -30,6 +32,7 @@ type config struct {
 	resignAfter time.Duration
 	follow      bool
 	verbose     bool
+	http        string
 }
 
 func main() { demo.Main("leader", run) }
@@ -47,10 +50,11 @@ func parse(args []string, out io.Writer) (*config, error) {
 	flags.DurationVar(&c.resignAfter, "resign-after", 0, "resign after this long and stand again; 0 is never (needs -servers)")
 	flags.BoolVar(&c.follow, "follow", false, "do not stand, only print who leads (needs -servers)")
 	flags.BoolVar(&c.verbose, "v", false, "also print what each candidate sees of the others; always on with -servers")
+	flags.StringVar(&c.http, "http", "", "serve /healthz, /leader and /self on this address, such as localhost:8080 (needs -servers)")
 	if err := demo.Parse(flags, args, out); err != nil {
 		return nil, err
 	}
-	if err := c.ensemble.Check(flags, "id", "resign-after", "follow", "session-timeout"); err != nil {
+	if err := c.ensemble.Check(flags, "id", "resign-after", "follow", "session-timeout", "http"); err != nil {
 		return nil, err
 	}
 	if err := conn.ValidatePath(c.path); err != nil {
@@ -82,6 +86,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	alone := &candidate{
 		id: c.id, contest: contest, journal: demo.NewJournal(out),
 		resignAfter: c.resignAfter, observes: true, follows: c.follow,
+	}
+	if c.http != "" {
+		at, stop, err := serve(ctx, c.http, client, contest)
+		if err != nil {
+			return fmt.Errorf("flag -http: %w", err)
+		}
+		defer stop()
+		alone.journal.Event(c.id, "serving", "http", at)
 	}
 	return alone.run(ctx)
 }

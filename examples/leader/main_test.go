@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"flag"
+	"io"
+	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +20,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 var (
@@ -89,6 +94,43 @@ func (g grant) Token() zkrecipes.Token { return g.token }
 func (grant) Path() string             { return "/x" }
 func (grant) ValidUntil() time.Time    { return time.Now().Add(time.Hour) }
 
+// TestHTTP: on sockets, as in a terminal.
+func TestHTTP(t *testing.T) {
+	srv := zktest.Run(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	out, write := io.Pipe()
+	done := make(chan error)
+	go func() {
+		done <- run(ctx, []string{"-servers", srv.Addr(), "-id", "anna", "-http", "127.0.0.1:0"}, write)
+	}()
+	lines := bufio.NewScanner(out)
+	next := func(event string) string {
+		for lines.Scan() {
+			if _, rest, ok := strings.Cut(lines.Text(), " event="+event); ok {
+				return strings.TrimSpace(rest)
+			}
+		}
+		t.Fatal("no line says " + event)
+		return ""
+	}
+	address, _ := strings.CutPrefix(next("serving"), "http=")
+	next("elected")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	for _, path := range []string{"/healthz", "/leader", "/self"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusOK, answer.StatusCode, path)
+	}
+	interrupt()
+	require.NoError(t, <-done)
+	_, err := net.Dial("tcp", address)
+	require.Error(t, err, "stopped")
+	require.ErrorContains(t, run(t.Context(), []string{"-servers", srv.Addr(), "-http", "nowhere"}, io.Discard), "flag -http: ")
+}
+
 func TestParse(t *testing.T) {
 	for args, says := range map[string]string{
 		"-nonsense":                    "not defined",
@@ -99,6 +141,7 @@ func TestParse(t *testing.T) {
 		"-session-timeout tomorrow":    "invalid value",
 		"-follow":                      "needs -servers",
 		"-id x":                        "needs -servers",
+		"-http :0":                     "needs -servers",
 		"-servers localhost:2181 now":  "unexpected argument",
 	} {
 		_, err := parse(strings.Fields(args), &bytes.Buffer{})

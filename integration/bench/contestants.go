@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -80,7 +81,7 @@ func prepare(ctx context.Context, addr string) (rows []row, stop func(), err err
 		return nil, nil, err
 	}
 	for range clients {
-		c, err := conn.Dial(ctx, addr)
+		c, err := conn.Dial(ctx, addr, conn.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -17,8 +17,10 @@ var (
 	connTests  = bubbles("./internal/session", "./conn")
 	queueTests = bubbles("./internal/znode")
 	mutexTests = bubbles("./recipes/mutex")
+	valueTests = bubbles("./recipes/value")
 	nodeTests  = bubbles("./recipes/node")
 	groupTests = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
+	cacheTests = test{args: []string{"-skip=Hostile|Size", "./recipes/cache"}}
 	isolation  = chaos("isolate-follower")
 )
 
@@ -289,7 +291,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer does not look again when an event is lost",
-		edits: []edit{{"recipes/election/observe.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
+		edits: []edit{{"internal/session/follow.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
@@ -462,6 +464,59 @@ var mutants = []mutant{
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
+		name:  "counter: a lost reply means that nothing was added",
+		edits: []edit{{"internal/znode/marker.go", "number); applied {", "number); applied && false {"}},
+		tests: []test{valueTests},
+	},
+	{
+		name: "counter: the marker is read before the node",
+		edits: []edit{
+			{"internal/znode/marker.go", "		before, err := m.read(ctx, s)\n", "		var applied bool\n		var unread error\n		if doubt != nil {\n			applied, unread = m.applied(ctx, s, number)\n		}\n		before, err := m.read(ctx, s)\n"},
+			{"internal/znode/marker.go", "			var applied bool\n			if applied, err = m.applied(ctx, s, number); applied {\n", "			if err = unread; applied {\n"},
+		},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: the marker has no number",
+		edits: []edit{{"internal/znode/marker.go", "Data: []byte(number), Version: -1", "Data: nil, Version: -1"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: every update of a session has the same number",
+		edits: []edit{{"internal/znode/marker.go", "	m.number++\n", "	m.number = 1\n"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: a node that was made again is the old one",
+		edits: []edit{{"internal/znode/marker.go", "	if !m.made {\n		m.left = nil\n", "	if !m.made {\n"}, {"internal/znode/marker.go", "			m.left, m.made, m.marker = nil, false, \"\" // deleted by hand", "			m.made, m.marker = false, \"\""}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: no version is compared",
+		edits: []edit{{"internal/znode/marker.go", "Data: after, Version: before.version}", "Data: after, Version: -1}"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: no version is compared",
+		edits: []edit{{"internal/znode/replace.go", "Data: data, Version: now.Stat.Version}", "Data: data, Version: -1}"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: compare and set looks at the data version alone",
+		edits: []edit{{"recipes/value/value.go", "if versionOf(&now.Stat) != old {", "if now.Stat.Version != old.Data {"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: after a lost reply it begins again, whatever the node holds",
+		edits: []edit{{"internal/znode/replace.go", "			default:\n				return session.Node{}, doubt\n", "			default:\n				doubt = nil\n"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: SetHeld writes without a look at the hold",
+		edits: []edit{{"recipes/value/value.go", "return v.set(ctx, x, h.Txn)", "_ = h\n	return v.set(ctx, x, nil)"}},
+		tests: []test{valueTests},
+	},
+	{
 		name:  "election: a panic of the leader does not resign",
 		edits: []edit{{"internal/znode/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
@@ -506,7 +561,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a state is current until the next one is read",
-		edits: []edit{{"internal/session/reading.go", "return !r.isDown() && time.Since(r.session.Heard()) <= r.session.Timeout()", "return true"}},
+		edits: []edit{{"internal/session/freshness.go", "return !f.isDown() && time.Since(f.session.Heard()) <= f.session.Timeout()", "return true"}},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
 	},
 	{
@@ -521,7 +576,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a frozen process looks at the connection alone",
-		edits: []edit{{"internal/session/reading.go", " && time.Since(r.session.Heard()) <= r.session.Timeout()", ""}},
+		edits: []edit{{"internal/session/freshness.go", " && time.Since(f.session.Heard()) <= f.session.Timeout()", ""}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -578,5 +633,79 @@ var mutants = []mutant{
 		name:  "group: members as the nearest server knows them",
 		edits: []edit{{"recipes/group/group.go", "if err := g.client.Sync(ctx, g.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		tests: []test{groupTests},
+	},
+	{
+		name: "cache: versions are compared, not transactions",
+		edits: []edit{
+			{"recipes/cache/reading.go", "n.czxid == stat.Czxid && n.mzxid == stat.Mzxid", "n.version == stat.Version"},
+			{"recipes/cache/reading.go", "first := !n.known || n.czxid != stat.Czxid", "first := !n.known"},
+			{"recipes/cache/reading.go", "if n.czxid != a.Stat.Czxid && !n.failed {", "if false {"},
+		},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a new connection is taken for the old one, with its watches",
+		edits: []edit{{"recipes/cache/engine.go", "	case session.Up:\n		e.begin()\n", "	case session.Up:\n		e.connected, e.standing = true, true\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: watches are set as of now, not as of the last reading",
+		edits: []edit{{"recipes/cache/request.go", "b.SetWatches(r.since, w.data", "b.SetWatches(1<<62, w.data"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a connection that was lost before all watches were set again is forgotten",
+		edits: []edit{{"recipes/cache/engine.go", "		since = min(since, r.since)\n", "		_ = r\n"}, {"recipes/cache/engine.go", "		since = min(since, e.since)\n", ""}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: what has changed while the connection was away belongs to the next round",
+		edits: []edit{{"recipes/cache/request.go", "e.askAgain(n, p, stale) // in the same round", "e.settle(n, p)"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: what a server that is behind says counts",
+		edits: []edit{{"recipes/cache/request.go", "		e.behind, e.rest = true, true\n		return true\n", "		return false\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a sync does not wait for what it has brought",
+		edits: []edit{{"recipes/cache/request.go", "w.round = e.round + 1", "close(w.done)\n			e.waiters = nil"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a sync asks no server",
+		edits: []edit{{"recipes/cache/request.go", "			w.asked = true\n			waiting = append(waiting, w)\n", "			w.round = e.round + 1\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: what a list brings belongs to the next round",
+		edits: []edit{{"recipes/cache/reading.go", "		e.bytes += int64(len(name))\n		e.spoil(kid, data, stale, parity)\n", "		e.bytes += int64(len(name))\n		e.spoil(kid, data, stale, e.parity)\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a part that was not answered stays asked for",
+		edits: []edit{{"recipes/cache/request.go", "			e.askAgain(r.node, r.part, stale)\n", ""}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a loss of the connection is told when it is back",
+		edits: []edit{{"internal/session/connect.go", "	s.tell(News{Kind: Down, Heard: s.proof.heard})\n", ""}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: pings prove a view although an event is in the queue",
+		edits: []edit{{"internal/session/feed.go", "return len(f.news) == 0 && !f.taken", "return true"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "cache: watches stay after Close",
+		edits: []edit{{"recipes/cache/engine.go", "			c.release(patience, s, f)\n", "			_ = patience\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "feed: watches of other waiters are taken away in silence",
+		edits: []edit{{"internal/session/feed.go", "		s.watches.fire(watchKey{watchData, abs}, watchKey{watchExist, abs}, watchKey{watchChildren, abs})\n", ""}},
+		tests: []test{connTests},
 	},
 }

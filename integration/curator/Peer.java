@@ -16,6 +16,10 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.atomic.AtomicValue;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicNumber;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
@@ -27,7 +31,10 @@ import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.shared.SharedCount;
+import org.apache.curator.framework.recipes.shared.SharedValue;
+import org.apache.curator.framework.recipes.shared.VersionedValue;
 import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.curator.retry.RetryNTimes;
 
 /**
  * Curator on a line protocol: a request is "tag word arguments", its answer "tag ok result" or "tag error text", in
@@ -43,6 +50,8 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  *   payload name payload               replaces its payload
  *   members name                       the members as it sees them: id=payload
  *   leave name                         closes it
+ *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
+ *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -128,12 +137,54 @@ public final class Peer {
             case "leave":
                 members.remove(q[2]).close();
                 return "";
+            case "add":
+                return String.valueOf(add(q[2], q[3], Integer.parseInt(q[4]), Integer.parseInt(q[5])));
+            case "text":
+                try (SharedValue value = new SharedValue(client, q[2], new byte[0])) {
+                    value.start();
+                    VersionedValue<byte[]> now = value.getVersionedValue();
+                    return String.valueOf(new String(now.getValue(), StandardCharsets.UTF_8).equals(q[3])
+                            && value.trySetValue(now, q[4].getBytes(StandardCharsets.UTF_8)));
+                }
             case "loop":
                 new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
                 return "";
             default:
                 throw new IllegalArgumentException(q[1]);
         }
+    }
+
+    static Number add(String kind, String path, int delta, int times) throws Exception {
+        RetryNTimes patience = new RetryNTimes(10000, 1);
+        switch (kind) {
+            case "long":
+                return add(new DistributedAtomicLong(client, path, patience), (long) delta, times);
+            case "integer":
+                return add(new DistributedAtomicInteger(client, path, patience), delta, times);
+            case "count":
+                try (SharedCount count = new SharedCount(client, path, 0)) {
+                    count.start();
+                    for (int i = 0; i < times; ) {
+                        VersionedValue<Integer> now = count.getVersionedValue();
+                        if (count.trySetCount(now, now.getValue() + delta)) {
+                            i++;
+                        }
+                    }
+                    return count.getCount();
+                }
+            default:
+                throw new IllegalArgumentException(kind);
+        }
+    }
+
+    static <T extends Number> T add(DistributedAtomicNumber<T> number, T delta, int times) throws Exception {
+        for (int i = 0; i < times; i++) {
+            AtomicValue<T> added = number.add(delta);
+            if (!added.succeeded()) {
+                throw new IllegalStateException("gave up after " + added.getStats().getOptimisticTries() + " tries");
+            }
+        }
+        return number.get().postValue();
     }
 
     static Lock lock(String name, String kind, String path, String arg) throws Exception {

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
 	"github.com/zkrecipes/zkrecipes/integration/curator"
+	"github.com/zkrecipes/zkrecipes/integration/peer"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 type stage struct {
 	addr    string
 	classes string
-	peer    *curator.Peer
+	peer    *peer.Peer
 	clients [2]*conn.Client
 	socket  string
 	sets    *resource.Server
@@ -65,9 +66,14 @@ func open(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) start(t *testing.T) *curator.Peer {
+func (s *stage) start(t *testing.T) *peer.Peer {
 	t.Helper()
-	return curator.Start(t, s.classes, s.addr, session, s.event)
+	return s.startWith(t, s.event)
+}
+
+func (s *stage) startWith(t *testing.T, event func(check.Event)) *peer.Peer {
+	t.Helper()
+	return curator.Start(t, s.classes, s.addr, session, event)
 }
 
 func (s *stage) dial(t *testing.T, id string) *conn.Client {

@@ -230,16 +230,14 @@ func TestFreeze(t *testing.T) {
 }
 
 // TestServerRestart: a server restart within a third of the timeout costs no leader its term, and no process prints
-// anything. The server that has started must answer a resumption within a tenth of the timeout: until then it may have
-// granted less (see conn.WithTickTime).
+// anything.
 func TestServerRestart(t *testing.T) {
 	from := time.Now()
 	zk := server(t, zkserver.WithSessionTimeouts(time.Second, time.Hour))
 	if !zk.Ours() {
 		t.Skip("the server is not ours to restart")
 	}
-	// The restart takes as long as the start took. On a busy machine that is seconds, and the first answer takes nearly as long.
-	timeout := max(15*time.Second, 20*time.Since(from))
+	timeout := max(15*time.Second, 6*time.Since(from)) // the restart takes as long as the start took; on a busy machine that is seconds
 	long := []string{"-session-timeout", timeout.String()}
 	a := start(t, "a", zk.Addr(), "/restart", long...)
 	a.event("elected")

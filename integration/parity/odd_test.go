@@ -233,6 +233,9 @@ func (o oddity) play(t *testing.T, addr string) (got []string) {
 		in := reader{rest: frame}
 		xid, _, code := in.int(), in.long(), in.int()
 		if xid == pingXid {
+			if o.code == opClose { // the server closes the connection a while after its answer
+				continue
+			}
 			return append(got, "alive")
 		}
 		got = append(got, fmt.Sprintf("xid=%d err=%d body=%q", xid, code, bytes.ReplaceAll(in.rest, []byte(r.root), []byte("ROOT"))))

@@ -13,7 +13,7 @@ func Connect(ctx context.Context) (client *conn.Client, done func()) {
 	if err != nil {
 		panic(err)
 	}
-	client, err = conn.Dial(ctx, server.Addr(), conn.WithDialer(server.Dial), conn.WithIdentity("worker-1"))
+	client, err = conn.Dial(ctx, server.Addr(), conn.WithDialer(server.Dial), conn.WithIdentity("worker-1"), Silent)
 	if err != nil {
 		panic(err)
 	}

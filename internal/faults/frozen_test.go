@@ -18,6 +18,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
@@ -79,7 +80,7 @@ type body struct {
 // holdAndLook holds one of each recipe, stops its own process until the parent lets it go on, and looks. It has one
 // processor, so hardly any other goroutine has run when it looks for the first time.
 func holdAndLook(t *testing.T, addr string) {
-	c, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(frozenTimeout))
+	c, err := conn.Dial(t.Context(), addr, conn.WithSessionTimeout(frozenTimeout), bubble.Silent)
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }() // never fails
 	bodies := make(chan body)

@@ -38,6 +38,11 @@ func TestF26_ParentReapedWhileATokenIsOut(t *testing.T) {
 		w.isolate("a")
 		w.until(expired)
 		w.requireContenders(0)
+		if w.kazoo {
+			w.srv.Reap()
+			require.True(w, w.srv.Exists(w.parent), "a plain node")
+			return
+		}
 		require.NotEmpty(w, w.srv.Reap())
 		w.srv.Reap() // the parents that were not empty before
 		require.False(w, w.srv.Exists(w.parent))
@@ -139,7 +144,7 @@ func TestF30_PredecessorGoneBeforeItIsWatched(t *testing.T) {
 			return q.Op == zktest.OpGetData && strings.HasPrefix(q.Path, w.parent+"/") ||
 				q.Op == zktest.OpGetChildren2 && q.Path == w.parent
 		}}
-		if w.parent == path {
+		if w.base != "lease-" {
 			watch.Op = zktest.OpGetData
 		} else {
 			watch.Skip = 1 // a semaphore reads one list without a watch first
@@ -179,6 +184,9 @@ func TestF31_ChainOfPredecessorsGone(t *testing.T) {
 // TestF32_ForeignChildren: children that are no contenders are ignored, whatever their names are.
 func TestF32_ForeignChildren(t *testing.T) {
 	each(t, func(w *world) {
+		if w.countsAll() {
+			return
+		}
 		w.take("a").release()
 		for _, name := range []string{"0", "_c_x", "_c_", "zzz", "locks-", strings.Repeat("x", 1000), "_c_" + strings.Repeat("0", 36)} {
 			_, err := w.srv.Create(w.parent+"/"+name, nil, zktest.Persistent)
@@ -200,6 +208,9 @@ func TestF32_ForeignChildren(t *testing.T) {
 // TestF37_LongList: the list of children is larger than the largest request (1 MiB).
 func TestF37_LongList(t *testing.T) {
 	each(t, func(w *world) {
+		if w.countsAll() {
+			return
+		}
 		w.take("a").release()
 		for i := range 300 {
 			_, err := w.srv.Create(fmt.Sprintf("%s/%s%d", w.parent, strings.Repeat("x", 4000), i), nil, zktest.Persistent)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
@@ -227,7 +228,7 @@ func (a *actor) open() {
 		ctx, cancel := context.WithTimeout(a.ctx, a.between(time.Second, a.timeout))
 		from := time.Now()
 		deadline, _ := ctx.Deadline()
-		c, err := conn.Dial(ctx, a.srv.Addr(), conn.WithDialer(a.srv.DialAs(a.label)), conn.WithSessionTimeout(a.timeout))
+		c, err := conn.Dial(ctx, a.srv.Addr(), conn.WithDialer(a.srv.DialAs(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent)
 		late := time.Since(deadline)
 		cancel()
 		// A client that gives up closes what it has begun. That may take a second.

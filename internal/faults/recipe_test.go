@@ -37,19 +37,25 @@ type recipe struct {
 	weight int
 	limit  int
 	read   bool
+	kazoo  bool // shared with kazoo: its parent is no container, and a semaphore counts every child
 }
 
 // recipes lists all recipes. Semaphores appear as one lease of one, and as two of three leases in one transaction.
 var recipes = func() []*recipe {
 	write := &recipe{name: "write", open: openWrite, parent: path, base: "__WRIT__"}
 	list := []*recipe{
-		{name: "mutex", open: openMutex, parent: path, base: "lock-"},
+		{name: "mutex", open: openMutex(), parent: path, base: "lock-"},
 		write,
 		{name: "read", open: openRead, parent: path, base: "__READ__", rival: write, read: true},
 		{name: "semaphore-1-of-1", open: openSemaphore(1, 1), parent: path + "/leases", base: "lease-"},
 		{name: "semaphore-2-of-3", open: openSemaphore(2, 3), parent: path + "/leases", base: "lease-", nodes: 2, weight: 2, limit: 3},
 		{name: "latch", open: openElection(election.Latch), parent: path, base: "latch-"},
 		{name: "selector", open: openElection(election.Selector), parent: path, base: "lock-"},
+		{name: "mutex-kazoo", open: openMutex(mutex.WithKazoo()), parent: path, base: "lock-", kazoo: true},
+		{
+			name: "semaphore-kazoo", open: openSemaphore(2, 3, semaphore.WithKazoo()), parent: path, base: "lease-",
+			nodes: 2, weight: 2, limit: 3, kazoo: true,
+		},
 	}
 	for _, r := range list {
 		r.nodes, r.weight, r.limit = max(r.nodes, 1), max(r.weight, 1), max(r.limit, 1)
@@ -67,6 +73,9 @@ var sharing = []*recipe{
 
 func init() { sharing[0].rival = sharing[0] }
 
+// countsAll reports whether every child of the parent is a lease.
+func (r *recipe) countsAll() bool { return r.kazoo && r.base == "lease-" }
+
 // exclusive reports whether no two holds fit beside each other, except two readers.
 func (r *recipe) exclusive() bool { return 2*r.weight > r.limit }
 
@@ -79,12 +88,14 @@ func named(name string) *recipe {
 	panic("no recipe " + name)
 }
 
-func openMutex(c *conn.Client, data []byte) (handle, error) {
-	m, err := mutex.New(c, path, mutex.WithData(data))
-	if err != nil {
-		return handle{}, err
+func openMutex(opts ...mutex.Option) func(*conn.Client, []byte) (handle, error) {
+	return func(c *conn.Client, data []byte) (handle, error) {
+		m, err := mutex.New(c, path, append(opts, mutex.WithData(data))...)
+		if err != nil {
+			return handle{}, err
+		}
+		return handle{m.Lock, m.TryLock}, nil
 	}
-	return handle{m.Lock, m.TryLock}, nil
 }
 
 func openWrite(c *conn.Client, data []byte) (handle, error) {
@@ -103,9 +114,9 @@ func openRead(c *conn.Client, data []byte) (handle, error) {
 	return handle{l.RLock, l.TryRLock}, nil
 }
 
-func openSemaphore(n, limit int) func(*conn.Client, []byte) (handle, error) {
+func openSemaphore(n, limit int, opts ...semaphore.Option) func(*conn.Client, []byte) (handle, error) {
 	return func(c *conn.Client, data []byte) (handle, error) {
-		s, err := semaphore.New(c, path, limit, semaphore.WithData(data))
+		s, err := semaphore.New(c, path, limit, append(opts, semaphore.WithData(data))...)
 		if err != nil {
 			return handle{}, err
 		}

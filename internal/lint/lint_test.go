@@ -49,17 +49,19 @@ var rules = map[string]rule{
 	},
 	"internal/faults":   {},
 	"internal/lint":     {},
-	"internal/presence": {imports: []string{".", "internal/session", "internal/wire", "internal/znode", zk, backoff}},
+	"internal/presence": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
 	"internal/recipe":   {imports: []string{"conn"}},
-	"internal/session":  {imports: []string{".", "internal/wire", zk, backoff}, goroutines: true},
+	"internal/session":  {imports: []string{".", "internal/trace", "internal/wire", zk, backoff}, goroutines: true},
+	"internal/trace":    {imports: []string{"."}},
 	"internal/wire":     {imports: []string{zk}},
-	"internal/znode":    {imports: []string{".", "conn", "internal/session", "internal/wire", zk, backoff}},
+	"internal/znode":    {imports: []string{".", "conn", "internal/session", "internal/trace", "internal/wire", zk, backoff}},
 	"recipes/":          {imports: []string{".", "conn", "internal/presence", "internal/recipe", "internal/session", "internal/znode", zk, backoff}},
+	"zkhttp":            {imports: []string{".", "conn", "internal/session", "recipes/election"}},
 	"zktest":            {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":           {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"cmd/zktestd":       {imports: []string{"zktest"}, goroutines: true},
 	"docs/":             {imports: []string{".", "conn", "fence", "recipes/", zk}},
-	"examples/":         {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zktest", zk}, goroutines: true},
+	"examples/":         {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {

@@ -13,7 +13,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
-	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
 // keeper keeps the node within one session.
@@ -41,7 +40,7 @@ const rounds = 8
 //
 // Errors: ErrDeleted, errOverwritten or errUnsettled, all after a pause to be tried again; *TakenError, with a reading whose
 // watch fires when the other node changes; what the server said.
-func (k *keeper) keep(ctx context.Context) (*session.Reading, error) {
+func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 	look := k.czxid != 0 || k.taken // if not, a create takes one round trip
 	for range rounds {
 		if !look {
@@ -49,7 +48,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Reading, error) {
 				return nil, err
 			}
 		}
-		r := k.session.StartReading()
+		r := k.session.Asking()
 		data, stat, w, err := k.session.GetW(ctx, k.path)
 		r.Watch(w)
 		k.look = w
@@ -111,7 +110,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	}
 	ops = append(ops, &zk.CreateRequest{Path: k.path, Flags: zk.FlagEphemeral}, &zk.SetDataRequest{Path: k.path, Data: data})
 	for {
-		r := k.session.StartReading()
+		r := k.session.Asking()
 		doubted := k.doubt
 		k.tried, k.doubt = true, true // until there is an answer
 		_, czxid, err := k.session.MultiZxid(ctx, ops...)
@@ -129,7 +128,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		case unknown, errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
-			if err := znode.MakeParents(ctx, k.session, k.path[:max(strings.LastIndexByte(k.path, '/'), 1)]); err != nil {
+			if err := k.session.MakeContainers(ctx, k.path[:max(strings.LastIndexByte(k.path, '/'), 1)]); err != nil {
 				return err
 			}
 		default:

@@ -77,13 +77,13 @@ type Node struct {
 
 	mu      sync.Mutex
 	data    []byte
-	wanted  int              // counts the data that callers have set
-	written int              // the newest of them that the server has had
-	state   State            // Current and AsOf are those of reading
-	reading *session.Reading // nil if no server says what state says
-	final   error            // why there will be no node any more
-	stuck   error            // why the server does not allow the removal
-	changed chan struct{}    // closed, and replaced, when one of the above changes
+	wanted  int                // counts the data that callers have set
+	written int                // the newest of them that the server has had
+	state   State              // Current and AsOf are those of reading
+	reading *session.Freshness // nil if no server says what state says
+	final   error              // why there will be no node any more
+	stuck   error              // why the server does not allow the removal
+	changed chan struct{}      // closed, and replaced, when one of the above changes
 
 	set chan struct{} // holds one: there is new data
 
@@ -289,7 +289,7 @@ func (n *Node) desired() ([]byte, int) {
 }
 
 // tell notes a state, what it was read by, and the number of the data that the server has had.
-func (n *Node) tell(s State, r *session.Reading, written int) {
+func (n *Node) tell(s State, r *session.Freshness, written int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.state, n.reading, n.written = s, r, max(n.written, written)
@@ -372,7 +372,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 }
 
 // failed tells and logs why the node is not there.
-func (n *Node) failed(r *session.Reading, err error) {
+func (n *Node) failed(r *session.Freshness, err error) {
 	if now := n.State(); now.Err == nil || now.Err.Error() != err.Error() {
 		n.client.Logger().Warn("zookeeper: our node is not there", "path", n.path, "error", err)
 	}

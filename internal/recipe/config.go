@@ -4,6 +4,7 @@ package recipe
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/zkrecipes/zkrecipes/conn"
 )
@@ -12,10 +13,24 @@ import (
 type Config struct {
 	Data          []byte // of the contenders; default the client's identity
 	LossOnSuspend bool
+	Name          string // for tracers
+	Kazoo         bool   // kazoo's contenders count
 }
 
 // SetData sets a copy of data.
 func (c *Config) SetData(data []byte) { c.Data = append([]byte{}, data...) }
+
+// SetName sets the name for tracers.
+func (c *Config) SetName(name string) error {
+	if name == "" || !utf8.ValidString(name) || len(name) > maxName {
+		return fmt.Errorf("name %q: want valid UTF-8 of 1 to %d bytes", name, maxName)
+	}
+	c.Name = name
+	return nil
+}
+
+// maxName is how long a name may be, in bytes. Metrics have it in every series.
+const maxName = 100
 
 // Configure sets the defaults of shared, which is part of config, and applies the options.
 //

@@ -46,7 +46,7 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), req
 	if err := s.awaitUp(ctx); err != nil {
 		return &OpError{c.op, c.path, err}
 	}
-	s.send(sent, requests)
+	s.send(ctx, sent, requests)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (s *session) awaitUp(ctx context.Context) error {
 	case <-s.done:
 		return s.Err()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return s.Explain(context.Cause(ctx))
 	}
 }
 
@@ -92,7 +92,7 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 		if err := s.Err(); err != nil {
 			return none, &OpError{c.op, c.path, c.mode.unanswered(err)}
 		}
-		return none, &OpError{c.op, c.path, c.mode.unanswered(context.Cause(ctx))}
+		return none, &OpError{c.op, c.path, c.mode.unanswered(s.ExplainUnanswered(context.Cause(ctx)))}
 	}
 	if c.err == nil {
 		return c.value, nil

@@ -35,6 +35,10 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 	config.Log = c.log.logger(config.Log)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
+	if config.Tracers.ObserveState() {
+		connecting := c.states.current()
+		c.wg.Go(func() { c.traceStates(connecting) })
+	}
 	c.open()
 	c.wg.Go(c.run)
 	if _, err := client.Session(ctx); err != nil {
@@ -60,7 +64,7 @@ func (c *Client) Close() error {
 	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
 	c.core.mu.Unlock()
 	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.core.transit(closed)()
+	c.core.transit(closed, s.circumstances(nil), "reason", zkrecipes.LossClosed.String())()
 	c.core.stop()
 	c.core.wg.Wait()
 	c.core.log.flush()
@@ -81,12 +85,13 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.core.mu.Lock()
 		s, changed, isClosed, lastErr := c.core.session, c.core.changed, c.core.closed, c.core.lastErr
+		obstacle := c.core.obstacle()
 		c.core.mu.Unlock()
 		switch {
 		case isClosed || c.gone.Load():
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
-			return nil, withReason(context.Cause(ctx), lastErr)
+			return nil, withReason(context.Cause(ctx), obstacle)
 		case s.live():
 			return &Session{session: s, prefix: c.prefix}, nil
 		case errors.Is(lastErr, ErrAuthFailed):
@@ -97,13 +102,6 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-func withReason(err, reason error) error {
-	if reason == nil {
-		return err
-	}
-	return fmt.Errorf("%w (%w)", err, reason)
 }
 
 // Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and

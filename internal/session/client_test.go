@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -31,6 +30,7 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"too long":        conn.WithSessionTimeout(25 * time.Hour),
 		"connect timeout": conn.WithConnectTimeout(0),
 		"tick time":       conn.WithTickTime(-1),
+		"least timeout":   conn.WithLeastTimeout(0),
 		"safety margin":   conn.WithSafetyMargin(-0.1),
 		"margin above":    conn.WithSafetyMargin(0.31),
 		"back-off":        conn.WithBackOff(nil),
@@ -362,26 +362,6 @@ func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
 			want = append(want, round...)
 		}
 		require.Equal(t, append(want, conn.Closed), got)
-	})
-}
-
-func TestLogger_StateChanges_AreLoggedWithoutSecrets(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		var text lockedBuilder
-		c := dial(t, srv, conn.WithAuth("digest", "user:secret"),
-			conn.WithLogger(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-		srv.Cut(client)
-		time.Sleep(time.Second)
-		srv.Expire(srv.SessionOf(label))
-		time.Sleep(time.Second)
-		require.NoError(t, c.Close())
-		for _, want := range []string{
-			`level=INFO msg="zookeeper: connected" session=0x`, `level=INFO msg="zookeeper: suspended"`,
-			`level=WARN msg="zookeeper: session lost" session=0x`, `level=INFO msg="zookeeper: closed"`,
-		} {
-			require.Contains(t, text.String(), want)
-		}
-		require.NotContains(t, text.String(), "secret")
 	})
 }
 

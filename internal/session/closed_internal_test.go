@@ -18,7 +18,7 @@ func TestConnection_Closed_TakesNoCall(t *testing.T) {
 	l := newConnection(s, near, "10.0.0.1:2181", time.Minute)
 	require.NoError(t, l.Close())
 	answered := false
-	require.False(t, l.ask([]request{{wire.OpSync, wire.SyncFrame("/"), func(reply, error) { answered = true }}}))
+	require.False(t, l.ask(t.Context(), []request{{wire.OpSync, "/", wire.SyncFrame("/"), func(reply, error) { answered = true }}}))
 	require.False(t, answered)
 }
 

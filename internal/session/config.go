@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
 // Config is what package conn makes of a connect string and its options.
@@ -18,6 +20,7 @@ type Config struct {
 	SessionTimeout time.Duration          // to ask for
 	ConnectTimeout time.Duration          // of one attempt; 0 is a part of the session timeout
 	Tick           time.Duration          // of the ensemble; 0 is unknown
+	LeastTimeout   time.Duration          // that a server may grant; 0 is the least that one has granted
 	MaxRequest     int                    // bytes; 0 is 1 MiB less 4 KiB
 	MaxReply       int                    // bytes; 0 is 256 MiB
 	Margin         float64                // the part of the session timeout that is taken off every deadline
@@ -27,6 +30,7 @@ type Config struct {
 	Auth           []Credential
 	ACL            []zk.ACL
 	Identity       string
+	Tracers        *trace.Tracers // nil is none
 }
 
 // Credential is sent on every connection.
@@ -54,8 +58,8 @@ func (c *Config) marginOf(timeout time.Duration) time.Duration {
 
 // leastGrant is the least timeout that a server may grant to a session which was granted timeout before; see proof.
 func (c *Config) leastGrant(timeout time.Duration) time.Duration {
-	if c.Tick > 0 {
-		return min(timeout, 2*c.Tick)
+	if c.LeastTimeout > 0 {
+		return min(timeout, c.LeastTimeout)
 	}
-	return timeout / 10
+	return timeout
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -20,8 +21,9 @@ func (s *session) run() {
 		// dialed without a pause.
 		s.pauses.failed()
 		server := s.hosts.next()
-		if err := s.serve(server); err != nil {
-			s.core.connectFailed(fmt.Errorf("connect to %s: %w", server, err))
+		s.core.tries(server)
+		if err := s.serve(server); err != nil && !s.ended() { // else the end says why
+			s.core.connectFailed(server, err)
 		}
 	}
 }
@@ -32,6 +34,9 @@ func (s *session) serve(server string) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	raw, err := s.core.dial(ctx, server)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("no connection within %v", rounded(limit)) // how the dialer puts it says no more
+	}
 	cancel()
 	if err != nil {
 		return err
@@ -49,8 +54,8 @@ func (s *session) serve(server string) error {
 	if err == nil {
 		err = c.read()
 	}
-	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("the server hung up: %w", err)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		err = c.endedBecause(err)
 	}
 	c.fail(err)
 	writer.Wait()
@@ -58,6 +63,18 @@ func (s *session) serve(server string) error {
 		return nil
 	}
 	return c.reason()
+}
+
+// endedBecause returns what err, with which the server has ended the connection, may mean.
+func (c *connection) endedBecause(err error) error {
+	switch {
+	case c.up.Load():
+		return fmt.Errorf("the server hung up: %w", err)
+	case beneathTLS(c.conn) != c.conn:
+		return fmt.Errorf("the server hung up without an answer: %w (it may be starting)", err)
+	default:
+		return fmt.Errorf("the server hung up without an answer: %w (it may be starting, or is this a TLS port? see WithTLS)", err)
+	}
 }
 
 // dial opens a connection to a server.
@@ -110,10 +127,11 @@ func (s *session) connectionUp(c *connection) {
 		s.since = time.Now()
 	}
 	// The state moves within the lock, here and in connectionDown, so that states have the order of the facts.
-	log := s.core.transit(established, "session", fmt.Sprintf("0x%x", s.id), "timeout", s.proof.timeout)
+	log := s.core.transit(established, s.circumstancesLocked(nil), "timeout", s.proof.timeout)
 	s.mu.Unlock()
 	log()
 	s.watches.fireAll()
+	s.tell(News{Kind: Up})
 	s.core.sessionUp()
 }
 
@@ -164,13 +182,16 @@ func (s *session) connectionDown(c *connection) {
 	}
 	s.up = make(chan struct{})
 	close(s.down)
+	// Within the lock: nothing that was heard on a later connection can come before this.
+	s.tell(News{Kind: Down, Heard: s.proof.heard})
 	s.syncing = false
 	if s.lost != nil {
 		s.mu.Unlock()
 		return
 	}
+	s.core.connectionFailed(c)
 	notices := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
-	log := s.core.transit(disconnected)
+	log := s.core.transit(disconnected, s.circumstancesLocked(c.reason()), s.holdsLeft()...)
 	s.mu.Unlock()
 	notices.deliver()
 	log()

@@ -196,3 +196,28 @@ func TestDial_DialerReturnsNothing_IsSaid(t *testing.T) {
 		require.ErrorContains(t, err, "neither a connection nor an error")
 	})
 }
+
+func TestDial_ServerReachedAfterTheEnd_GetsNoRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		reached := make(chan struct{})
+		slow := func(_ context.Context, network, address string) (net.Conn, error) {
+			<-reached
+			return srv.DialAs(label)(context.Background(), network, address)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(slow))
+			ended <- err
+		}()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		connects := requests(srv, zktest.OpConnect)
+		close(reached)
+		require.ErrorIs(t, <-ended, context.Canceled)
+		synctest.Wait()
+		require.Empty(t, connects.all())
+		require.Empty(t, srv.Sessions())
+	})
+}

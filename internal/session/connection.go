@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -74,10 +75,17 @@ func newConnection(s *session, raw net.Conn, server string, limit time.Duration)
 	c.mu.Lock() // the limit may have passed, and then fail is called at once
 	defer c.mu.Unlock()
 	c.watchdog = time.AfterFunc(limit, func() {
-		c.fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", limit))
+		if c.up.Load() {
+			c.fail(errSilent)
+			return
+		}
+		c.fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", rounded(limit)))
 	})
 	return c
 }
+
+// errSilent is the reason when a connection that was up is given up.
+var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
 
 // errDropped is the reason when this client closes a connection.
 var errDropped = errors.New("closed by this client")
@@ -146,8 +154,8 @@ func (c *connection) reason() error {
 }
 
 // ask sends requests in this order, and before all later requests. It does not wait. On a closed connection it reports false
-// and does nothing.
-func (c *connection) ask(requests []request) bool {
+// and does nothing. The context is for tracers.
+func (c *connection) ask(ctx context.Context, requests []request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.why != nil {
@@ -155,6 +163,9 @@ func (c *connection) ask(requests []request) bool {
 	}
 	now := time.Now() // before the bytes leave: a time that is too early only makes the deadline earlier
 	for _, r := range requests {
+		if tracers := c.session.core.opts.Tracers; tracers.ObserveRequests() {
+			r.answer = traced(ctx, tracers, r, now)
+		}
 		xid := c.nextXid()
 		wire.SetXid(r.frame, xid)
 		c.enqueue(r.frame)
@@ -248,7 +259,7 @@ func (c *connection) show(frame []byte) {
 // endSession closes the session on the server, and then the connection, at the latest after a second.
 func (c *connection) endSession() {
 	done := func(reply, error) { c.fail(errDropped) }
-	if c.ask([]request{{wire.OpClose, wire.CloseFrame(), done}}) {
+	if c.ask(c.session.ctx, []request{{wire.OpClose, "/", wire.CloseFrame(), done}}) {
 		time.AfterFunc(time.Second, func() { c.fail(errDropped) })
 	}
 }
@@ -323,6 +334,9 @@ func readSize(r io.Reader) (int, error) {
 }
 
 func noServer(size int) error {
+	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers what is not TLS
+		return errors.New("the server speaks TLS: see WithTLS")
+	}
 	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
 }
 

@@ -19,18 +19,23 @@ type core struct {
 	stop   context.CancelFunc
 	states *stateLog
 
-	noContainers atomic.Bool
+	noContainers     atomic.Bool
+	containerHangups atomic.Int32 // connections in a row that ended under createContainer
 
 	wg sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	session *session      // the newest
-	changed chan struct{} // closed, and replaced, when a session comes up or ends
-	lastErr error         // why the last attempt to connect failed
-	orphans []orphan
-	hangups time.Time // when a server first hung up since a session was up; zero if none has
-	claims  map[string]struct{}
+	mu       sync.Mutex
+	closed   bool
+	session  *session      // the newest
+	changed  chan struct{} // closed, and replaced, when a session comes up or ends
+	lastErr  error         // why the last attempt to connect, or the last connection, failed; nil while there is a session
+	trying   string        // the server of the newest attempt
+	trouble  trouble       // the newest
+	answer   answer        // the newest of the sessions before
+	attempts attempts      // that failed since a session was up
+	orphans  []orphan
+	claims   map[string]struct{}
+	hangups  time.Time // when a server first hung up since a session was up; zero if none has
 
 	granted atomic.Int64 // the newest session timeout
 }
@@ -94,7 +99,7 @@ func (c *core) run() {
 // sessionUp wakes the callers that wait for a session, and closes the orphaned sessions.
 func (c *core) sessionUp() {
 	c.mu.Lock()
-	c.lastErr, c.hangups = nil, time.Time{}
+	c.lastErr, c.trying, c.hangups, c.attempts = nil, "", time.Time{}, attempts{}
 	c.broadcast()
 	orphans := c.orphans
 	c.orphans = nil
@@ -123,45 +128,61 @@ func (c *core) refusedFor() time.Duration {
 	return time.Since(c.hangups)
 }
 
-// sessionEnded wakes the callers that wait for the next session, and moves the state.
+// sessionEnded wakes the callers that wait for the next session, and moves the state. A session that never came up was an
+// attempt that failed.
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
+	s.mu.Lock()
+	newest, in, neverUp := s.answer, s.circumstancesLocked(why), s.since.IsZero()
+	s.mu.Unlock()
 	c.mu.Lock()
+	if !newest.at.IsZero() {
+		c.answer = newest
+	}
+	if why.Reason != zkrecipes.LossClosed {
+		c.failed(why)
+	}
 	if why.Reason == zkrecipes.LossRefused {
 		c.lastErr = why.Err
 	}
 	c.broadcast()
 	c.mu.Unlock()
-	if why.Reason != zkrecipes.LossClosed {
-		c.transit(ended, "session", fmt.Sprintf("0x%x", s.ID()), "reason", why.Reason, "error", why.Err)()
+	switch {
+	case why.Reason == zkrecipes.LossClosed:
+	case neverUp:
+		c.logAttempt(in.server, why)
+	default:
+		in.lost = why
+		c.transit(ended, in, "reason", why.Reason.String())()
 	}
 }
 
-// connectFailed notes why a server gave no session. Refused credentials stay the reason until a session is up. The end of
-// their session notes them, because this call may come only when the next session is up.
-func (c *core) connectFailed(err error) {
+// connectFailed notes why a server gave no session. Refused credentials, which the end of their session notes, stay the reason
+// until a session is up.
+func (c *core) connectFailed(server string, err error) {
+	c.logAttempt(server, err)
+	err = fmt.Errorf("connect to %s: %w", server, err)
 	c.mu.Lock()
-	if !errors.Is(c.lastErr, ErrAuthFailed) && !errors.Is(err, ErrAuthFailed) {
+	defer c.mu.Unlock()
+	c.failed(err)
+	if !errors.Is(c.lastErr, ErrAuthFailed) {
 		c.lastErr = err
 	}
-	c.mu.Unlock()
-	c.opts.Log.Debug("zookeeper: connect", "error", err)
 }
+
+// connectionFailed notes why a connection that was up is gone.
+func (c *core) connectionFailed(gone *connection) {
+	err := fmt.Errorf("connection to %s: %w", gone.server, gone.reason())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastErr = err
+	c.failed(err)
+}
+
+// failed notes a failure. Called with mu held.
+func (c *core) failed(err error) { c.trouble = trouble{err, time.Now()} }
 
 // broadcast wakes the callers that wait for a session. Called with mu held.
 func (c *core) broadcast() {
 	close(c.changed)
 	c.changed = make(chan struct{})
-}
-
-// transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.
-func (c *core) transit(e event, attrs ...any) (log func()) {
-	state, changed := c.states.apply(e)
-	switch {
-	case !changed:
-		return func() {}
-	case e == ended:
-		return func() { c.opts.Log.Warn("zookeeper: session "+state.String(), attrs...) }
-	default:
-		return func() { c.opts.Log.Info("zookeeper: "+state.String(), attrs...) }
-	}
 }

@@ -80,7 +80,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 	}
 	one := &zk.CreateRequest{Path: s.abs(c.path), Data: data, Acl: s.core.opts.ACL, Flags: flags}
 	if n == 1 && len(remove) == 0 {
-		return request{wire.OpCreate, wire.CreateFrame(wire.OpCreate, one), func(r reply, err error) {
+		return request{wire.OpCreate, c.path, wire.CreateFrame(wire.OpCreate, one), func(r reply, err error) {
 			var created string
 			if err == nil {
 				created, err = wire.CreateReply(r.body)
@@ -92,7 +92,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 	for _, path := range remove {
 		ops = append(ops, &zk.DeleteRequest{Path: s.abs(path), Version: -1})
 	}
-	return s.multiRequest(ops, func(t transaction, err error) {
+	return s.multiRequest(c.path, ops, func(t transaction, err error) {
 		var paths []string
 		for i, r := range t.responses {
 			switch {

@@ -56,7 +56,7 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	inCallback, callback := make(chan struct{}), make(chan struct{})
 	s.callbacks[&lossCallback{true, func(*zkrecipes.LostError) { close(inCallback); <-callback }}] = struct{}{}
 	failed := make(chan error, 1)
-	require.True(t, c.ask([]request{{wire.OpSync, wire.SyncFrame("/"), func(_ reply, err error) { failed <- err }}}))
+	require.True(t, c.ask(t.Context(), []request{{wire.OpSync, "/", wire.SyncFrame("/"), func(_ reply, err error) { failed <- err }}}))
 
 	var both sync.WaitGroup
 	both.Go(func() { c.fail(errors.New("first")) })

@@ -113,6 +113,8 @@ func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
 	notices := s.lapseIfDue(now)
 	least := s.proof.least
 	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
+	s.answer = answer{now, now.Sub(sent)}
+	s.deadlineMoved()
 	hopeless := s.proof.hopeless()
 	s.mu.Unlock()
 	notices.deliver()
@@ -147,7 +149,7 @@ func (s *session) asks(sent time.Time) {
 	}
 	grant := s.core.opts.leastGrant(s.proof.least)
 	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
-	s.wakeHeartbeatBefore(s.proof.validUntil())
+	s.deadlineMoved()
 }
 
 // hungUp notes that the server ended the newest connection in order, without a connect answer.

@@ -30,3 +30,25 @@ func TestLease_ConnectionLostBetweenGrantAndCredentials_TheGrantCounts(t *testin
 		require.False(t, s.ValidUntil().After(start.Add(4*time.Second)), "%v", s.ValidUntil().Sub(start))
 	})
 }
+
+// A server of ClickHouse that has no leader answers a connect request with the protocol version 42 and the session -1. That
+// says nothing about our session: the next server, or the same one later, resumes it.
+func TestHandshake_OtherProtocolVersion_IsNoAnswerAboutTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var tries atomic.Int32
+		c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+			tries.Store(n)
+			if n == 1 || n == 3 {
+				binary.BigEndian.PutUint32(frame[4:], 42)
+				binary.BigEndian.PutUint64(frame[12:], 1<<64-1)
+			}
+		})))
+		s := live(t, c)
+		require.EqualValues(t, 2, tries.Load())
+		require.Positive(t, s.ID())
+		srv.Cut(zktest.Everyone)
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		require.EqualValues(t, 4, tries.Load())
+		require.NoError(t, s.Err())
+	})
+}

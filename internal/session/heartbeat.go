@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -52,6 +53,8 @@ func (s *session) heartbeat(now time.Time) time.Time {
 	if len(s.callbacks) > 0 {
 		due = earliest(due, s.proof.validUntil())
 	}
+	warn, warningDue := s.nextWarning(now)
+	due = soonest(due, warningDue)
 	syncDue, syncNow, drop := s.nextSync(now)
 	c := s.connection
 	due = earliest(due, syncDue)
@@ -61,14 +64,16 @@ func (s *session) heartbeat(now time.Time) time.Time {
 	s.nextHeartbeat = due
 	s.mu.Unlock()
 	notices.deliver()
+	for _, f := range warn {
+		f()
+	}
 
 	if !now.Before(silent) {
 		s.end(lost(zkrecipes.LossDeadline, silent, errors.New("nothing answered for a whole session timeout")))
 		return now
 	}
 	if drop {
-		s.core.opts.Log.Info("zookeeper: no answer to a sync, trying another server", "server", c.server)
-		_ = c.Close()
+		c.fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(s.Timeout()/4)))
 	}
 	if syncNow {
 		s.core.start(s.sendSync)
@@ -131,7 +136,7 @@ func (s *session) sendSync() {
 			}
 		}))
 	}
-	s.send(nil, requests)
+	s.send(s.ctx, nil, requests)
 }
 
 // wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.

@@ -26,7 +26,7 @@ func (s *Session) MultiZxid(ctx context.Context, ops ...any) ([]zk.MultiResponse
 		return nil, 0, err
 	}
 	t, err := ask(ctx, s, "multi", first, writing, nil, func(done func(transaction, error)) request {
-		return s.multiRequest(absolute, done)
+		return s.multiRequest(first, absolute, done)
 	})
 	if err != nil {
 		return nil, 0, s.culprit(ops, t.responses, err)
@@ -40,8 +40,8 @@ type transaction struct {
 	zxid      int64
 }
 
-func (s *Session) multiRequest(absolute []any, done func(transaction, error)) request {
-	return request{wire.OpMulti, wire.MultiFrame(absolute), func(r reply, err error) {
+func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
+	return request{wire.OpMulti, path, wire.MultiFrame(absolute), func(r reply, err error) {
 		t := transaction{zxid: r.zxid}
 		if err == nil {
 			if t.responses, err = wire.MultiReply(r.body); len(t.responses) != len(absolute) {

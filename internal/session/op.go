@@ -63,7 +63,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	}
 	created, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: s.abs(path), Data: data, Acl: acl, Flags: flags}
-		return request{op, wire.CreateFrame(op, one), taking(wire.CreateReply, done)}
+		return request{op, path, wire.CreateFrame(op, one), taking(wire.CreateReply, done)}
 	})
 	return s.rel(created), err
 }
@@ -71,14 +71,21 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
 // containers it makes a plain node. If the node exists, of any kind, that is no error.
 //
-// Source: ZooKeeper 3.5.3; older servers and some reimplementations answer "unimplemented" and drop the connection.
+// Some reimplementations drop the connection without an answer. If that happens to the third connection in a row, the server
+// is taken for one without containers.
+//
+// Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
 	for {
+		hangups := s.core.containerHangups.Load()
 		flags := int32(zk.FlagContainer)
 		if s.core.noContainers.Load() {
 			flags = 0
 		}
 		_, err := s.Create(ctx, path, nil, flags)
+		if flags != 0 {
+			s.core.judgeContainers(hangups, err)
+		}
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
 			return nil
@@ -96,6 +103,19 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 	}
 }
 
+// judgeContainers counts the connections in a row that ended under createContainer. Hangups is the count when the request was
+// made: the calls that one connection took with it count once.
+func (c *core) judgeContainers(hangups int32, err error) {
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
+		c.containerHangups.Store(0)
+	case errors.Is(err, zk.ErrConnectionClosed) && c.containerHangups.CompareAndSwap(hangups, hangups+1) && hangups+1 == 3:
+		c.opts.Log.Warn("zookeeper: three connections in a row ended under createContainer: the server seems to have no " +
+			"containers, so parents stay behind when queues empty")
+		c.noContainers.Store(true)
+	}
+}
+
 // Get returns a node's data and Stat.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	if err := checkPath("get", path); err != nil {
@@ -108,7 +128,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
-	return request{wire.OpGetData, wire.ReadFrame(wire.OpGetData, s.abs(path), watch), taking(wire.DataReply, done)}
+	return request{wire.OpGetData, path, wire.ReadFrame(wire.OpGetData, s.abs(path), watch), taking(wire.DataReply, done)}
 }
 
 // GetW is Get with a watch on the node's data and its deletion. For a missing node it returns zk.ErrNoNode and no watch.
@@ -126,7 +146,7 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 		return zk.Stat{}, err
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
-		return request{wire.OpSetData, wire.SetFrame(s.abs(path), b, version), taking(wire.StatReply, done)}
+		return request{wire.OpSetData, path, wire.SetFrame(s.abs(path), b, version), taking(wire.StatReply, done)}
 	})
 }
 
@@ -136,7 +156,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
-		return request{wire.OpDelete, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) { done(struct{}{}, err) }}
+		return request{wire.OpDelete, path, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) { done(struct{}{}, err) }}
 	})
 	return err
 }
@@ -144,7 +164,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // StartDelete begins to delete a node and does not wait. done is called with the outcome, on the goroutine that reads from the
 // connection, and must not wait for anything. Without a connection StartDelete reports false and does nothing.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil && s.sendNow(nil, []request{{wire.OpDelete, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) {
+	return ValidatePath(path) == nil && s.sendNow(s.ctx, nil, []request{{wire.OpDelete, path, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) {
 		if err != nil {
 			err = s.failed("delete", path, writing, err)
 		}
@@ -158,7 +178,7 @@ type existence struct {
 }
 
 func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
-	return request{wire.OpExists, wire.ReadFrame(wire.OpExists, s.abs(path), watch), func(r reply, err error) {
+	return request{wire.OpExists, path, wire.ReadFrame(wire.OpExists, s.abs(path), watch), func(r reply, err error) {
 		var e existence
 		if err == nil {
 			e.exists = true
@@ -203,7 +223,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 }
 
 func (s *Session) syncRequest(path string, done func(string, error)) request {
-	return request{wire.OpSync, wire.SyncFrame(s.abs(path)), taking(wire.CreateReply, done)}
+	return request{wire.OpSync, path, wire.SyncFrame(s.abs(path)), taking(wire.CreateReply, done)}
 }
 
 // Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new as
@@ -216,7 +236,7 @@ func (s *Session) Barrier(ctx context.Context) error {
 // barrierRequest checks the version of the root. On the way the leader checks the session, and refuses if another server has
 // it by now.
 func (s *Session) barrierRequest(done func(transaction, error)) request {
-	return s.multiRequest([]any{&zk.CheckVersionRequest{Path: "/", Version: -1}}, func(t transaction, err error) {
+	return s.multiRequest("/", []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}, func(t transaction, err error) {
 		if errors.Is(err, zk.ErrNoAuth) {
 			err = nil // the root may not be read; a quorum has agreed all the same
 		}

@@ -529,6 +529,48 @@ func TestCreateContainer_ServerWithoutContainers_GetsAPlainNode(t *testing.T) {
 	}, zktest.WithoutContainers())
 }
 
+func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
+	for _, also := range []zktest.Deviation{zktest.HangsUpOnContainers, zktest.NoResumption} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv)
+			asked := requests(srv, zktest.OpCreateContainer)
+			create := func(path string) {
+				for {
+					err := live(t, c).CreateContainer(t.Context(), path)
+					if err == nil {
+						break
+					}
+					require.ErrorIs(t, err, zkrecipes.ErrLost)
+				}
+				n, ok := srv.Node(path)
+				require.True(t, ok && !n.Container)
+			}
+			var calls sync.WaitGroup
+			for i := range 10 {
+				calls.Go(func() { create(fmt.Sprint("/a", i)) })
+			}
+			calls.Wait()
+			hangups := len(asked.all())
+			create("/b")
+			require.Len(t, asked.all(), hangups, "then it is known")
+		}, zktest.WithDeviations(zktest.HangsUpOnContainers, also))
+	}
+}
+
+// Connections that end now and then are no reason to take a server for one without containers.
+func TestCreateContainer_HangupsWithSuccessInBetween_AreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		for i := range 4 {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Times: 2}, zktest.DropRequest())
+			path := fmt.Sprint("/c", i)
+			require.NoError(t, s.CreateContainer(t.Context(), path))
+			n, _ := srv.Node(path)
+			require.True(t, n.Container)
+		}
+	})
+}
+
 func TestCreation_SentBeforeDone_AndZxidIsTheNodes(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		ctx := t.Context()

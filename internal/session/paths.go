@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"unicode"
 )
@@ -12,26 +13,34 @@ import (
 // valid.
 //
 // Source: PathUtils.validatePath of ZooKeeper, which looks at UTF-16 units.
-func ValidatePath(path string) error {
+func ValidatePath(p string) error {
 	switch {
-	case path == "":
-		return errors.New("path is empty: want an absolute path such as /app/lock")
-	case path[0] != '/':
-		return fmt.Errorf("path %q is relative: want an absolute path such as /%s", path, path)
-	case path == "/":
+	case p == "":
+		return errors.New("path is empty: want " + want(p))
+	case p[0] != '/':
+		return fmt.Errorf("path %q is relative: want %s", p, want(p))
+	case p == "/":
 		return nil
-	case strings.HasSuffix(path, "/"):
-		return fmt.Errorf("path %q ends with a slash", path)
+	case strings.HasSuffix(p, "/"):
+		return fmt.Errorf("path %q ends with a slash: want %s", p, want(p))
 	}
-	for part := range strings.SplitSeq(path[1:], "/") {
+	for part := range strings.SplitSeq(p[1:], "/") {
 		if part == "" || part == "." || part == ".." {
-			return fmt.Errorf("path %q has an empty, \".\" or \"..\" part", path)
+			return fmt.Errorf("path %q has an empty, \".\" or \"..\" part: want %s", p, want(p))
 		}
 	}
-	for _, r := range path {
+	for _, r := range p {
 		if unicode.IsControl(r) || r >= 0xE000 && r <= 0xF8FF || r >= 0xFFF0 { // above U+FFFF Java sees surrogates
-			return fmt.Errorf("path %q has a character that ZooKeeper refuses", path)
+			return fmt.Errorf("path %q has a character that ZooKeeper refuses", p)
 		}
 	}
 	return nil
+}
+
+// want returns the valid path that comes nearest to p, or what a path looks like.
+func want(p string) string {
+	if clean := path.Clean("/" + p); clean != "/" && ValidatePath(clean) == nil {
+		return clean
+	}
+	return "an absolute path such as /app/lock"
 }

@@ -17,3 +17,19 @@ func TestValidatePath(t *testing.T) {
 		require.Error(t, ValidatePath(bad), "%q", bad)
 	}
 }
+
+// The path in the message is one that works.
+func TestValidatePath_SaysWhatIsWanted(t *testing.T) {
+	for bad, want := range map[string]string{
+		"":       `path is empty: want an absolute path such as /app/lock`,
+		"foo":    `path "foo" is relative: want /foo`,
+		"foo/":   `path "foo/" is relative: want /foo`,
+		"/foo/":  `path "/foo/" ends with a slash: want /foo`,
+		"//":     `path "//" ends with a slash: want an absolute path such as /app/lock`,
+		"/a//b":  `path "/a//b" has an empty, "." or ".." part: want /a/b`,
+		"../a/b": `path "../a/b" is relative: want /a/b`,
+		"a\x00b": `path "a\x00b" is relative: want an absolute path such as /app/lock`,
+	} {
+		require.EqualError(t, ValidatePath(bad), want)
+	}
+}

@@ -32,9 +32,8 @@ import (
 // least that it can be:
 //
 //   - The client asks for what it was granted. The server keeps that within its limits, so only its maximum can make it less.
-//   - No maximum is below the minimum, which is two ticks unless it is configured. With WithTickTime that is the bound.
-//   - Otherwise the bound is a tenth of the least grant. A server grants at most twenty ticks unless it is configured, so
-//     two ticks are at least a tenth of that.
+//   - An operator who may lower the maximum below that says so with WithLeastTimeout. That is the bound.
+//   - Otherwise the bound is the least grant. A smaller one would end holds at each server that is slow to answer.
 //   - The bound counts from the sending, since no server touches a session before it is asked to.
 //   - If the connection ends in order without an answer, the server has not served the request: it writes its answer at
 //     once, and what it has written arrives before the end. Servers without a leader hang up like this all the time.

@@ -64,7 +64,7 @@ func (s *Session) Freshen() {
 	if doubtful {
 		r = s.barrierRequest(func(transaction, error) { done() })
 	}
-	if !s.sendNow(nil, []request{r}) {
+	if !s.sendNow(s.ctx, nil, []request{r}) {
 		done()
 	}
 }

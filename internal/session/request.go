@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -9,6 +11,7 @@ import (
 // request is one request to the server.
 type request struct {
 	op    int32
+	path  string // as the client sees it
 	frame []byte // its xid is still to be set
 	// answer takes the reply, or the error that there will be none. It is called once, mostly on the goroutine that reads
 	// from the connection, and must not wait for anything.
@@ -22,8 +25,8 @@ type reply struct {
 
 // send sends the requests in this order, without waiting, and then calls sent, if not nil: all later requests of the session
 // reach the server after these. Without a connection it answers them with zk.ErrNoServer.
-func (s *session) send(sent func(), requests []request) {
-	if !s.sendNow(sent, requests) {
+func (s *session) send(ctx context.Context, sent func(), requests []request) {
+	if !s.sendNow(ctx, sent, requests) {
 		for _, r := range requests {
 			r.answer(reply{}, zk.ErrNoServer)
 		}
@@ -31,9 +34,9 @@ func (s *session) send(sent func(), requests []request) {
 }
 
 // sendNow is send, but without a connection it reports false and does nothing.
-func (s *session) sendNow(sent func(), requests []request) bool {
+func (s *session) sendNow(ctx context.Context, sent func(), requests []request) bool {
 	c := s.upConnection()
-	if c == nil || !c.ask(requests) {
+	if c == nil || !c.ask(ctx, requests) {
 		return false
 	}
 	if sent != nil {

@@ -14,13 +14,13 @@ import (
 
 func TestXids_AreThoseThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
-	s := &session{}
+	s := &session{core: &core{opts: &Config{}}}
 	s.asked.Store(math.MaxInt32 - 1)
 	c := newConnection(s, nil, "", time.Hour)
 	c.pending[1] = pending{}
 	for _, want := range []int32{math.MaxInt32, 2, 3} {
 		frame := wire.DeleteFrame("/a", -1)
-		require.True(t, c.ask([]request{{op: wire.OpDelete, frame: frame}}))
+		require.True(t, c.ask(t.Context(), []request{{op: wire.OpDelete, frame: frame}}))
 		require.Equal(t, uint32(want), binary.BigEndian.Uint32(frame[wire.PrefixSize:]))
 		require.Contains(t, c.pending, want)
 	}

@@ -30,8 +30,8 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 		opts []conn.Option
 		left time.Duration // after the connect request
 	}{
-		"a tenth of the timeout":   {nil, 2000 * time.Millisecond},
-		"two ticks of the servers": {[]conn.Option{conn.WithTickTime(2 * time.Second)}, 4000 * time.Millisecond},
+		"what the server grants": {[]conn.Option{conn.WithLeastTimeout(4 * time.Second)}, 4000 * time.Millisecond},
+		"less":                   {[]conn.Option{conn.WithLeastTimeout(2 * time.Second)}, 2000 * time.Millisecond},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 // Servers without a leader accept a connection, read the connect request, and hang up.
 func TestLease_ResumptionsThatServersHangUpOn_CostNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv, conn.WithTickTime(2*time.Second), conn.WithSessionTimeout(20*time.Second)))
+		s := live(t, dial(t, srv, conn.WithLeastTimeout(4*time.Second), conn.WithSessionTimeout(20*time.Second)))
 		defer s.Retain()()
 		losses := onLoss(t, s, false)
 		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
@@ -74,10 +74,27 @@ func TestLease_ResumptionsThatServersHangUpOn_CostNothing(t *testing.T) {
 	})
 }
 
+// A server that has just started, or a proxy before one, takes long to answer.
+func TestLease_ResumptionThatIsAnsweredLate_CostsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv, conn.WithSessionTimeout(20*time.Second)))
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
+		until := s.ValidUntil()
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(3*time.Second))
+		srv.Cut(client)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, until, s.ValidUntil())
+		time.Sleep(time.Minute)
+		require.Empty(t, losses.all())
+	})
+}
+
 // The next answer says what is granted, and then the old proof counts again.
 func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithConnectTimeout(500*time.Millisecond))
+		c := dial(t, srv, conn.WithConnectTimeout(500*time.Millisecond), conn.WithLeastTimeout(time.Second))
 		s := live(t, c)
 		defer s.Retain()()
 		losses := onLoss(t, s, false)

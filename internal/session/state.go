@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // State is the state of a client's connection and session.
@@ -76,27 +79,39 @@ type stateLog struct {
 
 type transition struct {
 	state State
+	at    time.Time
+	circumstances
 	after chan struct{} // closed once next is set
 	next  *transition
 }
 
-func newStateLog() *stateLog {
-	return &stateLog{last: &transition{state: Connecting, after: make(chan struct{})}}
+// circumstances are what the log and tracers are told of a change of the state, beside the state.
+type circumstances struct {
+	server  string
+	session int64
+	timeout time.Duration
+	err     error                // nil unless a connection or a session is gone
+	lost    *zkrecipes.LostError // how the session ended; nil unless it did
 }
 
-// apply moves the state by e, and reports the new state and whether it changed.
-func (l *stateLog) apply(e event) (State, bool) {
+func newStateLog() *stateLog {
+	return &stateLog{last: &transition{state: Connecting, at: time.Now(), after: make(chan struct{})}}
+}
+
+// apply moves the state by e, and returns the states before and after, which are the same if it did not change.
+func (l *stateLog) apply(e event, in circumstances) (from, to *transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	to := next(l.last.state, e)
-	if to == l.last.state {
-		return to, false
+	from = l.last
+	state := next(from.state, e)
+	if state == from.state {
+		return from, from
 	}
-	t := &transition{state: to, after: make(chan struct{})}
-	l.last.next = t
-	close(l.last.after)
-	l.last = t
-	return to, true
+	to = &transition{state: state, at: time.Now(), circumstances: in, after: make(chan struct{})}
+	from.next = to
+	close(from.after)
+	l.last = to
+	return from, to
 }
 
 func (l *stateLog) current() *transition {

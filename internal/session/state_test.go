@@ -47,14 +47,14 @@ func TestStateLog_SlowReader_MissesNothing(t *testing.T) {
 		want := []State{Connecting}
 		for range 1000 {
 			for _, e := range []event{established, disconnected, ended} {
-				s, changed := l.apply(e)
-				require.True(t, changed)
-				want = append(want, s)
+				from, to := l.apply(e, circumstances{})
+				require.NotEqual(t, from, to)
+				want = append(want, to.state)
 			}
 		}
-		_, changed := l.apply(ended)
-		require.False(t, changed)
-		l.apply(closed)
+		from, to := l.apply(ended, circumstances{})
+		require.Equal(t, from, to, "no change")
+		l.apply(closed, circumstances{})
 		close(happened)
 		synctest.Wait()
 		require.Equal(t, append(want, Closed), got)
@@ -72,7 +72,7 @@ func TestStateLog_Reader_EndsWithItsContextOrItsLoop(t *testing.T) {
 	for range l.all(ctx) {
 		cancel()
 	}
-	l.apply(closed)
+	l.apply(closed, circumstances{})
 	for s := range l.all(t.Context()) {
 		require.Equal(t, Closed, s)
 	}

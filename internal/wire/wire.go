@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 )
 
@@ -26,9 +27,11 @@ const (
 	OpMulti           = 14
 	OpCreate2         = 15
 	OpReconfig        = 16
+	OpRemoveWatches   = 18
 	OpCreateContainer = 19
 	OpCreateTTL       = 21
 	OpAuth            = 100
+	OpSetWatches      = 101
 	OpClose           = -11
 	OpMultiError      = -1
 
@@ -78,7 +81,9 @@ type Granted struct {
 // ConnectReply decodes the answer to a connect request. Newer servers append a flag, which is ignored.
 func ConnectReply(body []byte) (Granted, error) {
 	d := decoder{body: body}
-	d.int32()
+	if version := d.int32(); version != 0 && !d.bad {
+		return Granted{}, fmt.Errorf("the server answers with protocol version %d: it may not be ready, or is no ZooKeeper", version)
+	}
 	g := Granted{Timeout: time.Duration(d.int32()) * time.Millisecond, ID: d.int64(), Password: d.data()}
 	if d.bad {
 		return Granted{}, ErrGarbled
@@ -140,4 +145,34 @@ func appendBuffer(b, data []byte) []byte { return append(appendInt32(b, int32(le
 func seal(frame []byte) []byte {
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-PrefixSize))
 	return frame
+}
+
+// OpName returns the name of an operation in errors and metrics.
+func OpName(op int32) string {
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		return "create"
+	case OpDelete:
+		return "delete"
+	case OpExists:
+		return "exists"
+	case OpGetData:
+		return "get"
+	case OpSetData:
+		return "set"
+	case OpSync:
+		return "sync"
+	case OpChildren:
+		return "children"
+	case OpMulti:
+		return "multi"
+	case OpClose:
+		return "close"
+	case OpSetWatches:
+		return "watch"
+	case OpRemoveWatches:
+		return "unwatch"
+	default:
+		return fmt.Sprintf("operation %d", op)
+	}
 }

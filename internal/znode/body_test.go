@@ -22,6 +22,7 @@ func (p proven) ValidUntil() time.Time                                   { retur
 func (p proven) Check(context.Context) error                             { return nil }
 func (p proven) Revoked() <-chan struct{}                                { return nil }
 func (p proven) Release(context.Context) error                           { return nil }
+func (p proven) OnExpiring(time.Duration, func()) (stop func())          { return func() {} }
 func (p proven) Txn(context.Context, ...any) ([]zk.MultiResponse, error) { return nil, nil }
 
 // TestBoth_LooksAtTheClock: no timer ends the hold here. The first question does, whatever is asked.

@@ -19,11 +19,21 @@ const (
 	Lease = "lease-"
 )
 
+// The names that kazoo gives to contenders. Its Lock and its WriteLock have the same. A queue that has one of these kinds is
+// shared with kazoo.
+const (
+	KazooLock  = "__lock__"
+	KazooRead  = "__rlock__"
+	KazooLease = "*" // any other child: kazoo's semaphore counts them all, and gives its leases no number
+)
+
+func isKazoo(kind string) bool { return kind == KazooLock || kind == KazooRead || kind == KazooLease }
+
 // Contender is one child of a queue that takes part in its order.
 type Contender struct {
 	Name string // _c_<uuid>-<kind><key>, or as another library calls it
 	Kind string // one of the queue's kinds
-	Key  string // what the queue is ordered by, as text: the sequence number
+	Key  string // what the queue is ordered by, as text: the sequence number; empty for KazooLease, which is ahead of all
 }
 
 // parse reads a child's name as Curator's sorter does: the key is what follows the last kind. A contender has one of the
@@ -32,12 +42,18 @@ type Contender struct {
 func parse(name string, kinds []string) (Contender, bool) {
 	c := Contender{Name: name, Key: name}
 	for _, kind := range kinds {
-		if i := strings.LastIndex(c.Key, kind); i >= 0 {
+		if i := strings.LastIndex(c.Key, kind); i >= 0 && kind != KazooLease {
 			c.Kind, c.Key = kind, c.Key[i+len(kind):]
 		}
 	}
-	return c, c.Kind != "" && isNumber(c.Key)
+	if c.Kind != "" && isNumber(c.Key) {
+		return c, true
+	}
+	return Contender{Name: name, Kind: KazooLease}, slices.Contains(kinds, KazooLease)
 }
+
+// Writes reports whether c excludes all others on a read-write lock.
+func (c Contender) Writes() bool { return c.Kind == Write || c.Kind == KazooLock }
 
 // isNumber reports whether key is what a server appends to a sequential node: %010d, which is negative past the end of
 // the sequence.

@@ -43,6 +43,15 @@ func TestParse(t *testing.T) {
 		{"clock-0000000001", []string{Lock}, Lock, "0000000001"}, // a listing tells no more
 		{guid + "lock--000000001", []string{Lock}, Lock, "-000000001"},
 		{"5a3b__lock__0000000001", []string{Lock}, "", ""}, // kazoo's
+		{"5a3b__lock__0000000001", []string{Lock, KazooLock}, KazooLock, "0000000001"},
+		{guid + "lock-0000000007", []string{Lock, KazooLock}, Lock, "0000000007"},
+		{"5a3b__rlock__0000000001", []string{Lock, KazooLock}, "", ""},
+		{"5a3b__rlock__0000000001", []string{Read, Write, KazooRead, KazooLock}, KazooRead, "0000000001"},
+		{"5a3b__lock__0000000001", []string{Read, Write, KazooRead, KazooLock}, KazooLock, "0000000001"},
+		{"5a3b__lock__x", []string{Lock, KazooLock}, "", ""},
+		{guid + "lease-0000000001", []string{Lease, KazooLease}, Lease, "0000000001"},
+		{"5a3b9c", []string{Lease, KazooLease}, KazooLease, ""},
+		{"any*0000000001", []string{Lease, KazooLease}, KazooLease, ""},
 	} {
 		got, ok := parse(c.name, c.kinds)
 		require.Equal(t, c.kind != "", ok, c.name)

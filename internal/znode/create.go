@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -19,6 +20,7 @@ type contenders struct {
 	key     string   // empty: the server appends a sequence number
 	count   int      // 0 is one
 	instead []string // nodes to delete in the same transaction
+	attempt *attempt // that they are for
 }
 
 // name returns the path to create.
@@ -75,6 +77,10 @@ func (q *Queue) create(ctx context.Context, s *session.Session, want contenders,
 		paths, zxid, err := s.FinishCreate(ctx, c)
 		err = hangups.Judge(max(want.count, 1)*len(want.data), err)
 		switch {
+		case err == nil && zxid <= 0: // the fencing token would be worth nothing
+			q.abandon(s, c, guid)
+			return nil, nil, &session.OpError{Op: "create", Path: paths[0], Err: fmt.Errorf(
+				"%w: it answers a create with the zxid %d, which must be the czxid of the node", zkrecipes.ErrUnsupportedServer, zxid)}
 		case err == nil:
 			n := q.newNode(s, paths, zxid)
 			n.guid = repeated
@@ -82,7 +88,7 @@ func (q *Queue) create(ctx context.Context, s *session.Session, want contenders,
 		case errors.Is(err, session.ErrNotDeleted):
 			return swept(errRequeue) // the first copy may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode):
-			if err := MakeParents(ctx, s, q.path); err != nil {
+			if err := q.makeParent(ctx, s); err != nil {
 				return swept(err)
 			}
 		case wire.ServerFault(err), errors.Is(err, session.ErrTooLarge):

@@ -28,9 +28,13 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 			return err
 		}
 		if exists && stat.EphemeralOwner != 0 { // a container's is 0 as well
+			wayOut := "let one of the two use another path"
+			if _, kazoos := parse(name, []string{KazooLock, KazooRead}); kazoos && !q.sharedWithKazoo() {
+				wayOut = "it is kazoo's: share the path by the option WithKazoo, or " + wayOut
+			}
 			return &session.OpError{Op: "queue", Path: q.path + "/" + name, Err: fmt.Errorf(
-				"%w: it is ephemeral and ends in ten digits, but is not named %s: let one of the two use another path",
-				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "))}
+				"%w: it is ephemeral and ends in ten digits, but is not named %s: %s",
+				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "), wayOut)}
 		}
 	}
 	q.skipped.Do(func() {

@@ -26,10 +26,14 @@ type grant struct {
 	over    chan struct{} // closed when the grant has ended
 
 	revokeOnce func() // closes revoked
+	since      time.Time
+	logged     sync.Once // that it was lost
 
 	mu       sync.Mutex
 	holds    map[*share]func(*zkrecipes.LostError)
 	ended    bool
+	lost     *zkrecipes.LostError // why it ended; nil if it was released
+	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
 	release  func() // ends the session's retention
 }
@@ -51,17 +55,18 @@ func (sh *share) local(path string) string {
 func (w *waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	g := &grant{
 		node: w.node, queue: w.queue, release: w.session.Retain(), token: token,
-		revoked: make(chan struct{}), over: make(chan struct{}),
+		revoked: make(chan struct{}), over: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
 	if err := w.endOnLoss(g); err != nil {
-		g.drop()
+		g.drop(nil)
 		return nil, err
 	}
-	h, ok := g.hold(w.ctx, w.queue)
+	h, ok := g.hold(w.attempt.hold(w.ctx, w.queue, g), w.queue)
 	if !ok || w.ctx.Err() != nil {
-		g.drop() // and the caller removes the node
+		g.drop(nil) // and the caller removes the node
+		g.traceEnd()
 		if err := w.session.Err(); err != nil {
 			return nil, err
 		}
@@ -116,28 +121,33 @@ func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool
 // lose ends all holds as lost, and then removes the node: in a session that lives on, it would be in the way of others.
 // When lose returns the holds have ended, also if another goroutine was about to end them.
 func (g *grant) lose(why *zkrecipes.LostError) {
-	for sh, end := range g.drop() {
+	holds := g.drop(why)
+	for sh, end := range holds {
 		lost := *why
 		lost.Path = sh.Path()
 		end(&lost)
 	}
+	if len(holds) > 0 {
+		g.logLoss(why)
+	}
+	g.traceEnd()
 	g.node.remove()
 }
 
 // drop ends the grant, and returns what ends the holds that are left on it.
-func (g *grant) drop() map[*share]func(*zkrecipes.LostError) {
+func (g *grant) drop(why *zkrecipes.LostError) map[*share]func(*zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.finish()
+	g.finish(why)
 	return maps.Clone(g.holds)
 }
 
 // finish is called with mu held. After it no hold is given out.
-func (g *grant) finish() {
+func (g *grant) finish(why *zkrecipes.LostError) {
 	if g.ended {
 		return
 	}
-	g.ended = true
+	g.ended, g.lost = true, why
 	close(g.over)
 	if g.stopLoss != nil {
 		g.stopLoss()
@@ -154,14 +164,24 @@ func (sh *share) Token() zkrecipes.Token { return sh.grant.token }
 // ValidUntil is part of zkrecipes.Grant.
 func (sh *share) ValidUntil() time.Time { return sh.grant.node.session.ValidUntil() }
 
+// OnExpiring is part of zkrecipes.Grant.
+func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
+	return sh.grant.node.session.OnExpiring(lead, f)
+}
+
 // Revoked is part of zkrecipes.Grant.
 func (sh *share) Revoked() <-chan struct{} { return sh.grant.revoked }
 
 // Release is part of zkrecipes.Grant.
 func (sh *share) Release(ctx context.Context) error {
-	if sh.letGo() {
+	why := sh.lapsed(ctx)
+	if why != nil {
+		sh.grant.logLoss(why)
+	}
+	if sh.letGo(why) {
 		return nil
 	}
+	sh.grant.traceEnd()
 	n := sh.grant.node
 	n.remove()
 	// A context that descends from the hold has ended with it, which is no error.
@@ -171,9 +191,41 @@ func (sh *share) Release(ctx context.Context) error {
 	return nil
 }
 
+// lapsed returns the loss behind a release: a hold that finds that its deadline has passed releases its share with its own
+// context, whose cause says so.
+func (sh *share) lapsed(ctx context.Context) *zkrecipes.LostError {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		return nil
+	}
+	var why *zkrecipes.LostError
+	if errors.As(cause, &why) && why.Path == sh.Path() {
+		return why
+	}
+	return nil
+}
+
+// logLoss logs that the grant was lost, once. To close the client is the owner's own doing, and no reason to warn.
+func (g *grant) logLoss(why *zkrecipes.LostError) {
+	write := g.queue.client.Logger().Warn
+	if why.Reason == zkrecipes.LossClosed {
+		write = g.queue.client.Logger().Info
+	}
+	g.logged.Do(func() {
+		attrs := []any{
+			"path", g.node.paths[0], "token", g.token, "reason", why.Reason.String(),
+			"held", why.At.Sub(g.since).Round(time.Millisecond), "session", fmt.Sprintf("0x%x", g.node.session.ID()),
+		}
+		if why.Err != nil {
+			attrs = append(attrs, "error", why.Err)
+		}
+		write("zookeeper: hold lost", attrs...)
+	})
+}
+
 // letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. Both
 // are one step: a hold given out in between would be on a node that is being removed.
-func (sh *share) letGo() (held bool) {
+func (sh *share) letGo(why *zkrecipes.LostError) (held bool) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,7 +233,7 @@ func (sh *share) letGo() (held bool) {
 	if len(g.holds) > 0 && !g.ended {
 		return true
 	}
-	g.finish()
+	g.finish(why)
 	return false
 }
 

@@ -1,6 +1,11 @@
 package znode
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -28,7 +34,7 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 
-		ends := g.drop() // what lose does first
+		ends := g.drop(nil) // what lose does first
 		start := time.Now()
 		require.NoError(t, inner.Release(t.Context()))
 		require.Equal(t, time.Second, time.Since(start))
@@ -92,4 +98,71 @@ func TestHeld_DeadlinePassed(t *testing.T) {
 		_, err = q.Downgrade(inner.Context(), Lock, Entry{Kind: Lock, Rule: First})
 		require.ErrorIs(t, err, ErrNotHeld)
 	})
+}
+
+// TestLoss_IsLoggedOnce: however a hold is lost, an operator sees it. A release is no loss.
+func TestLoss_IsLoggedOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end  func(srv *zktest.Server, h *zkrecipes.Hold, g *grant)
+		says string // "" is nothing
+	}{
+		"session expired": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+			srv.Expire(srv.SessionOf("a"))
+			<-h.Done()
+		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=expired held=1m0s session=SESSION"},
+		"deleted by hand": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+			_ = srv.Delete(h.Path()) // it is there
+			<-h.Done()
+		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=node-deleted held=1m0s session=SESSION"},
+		"found out by the holder": {func(srv *zktest.Server, h *zkrecipes.Hold, g *grant) {
+			g.stopLoss() // as in a process that was frozen: the holder looks first
+			srv.Stall(zktest.Label("a"), zktest.Both)
+			time.Sleep(time.Until(h.ValidUntil()))
+			_ = h.Err()
+			srv.Heal(zktest.Label("a"))
+		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=deadline held=HELD session=SESSION"},
+		"client closed": {func(_ *zktest.Server, _ *zkrecipes.Hold, g *grant) {
+			_ = g.queue.client.Close() // never fails
+		}, "level=INFO msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=closed held=1m0s session=SESSION error=\"client closed\""},
+		"released": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+			_ = h.Release(context.Background())
+		}, ""},
+		"released with its own context": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+			_ = h.Release(h.Context())
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				var log bytes.Buffer
+				handler := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+					if a.Key == slog.TimeKey {
+						return slog.Attr{}
+					}
+					return a
+				}})
+				q, err := New(bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(handler))), "/app/lock", false, Lock)
+				require.NoError(t, err)
+				h, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
+				require.NoError(t, err)
+				session := fmt.Sprintf("0x%x", srv.SessionOf("a"))
+				g, ok := q.above(h.Context(), Lock)
+				require.True(t, ok)
+				time.Sleep(time.Minute)
+				tt.end(srv, h, g)
+				held := time.Since(h.Since())
+				require.Error(t, h.Err())
+				time.Sleep(time.Minute)
+				synctest.Wait() // the log is written by a goroutine of its own
+				var lines []string
+				for line := range strings.Lines(log.String()) {
+					if strings.Contains(line, "hold lost") {
+						lines = append(lines, strings.TrimSpace(line))
+					}
+				}
+				want := strings.NewReplacer("PATH", h.Path(), "TOKEN", h.Token().String(), "SESSION", session, "HELD", held.String()).Replace(tt.says)
+				require.Equal(t, want, strings.Join(lines, "\n"))
+			})
+		})
+	}
 }

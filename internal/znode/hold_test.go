@@ -78,3 +78,25 @@ func TestCheck_ReleasedMeanwhile_IsNoLoss(t *testing.T) {
 		require.NoError(t, <-released)
 	})
 }
+
+// A holder that is cut off has the lead to stop in order.
+func TestExpiring_CutOff_ComesBeforeTheLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		require.Equal(t, time.Now(), h.Since())
+		warning := h.Expiring(2 * time.Second)
+		time.Sleep(time.Hour)
+		select {
+		case <-warning:
+			t.Fatal("the server answers")
+		default:
+		}
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		srv.Refuse(zktest.Label("a"))
+		<-warning
+		require.NoError(t, h.Err())
+		require.Equal(t, 2*time.Second, time.Until(h.ValidUntil()))
+		<-h.Done()
+		srv.Heal(zktest.Label("a"))
+	})
+}

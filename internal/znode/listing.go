@@ -45,7 +45,7 @@ func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	case <-l.done:
 		return l.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return s.ExplainUnanswered(context.Cause(ctx))
 	case <-s.Done():
 		return s.Err()
 	}

@@ -100,11 +100,12 @@ func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes
 	if !ok {
 		return nil, ErrNotHeld
 	}
-	h, err := q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
+	waiting, a := q.begin(ctx, e.As, q.path, false)
+	h, err := a.end(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
 		if s.ID() != g.node.session.ID() {
 			return nil, ErrNotHeld
 		}
-		w, l, err := q.join(ctx, s, contenders{kind: e.Kind, data: e.Data, key: g.node.first().Key}, true)
+		w, l, err := q.join(waiting, s, contenders{kind: e.Kind, data: e.Data, key: g.node.first().Key, attempt: a}, true)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes
 		}
 		h, err := w.grant(g.token)
 		return h, w.gaveUp(err)
-	})
+	}))
 	if errors.Is(err, zkrecipes.ErrLocked) {
 		return nil, ErrNotHeld
 	}

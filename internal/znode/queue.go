@@ -37,6 +37,7 @@ type Entry struct {
 	Kind string // one of the queue's
 	Data []byte
 	Rule Rule
+	As   Label
 }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order.
@@ -63,6 +64,18 @@ func (q *Queue) Path() string { return q.path }
 // Client returns the client of the queue.
 func (q *Queue) Client() *session.Client { return q.client }
 
+// sharedWithKazoo reports whether kazoo uses the queue too.
+func (q *Queue) sharedWithKazoo() bool { return slices.ContainsFunc(q.kinds, isKazoo) }
+
+// makeParent makes the parent of the contenders, and what is missing above it. If kazoo uses it too, it is a plain node: an
+// object of kazoo looks for it once, and fails if the server has removed a container since.
+func (q *Queue) makeParent(ctx context.Context, s *session.Session) error {
+	if q.sharedWithKazoo() {
+		return s.Ensure(ctx, q.path, nil)
+	}
+	return s.MakeContainers(ctx, q.path)
+}
+
 // in returns the reader of the queue for s.
 func (q *Queue) in(s *session.Session) *reader {
 	q.mu.Lock()
@@ -85,10 +98,13 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
 		return nil, err
 	}
-	if err := q.checkDeadlock(ctx, e.Kind); err != nil {
-		return nil, err
+	waiting, a := q.begin(ctx, e.As, q.path, false)
+	if err := q.checkDeadlock(waiting, e.Kind); err != nil {
+		return a.end(nil, err)
 	}
-	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) { return q.acquire(ctx, s, e, forever) })
+	return a.end(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+		return q.acquire(waiting, s, e, a, forever)
+	}))
 }
 
 // Try is Acquire for a caller that does not wait. If others are ahead it returns a *BusyError, and leaves nothing behind.
@@ -96,16 +112,18 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
 		return nil, err
 	}
-	return q.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
-		l, err := q.current(ctx, s) // most refusals need no write
+	trying, a := q.begin(ctx, e.As, q.path, true)
+	return a.end(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
+		l, err := q.current(trying, s) // most refusals need no write
 		if err != nil {
 			return nil, err
 		}
 		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
-			return nil, q.busy(ctx, s, l)
+			a.at(len(l.queue))
+			return nil, q.busy(trying, s, l)
 		}
-		return q.acquire(ctx, s, e, noTime)
-	})
+		return q.acquire(trying, s, e, a, noTime)
+	}))
 }
 
 // inSession repeats f in the next session for as long as the end of a session is what makes it fail.
@@ -127,10 +145,10 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 			return nil, fmt.Errorf("%s: %w", q.path, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)
-			if errors.Is(err, cause) {
-				err = nil // it says no more than the cause
+			if err = inTheWay(s, cause, err); !errors.Is(err, cause) {
+				err = errors.Join(cause, err)
 			}
-			return nil, &zkrecipes.WaitError{Path: q.path, Err: errors.Join(cause, err)}
+			return nil, &zkrecipes.WaitError{Path: q.path, Err: err}
 		default:
 			return nil, err
 		}
@@ -138,18 +156,18 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 }
 
 // acquire is one acquisition in one session.
-func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, patience time.Duration) (*zkrecipes.Hold, error) {
+func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *attempt, patience time.Duration) (*zkrecipes.Hold, error) {
 	shortcut := q.in(s).shortcut
 	vacancy := shortcut.take()
-	w, l, err := q.join(ctx, s, contenders{kind: e.Kind, data: e.Data}, vacancy == nil || !shortcut.reliable())
+	w, l, err := q.join(ctx, s, contenders{kind: e.Kind, data: e.Data, attempt: a}, vacancy == nil || !shortcut.reliable())
 	if err != nil {
 		return nil, err
 	}
 	defer w.leaveUnlessGranted() // also when a rule panics
-	if !shortcut.follows(vacancy, w.node) {
-		if _, err := w.takeTurn(l, e.Rule, patience); err != nil {
-			return nil, w.gaveUp(err)
-		}
+	if shortcut.follows(vacancy, w.node) {
+		a.at(0)
+	} else if _, err := w.takeTurn(l, e.Rule, patience); err != nil {
+		return nil, w.gaveUp(err)
 	}
 	shortcut.lead(w.node)
 	h, err := w.grant(zkrecipes.Token(w.node.czxid))
@@ -181,6 +199,7 @@ func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listi
 		if l, me, err = w.place(l); err != nil {
 			return nil, err
 		}
+		w.attempt.at(me)
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			return l, nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -959,5 +960,66 @@ func TestAcquire_CancelledBeforeTheCreateIsSentAgain_LateOneIsSwept(t *testing.T
 		cancel()
 		require.ErrorIs(t, waiting.Failed(t, time.Minute), context.Canceled)
 		requireEmpty(t, srv)
+	})
+}
+
+// In an outage an acquisition that gives up names the server, whatever it was waiting for.
+func TestAcquire_GivesUpInAnOutage_NamesTheServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		var down atomic.Bool
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			if down.Load() {
+				return nil, syscall.ECONNREFUSED
+			}
+			return srv.DialAs("a")(ctx, network, address)
+		}
+		refused := fmt.Sprintf("context deadline exceeded (connect to %s: connection refused)", srv.Addr())
+		q := queue(t, srv, "a", conn.WithDialer(dial))
+		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
+		within := func(d time.Duration) context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			t.Cleanup(cancel)
+			return ctx
+		}
+
+		waiting := acquire(within(5*time.Second), q)
+		waiting.Waits(t)
+		down.Store(true)
+		srv.Cut(zktest.Label("a"))
+		err := waiting.Failed(t, time.Minute)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "gave up at place 2: held by \"me\"")
+		require.ErrorContains(t, err, "2 in the queue: "+refused)
+
+		for range 2 { // while the session may live on, and after its end
+			err = acquire(within(time.Second), q).Failed(t, time.Minute)
+			require.EqualError(t, err, path+": gave up before joining the queue: "+refused)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+			time.Sleep(time.Minute)
+		}
+
+		down.Store(false)
+		time.Sleep(time.Minute)
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		err = acquire(within(time.Second), q).Failed(t, time.Minute)
+		require.ErrorContains(t, err, path+": gave up before joining the queue: context deadline exceeded (no answer from "+srv.Addr()+", which last answered ")
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "the caller is out of the queue")
+		srv.Heal(zktest.Label("a"))
+		time.Sleep(time.Minute)
+		release(t, h)
+		requireEmpty(t, srv)
+	})
+}
+
+// When the server answers, it is not in the way.
+func TestAcquire_GivesUpBehindAHolder_NamesTheHolderAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := acquire(ctx, queue(t, srv, "a")).Failed(t, time.Minute)
+		require.Regexp(t, `2 in the queue: context deadline exceeded$`, err.Error())
+		release(t, h)
 	})
 }

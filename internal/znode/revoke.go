@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,16 +24,22 @@ func (q *Queue) Revoke(ctx context.Context) error {
 	return RevokeAt(ctx, q.client, q.path+"/"+queue[0].Name)
 }
 
-// RevokeAt asks the contenders at paths to release. It is no error if one of them has left.
+// RevokeAt asks the contenders at paths to release. It is no error if one of them has left. A contender of kazoo cannot be
+// asked, which is an error once the others have been asked.
 //
 // Source: Curator's Revoker.
 func RevokeAt(ctx context.Context, client *session.Client, paths ...string) error {
+	var errs []error
 	for _, path := range paths {
+		if _, ok := parse(path[strings.LastIndexByte(path, '/')+1:], []string{Lock, Latch, Read, Write, Lease}); !ok {
+			errs = append(errs, &session.OpError{Op: "revoke", Path: path, Err: errors.New("a holder of kazoo cannot be asked to release")})
+			continue
+		}
 		if _, err := client.Set(ctx, path, []byte(revokeRequest), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // watch watches the contenders of the grant: one may be deleted by hand, and the data may ask the holder to release. The

@@ -15,7 +15,7 @@ func First(_ []Contender, me int) (int, bool) { return me - 1, me == 0 }
 // looks once and not once for each of them.
 func NoWriterAhead(queue []Contender, me int) (int, bool) {
 	for i := me - 1; i >= 0; i-- {
-		if queue[i].Kind == Write {
+		if queue[i].Writes() {
 			return i, false
 		}
 	}

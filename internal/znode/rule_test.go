@@ -12,7 +12,7 @@ import (
 
 func queueOf(kinds string) (queue []Contender) {
 	for i, k := range kinds {
-		kind := map[rune]string{'r': Read, 'w': Write, 'l': Lock}[k]
+		kind := map[rune]string{'r': Read, 'w': Write, 'l': Lock, 'R': KazooRead, 'W': KazooLock}[k]
 		queue = append(queue, Contender{Kind: kind, Key: fmt.Sprintf("%010d", i), Name: fmt.Sprintf("%s%010d", kind, i)})
 	}
 	return queue
@@ -36,6 +36,10 @@ func TestRules(t *testing.T) {
 		{"reader ahead of a writer", NoWriterAhead, "rw", 0, true, 0},
 		{"reader behind a writer", NoWriterAhead, "wr", 1, false, 0},
 		{"reader waits for the nearest writer", NoWriterAhead, "wrwrr", 4, false, 2},
+		{"second waits for kazoo's first", First, "Wl", 1, false, 0},
+		{"reader beside kazoo's readers", NoWriterAhead, "RRr", 2, true, 0},
+		{"reader waits for kazoo's writer", NoWriterAhead, "wWrr", 3, false, 1},
+		{"writer waits for kazoo's reader", First, "RRw", 2, false, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			predecessor, granted := c.rule(queueOf(c.queue), c.me)

@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -39,12 +40,18 @@ type Leases struct {
 	Data  []byte
 	// Limit returns the limit, and a watch that fires when it may have changed; nil if it cannot change.
 	Limit func(ctx context.Context, s *session.Session) (int, *session.Watch, error)
+	As    Label
 }
 
 func (l Leases) contenders() contenders { return contenders{kind: Lease, data: l.Data, count: l.Count} }
 
-// NewSemaphore returns the semaphore under path. Errors: those of New.
-func NewSemaphore(client *conn.Client, path string, lossOnSuspend bool) (*Semaphore, error) {
+// NewSemaphore returns the semaphore under path. With kazoo it is laid out as kazoo's. Errors: those of New.
+//
+// kazoo's semaphore cannot be told to count other names at its door, nor other nodes than the children of path as leases. It
+// counts all of these. So contenders at the door are named as kazoo's, and all children of path are leases.
+//
+// Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
+func NewSemaphore(client *conn.Client, path string, lossOnSuspend, kazoo bool) (*Semaphore, error) {
 	q, err := New(client, path, lossOnSuspend)
 	if err != nil {
 		return nil, err
@@ -53,7 +60,16 @@ func NewSemaphore(client *conn.Client, path string, lossOnSuspend bool) (*Semaph
 	// Neither uses shortcuts: the leases are counted together with the list of the door.
 	m.leases = &Queue{client: q.client, path: path + "/leases", kinds: []string{Lease}, lossOnSuspend: lossOnSuspend}
 	m.door = &Queue{client: q.client, path: path + "/locks", kinds: []string{Lock}, behind: m.leases}
+	if kazoo {
+		m.leases.path, m.leases.kinds = path, []string{Lease, KazooLease}
+		m.door.path, m.door.kinds = path+"-__lock__", []string{KazooLock}
+	}
 	return m, nil
+}
+
+// atDoor says what to create at the door.
+func (m *Semaphore) atDoor(data []byte, a *attempt) contenders {
+	return contenders{kind: m.door.kinds[0], data: data, attempt: a}
 }
 
 // Client returns the client of the semaphore.
@@ -74,9 +90,10 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	return m.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
-		return m.acquire(ctx, s, want, forever)
-	})
+	waiting, a := m.leases.begin(ctx, want.As, m.path, false)
+	return a.end(m.leases.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+		return m.acquire(waiting, s, want, a, forever)
+	}))
 }
 
 // Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, who may be
@@ -85,20 +102,24 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	return m.leases.inSession(ctx, func(s *session.Session) (*zkrecipes.Hold, error) {
-		l, err := m.leases.current(ctx, s)
+	trying, a := m.leases.begin(ctx, want.As, m.path, true)
+	return a.end(m.leases.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
+		l, err := m.leases.current(trying, s)
+		if err == nil {
+			err = m.refuseOtherLayout(l)
+		}
 		if err != nil {
 			return nil, err
 		}
-		limit, changed, err := want.Limit(ctx, s)
+		limit, changed, err := want.Limit(trying, s)
 		if err != nil {
 			return nil, err
 		}
 		if !m.fits(len(l.queue), want.Count, limit, changed) {
-			return nil, m.leases.busy(ctx, s, l)
+			return nil, m.leases.busy(trying, s, l)
 		}
-		return m.acquire(ctx, s, want, tryAtDoor)
-	})
+		return m.acquire(trying, s, want, a, tryAtDoor)
+	}))
 }
 
 // tryAtDoor bounds how long a try waits at the door. A client that takes its leases stands there for two round trips. One
@@ -108,7 +129,7 @@ const tryAtDoor = time.Second
 // check returns the error of leases that no server would accept together with the deletion of a node at the door.
 func (m *Semaphore) check(want Leases) error {
 	c := want.contenders()
-	c.instead = []string{contenders{kind: Lock, key: "0000000000"}.name(m.door, anyGUID)}
+	c.instead = []string{m.atDoor(nil, nil).name(m.door, anyGUID) + "0000000000"}
 	return m.leases.check(c)
 }
 
@@ -125,13 +146,16 @@ func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool 
 }
 
 // acquire is one acquisition in one session.
-func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, patience time.Duration) (*zkrecipes.Hold, error) {
-	door, l, err := m.door.join(ctx, s, contenders{kind: Lock, data: want.Data}, true)
+func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *attempt, patience time.Duration) (*zkrecipes.Hold, error) {
+	door, l, err := m.door.join(ctx, s, m.atDoor(want.Data, a), true)
 	if err != nil {
 		return nil, err
 	}
 	defer door.leaveUnlessGranted() // also when the limit panics
 	out, err := m.passDoor(door, l, patience)
+	if err == nil {
+		err = m.refuseOtherLayout(out)
+	}
 	if err != nil {
 		return nil, door.gaveUp(err)
 	}
@@ -145,6 +169,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		return nil, m.leases.busy(ctx, s, out)
 	}
 	c := want.contenders()
+	c.attempt = a
 	if enough {
 		c.instead = door.node.paths
 	}
@@ -189,6 +214,18 @@ func (m *Semaphore) passDoor(door *waiter, l *listing, patience time.Duration) (
 		return nil, err
 	}
 	return out, m.leases.refuseForeign(door.ctx, door.session, out.others)
+}
+
+// refuseOtherLayout returns an error if the path of kazoo's layout has leases of Curator's. Neither would count the other's.
+func (m *Semaphore) refuseOtherLayout(out *listing) error {
+	for _, c := range out.queue {
+		if c.Name == "leases" {
+			return &session.OpError{Op: "acquire", Path: m.leases.path + "/leases", Err: fmt.Errorf(
+				"%w: the semaphore has Curator's layout too: use the option WithKazoo in all programs, and delete this node",
+				zkrecipes.ErrForeignContender)}
+		}
+	}
+	return nil
 }
 
 // countAgain returns errRequeue if the leases that were made as the door was given up are above the limit after all.

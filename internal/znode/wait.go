@@ -19,6 +19,7 @@ type waiter struct {
 	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
 	session *session.Session
 	node    *node
+	attempt *attempt
 	release func() // ends the session's retention, which is suspended while the waiter waits
 	granted bool
 
@@ -40,7 +41,7 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want contenders, l
 		release()
 		return nil, nil, err
 	}
-	w := &waiter{queue: q, ctx: ctx, session: s, node: n, release: release}
+	w := &waiter{queue: q, ctx: ctx, session: s, node: n, attempt: want.attempt, release: release}
 	if err := n.checkKeys(); err != nil {
 		w.leaveUnlessGranted()
 		return nil, nil, err
@@ -154,7 +155,7 @@ func (w *waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 		case <-changed[2].Fired():
 			return false, nil
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return false, w.session.Explain(context.Cause(ctx))
 		case <-w.session.Done():
 			return false, w.session.Err()
 		case <-timer.C:
@@ -209,5 +210,19 @@ func (w *waiter) gaveUp(err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return &zkrecipes.WaitError{Path: w.queue.path, Position: w.position, Of: w.of, Holder: w.holder, Err: context.Cause(w.ctx)}
+	cause := context.Cause(w.ctx)
+	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
+		err = cause // something else went wrong as the context ended
+	}
+	return &zkrecipes.WaitError{Path: w.queue.path, Position: w.position, Of: w.of, Holder: w.holder, Err: err}
+}
+
+// inTheWay returns the end of a context with what was in the way. Behind a request that was not answered it names the server
+// alone: a write whose outcome is unknown to its sender is no matter of the caller, who is out of the queue.
+func inTheWay(s *session.Session, cause, err error) error {
+	var request *session.OpError
+	if errors.Is(err, cause) && errors.As(err, &request) {
+		return s.ExplainUnanswered(cause)
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -24,7 +25,7 @@ func BenchmarkHandOver(b *testing.B) {
 			defer wg.Wait()
 			defer cancel()
 			for range candidates {
-				c, err := conn.Dial(b.Context(), srv.Addr())
+				c, err := conn.Dial(b.Context(), srv.Addr(), bubble.Silent)
 				require.NoError(b, err)
 				b.Cleanup(func() { _ = c.Close() }) // never fails
 				e, err := election.New(c, "/leader")

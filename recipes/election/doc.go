@@ -13,6 +13,10 @@
 // expired, its term has ended before the next candidate is elected: the deadline of the term is earlier than the servers'
 // expiry of the session. The token is the number of the term, and each term has a larger one than all before it.
 //
+// Reads of the client that leads, in its term, see all that the last leader wrote in ZooKeeper before its own term ended. No
+// sync is needed: the election rests on an answer from after the end of the last term, and no later read of the client is
+// older than that answer. Reads of another client may be older.
+//
 // # What happens on disconnect, expiry and close
 //
 // A disconnect alone ends nothing. A leader that is connected again before its deadline is still the leader;
@@ -39,4 +43,6 @@
 // is one delete. It wakes one candidate, which reads the children once, or two nodes if the last leader was in the same
 // session. A leader watches its own node. A client with candidates sends a sync every eighth of the session timeout. An
 // observer has one watch, on the leader's node.
+//
+// With the option [WithKazoo], programs in Python that use kazoo share the path.
 package election

@@ -32,6 +32,7 @@ type Election struct {
 	queue *znode.Queue
 	kind  string
 	data  []byte
+	name  string
 	retry func(error) bool
 	term  atomic.Pointer[Term] // the one that Run serves
 }
@@ -88,6 +89,28 @@ func WithLayout(l Layout) Option {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the election; default none. It has at most 100 bytes,
+// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) Option {
+	return func(c *config) error { return c.SetName(name) }
+}
+
+// WithKazoo makes the election count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
+// those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
+// [Selector]. Its Election cannot be given them, but its attribute lock can be replaced by such a Lock. Without them kazoo
+// does not see this side, and both lead. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
+// meets a contender of kazoo.
+//
+// A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
+//
+// Source: kazoo 2.10, kazoo/recipe/lock.py.
+func WithKazoo() Option {
+	return func(c *config) error {
+		c.Kazoo = true
+		return nil
+	}
+}
+
 // New returns the election on path. It sends nothing; the first Campaign creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
@@ -98,11 +121,15 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if cfg.layout == Selector {
 		kind = znode.Lock
 	}
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, kind)
+	kinds := []string{kind}
+	if cfg.Kazoo {
+		kinds = append(kinds, znode.KazooLock)
+	}
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	return &Election{queue: queue, kind: kind, data: cfg.Data, retry: cfg.retry}, nil
+	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.Name, retry: cfg.retry}, nil
 }
 
 // Term is one term of leadership: a hold whose token is larger than the token of every term before it.
@@ -132,7 +159,9 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Data: e.data, Rule: znode.First})
+	h, err := e.queue.Acquire(ctx, znode.Entry{
+		Kind: e.kind, Data: e.data, Rule: znode.First, As: znode.Label{Recipe: "election", Name: e.name},
+	})
 	if err != nil {
 		return nil, err
 	}

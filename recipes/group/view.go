@@ -77,7 +77,7 @@ type entry struct {
 // reading is a view with what says how old it is.
 type reading struct {
 	view    View
-	reading *session.Reading
+	reading *session.Freshness
 }
 
 // now returns the view with its age.
@@ -93,7 +93,7 @@ func (r reading) now() View {
 // was read before the list was sent. Otherwise the list is read again.
 func (r *reader) read(ctx context.Context) (reading, error) {
 	for {
-		at := r.session.StartReading()
+		at := r.session.Asking()
 		names, stat, err := r.names(ctx)
 		if err != nil {
 			return reading{}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -18,12 +19,12 @@ import (
 // The benchmarks run against zktest over the loopback: they show what a change does to the library. How it compares
 // with others on a real server is measured by the command integration/bench.
 
-func benchMutexes(b *testing.B, n int, path func(i int) string) []*mutex.Mutex {
+func benchMutexes(b *testing.B, n int, path func(i int) string, opts ...conn.Option) []*mutex.Mutex {
 	b.Helper()
 	srv := zktest.Run(b)
 	mutexes := make([]*mutex.Mutex, n)
 	for i := range mutexes {
-		c, err := conn.Dial(b.Context(), srv.Addr())
+		c, err := conn.Dial(b.Context(), srv.Addr(), append(opts, bubble.Silent)...)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = c.Close() }) // never fails
 		mutexes[i], err = mutex.New(c, path(i))
@@ -129,4 +130,28 @@ func handOver(b *testing.B, mutexes []*mutex.Mutex, waiters int) {
 		holder = <-holds
 	}
 	require.NoError(b, holder.Release(ctx))
+}
+
+// tracer observes all and does nothing.
+type tracer struct{}
+
+func (tracer) TraceAcquireStart(ctx context.Context, _ zkrecipes.AcquireStart) context.Context {
+	return ctx
+}
+func (tracer) TraceAcquireEnd(context.Context, zkrecipes.AcquireEnd) {}
+func (tracer) TraceHoldStart(ctx context.Context, _ zkrecipes.HoldStart) context.Context {
+	return ctx
+}
+func (tracer) TraceHoldEnd(context.Context, zkrecipes.HoldEnd) {}
+func (tracer) TraceState(zkrecipes.StateChange)                {}
+func (tracer) TraceRequest(context.Context, zkrecipes.Request) {}
+
+// What the hooks of a tracer cost. BenchmarkLock has none.
+func BenchmarkLockTraced(b *testing.B) {
+	for _, clients := range []int{1, 8} {
+		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {
+			path := func(i int) string { return fmt.Sprintf("/lock-of-%d", i) }
+			spread(b, benchMutexes(b, clients, path, conn.WithTracer(tracer{})))
+		})
+	}
 }

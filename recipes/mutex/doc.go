@@ -12,6 +12,10 @@
 // first. Its context ends with it, and the cause of the context says why. Work that stops with the context has stopped
 // before the next holder starts, if the clocks of client and server run at nearly the same rate and the process runs.
 //
+// Reads of the client that holds the lock, in its hold, see all that the last holder wrote in ZooKeeper before its own hold
+// ended. No sync is needed: the grant rests on an answer from after the end of the last hold, and no later read of the client
+// is older than that answer. Reads of another client may be older.
+//
 // # What happens on disconnect, expiry and close
 //
 // A disconnect alone ends nothing. The hold lives until its deadline, and goes on if a server answers in time;
@@ -56,4 +60,6 @@
 //
 // The nodes are those of Curator's InterProcessMutex, so both exclude each other. So does an election with
 // election.Selector on the same path.
+//
+// With the option [WithKazoo], programs in Python that use kazoo share the path.
 package mutex

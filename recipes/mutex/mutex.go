@@ -16,6 +16,7 @@ import (
 type Mutex struct {
 	queue *znode.Queue
 	data  []byte
+	name  string
 }
 
 // Option configures [New].
@@ -43,21 +44,46 @@ func WithLossOnSuspend() Option {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the mutex; default none. It has at most 100 bytes,
+// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) Option {
+	return func(c *config) error { return c.SetName(name) }
+}
+
+// WithKazoo makes the mutex count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
+// those of this library too: give each Lock there extra_lock_patterns=["lock-"]. Without it kazoo does not see them,
+// and both hold. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
+// meets a contender of kazoo.
+//
+// A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
+//
+// Source: kazoo 2.10, kazoo/recipe/lock.py.
+func WithKazoo() Option {
+	return func(c *config) error {
+		c.Kazoo = true
+		return nil
+	}
+}
+
 // New returns the mutex on path. It sends nothing; the first Lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	var cfg config
 	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Lock)
+	kinds := []string{znode.Lock}
+	if cfg.Kazoo {
+		kinds = append(kinds, znode.KazooLock)
+	}
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Mutex{queue, cfg.Data}, nil
+	return &Mutex{queue, cfg.Data, cfg.Name}, nil
 }
 
 func (m *Mutex) entry() znode.Entry {
-	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First}
+	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First, As: znode.Label{Recipe: "mutex", Name: m.name}}
 }
 
 // Lock waits until the caller holds the mutex: a waiter is let in when all contenders before it have left. If the session

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -19,7 +20,7 @@ func BenchmarkRWLock(b *testing.B) {
 			srv := zktest.Run(b)
 			locks := make([]*rwlock.RWLock, clients)
 			for i := range locks {
-				c, err := conn.Dial(b.Context(), srv.Addr())
+				c, err := conn.Dial(b.Context(), srv.Addr(), bubble.Silent)
 				require.NoError(b, err)
 				b.Cleanup(func() { _ = c.Close() }) // never fails
 				locks[i], err = rwlock.New(c, "/lock")

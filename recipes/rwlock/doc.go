@@ -13,6 +13,10 @@
 // with the context has stopped before a waiter that the hold kept out gets the lock, if the clocks of client and server
 // run at nearly the same rate and the process runs.
 //
+// Reads of the client that holds the lock, in its hold, see all that the last writer wrote in ZooKeeper before its own hold
+// ended. No sync is needed: the grant rests on an answer from after the end of the last hold, and no later read of the client
+// is older than that answer. Reads of another client may be older.
+//
 // # What happens on disconnect, expiry and close
 //
 // A disconnect alone ends nothing. The hold lives until its deadline, and goes on if a server answers in time;
@@ -52,4 +56,6 @@
 //
 // The nodes are those of Curator's InterProcessReadWriteLock, so both exclude each other. With Curator before 5.5 a writer
 // may get in when one of Curator's writers becomes a reader.
+//
+// With the option [WithKazoo], programs in Python that use kazoo share the path.
 package rwlock

@@ -16,6 +16,7 @@ import (
 type RWLock struct {
 	queue *znode.Queue
 	data  []byte
+	name  string
 }
 
 // Option configures [New].
@@ -43,17 +44,44 @@ func WithLossOnSuspend() Option {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the lock; default none. It has at most 100 bytes,
+// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) Option {
+	return func(c *config) error { return c.SetName(name) }
+}
+
+// WithKazoo makes the lock count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
+// those of this library too: give each WriteLock there extra_lock_patterns=["__WRIT__", "__READ__"], and
+// each ReadLock ["__WRIT__"]. Without them kazoo does not see this side, and both hold. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
+// meets a contender of kazoo.
+//
+// A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
+//
+// Readers of kazoo before 2.9 wait for writers behind them, and block for ever (its issue 649).
+//
+// Source: kazoo 2.10, kazoo/recipe/lock.py.
+func WithKazoo() Option {
+	return func(c *config) error {
+		c.Kazoo = true
+		return nil
+	}
+}
+
 // New returns the read-write lock on path. It sends nothing; the first lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	var cfg config
 	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, znode.Read, znode.Write)
+	kinds := []string{znode.Read, znode.Write}
+	if cfg.Kazoo {
+		kinds = append(kinds, znode.KazooRead, znode.KazooLock)
+	}
+	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &RWLock{queue, cfg.Data}, nil
+	return &RWLock{queue, cfg.Data, cfg.Name}, nil
 }
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
@@ -90,7 +118,9 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 	if l.queue.Holds(ctx, znode.Read) {
 		return nil, fmt.Errorf("%s: %w", l.queue.Path(), zkrecipes.ErrUpgrade)
 	}
-	return acquire(ctx, znode.Entry{Kind: znode.Write, Data: l.data, Rule: znode.First})
+	return acquire(ctx, znode.Entry{
+		Kind: znode.Write, Data: l.data, Rule: znode.First, As: znode.Label{Recipe: "rwlock-write", Name: l.name},
+	})
 }
 
 // RLock waits until all writers before the caller have left; later writers wait behind it. If ctx descends from a live read
@@ -120,7 +150,9 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 	if h, ok := l.queue.Held(ctx, znode.Read); ok {
 		return h, nil
 	}
-	e := znode.Entry{Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead}
+	e := znode.Entry{
+		Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead, As: znode.Label{Recipe: "rwlock-read", Name: l.name},
+	}
 	if h, err := l.queue.Downgrade(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
 		return h, err
 	}
@@ -188,11 +220,11 @@ func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	for i, p := range participants {
 		c := l.queue.Parse(p.Path)
 		contenders[i] = Contender{
-			Participant: p, Write: c.Kind == znode.Write,
+			Participant: p, Write: c.Writes(),
 			// A reader may stand at the place of its own writer.
-			Holds: i == 0 || c.Kind == znode.Read && (writer == "" || writer == c.Key),
+			Holds: i == 0 || !c.Writes() && (writer == "" || writer == c.Key),
 		}
-		if writer == "" && c.Kind == znode.Write {
+		if writer == "" && c.Writes() {
 			writer = c.Key
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -18,7 +19,7 @@ func BenchmarkSemaphore(b *testing.B) {
 			srv := zktest.Run(b)
 			semaphores := make([]*semaphore.Semaphore, clients)
 			for i := range semaphores {
-				c, err := conn.Dial(b.Context(), srv.Addr())
+				c, err := conn.Dial(b.Context(), srv.Addr(), bubble.Silent)
 				require.NoError(b, err)
 				b.Cleanup(func() { _ = c.Close() }) // never fails
 				semaphores[i], err = semaphore.New(c, "/semaphore", 4)

@@ -51,4 +51,6 @@
 //
 // The nodes are those of Curator's InterProcessSemaphoreV2, and each side counts the other's leases. One lease under a
 // limit of 1 is Curator's InterProcessSemaphoreMutex.
+//
+// With the option [WithKazoo], programs in Python that use kazoo share the path.
 package semaphore

@@ -6,18 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
-	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
 // limit is a number, or a node that holds one.
 type limit struct {
-	seed int
-	node string // empty: the seed is the limit
+	seed  int
+	node  string // empty: the seed is the limit
+	kazoo string // the node that must hold the seed as text; empty: none
+}
+
+func newLimit(seed int, path string, cfg config) limit {
+	l := limit{seed: seed, node: cfg.limitNode}
+	if cfg.Kazoo {
+		l.kazoo = path
+	}
+	return l
 }
 
 func checkLimit(n int) error {
@@ -30,13 +39,16 @@ func checkLimit(n int) error {
 // follow returns the limit now, and a watch that fires when it may have changed; nil if it cannot. It
 // creates the node if that is missing.
 func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.Watch, error) {
+	if l.kazoo != "" {
+		return l.seed, nil, l.agree(ctx, s)
+	}
 	if l.node == "" {
 		return l.seed, nil, nil
 	}
 	for {
 		data, _, w, err := s.GetW(ctx, l.node)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err := znode.Seed(ctx, s, l.node, encode(l.seed)); err != nil {
+			if err := s.Ensure(ctx, l.node, encode(l.seed)); err != nil {
 				return 0, nil, err
 			}
 			continue
@@ -46,6 +58,27 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 		}
 		n, err := decode(l.node, data)
 		return n, w, err
+	}
+}
+
+// agree returns an error if kazoo's node holds another limit. It creates the node if that is missing. Text that is no number
+// is left alone, as kazoo does.
+func (l *limit) agree(ctx context.Context, s *session.Session) error {
+	for {
+		data, _, err := s.Get(ctx, l.kazoo)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err := s.Ensure(ctx, l.kazoo, []byte(strconv.Itoa(l.seed))); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if n, err := strconv.Atoi(string(data)); err == nil && n != l.seed {
+			return fmt.Errorf("the node holds %d, and this semaphore has %d: want the same in all programs", n, l.seed)
+		}
+		return nil
 	}
 }
 
@@ -90,7 +123,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		case errors.Is(err, zk.ErrNoNode):
 			session, err := client.Session(ctx)
 			if err == nil {
-				err = znode.Seed(ctx, session, s.limit.node, encode(limit))
+				err = session.Ensure(ctx, s.limit.node, encode(limit))
 			}
 			if err != nil {
 				return err

@@ -19,6 +19,7 @@ type Semaphore struct {
 	path   string
 	limit  limit
 	data   []byte
+	name   string
 }
 
 // Option configures [New].
@@ -66,6 +67,30 @@ func WithLimitNode(path string) Option {
 	}
 }
 
+// WithName sets the name by which tracers, and so metrics and traces, know the semaphore; default none. It has at most 100 bytes,
+// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) Option {
+	return func(c *config) error { return c.SetName(name) }
+}
+
+// WithKazoo lays the semaphore out as that of kazoo, so that programs in Python share it, as they are; default off. Use the
+// option in all programs on the path: with kazoo's layout and Curator's side by side, neither counts the other's leases. If
+// there are nodes of both, an acquisition fails with ErrForeignContender.
+//
+// The limit is fixed. The node at the path holds it as text, and is created with the limit given to [New]. If it holds
+// another limit, an acquisition fails, as in kazoo. [WithLimitNode] cannot be used.
+//
+// A lease of kazoo cannot be revoked. If the session of a kazoo client expires while it acquires, it may exceed the limit: its
+// request for a lease may go out in the next session, when others have passed the door.
+//
+// Source: kazoo 2.10, kazoo/recipe/lock.py.
+func WithKazoo() Option {
+	return func(c *config) error {
+		c.Kazoo = true
+		return nil
+	}
+}
+
 // New returns the semaphore on path, with limit leases. It sends nothing; the first Acquire creates missing
 // nodes.
 //
@@ -73,12 +98,15 @@ func WithLimitNode(path string) Option {
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	var cfg config
 	bad := errors.Join(checkLimit(limit), recipe.Configure(c, &cfg, &cfg.Config, opts))
-	shared, err := znode.NewSemaphore(c, path, cfg.LossOnSuspend)
+	if cfg.Kazoo && cfg.limitNode != "" {
+		bad = errors.Join(bad, errors.New("WithLimitNode and WithKazoo: kazoo's limit is fixed: want one of the two"))
+	}
+	shared, err := znode.NewSemaphore(c, path, cfg.LossOnSuspend, cfg.Kazoo)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	s := &Semaphore{shared: shared, path: path, data: cfg.Data}
-	s.limit.seed, s.limit.node = limit, cfg.limitNode
+	s := &Semaphore{shared: shared, path: path, data: cfg.Data, name: cfg.Name}
+	s.limit = newLimit(limit, path, cfg)
 	return s, nil
 }
 
@@ -171,7 +199,7 @@ func (s *Semaphore) check(n int) error {
 
 func (s *Semaphore) leases(n int) znode.Leases {
 	return znode.Leases{
-		Count: n, Data: s.data,
+		Count: n, Data: s.data, As: znode.Label{Recipe: "semaphore", Name: s.name},
 		Limit: func(ctx context.Context, in *session.Session) (int, *session.Watch, error) {
 			limit, changed, err := s.limit.follow(ctx, in)
 			if err != nil {

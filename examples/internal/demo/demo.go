@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -160,7 +161,7 @@ func (e *Ensemble) Dial(ctx context.Context, id string) (*conn.Client, error) {
 	servers := e.servers
 	if e.own != nil {
 		servers = e.own.Addr()
-		opts = append(opts, conn.WithDialer(e.own.DialAs(id)))
+		opts = append(opts, conn.WithDialer(e.own.DialAs(id)), conn.WithLogger(slog.New(slog.DiscardHandler))) // the story says it
 	}
 	return conn.Dial(ctx, servers, opts...)
 }

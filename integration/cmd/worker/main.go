@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -24,12 +25,13 @@ import (
 )
 
 type config struct {
-	id, servers, recipe, path, socket string
-	session, section                  time.Duration
-	limit                             int
-	writes                            float64
-	seed                              uint64
-	verbose                           bool
+	id, servers, recipe, path, socket, sets string
+	kazoo                                   bool
+	session, section                        time.Duration
+	limit                                   int
+	writes                                  float64
+	seed                                    uint64
+	verbose                                 bool
 }
 
 func main() {
@@ -39,6 +41,8 @@ func main() {
 	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock or semaphore")
 	flag.StringVar(&c.path, "path", "/chaos", "path of the lock")
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
+	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")
+	flag.BoolVar(&c.kazoo, "kazoo", false, "share the path with kazoo")
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
 	flag.IntVar(&c.limit, "limit", 2, "of the semaphore")
@@ -46,6 +50,7 @@ func main() {
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
 	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
 	flag.Parse()
+	c.sets = cmp.Or(c.sets, c.recipe)
 	if err := run(c); err != nil {
 		fmt.Fprintf(os.Stderr, "worker %s: %v\n", c.id, err)
 		os.Exit(1)
@@ -56,10 +61,11 @@ func run(c config) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	orders := listen(os.Stdin, stop)
-	opts := []conn.Option{conn.WithSessionTimeout(c.session), conn.WithIdentity(c.id)}
+	logger := slog.New(slog.DiscardHandler)
 	if c.verbose {
-		opts = append(opts, conn.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
+	opts := []conn.Option{conn.WithSessionTimeout(c.session), conn.WithIdentity(c.id), conn.WithLogger(logger)}
 	client, err := conn.Dial(ctx, c.servers, opts...)
 	if err != nil {
 		return leaving(ctx, err)
@@ -154,7 +160,7 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 	sets := map[string]int{}
 	if a.exclusive {
 		for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
-			version, err := w.resource.Read(w.recipe+"/"+set, int64(h.Token()))
+			version, err := w.resource.Read(w.sets+"/"+set, int64(h.Token()))
 			if err == nil {
 				sets[set] = version
 			} else if !errors.Is(err, check.ErrStale) {
@@ -177,7 +183,7 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 			continue
 		}
 		element := fmt.Sprintf("%s@%d", w.id, h.Token())
-		if err := w.resource.Add(w.recipe+"/"+set, int64(h.Token()), version, element); err != nil && !errors.Is(err, check.ErrStale) {
+		if err := w.resource.Add(w.sets+"/"+set, int64(h.Token()), version, element); err != nil && !errors.Is(err, check.ErrStale) {
 			return err
 		}
 	}

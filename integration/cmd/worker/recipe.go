@@ -27,7 +27,7 @@ type acquire func(context.Context) (*zkrecipes.Hold, error)
 func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	switch cfg.recipe {
 	case "election":
-		e, err := election.New(c, cfg.path)
+		e, err := election.New(c, cfg.path, with(cfg.kazoo, election.WithKazoo())...)
 		return exclusive(func(ctx context.Context) (*zkrecipes.Hold, error) {
 			t, err := e.Campaign(ctx)
 			if err != nil {
@@ -36,13 +36,13 @@ func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 			return t.Hold, nil
 		}), err
 	case "mutex":
-		m, err := mutex.New(c, cfg.path)
+		m, err := mutex.New(c, cfg.path, with(cfg.kazoo, mutex.WithKazoo())...)
 		return exclusive(m.Lock), err
 	case "try":
-		m, err := mutex.New(c, cfg.path)
+		m, err := mutex.New(c, cfg.path, with(cfg.kazoo, mutex.WithKazoo())...)
 		return exclusive(m.TryLock), err
 	case "rwlock":
-		l, err := rwlock.New(c, cfg.path)
+		l, err := rwlock.New(c, cfg.path, with(cfg.kazoo, rwlock.WithKazoo())...)
 		return func(rng *rand.Rand) ask {
 			if rng.Float64() < cfg.writes {
 				return ask{weight: 1, exclusive: true, acquire: l.Lock}
@@ -50,7 +50,7 @@ func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 			return ask{weight: 1, read: true, acquire: l.RLock}
 		}, err
 	case "semaphore":
-		s, err := semaphore.New(c, cfg.path, cfg.limit)
+		s, err := semaphore.New(c, cfg.path, cfg.limit, with(cfg.kazoo, semaphore.WithKazoo())...)
 		return func(rng *rand.Rand) ask {
 			n := 1 + rng.IntN(cfg.limit)
 			return ask{weight: n, exclusive: cfg.limit == 1, acquire: func(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -60,6 +60,14 @@ func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	default:
 		return nil, fmt.Errorf("unknown recipe %q", cfg.recipe)
 	}
+}
+
+// with returns the option if it is wanted.
+func with[O any](wanted bool, option O) []O {
+	if wanted {
+		return []O{option}
+	}
+	return nil
 }
 
 func exclusive(f acquire) func(*rand.Rand) ask {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,7 +28,7 @@ func main() {
 func run(ctx context.Context, servers string) error {
 	dialing, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	client, err := conn.Dial(dialing, servers, conn.WithLogger(slog.Default()))
+	client, err := conn.Dial(dialing, servers)
 	if err != nil {
 		return err
 	}

@@ -123,8 +123,7 @@ func production(ctx context.Context, servers string, roots *tls.Config) (*conn.C
 	defer cancel()
 	return conn.Dial(dialing, servers,
 		conn.WithSessionTimeout(15*time.Second),
-		conn.WithTickTime(2*time.Second), // as in zoo.cfg
-		conn.WithLogger(slog.Default()),
+		conn.WithTickTime(2*time.Second),    // as in zoo.cfg
 		conn.WithIdentity("billing-7f9c/1"), // what other clients see in the queue
 		conn.WithTLS(roots),
 	)

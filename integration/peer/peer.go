@@ -1,5 +1,6 @@
-// Package curator runs a Java process with Curator in it, so that its recipes and ours can meet on the same znodes.
-package curator
+// Package peer runs a process with another library in it, so that its recipes and ours can meet on the same znodes. The
+// process speaks the line protocol that is described in integration/curator/Peer.java.
+package peer
 
 import (
 	"bufio"
@@ -10,18 +11,16 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/integration/versions"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// A Peer is a process with a Curator client. Its methods are safe for concurrent use.
+// A Peer is a process with a client of another library. Its methods are safe for concurrent use.
 type Peer struct {
 	// Event is called with the events of loops.
 	Event func(check.Event)
@@ -37,44 +36,17 @@ type Peer struct {
 	answers map[string]chan string
 }
 
-var errGone = errors.New("the Curator process has ended")
+// ErrGone says that the process has ended.
+var ErrGone = errors.New("the process has ended")
 
-// Compile compiles the program into dir, unless it is there already. ZKRECIPES_CURATOR chooses the release of Curator. If
-// there is no compiler or no Curator, the test is skipped; with REQUIRE_REAL=1 it fails.
-func Compile(tb testing.TB, dir string) {
+// Start runs a program until the end of the test. It says "ready" once it is connected. If it does not, what it wrote to its
+// error output is shown.
+func Start(tb testing.TB, process *exec.Cmd, event func(check.Event)) *Peer {
 	tb.Helper()
-	jars, err := versions.Curator.ClassPath("")
-	if err == nil {
-		_, err = exec.LookPath("javac")
-	}
-	if err != nil {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			tb.Fatal(err)
-		}
-		tb.Skip(err)
-	}
-	tb.Log("class path of Curator:", jars)
-	if _, err := os.Stat(filepath.Join(dir, "Peer.class")); err == nil {
-		return
-	}
-	if out, err := exec.Command("javac", "-cp", jars, "-d", dir, "Peer.java").CombinedOutput(); err != nil {
-		tb.Fatalf("javac: %v\n%s", err, out)
-	}
-}
-
-// Start runs a peer, compiled into dir, until the end of the test.
-func Start(tb testing.TB, dir, connect string, session time.Duration, event func(check.Event)) *Peer {
-	tb.Helper()
-	jars, err := versions.Curator.ClassPath("")
-	if err != nil {
-		tb.Fatal(err)
-	}
 	p := &Peer{
-		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}), answers: map[string]chan string{},
-		process: exec.Command("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-			"-cp", dir+":"+jars, "Peer", connect, strconv.FormatInt(session.Milliseconds(), 10)),
+		Event: event, Revoked: make(chan string, 16), ended: make(chan struct{}), answers: map[string]chan string{}, process: process,
 	}
-	log, err := os.CreateTemp(dir, "peer-*.log")
+	log, err := os.CreateTemp(tb.TempDir(), "peer-*.log")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -103,9 +75,9 @@ func Start(tb testing.TB, dir, connect string, session time.Duration, event func
 	case <-ready:
 	case <-p.ended:
 		text, _ := os.ReadFile(log.Name())
-		tb.Fatalf("%v\n%s", errGone, text)
+		tb.Fatalf("%v\n%s", ErrGone, text)
 	case <-time.After(time.Minute):
-		tb.Fatal("the Curator process does not connect")
+		tb.Fatal("the process does not connect")
 	}
 	return p
 }
@@ -151,13 +123,13 @@ func (p *Peer) Begin(request ...any) func(context.Context) (string, error) {
 		case text := <-answer:
 			verdict, rest, _ := strings.Cut(text, " ")
 			if verdict != "ok" {
-				return "", fmt.Errorf("curator: %v: %s", request, rest)
+				return "", fmt.Errorf("peer: %v: %s", request, rest)
 			}
 			return rest, nil
 		case <-p.ended:
-			return "", errGone
+			return "", ErrGone
 		case <-ctx.Done():
-			return "", fmt.Errorf("curator: %v: %w", request, context.Cause(ctx))
+			return "", fmt.Errorf("peer: %v: %w", request, context.Cause(ctx))
 		}
 	}
 }
@@ -165,6 +137,17 @@ func (p *Peer) Begin(request ...any) func(context.Context) (string, error) {
 // Ask sends a request and waits for the answer.
 func (p *Peer) Ask(ctx context.Context, request ...any) (string, error) {
 	return p.Begin(request...)(ctx)
+}
+
+// Loop begins a loop that lasts until the process is killed. If it ends before, the test fails.
+func (p *Peer) Loop(tb testing.TB, request ...any) {
+	tb.Helper()
+	done := p.Begin(append([]any{"loop"}, request...)...)
+	go func() {
+		if _, err := done(tb.Context()); !errors.Is(err, ErrGone) && tb.Context().Err() == nil {
+			tb.Errorf("the loop has ended: %v", err)
+		}
+	}()
 }
 
 // Kill ends the process at once.

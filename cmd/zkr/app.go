@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is what all verbs share: the global flags, where to print, and the signals.
+type app struct {
+	in       *os.File
+	out, err *os.File
+
+	connect connectFlags
+	output  outputFlags
+	log     *slog.Logger // for messages to people, on standard error
+	signals *signals     // from the first moment on
+}
+
+func newApp(in, out, err *os.File) *app {
+	return &app{in: in, out: out, err: err, log: slog.New(slog.DiscardHandler), signals: catchSignals()}
+}
+
+// newRoot makes the whole command.
+//
+// A verb is a file of its own, named after it, with a function newVerb(a *app) *cobra.Command that the list below calls. It
+// sets Use, Short, Example (shown first by help), Long, Args and RunE. Its flags are local to the verb, and read into a struct
+// next to the function. Each flag can be set by ZKR_NAME in the environment, unless noEnv says that it must be typed. RunE
+//
+//   - gets a context that ends with SIGINT, SIGTERM and their like,
+//   - dials with a.dial(ctx), and closes the client,
+//   - prints results with a.print, which knows the formats of -o, and messages with a.log,
+//   - returns an error: usagef for wrong arguments, exitWith for a code of its own, else any; exitCode finds the code.
+func (a *app) newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "zkr",
+		Short: "Run programs under locks in ZooKeeper, or as the leader; see which process holds what",
+		Example: `  zkr lock --servers zk1,zk2,zk3 /jobs/nightly -- nightly --full
+  zkr elect /app/leader -- serve
+  zkr leader /app/leader`,
+		Long: `zkr takes a lock in ZooKeeper, runs a program, and releases the lock when the program has ended, with all
+that it has started. If the lock is about to be lost, zkr stops the program before another holder can have the lock.
+
+Each flag can be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. A flag that is typed goes first.
+
+Exit status: that of the program (128+n if signal n killed it), or
+  64  wrong usage                        79  the lock was lost, and the program stopped
+  69  no server reached                 124  --max-run was over
+  75  busy, see --busy-status           125  another failure of zkr
+  77  credentials or access refused     126  the program cannot be run; 127 it was not found
+  128+n  signal n came before the program was started`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noVerb,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	a.connect.add(root.PersistentFlags())
+	a.output.add(root.PersistentFlags())
+	root.SetHelpTemplate(helpTemplate)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
+	root.AddCommand(
+		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a),
+		newLeader(a), newWait(a), newCheck(a), newHeld(a),
+		newMan(a),
+	)
+	return root
+}
+
+const helpTemplate = `{{.Short}}
+{{if .HasExample}}
+Examples:
+{{.Example}}
+{{end}}{{with .Long}}
+{{. | trimTrailingWhitespaces}}
+{{end}}
+{{.UsageString}}`
+
+// run runs the command line, and returns the exit status.
+func (a *app) run(args []string) int {
+	root := a.newRoot()
+	root.SetArgs(args)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), `{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}`, ""))
+	err := root.ExecuteContext(context.Background())
+	code, message := exitCode(err)
+	if message != "" {
+		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", message) // there is nowhere else to say it
+	}
+	return code
+}
+
+// prepare fills in flags from the environment, and sets up the log.
+func (a *app) prepare(cmd *cobra.Command) error {
+	var errs []error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := envName(f)
+		value, set := os.LookupEnv(name)
+		if name == "" || !set || f.Changed {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s=%s: %w", name, value, err))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return usagef("%v", err)
+	}
+	log, err := a.output.logger(a.err)
+	if err != nil {
+		return err
+	}
+	a.log = log
+	return nil
+}
+
+const withoutEnv = "without-env"
+
+// envName is the variable that sets a flag; empty for none.
+func envName(f *pflag.Flag) string {
+	if _, without := f.Annotations[withoutEnv]; without || f.Name == "help" || f.Name == "version" {
+		return ""
+	}
+	return "ZKR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// noEnv says that a flag of the verb is not taken from the environment.
+func noEnv(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		f := cmd.Flags().Lookup(name)
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[withoutEnv] = nil
+	}
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// onePath is for verbs that take one PATH.
+func onePath(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("want one PATH, got %q", args)
+	}
+	return nil
+}
+
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unknown verb %q: %s help lists them", args[0], cmd.Name())
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootClock runs on while the machine is suspended.
+func bootClock() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return time.Since(started)
+	}
+	return time.Duration(t.Nano())
+}
+
+var started = time.Now()

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+func newCheck(a *app) *cobra.Command {
+	var path, token string
+	cmd := &cobra.Command{
+		Use:   "check [--path PATH --token TOKEN]",
+		Short: "Ask the servers whether a holder is still there",
+		Example: `  zkr check && upload result
+  zkr check --path /jobs/nightly --token 4294967311`,
+		Long: `check asks whether the contender with the token is still in the queue at PATH, as the leader of the ensemble knows it.
+Below zkr, ZKR_PATH and ZKR_TOKEN say which. Exit status: 0 if it is there, 79 if it has gone.
+
+A resource that can compare tokens is safer: between a check and the step after it the lock can be lost.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := pairs(path, token)
+			if err != nil {
+				return err
+			}
+			ctx, done := a.signals.context(cmd.Context())
+			defer done()
+			client, err := a.dial(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // it returns nil
+			for _, w := range wanted {
+				there, err := present(ctx, client, w.path, w.token)
+				if err != nil {
+					return err
+				}
+				if !there {
+					return exitWith(exitLost, nil)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&path, "path", "", "`path` of the lock")
+	cmd.Flags().StringVar(&token, "token", "", "`token` of the holder")
+	return cmd
+}
+
+type pathToken struct {
+	path  string
+	token int64
+}
+
+// pairs reads paths and tokens, a line for each as zkr lock with several paths tells them.
+func pairs(path, token string) ([]pathToken, error) {
+	paths, tokens := lines(path), lines(token)
+	if len(paths) == 0 || len(paths) != len(tokens) {
+		return nil, usagef("want --path and --token, or ZKR_PATH and ZKR_TOKEN as zkr sets them")
+	}
+	all := make([]pathToken, len(paths))
+	for i := range paths {
+		number, err := strconv.ParseInt(tokens[i], 10, 64)
+		if err != nil || number <= 0 {
+			return nil, usagef("--token %s: want a number above 0", tokens[i])
+		}
+		if err := conn.ValidatePath(paths[i]); err != nil {
+			return nil, exitWith(exitUsage, err)
+		}
+		all[i] = pathToken{paths[i], number}
+	}
+	return all, nil
+}
+
+func lines(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
+}
+
+// present reports whether a contender of the queue at path was created by the transaction token.
+func present(ctx context.Context, client *conn.Client, path string, token int64) (bool, error) {
+	if err := client.Sync(ctx, path); err != nil {
+		return false, err
+	}
+	for _, dir := range []string{path, path + "/" + leasesNode} {
+		names, err := client.Children(ctx, dir)
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		} else if err != nil {
+			return false, err
+		}
+		for _, name := range contenders(names) { // holders stand in front
+			there, stat, err := client.Exists(ctx, dir+"/"+name)
+			if err != nil {
+				return false, err
+			}
+			if there && stat.Czxid == token {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

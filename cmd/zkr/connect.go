@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/pflag"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// connectFlags say how to reach the ensemble.
+type connectFlags struct {
+	servers, authFile, acl         string
+	tlsCA, tlsCert, tlsKey, tlsFor string
+	session, within, tick          duration
+}
+
+func (c *connectFlags) add(flags *pflag.FlagSet) {
+	c.session, c.within = duration(15*time.Second), duration(30*time.Second)
+	flags.StringVar(&c.servers, "servers", "", "`host:port,host:port/chroot` of the ensemble (also ZOOKEEPER_SERVERS)")
+	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a line scheme:credential for each credential, such as digest:user:password")
+	flags.StringVar(&c.acl, "acl", "", "access `list` of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
+	flags.StringVar(&c.tlsCA, "tls-ca", "", "connect over TLS, to servers with a certificate by an authority in this PEM `file`")
+	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show")
+	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the certificate")
+	flags.StringVar(&c.tlsFor, "tls-server-name", "", "`name` that the servers' certificates must have; default that in --servers")
+	flags.Var(&c.session, "session-timeout", "ask for this session timeout; servers grant 2 to 20 of their ticks")
+	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never")
+	flags.Var(&c.tick, "tick-time", "tickTime of the servers; lets zkr tell a slow server from a lost lock more exactly")
+}
+
+// dial connects. The client logs to the log of zkr.
+func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
+	servers := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
+	if servers == "" {
+		return nil, usagef("no servers: give --servers host:port,..., or set ZKR_SERVERS")
+	}
+	options, err := a.connect.options()
+	if err != nil {
+		return nil, exitWith(exitUsage, err)
+	}
+	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), a.output.libraryLevel()})))
+	if a.connect.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(a.connect.within))
+		defer cancel()
+	}
+	client, err := conn.Dial(ctx, servers, append(options, more...)...)
+	var stop *stopped
+	switch code, _ := exitCode(err); {
+	case err == nil:
+		return client, nil
+	case errors.As(err, &stop), code == exitNoAccess:
+		return nil, err
+	}
+	return nil, exitWith(exitUnreachable, err)
+}
+
+func (c *connectFlags) options() ([]conn.Option, error) {
+	options := []conn.Option{conn.WithSessionTimeout(time.Duration(c.session))}
+	if c.tick > 0 {
+		options = append(options, conn.WithTickTime(time.Duration(c.tick)))
+	}
+	if c.authFile != "" {
+		auth, err := readAuth(c.authFile)
+		if err != nil {
+			return nil, fmt.Errorf("--auth-file: %w", err)
+		}
+		options = append(options, auth...)
+	}
+	if c.acl != "" {
+		acl, err := parseACL(c.acl)
+		if err != nil {
+			return nil, fmt.Errorf("--acl: %w", err)
+		}
+		options = append(options, conn.WithACL(acl))
+	}
+	config, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		options = append(options, conn.WithTLS(config))
+	}
+	return options, nil
+}
+
+func readAuth(name string) ([]conn.Option, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	var options []conn.Option
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		scheme, credential, ok := strings.Cut(text, ":")
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: want scheme:credential", name, n) // the line itself is a secret
+		}
+		options = append(options, conn.WithAuth(scheme, credential))
+	}
+	return options, lines.Err()
+}
+
+// parseACL reads what zkCli's setAcl reads. The id may have colons.
+func parseACL(text string) ([]zk.ACL, error) {
+	var list []zk.ACL
+	for entry := range strings.SplitSeq(text, ",") {
+		scheme, rest, _ := strings.Cut(entry, ":")
+		last := strings.LastIndexByte(rest, ':')
+		if last < 0 {
+			return nil, fmt.Errorf("%q: want scheme:id:permissions", entry)
+		}
+		perms := int32(0)
+		for _, letter := range rest[last+1:] {
+			bit := strings.IndexRune("rwcda", letter)
+			if bit < 0 {
+				return nil, fmt.Errorf("%q: permissions are letters of cdrwa, not %q", entry, letter)
+			}
+			perms |= 1 << bit
+		}
+		list = append(list, zk.ACL{Scheme: scheme, ID: rest[:last], Perms: perms})
+	}
+	return list, nil
+}
+
+// tls returns the configuration; nil is plain TCP.
+func (c *connectFlags) tls() (*tls.Config, error) {
+	if c.tlsCA == "" {
+		if c.tlsCert != "" || c.tlsKey != "" || c.tlsFor != "" {
+			return nil, errors.New("--tls-cert, --tls-key and --tls-server-name need --tls-ca")
+		}
+		return nil, nil //nolint:nilnil // no configuration is one: plain TCP
+	}
+	pem, err := os.ReadFile(c.tlsCA)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-ca: %w", err)
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: c.tlsFor}
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--tls-ca %s: no certificate in PEM form in it", c.tlsCA)
+	}
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		return nil, errors.New("--tls-cert and --tls-key: want both or none")
+	}
+	if c.tlsCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.tlsCert, c.tlsKey)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

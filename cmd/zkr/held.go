@@ -1,0 +1,46 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newHeld(a *app) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "held",
+		Short: "Say whether the lock of this program is still proven, without asking a server",
+		Example: `  while zkr held; do next-step || break; done
+  zkr held -o json`,
+		Long: `held is for programs that zkr runs. It reads the file that zkr keeps up to date for them, so it takes no network and
+hardly any time. Exit status: 0 if the lock is proven at this moment, 79 if it is lost or not proven.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usagef("no lock to ask for: run this below zkr, which sets ZKR_STATE")
+			}
+			s, held, err := readState(file)
+			if err != nil {
+				return err
+			}
+			left := max(s.Until-bootClock(), 0).Round(time.Millisecond)
+			answer := map[string]any{"held": held, "path": s.Path, "token": s.Token, "left_seconds": left.Seconds()}
+			word := "held"
+			if !held {
+				word = "lost"
+			}
+			if a.output.format != "table" || a.output.verbose {
+				if err := a.print(table{rows: [][]string{{word, s.Path, s.Token, left.String()}}, json: answer}); err != nil {
+					return err
+				}
+			}
+			if !held {
+				return exitWith(exitLost, nil)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "state", "", "`file` that zkr keeps for the program")
+	return cmd
+}

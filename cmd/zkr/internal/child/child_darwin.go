@@ -1,0 +1,34 @@
+package child
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const needsGuard = true
+
+func adoptOrphans() error { return nil } // they go to process 1
+
+func attributes(ownGroup bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: ownGroup} }
+
+const zombie = 5 // SZOMB of sys/proc.h
+
+func processes() ([]process, error) {
+	list, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]process, 0, len(list))
+	for i := range list {
+		p := &list[i]
+		all = append(all, process{
+			pid: int(p.Proc.P_pid), parent: int(p.Eproc.Ppid), group: int(p.Eproc.Pgid), dead: p.Proc.P_stat == zombie,
+		})
+	}
+	return all, nil
+}
+
+func (p process) signal(s syscall.Signal) {
+	_ = syscall.Kill(p.pid, s) // if it has ended meanwhile, that is what was wanted
+}

@@ -1,0 +1,84 @@
+package child
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const needsGuard = false // the kernel has the parent-death signal
+
+func adoptOrphans() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the subreaper: %w", err)
+	}
+	return nil
+}
+
+func attributes(ownGroup bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: ownGroup, Pdeathsig: syscall.SIGKILL}
+}
+
+// processes reads /proc.
+func processes() ([]process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var all []process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			all = append(all, p)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("/proc is empty: is it mounted?")
+	}
+	return all, nil
+}
+
+// readProcess reads /proc/PID/stat: "pid (name) state parent group ...", where the name may have blanks and parentheses.
+func readProcess(pid int) (process, bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, false // it has ended meanwhile
+	}
+	rest := stat[bytes.LastIndexByte(stat, ')')+1:]
+	fields := bytes.Fields(rest)
+	if len(fields) < 20 {
+		return process{}, false
+	}
+	parent, err1 := strconv.Atoi(string(fields[1]))
+	group, err2 := strconv.Atoi(string(fields[2]))
+	if err1 != nil || err2 != nil {
+		return process{}, false
+	}
+	state := fields[0][0]
+	return process{pid, parent, group, state == 'Z' || state == 'X', string(fields[19])}, true
+}
+
+// signal signals this process and no other that got its pid meanwhile: FindProcess opens a handle on what has the pid now,
+// and the start time tells whether that is still the process of the list.
+func (p process) signal(s syscall.Signal) {
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return
+	}
+	if now, ok := readProcess(p.pid); ok && now.since == p.since {
+		_ = handle.Signal(s) // if it has ended meanwhile, that is what was wanted
+	}
+	_ = handle.Release() // which cannot fail
+}

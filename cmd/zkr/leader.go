@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+)
+
+func newLeader(a *app) *cobra.Command {
+	var follow bool
+	var hook, layout string
+	cmd := &cobra.Command{
+		Use:   "leader [flags] PATH",
+		Short: "Tell which candidate leads",
+		Example: `  zkr leader /app/leader
+  zkr leader -o value /app/leader
+  zkr leader --follow --exec 'reload-proxy "$ZKR_LEADER"' /app/leader`,
+		Long: `leader tells which candidate leads at this moment. Exit status: 0, or 1 if there is no candidate.
+
+With --follow it tells every change, until it is stopped: also that there is no leader ("none"), and that the connection was
+lost, so that the leader is not known ("unknown").`,
+		Args: onePath,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := layoutOf(layout)
+			if err != nil {
+				return err
+			}
+			ctx, done := a.signals.context(cmd.Context())
+			defer done()
+			client, err := a.dial(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // it returns nil
+			e, err := election.New(client, args[0], election.WithLayout(l))
+			if err != nil {
+				return exitWith(exitUsage, err)
+			}
+			if follow || hook != "" {
+				return a.followLeader(ctx, e, hook)
+			}
+			p, err := e.Leader(ctx)
+			if errors.Is(err, zkrecipes.ErrNoLeader) {
+				return exitWith(1, a.printLeader(election.Leadership{None: true, Current: true, AsOf: time.Now()}))
+			}
+			if err != nil {
+				return err
+			}
+			return a.printLeader(election.Leadership{Leader: p, Current: true, AsOf: time.Now()})
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on, and tell every change")
+	cmd.Flags().StringVar(&hook, "exec", "", "run this `line` by the shell at every change, with ZKR_LEADER and ZKR_TOKEN; implies --follow")
+	addLayout(cmd, &layout)
+	noEnv(cmd, "exec")
+	return cmd
+}
+
+func (a *app) followLeader(ctx context.Context, e *election.Election, hook string) error {
+	for view, err := range e.Observe(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := a.printLeader(view); err != nil {
+			return err
+		}
+		if hook == "" {
+			continue
+		}
+		line := shellCommand(hook)
+		cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+		cmd.Stdout, cmd.Stderr = a.out, a.err
+		cmd.Env = append(os.Environ(), "ZKR_LEADER="+leaderName(view), "ZKR_TOKEN="+view.Leader.Token.String())
+		if err := cmd.Run(); err != nil {
+			a.log.Warn("the hook of --exec failed", "leader", leaderName(view), "err", err)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// leaderName is the name to print: an outdated view names no leader.
+func leaderName(view election.Leadership) string {
+	switch {
+	case !view.Current:
+		return "unknown"
+	case view.None:
+		return "none"
+	}
+	return view.Leader.ID
+}
+
+func (a *app) printLeader(view election.Leadership) error {
+	p := view.Leader
+	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.Format(time.RFC3339Nano)}
+	row := []string{leaderName(view)}
+	if view.Current && !view.None {
+		answer["leader"], answer["token"], answer["since"] = p.ID, p.Token.String(), p.Since.Format(time.RFC3339)
+		answer["session"], answer["node"] = fmt.Sprintf("0x%x", p.Session), p.Path
+		row = append(row, "token "+p.Token.String(), "since "+p.Since.Format(time.RFC3339))
+	}
+	return a.print(table{rows: [][]string{row}, json: answer})
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+func newLock(a *app) *cobra.Command {
+	var f runFlags
+	var more []string
+	cmd := &cobra.Command{
+		Use:   "lock [flags] PATH -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program while no other holder of the lock runs",
+		Example: `  zkr lock /jobs/nightly -- nightly --full
+  zkr lock --try --busy-ok /jobs/nightly -- nightly
+  zkr lock --path /accounts/1 --path /accounts/2 -- transfer 1 2`,
+		Long: `lock takes the lock at PATH, runs the program, and releases the lock when the program and all that it has started
+have ended. With several paths it takes all locks or none.
+
+The program gets ZKR_TOKEN, a number that grows with every holder: a resource that refuses smaller ones is safe from a
+program that was frozen and goes on too late. ZKR_PATH, ZKR_NODE, ZKR_SESSION, ZKR_KIND, ZKR_ID and ZKR_VALID_UNTIL tell the
+rest; with several paths, ZKR_PATH, ZKR_NODE and ZKR_TOKEN have a line for each. "zkr held" tells the program whether the
+lock is still proven, without the network, and "zkr check" asks the servers.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, program, err := split(cmd, args, f.shell)
+			if err != nil {
+				return err
+			}
+			paths := slices.Concat(before, more) // the program stands behind before in the same array
+			if len(before) > 1 || len(paths) == 0 {
+				return usagef("want one PATH before --, or several with --path; got %q", before)
+			}
+			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*target, error) { return mutexes(c, paths) })
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringArrayVar(&more, "path", nil, "another `path` to lock; may be repeated")
+	noEnv(cmd, "path", "shell") // a nested zkr has ZKR_PATH of the outer one
+	return cmd
+}
+
+// mutexes is the target of one or several mutexes.
+func mutexes(c *conn.Client, paths []string) (*target, error) {
+	all := make([]*mutex.Mutex, len(paths))
+	for i, path := range paths {
+		var err error
+		if all[i], err = mutex.New(c, path); err != nil {
+			return nil, err
+		}
+	}
+	lock := func(ctx context.Context) (*grant, error) { return lockAll(ctx, all) }
+	try := func(ctx context.Context) (*grant, error) { return tryAll(ctx, all) }
+	if first := all[0]; len(all) == 1 {
+		lock = func(ctx context.Context) (*grant, error) { return single(first.Lock(ctx)) }
+		try = func(ctx context.Context) (*grant, error) { return single(first.TryLock(ctx)) }
+	}
+	return &target{kind: "mutex", paths: paths, lock: lock, try: try, queue: all[0].Queue}, nil
+}
+
+func lockAll(ctx context.Context, all []*mutex.Mutex) (*grant, error) {
+	holds, err := mutex.LockAll(ctx, all...)
+	if err != nil {
+		return nil, err
+	}
+	g := &grant{hold: holds}
+	for _, m := range all {
+		g.parts = append(g.parts, holds.Of(m))
+	}
+	return g, nil
+}
+
+// tryAll takes all locks without waiting, or none. Then it takes them once more, together: nested in what it has, that
+// waits for nothing, and the first holds can go.
+func tryAll(ctx context.Context, all []*mutex.Mutex) (*grant, error) {
+	var taken []*zkrecipes.Hold
+	defer func() {
+		for _, h := range taken {
+			_ = h.Release(ctx) // it goes on in the background
+		}
+	}()
+	nested := ctx
+	for _, m := range all {
+		h, err := m.TryLock(nested)
+		if err != nil {
+			return nil, err
+		}
+		taken = append(taken, h)
+		nested = h.Context() //nolint:fatcontext // a chain of as many as there are paths
+	}
+	return lockAll(nested, all)
+}

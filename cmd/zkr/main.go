@@ -1,0 +1,21 @@
+// Command zkr runs any program under a lock in ZooKeeper, or as the leader. It stops the program before the lock can pass to
+// another holder.
+//
+//	zkr lock /jobs/nightly -- /usr/local/bin/nightly --full
+//
+// The command help of each verb shows an example first.
+package main
+
+import (
+	"os"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+)
+
+func main() {
+	if child.GuardArg != "" && len(os.Args) == 2 && os.Args[1] == child.GuardArg {
+		child.Guard(os.Stdin)
+		return
+	}
+	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// outputFlags say what to print, and how.
+type outputFlags struct {
+	format, log    string
+	quiet, verbose bool
+}
+
+func (o *outputFlags) add(flags *pflag.FlagSet) {
+	flags.StringVarP(&o.format, "output", "o", "table", "`format` of results on standard output: table, json or value")
+	flags.StringVar(&o.log, "log", "auto", "`format` of messages on standard error: text, json, or auto: plain sentences in a terminal")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no messages but the last one of a failure")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "more messages: every step, and what the connection does")
+}
+
+// level is the least level of messages. Without a terminal there are only warnings: cron sends a mail for each message.
+func (o *outputFlags) level(terminal bool) slog.Level {
+	switch {
+	case o.verbose:
+		return slog.LevelDebug
+	case o.quiet:
+		return slog.LevelError
+	case terminal:
+		return slog.LevelInfo
+	default:
+		return slog.LevelWarn
+	}
+}
+
+// libraryLevel is the least level of what the connection logs.
+func (o *outputFlags) libraryLevel() slog.Level {
+	if o.verbose {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
+}
+
+func (o *outputFlags) logger(file *os.File) (*slog.Logger, error) {
+	switch o.format {
+	case "table", "json", "value":
+	default:
+		return nil, usagef("--output %s: want table, json or value", o.format)
+	}
+	terminal := term.IsTerminal(int(file.Fd()))
+	options := &slog.HandlerOptions{Level: o.level(terminal)}
+	switch {
+	case o.log == "json":
+		return slog.New(slog.NewJSONHandler(file, options)), nil
+	case o.log == "auto" && terminal:
+		return slog.New(&sentences{out: file, level: options.Level.Level(), mu: &sync.Mutex{}}), nil
+	case o.log == "text", o.log == "auto":
+		return slog.New(slog.NewTextHandler(file, options)), nil
+	}
+	return nil, usagef("--log %s: want text, json or auto", o.log)
+}
+
+// sentences prints messages for people in a terminal.
+type sentences struct {
+	out   io.Writer
+	level slog.Level
+	mu    *sync.Mutex
+	attrs []slog.Attr
+}
+
+func (s *sentences) Enabled(_ context.Context, level slog.Level) bool { return level >= s.level }
+
+// Handle prints the message, and its attributes only if it is no event: the sentence of an event has them.
+func (s *sentences) Handle(_ context.Context, r slog.Record) error {
+	line := "zkr: " + r.Message
+	var pairs []string
+	event := false
+	add := func(a slog.Attr) bool {
+		event = event || a.Key == eventKey
+		pairs = append(pairs, a.String())
+		return true
+	}
+	for _, a := range s.attrs {
+		add(a)
+	}
+	r.Attrs(add)
+	if len(pairs) > 0 && !event {
+		line += " (" + strings.Join(pairs, ", ") + ")"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := fmt.Fprintf(s.out, "%s\n", line)
+	return err
+}
+
+func (s *sentences) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *s
+	with.attrs = append(append([]slog.Attr{}, s.attrs...), attrs...)
+	return &with
+}
+
+func (s *sentences) WithGroup(string) slog.Handler { return s }
+
+// louder passes on what has at least a level.
+type louder struct {
+	slog.Handler
+	least slog.Level
+}
+
+func (l *louder) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= l.least && l.Handler.Enabled(ctx, level)
+}
+
+// table is a result: what -o json prints, and rows for people. The first column of each row is what -o value prints.
+type table struct {
+	header []string // none if the rows speak for themselves
+	rows   [][]string
+	json   any
+}
+
+// print prints a result on standard output, in the format of --output.
+func (a *app) print(t table) error {
+	switch a.output.format {
+	case "json":
+		return json.NewEncoder(a.out).Encode(t.json)
+	case "value":
+		for _, row := range t.rows {
+			if _, err := fmt.Fprintln(a.out, row[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	columns := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	if len(t.header) > 0 {
+		_, _ = fmt.Fprintln(columns, strings.Join(t.header, "\t")) // Flush has the error
+	}
+	for _, row := range t.rows {
+		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t"))
+	}
+	return columns.Flush()
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+)
+
+func newRLock(a *app) *cobra.Command {
+	return newLockOf(a, &cobra.Command{
+		Use:   "rlock [flags] PATH -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program beside other readers, while no writer runs",
+		Example: `  zkr rlock /config -- deploy
+  zkr rlock --wait 30s /config -- deploy`,
+		Long: `rlock takes the read-write lock at PATH for reading. Any number of readers hold it, or one writer. Readers and writers
+are let in in the order in which they came: a reader waits behind a writer that came before it.`,
+	}, func(c *conn.Client, path string) (*target, error) {
+		l, err := rwlock.New(c, path)
+		if err != nil {
+			return nil, err
+		}
+		return &target{
+			kind:  "read",
+			lock:  func(ctx context.Context) (*grant, error) { return single(l.RLock(ctx)) },
+			try:   func(ctx context.Context) (*grant, error) { return single(l.TryRLock(ctx)) },
+			queue: participants(l),
+		}, nil
+	})
+}
+
+func newWLock(a *app) *cobra.Command {
+	return newLockOf(a, &cobra.Command{
+		Use:     "wlock [flags] PATH -- PROGRAM [ARGUMENT...]",
+		Short:   "Run a program while no reader and no other writer runs",
+		Example: `  zkr wlock /config -- edit-config`,
+		Long:    `wlock takes the read-write lock at PATH for writing: see rlock.`,
+	}, func(c *conn.Client, path string) (*target, error) {
+		l, err := rwlock.New(c, path)
+		if err != nil {
+			return nil, err
+		}
+		return &target{
+			kind:  "write",
+			lock:  func(ctx context.Context) (*grant, error) { return single(l.Lock(ctx)) },
+			try:   func(ctx context.Context) (*grant, error) { return single(l.TryLock(ctx)) },
+			queue: participants(l),
+		}, nil
+	})
+}
+
+func participants(l *rwlock.RWLock) func(context.Context) ([]zkrecipes.Participant, error) {
+	return func(ctx context.Context) ([]zkrecipes.Participant, error) {
+		queue, err := l.Queue(ctx)
+		all := make([]zkrecipes.Participant, len(queue))
+		for i, c := range queue {
+			all[i] = c.Participant
+		}
+		return all, err
+	}
+}
+
+// newLockOf completes a verb that runs a program under one lock.
+func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string) (*target, error)) *cobra.Command {
+	var f runFlags
+	f.add(cmd)
+	noEnv(cmd, "shell")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		before, program, err := split(cmd, args, f.shell)
+		if err != nil {
+			return err
+		}
+		if err := onePath(cmd, before); err != nil {
+			return err
+		}
+		return a.runOnce(cmd, &f, program, func(c *conn.Client) (*target, error) {
+			t, err := of(c, before[0])
+			if err == nil {
+				t.paths = before
+			}
+			return t, err
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+)
+
+func newSem(a *app) *cobra.Command {
+	var limit, permits int
+	var node string
+	cmd := newLockOf(a, &cobra.Command{
+		Use:   "sem -n LIMIT [flags] PATH -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program while fewer than a number of others run",
+		Example: `  zkr sem -n 3 /rebuild -- rebuild-index
+  zkr sem -n 8 -k 2 --try /gpu -- train`,
+		Long: `sem takes permits of the semaphore at PATH. All callers must give the same limit, or the same --limit-node, which keeps
+the limit in ZooKeeper so that it can be changed.`,
+	}, func(c *conn.Client, path string) (*target, error) {
+		var options []semaphore.Option
+		if node != "" {
+			options = append(options, semaphore.WithLimitNode(node))
+		}
+		s, err := semaphore.New(c, path, limit, options...)
+		if err != nil {
+			return nil, err
+		}
+		return &target{
+			kind:  "permit",
+			lock:  func(ctx context.Context) (*grant, error) { return single(s.Acquire(ctx, permits)) },
+			try:   func(ctx context.Context) (*grant, error) { return single(s.TryAcquire(ctx, permits)) },
+			queue: s.Queue,
+		}, nil
+	})
+	cmd.Flags().IntVarP(&limit, "limit", "n", 1, "permits that there are")
+	cmd.Flags().IntVarP(&permits, "permits", "k", 1, "permits to take, all or none")
+	cmd.Flags().StringVar(&node, "limit-node", "", "`path` of a node with the limit, which all callers follow; made with --limit if it is missing")
+	return cmd
+}

@@ -1,0 +1,402 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// supervision is one program under one grant. All its steps run on one goroutine, and each turn of its loop first looks at
+// the clock: a process that was frozen kills before it does anything else.
+type supervision struct {
+	*runner
+	target   *target
+	grant    *grant
+	timeout  time.Duration // of the session
+	deadline *deadline
+	child    *child.Child
+	state    *stateFile
+
+	started   time.Time
+	ended     bool      // the program itself has ended, what it has started may run
+	stopAt    time.Time // when the program was asked to stop; zero if it was not
+	killAt    time.Time // when patience ends; zero is never
+	killed    time.Time // the first kill
+	suspected bool
+	told      time.Time // the deadline in the state file
+
+	interrupt time.Time // the last one
+	ending              // as far as it is known; its code counts in place of the program's if it is not 0
+}
+
+// ending is how a program ended, and why.
+type ending struct {
+	code       int  // exit status
+	asked      bool // a signal had asked zkr to stop
+	revoked    bool // another client had asked for the lock
+	lost       bool // the lock was lost, or so nearly that the program was stopped
+	unfinished bool // the program could not be stopped
+}
+
+// supervise starts the program, if there was no signal up to then. done ends ctx: from then on signals are the program's.
+func (r *runner) supervise(ctx context.Context, done func(), t *target, g *grant) (*supervision, error) {
+	session, err := r.client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.deadline(session.Timeout())
+	if err != nil {
+		return nil, err
+	}
+	s := &supervision{runner: r, target: t, grant: g, timeout: session.Timeout(), deadline: d}
+	if err := s.freshen(ctx); err != nil {
+		return nil, err
+	}
+	if s.state, err = newStateFile(); err != nil {
+		return nil, err
+	}
+	done()
+	if err := s.start(ctx, session); err != nil {
+		s.state.remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+// freshen waits until the deadline is so far ahead that the program would not be stopped at once.
+func (s *supervision) freshen(ctx context.Context) error {
+	again := time.NewTicker(s.beat())
+	defer again.Stop()
+	for !s.deadline.fresh(time.Now(), s.grant.ValidUntil(), s.timeout) {
+		select {
+		case <-again.C:
+		case <-s.grant.Done():
+			return s.grant.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// start starts the program. No signal is lost: those from before are the cause of ctx, or wait in the channel.
+func (s *supervision) start(ctx context.Context, session *conn.Session) error {
+	var stop *stopped
+	if errors.As(context.Cause(ctx), &stop) {
+		return stop
+	}
+	for pending := true; pending; {
+		select {
+		case one := <-s.signals.arrived:
+			if slices.Contains(stopping, one) {
+				return &stopped{one}
+			}
+		default:
+			pending = false
+		}
+	}
+	until := s.grant.ValidUntil()
+	s.tell(until)
+	command := s.command
+	command.Env = s.environment(s.target, s.grant, session, s.state.path())
+	s.deadline.look(time.Now(), bootClock(), until)
+	s.events.say(slog.LevelDebug, "acquired", fields{
+		"path": s.target.paths[0], "kind": s.target.kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
+		"valid_until": until.Format(time.RFC3339Nano),
+	}, "acquired %s, token %v", s.target.paths[0], s.grant.parts[0].Token())
+	c, err := s.host.Start(command)
+	if err != nil {
+		code := exitCannotRun
+		if errors.Is(err, fs.ErrNotExist) {
+			code = exitNotFound
+		}
+		return exitWith(code, err)
+	}
+	s.child, s.started = c, time.Now()
+	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
+	return nil
+}
+
+// run waits for the end of the program and of all that it has started, and stops it when that is due.
+func (s *supervision) run() ending {
+	defer s.state.remove()
+	defer s.child.Close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	gone := s.child.Done()
+	held := s.grant.Done()
+	for {
+		s.look(time.Now())
+		if s.over() {
+			s.conclude()
+			return s.ending
+		}
+		timer.Reset(s.pause())
+		select {
+		case <-timer.C:
+		case <-held:
+			held = nil
+		case <-gone:
+			s.ended, gone = true, nil
+		case one := <-s.signals.arrived:
+			s.look(time.Now())
+			s.signalled(one)
+		}
+	}
+}
+
+// beat is how often the deadline is looked at.
+func (s *supervision) beat() time.Duration {
+	return min(max(s.timeout/64, 5*time.Millisecond), 100*time.Millisecond)
+}
+
+// pause is the time up to the next turn. The end of a process that is no child of zkr comes without a word.
+func (s *supervision) pause() time.Duration {
+	if !s.killed.IsZero() || s.ended {
+		return 5 * time.Millisecond
+	}
+	return s.beat()
+}
+
+// look does what is due.
+func (s *supervision) look(now time.Time) {
+	if !s.killed.IsZero() {
+		_ = s.child.Kill() // a process may have been starting another one when the last signal came
+	}
+	s.obeyLoss(now)
+	s.obeyRevocation(now)
+	switch {
+	case !s.killAt.IsZero() && !now.Before(s.killAt):
+		s.kill("patience is over")
+	case s.stopAt.IsZero() && s.flags.maxRun > 0 && now.Sub(s.started) >= time.Duration(s.flags.maxRun) && !s.ended:
+		s.code = exitMaxRun
+		s.stop("max-run", now.Add(s.deadline.grace))
+	}
+}
+
+// obeyLoss stops the program if the lock is lost or about to be lost.
+func (s *supervision) obeyLoss(now time.Time) {
+	if s.lost && s.grant.Err() == nil && s.flags.onLoss != "kill" {
+		return
+	}
+	until := s.grant.ValidUntil()
+	err := s.grant.Err()
+	switch verdict := s.deadline.look(now, bootClock(), until); {
+	case err != nil:
+		s.loss(now, err)
+	case verdict == timeToKill:
+		s.losing("kill")
+	case verdict == timeToStop:
+		s.losing("term")
+	default:
+		s.tell(until)
+		s.suspect(now, until)
+	}
+}
+
+// loss handles a lock that is lost: its next holder may have it already.
+func (s *supervision) loss(now time.Time, err error) {
+	if s.lost && s.flags.onLoss != "kill" {
+		return
+	}
+	first := !s.lost
+	s.lost = true
+	var lost *zkrecipes.LostError
+	switch known := errors.As(err, &lost); {
+	case s.flags.onLoss == "ignore":
+	case s.flags.onLoss == "term":
+		s.stop("lost", time.Time{})
+	case s.flags.lossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
+		s.stop("lost", now.Add(time.Duration(s.flags.lossGrace)))
+	default:
+		s.kill("lost")
+	}
+	if first {
+		s.state.lost()
+		s.events.say(slog.LevelWarn, "lost", fields{"reason": err.Error()}, "the lock is lost: %v", err)
+	}
+}
+
+// losing handles a lock that no server has confirmed for too long.
+func (s *supervision) losing(step string) {
+	first := !s.lost
+	if s.flags.onLoss == "ignore" {
+		return
+	}
+	s.lost = true
+	if step == "kill" && s.flags.onLoss == "kill" {
+		s.kill("deadline")
+	} else {
+		s.stop("deadline", time.Time{})
+	}
+	if first {
+		s.state.lost()
+	}
+}
+
+// suspect tells once when the deadline does not move on.
+func (s *supervision) suspect(now, until time.Time) {
+	switch stuck := s.deadline.stuck(now) > s.timeout/4; {
+	case stuck && !s.suspected:
+		s.suspected = true
+		s.events.say(slog.LevelWarn, "suspect", fields{"valid_until": until.Format(time.RFC3339Nano)},
+			"no server has confirmed the lock for %v; the program is stopped in %v",
+			s.deadline.stuck(now).Round(time.Millisecond), (until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
+	case !stuck && s.suspected:
+		s.suspected = false
+		s.events.say(slog.LevelWarn, "confirmed", fields{"valid_until": until.Format(time.RFC3339Nano)}, "a server has confirmed the lock again")
+	}
+}
+
+// tell writes a new deadline for the program to read.
+func (s *supervision) tell(until time.Time) {
+	if until.Equal(s.told) {
+		return
+	}
+	s.told = until
+	err := s.state.write(state{bootClock() + time.Until(until), s.grant.parts[0].Token().String(), s.target.paths[0]})
+	if err != nil {
+		s.log.Warn("cannot write ZKR_STATE", "err", err)
+	}
+}
+
+// stop asks the program to stop, once. At killAt it is killed; the zero time is never.
+func (s *supervision) stop(reason string, killAt time.Time) {
+	if !killAt.IsZero() && (s.killAt.IsZero() || killAt.Before(s.killAt)) {
+		s.killAt = killAt
+	}
+	if !s.stopAt.IsZero() || !s.killed.IsZero() {
+		return
+	}
+	s.stopAt = time.Now()
+	err := s.child.Stop(s.soft)
+	s.events.say(slog.LevelWarn, "term", fields{"reason": reason}, "asked the program to stop: %s", reason)
+	if err != nil {
+		s.log.Warn("cannot signal the program", "err", err)
+	}
+}
+
+// kill kills the program and all that it has started, again and again until nothing is left.
+func (s *supervision) kill(reason string) {
+	if !s.killed.IsZero() {
+		return
+	}
+	err := s.child.Kill()
+	s.killed = time.Now()
+	if s.ended && s.left() == 0 {
+		return // there was nothing to kill
+	}
+	s.events.say(slog.LevelWarn, "kill", fields{"reason": reason}, "killed the program: %s", reason)
+	if err != nil {
+		s.log.Warn("cannot kill the program", "err", err)
+	}
+}
+
+func (s *supervision) left() int { return s.child.Left() }
+
+// over reports whether the program, and all that it has started, have ended; or that they could not be stopped.
+func (s *supervision) over() bool {
+	if !s.ended {
+		return s.hopeless()
+	}
+	left := s.left()
+	switch {
+	case left == 0, s.flags.leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
+		s.events.say(slog.LevelDebug, "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
+		return true
+	case s.flags.leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
+		s.log.Warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
+		s.stop("leftovers", time.Now().Add(s.deadline.grace))
+	}
+	return s.hopeless()
+}
+
+// hopeless reports, and tells, that a killed process has not gone by the deadline. The kernel cannot end a process that
+// waits for a device. The lock is then not released, so that the session runs out as late as it can.
+func (s *supervision) hopeless() bool {
+	now := time.Now()
+	if s.killed.IsZero() || now.Before(s.deadline.until) || now.Before(s.killed.Add(2*time.Second)) {
+		return false
+	}
+	s.unfinished = true
+	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.left()},
+		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them", s.left())
+	return true
+}
+
+// conclude finds the exit status when all has ended.
+func (s *supervision) conclude() {
+	s.lost = s.lost || s.grant.Err() != nil
+	switch {
+	case s.lost || s.unfinished:
+		s.code = exitLost
+	case s.code == 0:
+		s.code = s.child.Status().Code
+	}
+}
+
+// signalled passes a signal on. In a terminal, the program has had the terminal's own signals already.
+func (s *supervision) signalled(one os.Signal) {
+	if one == goOn {
+		return // the look at the clock was what it is for
+	}
+	had := s.command.Terminal && slices.Contains(fromTerminal, one)
+	if !had && slices.Contains(s.forward, one) {
+		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			s.log.Warn("cannot pass on a signal", "signal", one.String(), "err", err)
+		}
+	}
+	switch one {
+	case os.Interrupt:
+		if s.again(time.Now()) {
+			s.kill("second interrupt")
+		}
+	case syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+	default:
+		return
+	}
+	s.asked = true
+	if had {
+		return // the program may have a use for the key, as a shell has
+	}
+	if s.flags.stopTimeout > 0 && s.killAt.IsZero() {
+		s.killAt = time.Now().Add(time.Duration(s.flags.stopTimeout))
+	}
+}
+
+// again reports whether an interrupt follows another one. In a terminal it must follow soon, since a program may have a use
+// for single ones.
+func (s *supervision) again(now time.Time) bool {
+	before := s.interrupt
+	s.interrupt = now
+	return !before.IsZero() && (!s.command.Terminal || now.Sub(before) < time.Second)
+}
+
+// obeyRevocation stops the program if another client has asked for the lock.
+func (s *supervision) obeyRevocation(now time.Time) {
+	if s.flags.onRevoke != "term" || !s.stopAt.IsZero() {
+		return
+	}
+	for _, h := range s.grant.parts {
+		select {
+		case <-h.Revoked():
+			var killAt time.Time
+			if s.flags.stopTimeout > 0 {
+				killAt = now.Add(time.Duration(s.flags.stopTimeout))
+			}
+			s.revoked = true
+			s.stop("revoked", killAt)
+			return
+		default:
+		}
+	}
+}

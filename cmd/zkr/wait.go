@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+func newWait(a *app) *cobra.Command {
+	var most int
+	var leader string
+	limit := duration(-1)
+	cmd := &cobra.Command{
+		Use:   "wait [flags] PATH",
+		Short: "Wait until a lock is free, without taking it",
+		Example: `  zkr wait /jobs/nightly
+  zkr wait --queue 5 /jobs/nightly
+  zkr wait --leader db1 --wait 1m /app/leader`,
+		Long: `wait returns when no contender is left at PATH, or when its condition holds. It takes nothing: another caller may have
+the lock by the time wait returns.`,
+		Args: onePath,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if most < 0 {
+				return usagef("--queue %d: want 0 or more", most)
+			}
+			if err := conn.ValidatePath(args[0]); err != nil {
+				return exitWith(exitUsage, err)
+			}
+			ctx, done := a.signals.context(cmd.Context())
+			defer done()
+			client, err := a.dial(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // it returns nil
+			if limit >= 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), errWaited)
+				defer cancel()
+			}
+			w := waiting{client: client, path: args[0], most: most, leader: leader, named: cmd.Flags().Changed("leader")}
+			if err := w.run(ctx); errors.Is(err, errWaited) {
+				return exitWith(exitBusy, nil)
+			} else if err != nil {
+				return err
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most so many holders and waiters")
+	cmd.Flags().StringVar(&leader, "leader", "", "wait until the holder or leader has this `name`")
+	cmd.Flags().VarP(&limit, "wait", "w", "wait so long at most, then exit with 75; default without end")
+	return cmd
+}
+
+// waiting looks at a queue, and again whenever it changes.
+type waiting struct {
+	client *conn.Client
+	path   string
+	most   int
+	leader string
+	named  bool // it waits for the leader
+}
+
+func (w *waiting) run(ctx context.Context) error {
+	// The first view is as new as the call. What follows comes from one server, in order.
+	if err := w.client.Sync(ctx, w.path); err != nil {
+		return err
+	}
+	for {
+		session, err := w.client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		met, changes, err := w.look(ctx, session)
+		switch {
+		case errors.Is(err, zkrecipes.ErrLost):
+			continue // in the next session
+		case err != nil || met:
+			return err
+		}
+		if err := first(ctx, changes); err != nil {
+			return err
+		}
+	}
+}
+
+// look reports whether the condition holds, and what tells the next change if it does not.
+func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, changes []*conn.Watch, err error) {
+	names, changes, err := children(ctx, session, w.path, nil)
+	if err != nil {
+		return false, nil, err
+	}
+	queue := contenders(names)
+	prefix := w.path
+	if slices.Contains(names, leasesNode) {
+		for _, part := range []string{leasesNode, locksNode} {
+			var more []string
+			if more, changes, err = children(ctx, session, w.path+"/"+part, changes); err != nil {
+				return false, nil, err
+			}
+			queue = append(queue, contenders(more)...)
+		}
+		prefix += "/" + leasesNode
+	}
+	if !w.named {
+		return len(queue) <= w.most, changes, nil
+	}
+	if len(queue) == 0 {
+		return false, changes, nil
+	}
+	data, _, change, err := session.GetW(ctx, prefix+"/"+queue[0])
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, changes, nil // the list changes as well
+	}
+	return err == nil && string(data) == w.leader, append(changes, change), err
+}
+
+// children lists a node and adds a watch for its next change. A node that is not there has no children.
+func children(ctx context.Context, session *conn.Session, path string, watches []*conn.Watch) ([]string, []*conn.Watch, error) {
+	for {
+		names, watch, err := session.ChildrenW(ctx, path)
+		if err == nil {
+			return names, append(watches, watch), nil
+		}
+		if !errors.Is(err, zk.ErrNoNode) {
+			return nil, nil, fmt.Errorf("list %s: %w", path, err)
+		}
+		there, _, watch, err := session.ExistsW(ctx, path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !there {
+			return nil, append(watches, watch), nil
+		}
+	}
+}
+
+// first waits for the first of the watches to fire.
+func first(ctx context.Context, watches []*conn.Watch) error {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
+	for _, w := range watches {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.Fired())})
+	}
+	if fired, _, _ := reflect.Select(cases); fired == 0 {
+		return context.Cause(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/zkhttp"
+)
+
+// serve answers HTTP requests on the address until stop is called: /healthz, /leader, and /self, which is for load balancers
+// that send requests to the leader alone.
+func serve(ctx context.Context, address string, client *conn.Client, contest *election.Election) (at net.Addr, stop func(), err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", zkhttp.Health(client))
+	mux.Handle("/leader", zkhttp.Leader(contest))
+	mux.Handle("/self", zkhttp.Self(contest))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener) // ends with Close
+	}()
+	return listener.Addr(), func() {
+		_ = server.Close() // the requests of the moment end with it
+		<-done
+	}, nil
+}

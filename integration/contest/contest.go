@@ -1,0 +1,300 @@
+// Package contest lets processes of this library and of another one contend on one path, and kills them meanwhile.
+package contest
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// patience is how long a contest waits for the next section. A killed process keeps the others waiting for a session
+// timeout.
+const patience = time.Minute
+
+// A Contest has two processes of each side. A process that is killed is replaced at once.
+type Contest struct {
+	// Ours returns the command of cmd/worker.
+	Ours func(id string) *exec.Cmd
+	// Theirs starts a process of the other library, which acquires and releases until it is killed.
+	Theirs func(id string, event func(check.Event)) (kill func())
+	// Sections is how many sections must end, and Kills how many processes are killed meanwhile, on both sides by turns.
+	Sections, Kills int
+
+	mu     sync.Mutex
+	events []check.Event
+	last   map[string]check.Event // by client
+	ended  int                    // sections
+	moved  chan struct{}
+}
+
+// Result is what a contest has seen.
+type Result struct {
+	Holds                             []check.Hold
+	Turns                             int // how often a section of one side followed one of the other
+	Kills, WhileHolding, WhileWaiting int
+	Took                              time.Duration
+}
+
+func (r Result) String() string {
+	return fmt.Sprintf("%d sections in %v, %d turns between the two, %d kills: %d of holders, %d of waiters", len(r.Holds),
+		r.Took.Round(time.Millisecond), r.Turns, r.Kills, r.WhileHolding, r.WhileWaiting)
+}
+
+// a place is taken by one process at a time.
+type place struct {
+	side        string
+	number      int
+	incarnation int
+	id          string
+	kill, leave func()
+}
+
+// Run runs the contest to its end.
+func (c *Contest) Run(tb testing.TB) Result {
+	tb.Helper()
+	c.last, c.moved = map[string]check.Event{}, make(chan struct{}, 1)
+	began := time.Now()
+	places := []*place{{side: "go"}, {side: "peer"}, {side: "go", number: 1}, {side: "peer", number: 1}}
+	for _, p := range places {
+		c.start(tb, p)
+	}
+	var r Result
+	for r.Kills < c.Kills {
+		c.reach(tb, c.Sections*(r.Kills+1)/(c.Kills+1))
+		p := places[r.Kills%len(places)]
+		if r.Kills/len(places)%2 == 0 {
+			c.holding(tb, p)
+		} else {
+			time.Sleep(rand.N(20 * time.Millisecond)) // at any time, not just after a release
+		}
+		if doing := c.kill(p); doing == check.Granted {
+			r.WhileHolding++
+		} else if doing == check.Called {
+			r.WhileWaiting++
+		}
+		r.Kills++
+		c.start(tb, p)
+	}
+	c.reach(tb, c.Sections)
+	for _, p := range places {
+		p.leave()
+		c.end(p.id, journal.Now())
+	}
+	holds, err := check.Holds(c.events)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Compare(a.From, b.From) })
+	for i := range len(holds) - 1 {
+		if holds[i].Client[0] != holds[i+1].Client[0] {
+			r.Turns++
+		}
+	}
+	r.Holds, r.Took = holds, time.Since(began)
+	return r
+}
+
+// start runs the next process in a place.
+func (c *Contest) start(tb testing.TB, p *place) {
+	tb.Helper()
+	p.incarnation++
+	p.id = fmt.Sprintf("%s-%d.%d", p.side, p.number, p.incarnation)
+	if p.side == "peer" {
+		p.kill = c.Theirs(p.id, c.event)
+		p.leave = p.kill
+		return
+	}
+	process := c.Ours(p.id)
+	in, err := process.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := process.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.read(out)
+		_ = process.Wait() // an error says that it was killed
+	}()
+	p.kill = func() {
+		_ = process.Process.Kill() // it may have ended
+		<-over
+	}
+	p.leave = func() {
+		_ = in.Close()
+		<-over
+	}
+	tb.Cleanup(p.kill)
+}
+
+func (c *Contest) read(in io.Reader) {
+	for lines := json.NewDecoder(in); ; {
+		var l journal.Line
+		if lines.Decode(&l) != nil {
+			return // the end; a torn line after a kill does not count
+		}
+		if l.Kind == journal.Unknown {
+			l.Kind = check.Failed
+		}
+		if l.Kind != journal.Orphaned {
+			c.event(l.Event)
+		}
+	}
+}
+
+func (c *Contest) event(e check.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, e)
+	c.last[e.Client] = e
+	if e.Kind == check.Released {
+		c.ended++
+		select {
+		case c.moved <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// reach waits until so many sections have ended.
+func (c *Contest) reach(tb testing.TB, sections int) {
+	tb.Helper()
+	for {
+		c.mu.Lock()
+		now := c.ended
+		c.mu.Unlock()
+		if now >= sections {
+			return
+		}
+		select {
+		case <-c.moved:
+		case <-time.After(patience):
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			tb.Fatalf("no section within %v after %d; last: %v", patience, now, c.last)
+		}
+	}
+}
+
+// holding waits until a process holds.
+func (c *Contest) holding(tb testing.TB, p *place) {
+	tb.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Microsecond) {
+		c.mu.Lock()
+		holds := c.last[p.id].Kind == check.Granted
+		c.mu.Unlock()
+		if holds {
+			return
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("%s has not been granted within %v", p.id, patience)
+		}
+	}
+}
+
+// kill returns what the process was last known to do. What it did after the kill began is not held against it.
+func (c *Contest) kill(p *place) check.Kind {
+	at := journal.Now()
+	p.kill()
+	return c.end(p.id, at)
+}
+
+// end completes the last operation of a process that has ended.
+func (c *Contest) end(client string, at int64) check.Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, ok := c.last[client]
+	if !ok {
+		return ""
+	}
+	end := check.Event{Client: client, Op: last.Op, At: max(at, last.At)}
+	switch last.Kind {
+	case check.Called:
+		end.Kind = check.Failed
+	case check.Granted:
+		end.Kind = check.Lost
+	default:
+		return last.Kind
+	}
+	c.events = append(c.events, end)
+	return last.Kind
+}
+
+// Judge checks what a contest has seen. For a read-write lock the limit is 0. Updates are those of an exclusive lock; nil
+// for none.
+func (r Result) Judge(tb testing.TB, limit int, updates []check.Update) {
+	tb.Helper()
+	holds := r.Holds
+	if limit == 0 {
+		holds, limit = check.ReadWrite(holds)
+	}
+	if err := check.Exclusion(holds, limit); err != nil {
+		tb.Error(err)
+	}
+	if err := check.Order(holds, limit); err != nil {
+		tb.Error(err)
+	}
+	if lost := check.LostUpdates(updates); len(lost) > 0 {
+		tb.Errorf("%d of %d updates lost: %v", len(lost), len(updates), lost[0])
+	}
+	if r.Turns == 0 {
+		tb.Error("the two sides never took turns")
+	}
+	tb.Logf("%v, %d updates", r, len(updates))
+}
+
+// Drained waits until no contender is left below the paths. Those of killed processes go with their sessions.
+func Drained(tb testing.TB, c *conn.Client, paths ...string) {
+	tb.Helper()
+	for _, path := range paths {
+		var left []string
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+			var err error
+			left, err = c.Children(tb.Context(), path)
+			if err != nil && !errors.Is(err, zk.ErrNoNode) {
+				tb.Fatal(err)
+			}
+			if len(left) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				tb.Fatalf("left behind below %s: %v", path, left)
+			}
+		}
+	}
+}
+
+// Length returns how many sections a contest has, and how many kills. The environment variable MIXED_SECTIONS says how many
+// sections there are in all, for so many contests; without it few.
+func Length(contests int) (sections, kills int) {
+	if total, err := strconv.Atoi(os.Getenv("MIXED_SECTIONS")); err == nil && total > 0 {
+		sections = total/contests + 1
+		return sections, max(4, sections/100)
+	}
+	return 120, 2
+}
+
+// Long reports whether MIXED_SECTIONS is set.
+func Long() bool { return os.Getenv("MIXED_SECTIONS") != "" }

@@ -1,0 +1,85 @@
+package faults_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// Servers that differ from ZooKeeper; docs/other-servers.md says which. Under each deviation every recipe works as on
+// ZooKeeper, or refuses with an error that says why. None grants what it should not.
+func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
+	multis := []string{"semaphore-1-of-1", "semaphore-2-of-3"} // which take their leases in a transaction
+	all := func(string) bool { return true }
+	for _, d := range []struct {
+		name       string
+		deviations []zktest.Deviation
+		refuse     func(recipe string) bool // nil: none does
+		refusal    error
+		forgets    bool // sessions do not outlive their connection
+	}{
+		{name: "no containers, and it hangs up", deviations: []zktest.Deviation{zktest.HangsUpOnContainers}},
+		{name: "no resumption", deviations: []zktest.Deviation{zktest.NoResumption}, forgets: true},
+		{
+			name: "neither, as ClickHouse Keeper before 2026", forgets: true,
+			deviations: []zktest.Deviation{zktest.HangsUpOnContainers, zktest.NoResumption},
+		},
+		{name: "no zxid", deviations: []zktest.Deviation{zktest.NoZxid}, refuse: all, refusal: zkrecipes.ErrUnsupportedServer},
+		{name: "late events", deviations: []zktest.Deviation{zktest.LateEvents}},
+		{name: "local sync", deviations: []zktest.Deviation{zktest.LocalSync}},
+		{
+			name: "no transactions", deviations: []zktest.Deviation{zktest.NoMulti},
+			refuse:  func(recipe string) bool { return slices.Contains(multis, recipe) },
+			refusal: conn.CodeUnimplemented,
+		},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			each(t, func(w *world) {
+				first := w.take("a")
+				first.await(5 * time.Second)
+				if d.refuse != nil && d.refuse(w.name) {
+					require.ErrorIs(w, first.requireFailed(), d.refusal)
+					return
+				}
+				first.requireGranted(0)
+				second := w.rivals("b")
+				second.requireWaiting()
+				third := w.take("c")
+				time.Sleep(time.Second)
+				second.requireWaiting()
+				first.release()
+				second.requireGranted(time.Second)
+				second.release()
+				third.requireGranted(time.Second)
+				third.release()
+				if errors.Is(d.refusal, conn.CodeUnimplemented) {
+					return // a session that was resumed is proven by a transaction
+				}
+
+				// A connection is lost under a holder, and under a waiter.
+				holder := w.take("a")
+				holder.requireGranted(time.Second)
+				waiter := w.rivals("b")
+				time.Sleep(time.Second)
+				w.srv.Cut(zktest.Everyone)
+				time.Sleep(time.Second)
+				if !d.forgets {
+					holder.requireHeld()
+					waiter.requireWaiting()
+					holder.release()
+				} else {
+					require.ErrorIs(w, holder.hold.Err(), zkrecipes.ErrLost)
+				}
+				waiter.requireGranted(2 * timeout) // at the latest when the sessions of before have expired
+				waiter.release()
+			}, zktest.WithDeviations(d.deviations...))
+		})
+	}
+}

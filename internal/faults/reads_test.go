@@ -1,0 +1,123 @@
+package faults_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const work = "/work" // what holders read and write
+
+// moving is a dialer to one front, which the script can change.
+type moving struct{ to atomic.Pointer[zktest.Front] }
+
+func (m *moving) dial(label string) conn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return m.to.Load().DialAs(label)(ctx, network, address)
+	}
+}
+
+// look returns what a client reads, within a second.
+func (w *world) look(label string) (string, error) {
+	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+	defer cancel()
+	data, _, err := w.client(label).Get(ctx, work)
+	return string(data), err
+}
+
+// takeAndRead is take, and what the holder reads first.
+func (w *world) takeAndRead(label string) (a *attempt, first func() string) {
+	h, err := w.open(w.client(label), []byte(label))
+	require.NoError(w, err)
+	var seen string
+	a = w.acquire(label, w.recipe, func(ctx context.Context) (*zkrecipes.Hold, error) {
+		hold, err := h.take(ctx)
+		if err == nil {
+			seen, err = w.look(label)
+		}
+		return hold, err
+	})
+	return a, func() string {
+		<-a.returned
+		return seen
+	}
+}
+
+// TestReadsOfAHolder_SeeWhatTheLastHolderWrote: the next holder is at a server that lags behind. What it reads in its hold is
+// never older than what the last holder wrote, however the last hold ended, and also after the connection has moved to
+// another server that lags.
+func TestReadsOfAHolder_SeeWhatTheLastHolderWrote(t *testing.T) {
+	ends := map[string]func(w *world, a *attempt){
+		"released": func(_ *world, a *attempt) { a.release() },
+		"lost":     func(w *world, _ *attempt) { w.srv.Expire(w.srv.SessionOf("a")) },
+		"deleted": func(w *world, _ *attempt) {
+			for _, p := range w.contendersOf("a") {
+				require.NoError(w, w.srv.Delete(p))
+			}
+		},
+	}
+	for name, end := range ends {
+		for _, waits := range []bool{true, false} {
+			t.Run(map[bool]string{true: "waiter/", false: "newcomer/"}[waits]+name, func(t *testing.T) {
+				each(t, func(w *world) { w.playReads(end, waits) }, zktest.WithFronts(3))
+			})
+		}
+	}
+}
+
+func (w *world) playReads(end func(w *world, a *attempt), waits bool) {
+	fronts := w.srv.Fronts()
+	var b moving
+	b.to.Store(fronts[0])
+	w.client("a", conn.WithDialer(fronts[2].DialAs("a")))
+	w.client("b", conn.WithDialer(b.dial("b")))
+	_, err := w.srv.Create(work, []byte("old"), zktest.Persistent)
+	require.NoError(w, err)
+	a := w.rivals("a")
+	a.requireGranted(0)
+	var next *attempt
+	var first func() string
+	if waits {
+		next, first = w.takeAndRead("b")
+		next.requireWaiting()
+	}
+	fronts[0].Lag()
+	fronts[1].Lag()
+	_, err = w.client("a").Set(w.Context(), work, []byte("new"), -1)
+	require.NoError(w, err)
+	end(w, a)
+	synctest.Wait()
+	stale, err := w.look("b")
+	require.NoError(w, err)
+	require.Equal(w, "old", stale, "the server of b lags")
+	if !waits {
+		next, first = w.takeAndRead("b")
+	}
+	next.requireWaiting()
+	w.until(time.Second)
+	fronts[0].CatchUp()
+	require.Equal(w, "new", first())
+	next.requireGrantedAt(time.Second)
+
+	b.to.Store(fronts[1])
+	w.srv.Cut(zktest.Label("b"))
+	synctest.Wait()
+	_, err = w.look("b")
+	require.ErrorIs(w, err, context.DeadlineExceeded, "the other server lags, and is refused")
+	b.to.Store(fronts[0])
+	again, err := w.look("b")
+	require.NoError(w, err)
+	require.Equal(w, "new", again)
+	next.requireHeld()
+	fronts[1].CatchUp()
+	next.release()
+}

@@ -1,0 +1,209 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// View is a value that was read from the servers, and says how old it is.
+type View[T any] struct {
+	Value T
+	// Current says that the client is connected and will be told of the next change. If it is false, the value may have
+	// changed since AsOf.
+	Current bool
+	// AsOf is the local time of the newest request whose answer agrees with the value.
+	AsOf time.Time
+}
+
+// A Reading reads a value, with a watch that fires at the next change of it.
+type Reading[T any] func(context.Context, *Session) (T, *Watch, error)
+
+// Follow yields what read returns, and then each view that differs from the last: in its value, as same says, or in being
+// current. It reads again when the watch has fired, and only when the caller asks for the next view. So a slow caller gets the
+// newest value, and no backlog.
+//
+// When the connection is lost, or a reading takes an eighth of the session timeout, Follow yields the last value again at
+// once, with Current false. It goes on in the next session.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last that it yields, when it cannot go on.
+func Follow[T any](ctx context.Context, c *Client, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
+	return func(yield func(View[T], error) bool) {
+		f := &follower[T]{read: read, same: same, yield: yield}
+		for {
+			s, err := c.Session(ctx)
+			if err == nil {
+				err = f.follow(ctx, s)
+			}
+			switch {
+			case ctx.Err() != nil || errors.Is(err, errStopped):
+				return
+			case s != nil && s.Err() != nil && !errors.Is(s.Err(), zkrecipes.ErrClosed):
+				// The next session goes on.
+			default:
+				yield(View[T]{}, err)
+				return
+			}
+		}
+	}
+}
+
+var errStopped = errors.New("the caller has stopped")
+
+// follower is one loop of Follow.
+type follower[T any] struct {
+	read  Reading[T]
+	same  func(a, b T) bool
+	yield func(View[T], error) bool
+	told  *View[T] // nil at first
+	watch *Watch   // fires at the first change after the newest reading
+}
+
+// tell yields a view, unless it says nothing new. It returns errStopped if the caller wants no more.
+func (f *follower[T]) tell(now View[T]) error {
+	news := f.told == nil || f.told.Current != now.Current || !f.same(f.told.Value, now.Value)
+	f.told = &now
+	if news && !f.yield(now, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// outdated tells that the last view is no longer current.
+func (f *follower[T]) outdated(s *Session) error {
+	if f.told == nil || !f.told.Current {
+		return nil
+	}
+	view := *f.told
+	view.Current = false
+	// The server sends an event before the answer to a later request. So if the watch has not fired after the look at what was
+	// answered last, that answer had seen no change.
+	if heard := s.Heard(); heard.After(view.AsOf) && !f.watch.HasFired() {
+		view.AsOf = heard
+	}
+	return f.tell(view)
+}
+
+// follow follows within one session.
+func (f *follower[T]) follow(ctx context.Context, s *Session) error {
+	for {
+		view, w, err := f.readIn(ctx, s)
+		if err == nil {
+			f.watch = w
+			err = f.tell(view)
+		}
+		if s.Err() != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
+			err = errors.Join(err, f.outdated(s))
+		}
+		if err != nil {
+			return err
+		}
+		timeout := s.Timeout()
+		recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
+		select {
+		case <-w.Fired(): // also if the connection was away since the reading, and is back
+		case <-recheck.C:
+		case <-s.Disconnected():
+			err = f.outdated(s)
+		case <-s.Done():
+			err = errors.Join(s.Err(), f.outdated(s))
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		recheck.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readIn reads until the caller can be told something that holds now.
+func (f *follower[T]) readIn(ctx context.Context, s *Session) (View[T], *Watch, error) {
+	for {
+		view, w, fresh, err := f.readOnce(ctx, s)
+		if err != nil || fresh {
+			return view, w, err
+		}
+	}
+}
+
+// readOnce reads. Meanwhile it tells that the last view is outdated, if the connection is lost or the answer is late. The
+// caller may take long to hear that, and then what was read meanwhile may not be fresh.
+func (f *follower[T]) readOnce(ctx context.Context, s *Session) (view View[T], w *Watch, fresh bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	view.Current, view.AsOf = true, time.Now()
+	done := make(chan struct{})
+	read := func(context.Context) {
+		defer close(done)
+		view.Value, w, err = f.read(ctx, s)
+	}
+	if !s.Go(read) {
+		read(ctx) // the client is closed, so this fails at once
+	}
+	late := time.NewTimer(s.Timeout() / 8)
+	defer late.Stop()
+	select {
+	case <-done:
+		return view, w, true, err
+	case <-s.Disconnected():
+	case <-late.C:
+	}
+	stopped := f.outdated(s)
+	if stopped != nil {
+		cancel()
+	}
+	<-done
+	return view, w, s.tells(w), errors.Join(stopped, err)
+}
+
+// tells reports whether the watch has not fired, and the server can still tell that.
+func (s *Session) tells(w *Watch) bool {
+	select {
+	case <-s.Disconnected():
+		return false
+	default:
+		return !w.HasFired() // it fires when a connection comes up
+	}
+}
+
+// Node is what a server knows of a path.
+type Node struct {
+	Data   []byte
+	Stat   zk.Stat
+	Exists bool
+}
+
+// same reports whether the node is the same one, with the same data. A node that was deleted and created again is another.
+func (n Node) same(m Node) bool {
+	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
+}
+
+// Follow yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
+func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[View[Node], error] {
+	if err := checkPath("follow", path); err != nil {
+		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }
+	}
+	return Follow(ctx, c, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.look(ctx, path) }, Node.same)
+}
+
+// look reads a node that may be missing. Only then it sets a watch that the server keeps until the node is created.
+func (s *Session) look(ctx context.Context, path string) (Node, *Watch, error) {
+	for {
+		data, stat, w, err := s.GetW(ctx, path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return Node{data, stat, err == nil}, w, err
+		}
+		exists, _, w, err := s.ExistsW(ctx, path)
+		if err != nil || !exists {
+			return Node{}, w, err
+		}
+		// It was created between the two.
+	}
+}

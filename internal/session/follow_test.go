@@ -1,0 +1,397 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// following is a Follow on a goroutine of its own.
+type following struct {
+	*testing.T
+	views log[conn.Node]
+	busy  chan struct{} // the caller is busy with a view until it takes a value; nil is never
+	ended chan struct{}
+	err   error // valid once ended is closed
+}
+
+func follow(t *testing.T, c *conn.Client, path string) *following {
+	t.Helper()
+	return followWith(t.Context(), t, c, path, nil)
+}
+
+func followWith(ctx context.Context, t *testing.T, c *conn.Client, path string, busy chan struct{}) *following {
+	t.Helper()
+	f := &following{T: t, busy: busy, ended: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		for n, err := range c.Follow(ctx, path) {
+			if err != nil {
+				f.err = err
+				continue // it must be the last
+			}
+			f.views.add(n)
+			if f.busy != nil {
+				<-f.busy
+			}
+		}
+	}()
+	synctest.Wait()
+	return f
+}
+
+// words describes the views: the data or "none", with "?" if the view is not current.
+func (f *following) words() []string {
+	synctest.Wait()
+	var list []string
+	for _, n := range f.views.values() {
+		word := "none"
+		if n.Exists {
+			word = string(n.Data)
+		}
+		if !n.Current {
+			word += "?"
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+func (f *following) requireTold(words ...string) {
+	f.Helper()
+	require.Equal(f, words, f.words())
+}
+
+func (f *following) last() conn.Node {
+	list := f.views.values()
+	return list[len(list)-1]
+}
+
+// set changes the data of /a.
+func set(t *testing.T, srv *zktest.Server, data string) {
+	t.Helper()
+	require.NoError(t, srv.Set("/a", []byte(data)))
+	synctest.Wait()
+}
+
+func create(t *testing.T, srv *zktest.Server, path, data string) {
+	t.Helper()
+	_, err := srv.Create(path, []byte(data), zktest.Persistent)
+	require.NoError(t, err)
+	synctest.Wait()
+}
+
+func remove(t *testing.T, srv *zktest.Server, path string) {
+	t.Helper()
+	require.NoError(t, srv.Delete(path))
+	synctest.Wait()
+}
+
+func TestFollow_EveryChangeIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		f := follow(t, dial(t, srv), "/a")
+		create(t, srv, "/a", "1")
+		set(t, srv, "2")
+		set(t, srv, "2")
+		create(t, srv, "/a/child", "")
+		remove(t, srv, "/a/child")
+		remove(t, srv, "/a")
+		create(t, srv, "/a", "2")
+		f.requireTold("none", "1", "2", "2", "none", "2")
+		n, _ := srv.Node("/a")
+		require.Equal(t, n.Stat.Czxid, f.last().Stat.Czxid)
+		require.Equal(t, time.Now(), f.last().AsOf)
+	})
+}
+
+// TestFollow_NothingChanges_OneReadAndOneWatch: for an hour there are only the readings that look for lost events.
+func TestFollow_NothingChanges_OneReadAndOneWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		c := dial(t, srv)
+		all := srv.Intercept(zktest.Match{Times: -1}, zktest.Proceed())
+		f := follow(t, c, "/a")
+		require.Equal(t, 1, all.Hits())
+		require.Equal(t, 1, watches(srv))
+		time.Sleep(time.Hour)
+		f.requireTold("1")
+		require.Equal(t, 1, watches(srv))
+		require.LessOrEqual(t, all.Hits(), int(time.Hour/(2*timeout))+1)
+	})
+}
+
+// TestFollow_CreatedBetweenTheReads: the node was missing when it was read, and not when its creation was watched.
+func TestFollow_CreatedBetweenTheReads(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
+			_, err := srv.Create("/a", []byte("1"), zktest.Persistent)
+			require.NoError(t, err)
+		}))
+		f := follow(t, dial(t, srv), "/a")
+		f.requireTold("1")
+		require.Equal(t, 1, watches(srv))
+		set(t, srv, "2")
+		f.requireTold("1", "2")
+	})
+}
+
+// TestFollow_SlowCaller_GetsTheNewest: what it missed is not kept for it.
+func TestFollow_SlowCaller_GetsTheNewest(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "0")
+		busy := make(chan struct{})
+		f := followWith(t.Context(), t, dial(t, srv), "/a", busy)
+		for i := range 100 {
+			set(t, srv, strconv.Itoa(i))
+		}
+		busy <- struct{}{}
+		f.requireTold("0", "99")
+		// The same data, in another node.
+		remove(t, srv, "/a")
+		create(t, srv, "/a", "99")
+		busy <- struct{}{}
+		f.requireTold("0", "99", "99")
+		all := f.views.values()
+		require.NotEqual(t, all[1].Stat.Czxid, all[2].Stat.Czxid)
+		close(busy)
+	})
+}
+
+// TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent: a reading ends while the caller is busy with an outdated view,
+// and the node changes after it.
+func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
+	faults := map[string]struct {
+		happens func(t *testing.T, srv *zktest.Server)
+		told    []string
+	}{
+		"changed":      {func(t *testing.T, srv *zktest.Server) { set(t, srv, "3") }, []string{"1", "1?", "3"}},
+		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) }, []string{"1", "1?"}},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, "/a", "1")
+				busy := make(chan struct{})
+				f := followWith(t.Context(), t, dial(t, srv), "/a", busy)
+				busy <- struct{}{}
+				answer := make(chan struct{})
+				srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.DelayUntil(answer))
+				set(t, srv, "2")
+				time.Sleep(timeout / 8)
+				f.requireTold("1", "1?")
+				close(answer)
+				synctest.Wait()
+				require.Equal(t, 1, watches(srv), "the reading has ended")
+				fault.happens(t, srv)
+				synctest.Wait()
+				busy <- struct{}{}
+				f.requireTold(fault.told...)
+				close(busy)
+			})
+		})
+	}
+}
+
+// TestFollow_Outage_IsToldAtOnce: with the time up to which the server has confirmed the view.
+func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
+	faults := map[string]struct {
+		begins, ends func(srv *zktest.Server)
+		after        time.Duration // until it is told
+	}{
+		"cut": {
+			func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
+			func(srv *zktest.Server) { srv.Accept(client) }, 0,
+		},
+		"expired": {
+			func(srv *zktest.Server) { srv.Refuse(client); srv.Expire(srv.SessionOf(label)) },
+			func(srv *zktest.Server) { srv.Accept(client) }, 0,
+		},
+		"server away":   {(*zktest.Server).Down, (*zktest.Server).Up, 0},
+		"server silent": {(*zktest.Server).Freeze, (*zktest.Server).Thaw, timeout},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, "/a", "1")
+				f := follow(t, dial(t, srv), "/a")
+				time.Sleep(time.Hour)
+				began := time.Now()
+				fault.begins(srv)
+				time.Sleep(fault.after)
+				f.requireTold("1", "1?")
+				require.False(t, f.last().AsOf.After(began))
+				require.WithinDuration(t, began, f.last().AsOf, timeout/2)
+				time.Sleep(3 * timeout)
+				f.requireTold("1", "1?")
+				fault.ends(srv)
+				time.Sleep(timeout)
+				f.requireTold("1", "1?", "1")
+				set(t, srv, "2")
+				f.requireTold("1", "1?", "1", "2")
+			})
+		})
+	}
+}
+
+// TestFollow_ChangedAndNotReadAgain_IsOutdated: the event has come, and the server does not answer the reading. From then on
+// the last view is known to be old.
+func TestFollow_ChangedAndNotReadAgain_IsOutdated(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		c := dial(t, srv)
+		f := follow(t, c, "/a")
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Ignore())
+		time.Sleep(time.Second)
+		changed := time.Now()
+		set(t, srv, "2")
+		time.Sleep(timeout/8 - time.Nanosecond)
+		_, _, err := c.Exists(t.Context(), "/a") // an answer from after the change
+		require.NoError(t, err)
+		f.requireTold("1")
+		time.Sleep(time.Nanosecond)
+		f.requireTold("1", "1?")
+		require.False(t, f.last().AsOf.After(changed))
+		srv.Cut(client)
+		time.Sleep(timeout)
+		f.requireTold("1", "1?", "2")
+	})
+}
+
+// TestFollow_EventLost: the change is told when the follower reads again by itself.
+func TestFollow_EventLost(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		f := follow(t, dial(t, srv), "/a")
+		require.Equal(t, 1, srv.LoseWatch(client, "/a"))
+		set(t, srv, "2")
+		f.requireTold("1")
+		time.Sleep(3 * timeout)
+		f.requireTold("1", "2")
+	})
+}
+
+func TestFollow_Ends(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		c := dial(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancelled := followWith(ctx, t, c, "/a", nil)
+		cancel()
+		<-cancelled.ended
+		require.NoError(t, cancelled.err)
+		cancelled.requireTold("1")
+
+		closed := follow(t, c, "/a")
+		require.NoError(t, c.Close())
+		<-closed.ended
+		require.ErrorIs(t, closed.err, zkrecipes.ErrClosed)
+		closed.requireTold("1", "1?")
+
+		late := follow(t, c, "/a")
+		<-late.ended
+		require.ErrorIs(t, late.err, zkrecipes.ErrClosed)
+		late.requireTold()
+
+		for _, err := range dial(t, srv).Follow(t.Context(), "/a") {
+			require.NoError(t, err)
+			break
+		}
+	})
+}
+
+// TestFollow_EndsInAnOutage: without an error, with an open reading.
+func TestFollow_EndsInAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		ctx, cancel := context.WithCancel(t.Context())
+		f := followWith(ctx, t, dial(t, srv), "/a", nil)
+		srv.Refuse(client)
+		srv.Cut(client)
+		time.Sleep(3 * timeout)
+		cancel()
+		<-f.ended
+		require.NoError(t, f.err)
+		f.requireTold("1", "1?")
+	})
+}
+
+func TestFollow_Refused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		bad := follow(t, c, "a")
+		<-bad.ended
+		require.ErrorContains(t, bad.err, `follow: path "a" is relative`)
+
+		_, err := c.Create(t.Context(), "/secret", nil, 0, zk.WorldACL(zk.PermCreate)...)
+		require.NoError(t, err)
+		secret := follow(t, c, "/secret")
+		<-secret.ended
+		require.ErrorIs(t, secret.err, zk.ErrNoAuth)
+		require.ErrorContains(t, secret.err, "/secret")
+	})
+}
+
+// TestFollow_Storm_NeverBackInTime: the node changes while servers lag, connections end and sessions expire. Afterwards the
+// follower has seen the last change.
+func TestFollow_Storm_NeverBackInTime(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				rnd := rand.New(rand.NewPCG(seed, 0))
+				fronts := srv.Fronts()
+				c := dialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(label)))
+				f := follow(t, c, "/a")
+				for range 200 {
+					front := fronts[rnd.IntN(len(fronts))]
+					switch rnd.IntN(10) {
+					case 0:
+						srv.Cut(client)
+					case 1:
+						srv.Expire(srv.SessionOf(label))
+					case 2, 3:
+						front.Lag()
+					case 4, 5:
+						front.CatchUp()
+					case 6:
+						_ = srv.Delete("/a") // it may not be there
+					default:
+						if srv.Set("/a", []byte("x")) != nil {
+							create(t, srv, "/a", "x")
+						}
+					}
+					time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
+				}
+				for _, front := range fronts {
+					front.CatchUp()
+				}
+				time.Sleep(3 * timeout)
+				synctest.Wait()
+				var newest int64
+				asOf := time.Time{}
+				for _, n := range f.views.values() {
+					require.False(t, n.AsOf.Before(asOf))
+					asOf = n.AsOf
+					if n.Exists {
+						require.GreaterOrEqual(t, n.Stat.Mzxid, newest)
+						newest = n.Stat.Mzxid
+					}
+				}
+				n, exists := srv.Node("/a")
+				require.True(t, f.last().Current)
+				require.Equal(t, exists, f.last().Exists)
+				require.Equal(t, n.Stat.Mzxid, f.last().Stat.Mzxid)
+			}, zktest.WithFronts(3))
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// The log has the keys that package conn documents.
+
+// circumstances returns what there is to say of a change of the state, and why it changed.
+func (s *session) circumstances(why error) circumstances {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.circumstancesLocked(why)
+}
+
+// circumstancesLocked is circumstances with mu held.
+func (s *session) circumstancesLocked(why error) circumstances {
+	in := circumstances{session: s.id, timeout: s.proof.timeout, err: why}
+	if s.connection != nil {
+		in.server = s.connection.server
+	}
+	return in
+}
+
+// holdsLeft returns how many contenders are granted, and how long until their deadline. Called with mu held.
+func (s *session) holdsLeft() []any {
+	if len(s.callbacks) == 0 {
+		return nil
+	}
+	return []any{"holds", len(s.callbacks), "left", rounded(time.Until(s.proof.validUntil()))}
+}
+
+// transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.
+func (c *core) transit(e event, in circumstances, more ...any) (log func()) {
+	from, to := c.states.apply(e, in)
+	if from == to {
+		return func() {}
+	}
+	write, message := c.opts.Log.Info, "zookeeper: "+to.state.String()
+	if to.state == Lost {
+		write, message = c.opts.Log.Warn, "zookeeper: session lost"
+	}
+	var attrs []any
+	if in.server != "" {
+		attrs = append(attrs, "server", in.server)
+	}
+	if in.session != 0 {
+		attrs = append(attrs, "session", fmt.Sprintf("0x%x", in.session))
+	}
+	attrs = append(attrs, more...)
+	cause := in.err
+	if lost := (*zkrecipes.LostError)(nil); errors.As(cause, &lost) {
+		cause = lost.Err // the reason is among the others
+	}
+	if cause != nil {
+		attrs = append(attrs, "error", cause)
+	}
+	attrs = append(attrs, "was", from.state.String(), "lasted", rounded(to.at.Sub(from.at)))
+	return func() { write(message, attrs...) }
+}
+
+// attempts are the failed attempts to connect since a session was up.
+type attempts struct {
+	failed   int
+	first    time.Time
+	next     time.Time     // when one is to be logged as Info again
+	distance time.Duration // between the newest two of those
+}
+
+// The first failed attempt is Info, and then one after each distance, which doubles. All others are Debug.
+const (
+	shortestDistance = time.Second
+	longestDistance  = 5 * time.Minute
+)
+
+// logAttempt logs that an attempt to connect has failed.
+func (c *core) logAttempt(server string, err error) {
+	write, now := c.opts.Log.Debug, time.Now()
+	c.mu.Lock()
+	a := &c.attempts
+	if a.failed == 0 {
+		a.first = now
+	}
+	a.failed++
+	if !now.Before(a.next) {
+		write = c.opts.Log.Info
+		a.distance = min(max(2*a.distance, shortestDistance), longestDistance)
+		a.next = now.Add(a.distance)
+	}
+	failed, first := a.failed, a.first
+	c.mu.Unlock()
+	write("zookeeper: cannot connect", "server", server, "error", err, "attempts", failed, "for", rounded(now.Sub(first)))
+}
+
+// rounded leaves out the digits of a duration that no reader needs.
+func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -1,0 +1,187 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// capture is a log handler that keeps records from a level on.
+type capture struct {
+	from  slog.Level
+	lines *log[string]
+}
+
+func newCapture(from slog.Level) capture { return capture{from, &log[string]{}} }
+
+func (c capture) Enabled(_ context.Context, level slog.Level) bool { return level >= c.from }
+func (c capture) WithAttrs([]slog.Attr) slog.Handler               { panic("not used") }
+func (c capture) WithGroup(string) slog.Handler                    { panic("not used") }
+
+func (c capture) Handle(_ context.Context, r slog.Record) error {
+	line := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += fmt.Sprintf(" %s=%v", a.Key, a.Value)
+		return true
+	})
+	c.lines.add(line)
+	return nil
+}
+
+// written returns what was logged so far, with server and session as words.
+func (c capture) written(srv *zktest.Server, session int64) []string {
+	synctest.Wait()
+	names := strings.NewReplacer(srv.Addr(), "SERVER", fmt.Sprintf("0x%x", session), "SESSION")
+	var lines []string
+	for _, line := range c.lines.values() {
+		lines = append(lines, names.Replace(line))
+	}
+	return lines
+}
+
+var everySecond = conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) })
+
+func TestLog_ThroughAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelInfo)
+		board := newSwitchboard(srv.DialAs(label))
+		c := dial(t, srv, conn.WithDialer(board.dial), everySecond, conn.WithLogger(slog.New(out)), conn.WithAuth("digest", "user:secret"))
+		s := live(t, c)
+		held(t, s)
+		time.Sleep(5 * time.Second)
+		board.connect(refuse)
+		left := time.Until(s.ValidUntil())
+		srv.Cut(client)
+		time.Sleep(4*time.Second + time.Millisecond)
+		board.connect(srv.DialAs(label))
+		time.Sleep(time.Minute)
+		srv.Expire(s.ID())
+		<-s.Done()
+		next := live(t, c)
+		time.Sleep(time.Second)
+		require.NoError(t, c.Close())
+		lines := out.written(srv, s.ID())
+		for i := range lines {
+			lines[i] = strings.ReplaceAll(lines[i], fmt.Sprintf("0x%x", next.ID()), "NEXT")
+		}
+		require.Equal(t, []string{
+			"INFO zookeeper: connected server=SERVER session=SESSION timeout=10s was=connecting lasted=0s",
+			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=" + left.String() + " error=the server hung up: EOF was=connected lasted=5s",
+			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=1 for=0s",
+			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=2 for=1s",
+			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=4 for=3s",
+			"INFO zookeeper: connected server=SERVER session=SESSION timeout=10s was=suspended lasted=5s",
+			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=6.749s error=the server hung up: EOF was=connected lasted=59.001s",
+			"WARN zookeeper: session lost server=SERVER session=SESSION reason=expired was=suspended lasted=0s",
+			"INFO zookeeper: connected server=SERVER session=NEXT timeout=10s was=lost lasted=0s",
+			"INFO zookeeper: closed server=SERVER session=NEXT reason=closed was=connected lasted=1s",
+		}, lines)
+		require.NotContains(t, strings.Join(lines, "\n"), "secret")
+	})
+}
+
+// One outage of a day must not fill the log, nor fall silent.
+func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out, all := newCapture(slog.LevelInfo), newCapture(slog.LevelDebug)
+		try := func(h capture, patience time.Duration) {
+			_, err := conn.Dial(within(t, patience), srv.Addr(), conn.WithDialer(refuse), conn.WithLogger(slog.New(h)), everySecond)
+			require.ErrorIs(t, err, errTooLong)
+		}
+		try(out, 24*time.Hour)
+		try(all, 59*time.Second+time.Millisecond)
+		var attempts []time.Duration
+		start := out.lines.all()[0].at
+		for _, e := range out.lines.all() {
+			attempts = append(attempts, e.at.Sub(start))
+		}
+		require.Equal(t, []time.Duration{
+			0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second, 63 * time.Second, 127 * time.Second,
+			255 * time.Second, 511 * time.Second, 811 * time.Second, 1111 * time.Second,
+		}, attempts[:12])
+		require.Less(t, len(attempts), 24*12+12)
+		require.Contains(t, out.lines.values()[11], "attempts=1112 for=18m31s")
+		require.Len(t, slices.DeleteFunc(all.written(srv, 0), func(line string) bool {
+			return !strings.HasPrefix(line, "DEBUG zookeeper: cannot connect server=SERVER error=connection refused attempts=")
+		}), 60-6, "the others are Debug")
+	})
+}
+
+// A server that refuses the credentials is told like every other that gives no session.
+func TestLog_CredentialsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelInfo)
+		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithLogger(slog.New(out)), conn.WithAuth("nonsense", "secret"))
+		require.ErrorIs(t, err, conn.ErrAuthFailed)
+		lines := out.written(srv, 0)
+		require.Contains(t, lines[0], "INFO zookeeper: cannot connect server=SERVER error=session: lost (refused): credentials refused: ")
+		require.NotContains(t, strings.Join(lines, "\n"), "secret")
+	})
+}
+
+// A connection that is accepted and gets no answer.
+func TestLog_ServerThatDoesNotAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelInfo)
+		mute := func(context.Context, string, string) (net.Conn, error) { return silent(), nil }
+		_, err := conn.Dial(within(t, 3*time.Second), srv.Addr(), conn.WithDialer(mute), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(out)))
+		require.ErrorIs(t, err, errTooLong)
+		require.Contains(t, out.written(srv, 0)[0],
+			"cannot connect server=SERVER error=no session within 1.667s: the server accepted the connection and did not answer attempts=1")
+	})
+}
+
+func TestLog_SilentServer_SaysWhatWasMissed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hold bool
+		says string
+	}{
+		"with a hold":    {true, "error=no answer to a sync for 2.5s: trying another server"},
+		"without a hold": {false, "error=the server sent nothing for two thirds of the session timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				out := newCapture(slog.LevelInfo)
+				c := dial(t, srv, conn.WithLogger(slog.New(out)))
+				s := live(t, c)
+				if tt.hold {
+					held(t, s)
+				}
+				time.Sleep(time.Minute)
+				srv.Stall(client, zktest.Both)
+				<-s.Done()
+				lines := strings.Join(out.written(srv, s.ID()), "\n")
+				require.Contains(t, lines, tt.says)
+				require.Contains(t, lines, "error=no connection within 1.667s attempts=1")
+				require.Contains(t, lines, "WARN zookeeper: session lost server=SERVER session=SESSION reason=deadline error=nothing answered for a whole session timeout was=suspended lasted=")
+				srv.Heal(client)
+			})
+		})
+	}
+}
+
+// A program that sets no logger sees what happens.
+func TestLog_WithoutALogger_GoesToTheDefault(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelInfo)
+		slog.SetDefault(slog.New(out))
+		c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial))
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		require.Len(t, out.lines.all(), 2)
+	})
+}

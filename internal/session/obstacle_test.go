@@ -1,0 +1,171 @@
+package session_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	stdlog "log"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func refuse(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+
+// soon returns a context with a deadline of its own, without a cause.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// In an outage every call names the server and its refusal, and still matches the end of its context.
+func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(refuse)
+		_, err := conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.dial), everySecond)
+		refused := fmt.Sprintf("(connect to %s: connection refused)", srv.Addr())
+		require.EqualError(t, err, fmt.Sprintf("connect to %s: context deadline exceeded ", srv.Addr())+refused)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+
+		never := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+		board.connect(never)
+		_, err = conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.dial), conn.WithConnectTimeout(time.Minute))
+		require.EqualError(t, err, fmt.Sprintf("connect to %[1]s: context deadline exceeded (no answer from %[1]s yet)", srv.Addr()))
+
+		board.connect(srv.DialAs(label))
+		c := dial(t, srv, conn.WithDialer(board.dial), everySecond)
+		calls := map[string]func(ctx context.Context) error{
+			"get /a":    func(ctx context.Context) error { _, _, err := c.Get(ctx, "/a"); return err },
+			"create /a": func(ctx context.Context) error { _, err := c.Create(ctx, "/a", nil, 0); return err },
+			"delete /a": func(ctx context.Context) error { return c.Delete(ctx, "/a", -1) },
+			"sync /":    func(ctx context.Context) error { return c.Sync(ctx, "/") },
+		}
+		require.NoError(t, c.Sync(soon(t), "/"))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for name, call := range calls {
+			require.EqualError(t, call(ended), name+": context canceled", "nothing is in the way")
+		}
+
+		srv.Stall(client, zktest.Both)
+		for name, call := range calls {
+			err := call(soon(t))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "context deadline exceeded (no answer from "+srv.Addr()+", which last answered ", name)
+		}
+		srv.Heal(client)
+
+		board.connect(refuse)
+		time.Sleep(time.Minute)
+		srv.Cut(client)
+		synctest.Wait()
+		require.Equal(t, conn.Suspended, c.State())
+		for _, state := range []conn.State{conn.Suspended, conn.Lost} {
+			for name, call := range calls {
+				err := call(ended)
+				require.ErrorIs(t, err, context.Canceled)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				err = call(ctx)
+				cancel()
+				require.EqualError(t, err, name+": context deadline exceeded "+refused, state)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "never sent")
+				require.Equal(t, state, c.State())
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+func TestNoAuth_NamesTheAccessList(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		ctx := t.Context()
+		_, err := c.Create(ctx, "/secure", nil, 0, zk.DigestACL(zk.PermAll, "u", "p")...)
+		require.NoError(t, err)
+		_, err = c.Create(ctx, "/secure/a", nil, 0)
+		require.EqualError(t, err, "create /secure/a: access list of /secure forbids create: see WithAuth, WithACL")
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		_, _, err = c.Get(ctx, "/secure")
+		require.EqualError(t, err, "get /secure: access list of /secure forbids read: see WithAuth, WithACL")
+		_, err = c.Children(ctx, "/secure")
+		require.EqualError(t, err, "children /secure: access list of /secure forbids read: see WithAuth, WithACL")
+		_, err = c.Set(ctx, "/secure", nil, -1)
+		require.EqualError(t, err, "set /secure: access list of /secure forbids write: see WithAuth, WithACL")
+		_, err = c.Multi(ctx, &zk.CreateRequest{Path: "/secure/a"})
+		require.EqualError(t, err, "multi: create /secure/a: access list of /secure forbids create: see WithAuth, WithACL")
+	})
+}
+
+// listen returns the address of a listener that reads a little from each connection, answers it, and hangs up.
+func listen(t *testing.T, answer ...byte) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); serving.Wait() })
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1000))
+			_, _ = c.Write(answer)
+			_ = c.Close()
+		}
+	})
+	return l.Addr().String()
+}
+
+func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewUnstartedServer(nil)
+	web.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	const hungUp = "the server hung up without an answer: EOF (it may be starting, or is this a TLS port? see WithTLS)"
+	trusting := conn.WithTLS(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) //nolint:gosec // no server here is trusted
+	for name, tt := range map[string]struct {
+		addr string
+		opts []conn.Option
+		says string
+	}{
+		"TLS port that hangs up":   {web.Listener.Addr().String(), nil, hungUp},
+		"any port that hangs up":   {listen(t), nil, hungUp},
+		"TLS port that says so":    {listen(t, 21, 3, 1, 0, 2, 2, 80), nil, "the server speaks TLS: see WithTLS"},
+		"plain port that hangs up": {listen(t), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
+		"plain port that answers":  {listen(t, []byte("HTTP/1.1 400 Bad Request")...), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
+		"ZooKeeper without TLS":    {zktest.Run(t).Addr(), []conn.Option{trusting}, "(a port without TLS? see WithTLS)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := conn.Dial(ctx, tt.addr, tt.opts...)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, tt.says)
+		})
+	}
+}
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what clients log would hide what tests print
+	m.Run()
+}

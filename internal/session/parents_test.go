@@ -1,0 +1,177 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestCreateAll_MakesParentsAsContainers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.DialAs(label)))
+		app, err := c.Sub("/app")
+		require.NoError(t, err)
+		require.NoError(t, app.CreateAll(t.Context(), "/a/b", []byte("1"), zk.WorldACL(zk.PermRead)...))
+		for _, path := range []string{"/root", "/root/app", "/root/app/a"} {
+			n, exists := srv.Node(path)
+			require.True(t, exists && n.Container, path)
+			require.EqualValues(t, zk.PermAll, n.ACL[0].Perms, path)
+		}
+		n, _ := srv.Node("/root/app/a/b")
+		require.Equal(t, "1", string(n.Data))
+		require.False(t, n.Container)
+		require.EqualValues(t, zk.PermRead, n.ACL[0].Perms)
+
+		err = app.CreateAll(t.Context(), "/a/b", []byte("1"))
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorContains(t, err, "create /a/b: ")
+
+		// The root of a client is a node of the server like others.
+		other, err := c.Sub("/other/deep")
+		require.NoError(t, err)
+		require.NoError(t, other.CreateAll(t.Context(), "/", []byte("2")))
+		n, _ = srv.Node("/root/other/deep")
+		require.Equal(t, "2", string(n.Data))
+	})
+}
+
+func TestCreateAll_Refused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		_, err := c.Create(t.Context(), "/closed", nil, 0, zk.WorldACL(zk.PermRead)...)
+		require.NoError(t, err)
+		err = c.CreateAll(t.Context(), "/closed/a/b", nil)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorContains(t, err, "/closed/a: ", "the node that could not be made")
+		_, err = c.Create(t.Context(), "/brief", nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		require.ErrorIs(t, c.CreateAll(t.Context(), "/brief/a", nil), zk.ErrNoChildrenForEphemerals)
+		require.ErrorIs(t, c.CreateAll(t.Context(), "/", nil), zk.ErrNodeExists)
+
+		sent := srv.Intercept(zktest.Match{From: client, Times: -1}, zktest.Proceed())
+		require.ErrorContains(t, c.CreateAll(t.Context(), "a", nil), "relative")
+		require.ErrorContains(t, c.CreateAll(t.Context(), "/big", make([]byte, 1<<20)), "too large")
+		require.Zero(t, sent.Hits())
+	})
+}
+
+// TestCreateAll_EveryRequestLost: the request or the reply is lost, or the session ends with it, at each step. There is one
+// node in the end, made once.
+func TestCreateAll_EveryRequestLost(t *testing.T) {
+	faults := map[string]zktest.Action{
+		"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply(), "throttled": zktest.Fail(zktest.CodeThrottled),
+		"no outcome": zktest.Fail(-7),
+	}
+	for name, fault := range faults {
+		for step := range 12 {
+			for _, expires := range []bool{false, true} {
+				bubble(t, func(t *testing.T, srv *zktest.Server) {
+					c := dial(t, srv)
+					srv.Intercept(zktest.Match{From: client, Skip: step}, fault)
+					if expires {
+						srv.Intercept(zktest.Match{From: client, Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+					}
+					require.NoError(t, c.CreateAll(within(t, time.Hour), "/a/b/c", []byte("1")), "%s, step %d, expires %v", name, step, expires)
+					n, _ := srv.Node("/a/b/c")
+					require.Equal(t, "1", string(n.Data))
+					require.Zero(t, n.Stat.Version)
+					n, _ = srv.Node("/a/b")
+					require.True(t, n.Container)
+				})
+			}
+		}
+	}
+}
+
+// TestCreateAll_ReplyLost_AnotherClientMeddles: before the look at what became of the create.
+func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
+	const path = "/a/b"
+	tests := []struct {
+		name   string
+		fault  zktest.Action
+		meddle func(*zktest.Server) error
+		doubt  bool
+	}{
+		{"same data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, false},
+		{"other data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("2"), 0); return err }, true},
+		{"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) }, true},
+		{"deleted", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Delete(path) }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv)
+				create(t, srv, "/a", "")
+				srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, tt.fault)
+				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { require.NoError(t, tt.meddle(srv)) }))
+				err := c.CreateAll(t.Context(), path, []byte("1"))
+				if tt.doubt {
+					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+					require.ErrorContains(t, err, "there is a node with other data")
+					return
+				}
+				require.NoError(t, err)
+				n, _ := srv.Node(path)
+				require.Equal(t, "1", string(n.Data))
+			})
+		})
+	}
+}
+
+// TestCreateAll_LateCreate: the create whose reply is lost is applied after the look, and so is in the way of the second.
+func TestCreateAll_LateCreate(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, zktest.DropRequest())
+		late := srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+			_, err := srv.Create("/a", []byte("1"), zktest.Persistent)
+			require.NoError(t, err)
+		}))
+		require.NoError(t, c.CreateAll(t.Context(), "/a", []byte("1")))
+		require.Equal(t, 1, late.Hits())
+	})
+}
+
+func TestCreateAll_ParentReapedInBetween(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		reaped := srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate, Skip: 1, Times: 3}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete("/a"))
+		}))
+		require.NoError(t, c.CreateAll(t.Context(), "/a/b", nil))
+		require.Equal(t, 3, reaped.Hits())
+		require.True(t, srv.Exists("/a/b"))
+	})
+}
+
+func TestCreateAll_EndsWithItsContextAndWithTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate, Times: -1}, zktest.Ignore())
+		err := c.CreateAll(within(t, time.Second), "/a", nil)
+		require.ErrorIs(t, err, errTooLong)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+
+		srv.Refuse(client)
+		srv.Cut(client)
+		synctest.Wait()
+		err = c.CreateAll(within(t, time.Second), "/a", nil)
+		require.ErrorIs(t, err, errTooLong)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "nothing was sent")
+
+		done := make(chan error)
+		go func() { done <- c.CreateAll(context.WithoutCancel(t.Context()), "/a", nil) }()
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, <-done, zkrecipes.ErrClosed)
+	})
+}

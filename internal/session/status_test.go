@@ -1,0 +1,90 @@
+package session_test
+
+import (
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestStatus_ThroughAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		start := time.Now()
+		c := dial(t, srv, conn.WithDialer(board.dial))
+		s := live(t, c)
+		synctest.Wait()
+		require.Equal(t, conn.Status{
+			State: conn.Connected, Since: start, Server: srv.Addr(), Session: s.ID(), Timeout: timeout, ValidUntil: s.ValidUntil(),
+			LastAnswer: start,
+		}, c.Status())
+
+		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.True(t, ok)
+		srv.SetLatency(20 * time.Millisecond)
+		require.NoError(t, c.Sync(t.Context(), "/"))
+		require.Equal(t, 20*time.Millisecond, c.Status().RoundTrip)
+		require.Equal(t, time.Now(), c.Status().LastAnswer)
+		require.Equal(t, 1, c.Status().Holds)
+		stop()
+		require.Zero(t, c.Status().Holds)
+
+		time.Sleep(time.Minute)
+		heard := c.Status().LastAnswer
+		board.connect(refuse)
+		srv.Cut(client)
+		synctest.Wait()
+		cut, st := time.Now(), c.Status()
+		require.Equal(t, conn.Suspended, st.State)
+		require.Equal(t, cut, st.Since)
+		require.Empty(t, st.Server)
+		require.Equal(t, s.ID(), st.Session)
+		require.EqualError(t, st.LastError, "connect to "+srv.Addr()+": connection refused")
+		require.ErrorIs(t, st.LastError, syscall.ECONNREFUSED)
+		require.Equal(t, cut, st.LastErrorAt)
+
+		<-s.Done()
+		synctest.Wait()
+		st = c.Status()
+		require.Equal(t, conn.Lost, st.State)
+		require.Zero(t, st.Session)
+		require.Zero(t, st.Timeout)
+		require.Zero(t, st.ValidUntil)
+		require.Equal(t, heard, st.LastAnswer)
+		time.Sleep(time.Minute)
+		require.Equal(t, heard, c.Status().LastAnswer, "also when the next session has begun to connect")
+
+		board.connect(srv.DialAs(label))
+		next := live(t, c)
+		synctest.Wait()
+		st = c.Status()
+		require.Equal(t, next.ID(), st.Session)
+		require.Equal(t, conn.Connected, st.State)
+		require.Error(t, st.LastError, "stays")
+
+		require.NoError(t, c.Close())
+		require.Equal(t, conn.Closed, c.Status().State)
+		require.NotErrorIs(t, c.Status().LastError, zkrecipes.ErrClosed, "which is no failure")
+	})
+}
+
+func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		srv.Cut(client)
+		time.Sleep(time.Second)
+		require.Equal(t, conn.Connected, c.State())
+		require.ErrorContains(t, c.Status().LastError, "connection to "+srv.Addr()+": ")
+		srv.Expire(srv.SessionOf(label))
+		time.Sleep(time.Second)
+		var lost *zkrecipes.LostError
+		require.ErrorAs(t, c.Status().LastError, &lost)
+		require.Equal(t, zkrecipes.LossExpired, lost.Reason)
+	})
+}

@@ -1,0 +1,101 @@
+package znode
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/trace"
+)
+
+// Label is what tracers know a recipe by.
+type Label struct{ Recipe, Name string }
+
+// attempt is one acquisition that a tracer observes; nil if there is none. Only the goroutine of its caller uses it.
+type attempt struct {
+	tracers  *trace.Tracers
+	ctx      context.Context //nolint:containedctx // an attempt lives as long as one call
+	start    zkrecipes.AcquireStart
+	began    time.Time
+	position int
+}
+
+// begin tells the tracers that an acquisition begins. It returns the context to go on with.
+func (q *Queue) begin(ctx context.Context, as Label, path string, try bool) (context.Context, *attempt) {
+	tracers := q.client.Tracers()
+	if !tracers.ObserveHolds() {
+		return ctx, nil
+	}
+	a := &attempt{
+		tracers: tracers, began: time.Now(),
+		start: zkrecipes.AcquireStart{Recipe: as.Recipe, Name: as.Name, Path: path, Try: try},
+	}
+	a.ctx = tracers.AcquireStart(ctx, a.start)
+	return a.ctx, a
+}
+
+// at notes that so many contenders are ahead, when the caller sees that for the first time.
+func (a *attempt) at(ahead int) {
+	if a != nil && a.position == 0 {
+		a.position = ahead + 1
+	}
+}
+
+// end tells the tracers how the acquisition ended, and returns its results.
+func (a *attempt) end(h *zkrecipes.Hold, err error) (*zkrecipes.Hold, error) {
+	if a == nil {
+		return h, err
+	}
+	e := zkrecipes.AcquireEnd{AcquireStart: a.start, Waited: time.Since(a.began), Position: a.position, Err: err}
+	if h != nil {
+		e.Token = h.Token()
+	}
+	a.tracers.AcquireEnd(a.ctx, e)
+	return h, err
+}
+
+// tracedHold is a grant that a tracer knows of.
+type tracedHold struct {
+	tracers *trace.Tracers
+	ctx     context.Context //nolint:containedctx // it goes from the start to the end, which come from different callers
+	start   zkrecipes.HoldStart
+	since   time.Time
+}
+
+// hold tells the tracers that g is granted, and returns the context for its hold. The grant may be lost at any moment from
+// its loss callback on, so the end may be due before the start has returned. Then the caller's traceEnd tells it.
+func (a *attempt) hold(ctx context.Context, through *Queue, g *grant) context.Context {
+	if a == nil {
+		return ctx
+	}
+	first := &share{grant: g, through: through}
+	t := &tracedHold{tracers: a.tracers, since: time.Now(), start: zkrecipes.HoldStart{
+		Recipe: a.start.Recipe, Name: a.start.Name, Queue: a.start.Path, Path: first.Path(), Token: g.token, ValidUntil: first.ValidUntil,
+	}}
+	t.ctx = a.tracers.HoldStart(ctx, t.start)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.traced = t
+	return t.ctx
+}
+
+// traceEnd tells the tracers that the grant, which has ended, is over. The first call that finds a started trace tells it.
+func (g *grant) traceEnd() {
+	if !g.queue.client.Tracers().ObserveHolds() {
+		return
+	}
+	g.mu.Lock()
+	t, why := g.traced, g.lost
+	g.traced = nil
+	g.mu.Unlock()
+	if t == nil {
+		return
+	}
+	e := zkrecipes.HoldEnd{HoldStart: t.start, Held: time.Since(t.since)}
+	if why != nil {
+		lost := *why
+		lost.Path = t.start.Path
+		e.Lost = &lost
+	}
+	t.tracers.HoldEnd(t.ctx, e)
+}

@@ -1,0 +1,81 @@
+package value
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// Counter is a number to which processes add. It is safe for concurrent use. Its additions run one after the other, so one
+// Counter for each process and path is enough. Of [Value] it has everything else.
+type Counter struct {
+	*Value[int64]
+	marked *znode.Marked
+}
+
+// NewCounter returns the counter at path, in the bytes of codec: [AtomicLong], [SharedCount] or [KazooCounter]. It sends
+// nothing; the first addition creates the node with 0, and missing parents.
+//
+// Errors: those of [New]; a codec that does not encode 0.
+func NewCounter(c *conn.Client, path string, codec Codec[int64]) (*Counter, error) {
+	v, err := New(c, path, codec)
+	if err != nil {
+		return nil, err
+	}
+	zero, err := v.encode(0)
+	if err != nil {
+		return nil, fmt.Errorf("value: %w", err)
+	}
+	return &Counter{v, znode.NewMarked(v.client, path, zero)}, nil
+}
+
+// Add adds delta, which may be negative, and returns the sum. While the session lives, Add counts exactly once: if the reply
+// is lost, the marker of the counter tells whether the addition was applied, and Add goes on from there.
+//
+// Errors: ErrUnknownOutcome if the session ended, or ctx did, after the addition was sent and before its outcome was known.
+// After any other error nothing was added: a sum that the codec has no bytes for, a node that does not decode, the cause of
+// ctx, ErrClosed, or what the server said.
+//
+// Source: Curator's DistributedAtomicLong.add and kazoo's Counter, which count twice if a reply is lost.
+func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
+	var sum int64
+	_, err := c.marked.Update(ctx, func(data []byte) ([]byte, error) {
+		n, err := c.codec.Decode(data)
+		if err != nil {
+			return nil, c.failed("decode", err)
+		}
+		if sum = n + delta; (sum > n) != (delta > 0) && delta != 0 {
+			return nil, c.failed("add", fmt.Errorf("%d and %d: the sum does not fit into 64 bits", n, delta))
+		}
+		return c.encode(sum)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return sum, nil
+}
+
+// Next reserves the next n numbers and returns the first of them: the caller has first to first + n - 1, and no other call
+// gets them. The counter holds the last number that was reserved. Numbers that the caller does not use are lost. So are those of
+// a call whose outcome is unknown.
+//
+// Errors: n below 1, at once; otherwise those of Add.
+//
+// Source: Curator's CachedAtomicLong.
+func (c *Counter) Next(ctx context.Context, n int64) (first int64, err error) {
+	if n < 1 {
+		return 0, c.failed("next", fmt.Errorf("%d numbers: want at least 1", n))
+	}
+	last, err := c.Add(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	return last - n + 1, nil
+}
+
+// Close deletes the marker, which otherwise goes with the session. The counter may be used again.
+//
+// Errors: the cause of ctx, or what the server said; the marker then stays until the session ends.
+func (c *Counter) Close(ctx context.Context) error { return c.marked.Close(ctx) }

@@ -1,0 +1,406 @@
+package value_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const path = "/app/value"
+
+// inBubble runs f with a server, in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
+}
+
+// counter returns the counter as seen by a client of its own.
+func counter(t *testing.T, srv *zktest.Server, label string) *value.Counter {
+	t.Helper()
+	c, err := value.NewCounter(bubble.Dial(t, srv, label), path, value.KazooCounter())
+	require.NoError(t, err)
+	return c
+}
+
+func add(t *testing.T, c *value.Counter, delta int64) int64 {
+	t.Helper()
+	sum, err := c.Add(t.Context(), delta)
+	require.NoError(t, err)
+	return sum
+}
+
+// stored returns the data of the node.
+func stored(t *testing.T, srv *zktest.Server, path string) string {
+	t.Helper()
+	n, ok := srv.Node(path)
+	require.True(t, ok, path)
+	return string(n.Data)
+}
+
+// marker returns the path of the only marker.
+func marker(t *testing.T, srv *zktest.Server) string {
+	t.Helper()
+	children := srv.Children(path)
+	require.Len(t, children, 1)
+	return path + "/" + children[0]
+}
+
+// applied counts the transactions of the client that have set the node.
+func applied(srv *zktest.Server, client string) (n int) {
+	for _, txn := range srv.History() {
+		if txn.Op == zktest.OpMulti && txn.Client == client && txn.Err == zktest.CodeOK &&
+			slices.ContainsFunc(txn.Changes, func(c zktest.Change) bool { return c.Kind == zktest.ChangeSet && c.Path == path }) {
+			n++
+		}
+	}
+	return n
+}
+
+var adds = zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}
+
+// TestAdd_Cost: the first addition makes the node and the marker. Each further one is one request.
+func TestAdd_Cost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		require.EqualValues(t, 5, add(t, a, 5))
+		requests := bubble.Requests(srv)
+		require.EqualValues(t, 3, add(t, a, -2))
+		require.Equal(t, 1, requests.Hits())
+		require.Equal(t, "3", stored(t, srv, path))
+		require.NoError(t, a.Close(t.Context()))
+		require.Empty(t, srv.Children(path))
+		require.EqualValues(t, 4, add(t, a, 1), "it may be used again")
+	})
+}
+
+// TestAdd_RequestOrReplyLost: the connection breaks at each of the first requests, before or after the server applies it,
+// up to three times in a row. The addition counts once.
+func TestAdd_RequestOrReplyLost(t *testing.T) {
+	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+		for skip := range 12 {
+			for _, times := range []int{1, 3} {
+				t.Run(fmt.Sprint(name, skip, times), func(t *testing.T) {
+					inBubble(t, func(t *testing.T, srv *zktest.Server) {
+						a := counter(t, srv, "a")
+						b := counter(t, srv, "b")
+						add(t, b, 10)
+						srv.Intercept(zktest.Match{From: zktest.Label("a"), Skip: skip, Times: times}, action)
+						require.EqualValues(t, 11, add(t, a, 1))
+						require.EqualValues(t, 12, add(t, a, 1))
+						require.EqualValues(t, 13, add(t, b, 1))
+						require.Equal(t, 2, applied(srv, "a"))
+						require.Len(t, srv.Children(path), 2, "one marker for each session")
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestAdd_ReplyLost_OthersGoOn: while a does not know whether its addition was applied, b adds as well.
+func TestAdd_ReplyLost_OthersGoOn(t *testing.T) {
+	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := counter(t, srv, "a"), counter(t, srv, "b")
+				add(t, a, 1)
+				srv.Intercept(adds, action)
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + path + "$"},
+					zktest.Before(func(zktest.Request) { _, _ = b.Add(context.Background(), 100) }))
+				sum := add(t, a, 10)
+				if name == "applied" {
+					require.EqualValues(t, 11, sum)
+				} else {
+					require.EqualValues(t, 111, sum)
+				}
+				require.Equal(t, "111", stored(t, srv, path))
+				require.EqualValues(t, 112, add(t, a, 1))
+			})
+		})
+	}
+}
+
+// TestAdd_CopyIsAppliedBetweenTheReads: the addition is applied late, after the node was read and before the marker is.
+func TestAdd_CopyIsAppliedBetweenTheReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		add(t, a, 1)
+		m := marker(t, srv)
+		srv.Intercept(adds, zktest.DropRequest())
+		once := sync.OnceFunc(func() {
+			require.NoError(t, srv.Set(path, []byte("11")))
+			require.NoError(t, srv.Set(m, []byte("2")))
+		})
+		for _, p := range []string{path, m} { // whichever is read first
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + p + "$"}, zktest.After(func(zktest.Request) { once() }))
+		}
+		require.EqualValues(t, 11, add(t, a, 10))
+		require.Equal(t, "11", stored(t, srv, path))
+	})
+}
+
+// TestAdd_CopyIsAppliedAfterTheReads: the addition is applied late, when it is about to be sent again.
+func TestAdd_CopyIsAppliedAfterTheReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		add(t, a, 1)
+		m := marker(t, srv)
+		srv.Intercept(adds, zktest.DropRequest())
+		srv.Intercept(adds, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Set(path, []byte("11")))
+			require.NoError(t, srv.Set(m, []byte("2")))
+		}))
+		require.EqualValues(t, 11, add(t, a, 10))
+		require.Equal(t, "11", stored(t, srv, path))
+	})
+}
+
+// TestAdd_MarkerGone_AfterALostReply: nothing tells any more whether the addition was applied.
+func TestAdd_MarkerGone_AfterALostReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		add(t, a, 1)
+		m := marker(t, srv)
+		srv.Intercept(adds, zktest.After(func(zktest.Request) {
+			require.NoError(t, srv.Delete(m))
+			srv.Cut(zktest.Label("a"))
+		}))
+		_, err := a.Add(t.Context(), 10)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.EqualValues(t, 12, add(t, a, 1))
+	})
+}
+
+// TestAdd_SessionEnds: if the addition was sent, its outcome is unknown. If not, it goes on in the next session.
+func TestAdd_SessionEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		add(t, a, 1)
+		srv.Intercept(adds, zktest.HoldReply(time.Minute))
+		outcome := make(chan error, 1)
+		go func() {
+			_, err := a.Add(t.Context(), 10)
+			outcome <- err
+		}()
+		synctest.Wait()
+		srv.Expire(srv.SessionOf("a"))
+		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
+		require.Equal(t, "11", stored(t, srv, path))
+		srv.Expire(srv.SessionOf("a"))
+		require.EqualValues(t, 12, add(t, a, 1))
+		require.Len(t, srv.Children(path), 1, "the marker of the new session")
+	})
+}
+
+// TestAdd_CallerGone: the context ends while the answer is held back. The next addition counts on what was applied.
+func TestAdd_CallerGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		add(t, a, 1)
+		srv.Intercept(adds, zktest.HoldReply(2*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := a.Add(ctx, 10)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualValues(t, 12, add(t, a, 1))
+	})
+}
+
+// TestAdd_NothingSent: while there is no connection the addition was not sent, and the error says no more than that.
+func TestAdd_NothingSent(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("first=", first), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				a := counter(t, srv, "a")
+				if !first {
+					add(t, a, 1)
+				}
+				srv.Refuse(zktest.Label("a"))
+				srv.Cut(zktest.Label("a"))
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := a.Add(ctx, 10)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+			})
+		})
+	}
+}
+
+// TestAdd_MarkerCannotBeMade: the context ends while the create of the marker is unanswered. The addition was not sent.
+func TestAdd_MarkerCannotBeMade(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate}, zktest.Ignore())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := a.Add(ctx, 10)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}
+
+// TestAdd_NodeMadeAgain: the node is deleted with all below it, and made again with the version that a knows.
+func TestAdd_NodeMadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		add(t, a, 5)
+		require.NoError(t, srv.DeleteAll(path))
+		_, err := srv.Create(path, []byte("70"), zktest.Persistent)
+		require.NoError(t, err)
+		require.NoError(t, srv.Set(path, []byte("77")))
+		require.EqualValues(t, 78, add(t, a, 1))
+		require.NoError(t, srv.DeleteAll(path))
+		require.EqualValues(t, 1, add(t, a, 1))
+	})
+}
+
+func TestAdd_Refused(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := counter(t, srv, "a"), counter(t, srv, "b")
+		add(t, a, math.MaxInt64)
+		_, err := a.Add(t.Context(), 1)
+		require.ErrorContains(t, err, "does not fit")
+		add(t, b, -1)
+		add(t, a, 1) // a knows an older state
+		require.NoError(t, srv.Set(path, []byte("ten")))
+		_, err = a.Add(t.Context(), 1)
+		require.ErrorContains(t, err, "decode "+path)
+		require.Equal(t, "ten", stored(t, srv, path))
+		_, err = a.Next(t.Context(), 0)
+		require.ErrorContains(t, err, "want at least 1")
+	})
+}
+
+// TestNext_BlocksAreDistinct: goroutines of two clients reserve blocks.
+func TestNext_BlocksAreDistinct(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		var mu sync.Mutex
+		seen := map[int64]bool{}
+		var wg sync.WaitGroup
+		for _, c := range []*value.Counter{counter(t, srv, "a"), counter(t, srv, "b")} {
+			for range 10 {
+				wg.Go(func() {
+					first, err := c.Next(t.Context(), 7)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					for i := range int64(7) {
+						seen[first+i] = true
+					}
+				})
+			}
+		}
+		wg.Wait()
+		require.Len(t, seen, 140)
+		require.True(t, seen[1] && seen[140])
+	})
+}
+
+// TestAdd_UnderFaults: adders of three clients meet random faults. Every addition that returned nil counts once. One that
+// failed counts not at all, unless its error says that the outcome is unknown. While no session ends, there are none of those.
+func TestAdd_UnderFaults(t *testing.T) {
+	for _, expire := range []bool{false, true} {
+		for seed := range uint64(20) {
+			t.Run(fmt.Sprintf("expire=%v/%d", expire, seed), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, srv *zktest.Server) { underFaults(t, srv, rand.New(rand.NewPCG(seed, 17)), expire) })
+			})
+		}
+	}
+}
+
+func underFaults(t *testing.T, srv *zktest.Server, random *rand.Rand, expire bool) {
+	t.Helper()
+	const each, rounds = 4, 15
+	srv.SetLatency(5 * time.Millisecond)
+	labels := []string{"a", "b", "c"}
+	var mu sync.Mutex
+	certain, unknown := map[string]int{}, map[string]int{}
+	var wg sync.WaitGroup
+	for _, label := range labels {
+		c := counter(t, srv, label)
+		for range each {
+			wg.Go(func() {
+				for range rounds {
+					_, err := c.Add(t.Context(), 1)
+					mu.Lock()
+					switch {
+					case err == nil:
+						certain[label]++
+					case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+						unknown[label]++
+					default:
+						t.Error(err)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	for over := false; !over; {
+		who := zktest.Label(labels[random.IntN(len(labels))])
+		op := zktest.Match{From: who, Skip: random.IntN(4), Op: []zktest.Op{zktest.OpAny, zktest.OpMulti}[random.IntN(2)]}
+		switch random.IntN(7) {
+		case 0:
+			srv.Intercept(op, zktest.DropReply())
+		case 1:
+			srv.Intercept(op, zktest.DropRequest())
+		case 2:
+			srv.Intercept(op, zktest.HoldReply(time.Duration(random.IntN(3000))*time.Millisecond))
+		case 3:
+			srv.Cut(who)
+		case 4:
+			srv.Freeze()
+			time.Sleep(time.Second)
+			srv.Thaw()
+		case 5:
+			srv.Restart()
+		case 6:
+			if expire {
+				srv.Expire(srv.SessionOf(labels[random.IntN(len(labels))]))
+			}
+		}
+		select {
+		case <-done:
+			over = true
+		case <-time.After(time.Duration(random.IntN(200)) * time.Millisecond):
+		}
+	}
+	total := 0
+	for _, label := range labels {
+		n := applied(srv, label)
+		total += n
+		require.LessOrEqual(t, certain[label], n)
+		require.LessOrEqual(t, n, certain[label]+unknown[label])
+		if !expire {
+			require.Zero(t, unknown[label])
+		}
+	}
+	require.Equal(t, fmt.Sprint(total), stored(t, srv, path))
+	t.Log(certain, unknown, strings.Join(srv.Children(path), " "))
+}

@@ -1,0 +1,144 @@
+package value_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+)
+
+func ExampleValue_Update() {
+	type config struct{ Limit int }
+	ctx := context.Background()
+	client, done := connect(ctx) // conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181")
+	defer done()
+	v, err := value.New(client, "/app/config", value.JSON[config]())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now, _, err := v.Update(ctx, func(c config) (config, error) {
+		c.Limit += 10
+		return c, nil
+	})
+	fmt.Println(now.Limit, err)
+	// Output: 10 <nil>
+}
+
+func ExampleValue_CompareAndSet() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	v, err := value.New(client, "/app/color", value.Text())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, seen, err := v.Get(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = v.CompareAndSet(ctx, seen, "blue")
+	fmt.Println(err)
+	_, err = v.CompareAndSet(ctx, seen, "green") // what was seen is no longer there
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// compare and set /app/color: changed since it was read, nothing was written
+}
+
+// Only the holder of the lock writes the value.
+func ExampleValue_SetHeld() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	v, err := value.New(client, "/app/progress", value.Text())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := mutex.New(client, "/app/lock")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hold, err := m.Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = v.SetHeld(ctx, hold, "page 7")
+	fmt.Println(err)
+	fmt.Println(hold.Release(ctx))
+	_, err = v.SetHeld(ctx, hold, "page 8")
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// <nil>
+	// fenced: no longer held, nothing was written: released
+}
+
+func ExampleCounter_Add() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	c, err := value.NewCounter(client, "/app/orders", value.AtomicLong())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(c.Add(ctx, 5))
+	fmt.Println(c.Add(ctx, -2))
+	// Output:
+	// 5 <nil>
+	// 3 <nil>
+}
+
+// A block of numbers costs as much as one.
+func ExampleCounter_Next() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	c, err := value.NewCounter(client, "/app/invoices", value.AtomicLong())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		first, err := c.Next(ctx, 100)
+		fmt.Println(first, "to", first+99, err)
+	}
+	// Output:
+	// 1 to 100 <nil>
+	// 101 to 200 <nil>
+}
+
+func ExampleValue_Watch() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+	v, err := value.New(client, "/app/color", value.Text())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for view, err := range v.Watch(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%q, current: %v\n", view.Value, view.Current)
+		if view.Version.Exists() {
+			break
+		}
+		if _, err := v.Set(ctx, "blue"); err != nil { // as another process does
+			fmt.Println(err)
+			return
+		}
+	}
+	// Output:
+	// "", current: true
+	// "blue", current: true
+}

@@ -1,0 +1,191 @@
+package value
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// ErrChanged says that the value is not the one that the caller has read. Nothing was written.
+var ErrChanged = errors.New("changed since it was read, nothing was written")
+
+// Value is a value that processes share: the data of one node. It has no state: any number of goroutines may share one.
+type Value[T any] struct {
+	client *session.Client
+	path   string
+	codec  Codec[T]
+}
+
+// Version names one state of the node. Two equal versions are the same state. The zero Version stands for a missing node.
+type Version struct {
+	// Czxid is the transaction that created the node.
+	Czxid int64
+	// Mzxid is the transaction that wrote the value. It grows with each write, also if the node is deleted and made again.
+	Mzxid int64
+	// Data is the data version. It starts again with each creation, and wraps after 2^31 writes, so it says nothing of order.
+	Data int32
+}
+
+// Exists reports whether there was a node.
+func (v Version) Exists() bool { return v.Czxid != 0 }
+
+func versionOf(stat *zk.Stat) Version { return Version{stat.Czxid, stat.Mzxid, stat.Version} }
+
+// New returns the value at path. It sends nothing; the first write creates the node and missing parents.
+//
+// Errors: a nil client, a path that is relative, malformed or the root, a codec without one of its functions.
+func New[T any](c *conn.Client, path string, codec Codec[T]) (*Value[T], error) {
+	if err := check(c, path, codec); err != nil {
+		return nil, fmt.Errorf("value: %w", err)
+	}
+	return &Value[T]{(*session.Client)(c), path, codec}, nil
+}
+
+func check[T any](c *conn.Client, path string, codec Codec[T]) error {
+	if c == nil {
+		return errors.New("client is nil: want one made by conn.Dial")
+	}
+	if err := session.ValidatePath(path); err != nil {
+		return err
+	}
+	if path == "/" {
+		return errors.New("path \"/\" is the root: want a path such as /app/config")
+	}
+	if codec.Encode == nil || codec.Decode == nil {
+		return errors.New("the codec lacks a function: want Encode and Decode, or a codec such as value.JSON")
+	}
+	return nil
+}
+
+// Path returns the path of the node.
+func (v *Value[T]) Path() string { return v.path }
+
+// failed names the operation and the path in an error.
+func (v *Value[T]) failed(op string, err error) error {
+	return &session.OpError{Op: op, Path: v.path, Err: err}
+}
+
+// Get returns the value, as new as this call. A missing node is no error: the value is the zero value, and the version
+// does not exist.
+//
+// Errors: data that the codec does not decode; the cause of ctx; ErrClosed; otherwise what the server said.
+func (v *Value[T]) Get(ctx context.Context) (T, Version, error) {
+	var none T
+	if err := v.client.Sync(ctx, v.path); err != nil {
+		return none, Version{}, err
+	}
+	now, err := znode.Load(ctx, v.client, v.path)
+	if err != nil {
+		return none, Version{}, err
+	}
+	x, err := v.decode(now)
+	return x, versionOf(&now.Stat), err
+}
+
+func (v *Value[T]) decode(now session.Node) (T, error) {
+	var none T
+	if !now.Exists {
+		return none, nil
+	}
+	x, err := v.codec.Decode(now.Data)
+	if err != nil {
+		return none, v.failed("decode", err)
+	}
+	return x, nil
+}
+
+func (v *Value[T]) encode(x T) ([]byte, error) {
+	data, err := v.codec.Encode(x)
+	if err != nil {
+		return nil, v.failed("encode", err)
+	}
+	return data, nil
+}
+
+// Set replaces the value, whatever it was: the last writer wins.
+//
+// Errors: a value that the codec does not encode; ErrUnknownOutcome if a reply was lost, and another client has written
+// since, so that nothing tells whether this call wrote before; otherwise what the server said.
+//
+// Source: Curator's SharedValue.setValue.
+func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set(ctx, x, nil) }
+
+// SetHeld is [Value.Set] that writes only while h is held: one transaction checks the contender of h and writes. A holder
+// that has lost its lock changes nothing, however late its write arrives.
+//
+// The hold must come from a recipe on the client of the value. On a client with another root ([conn.Client.Sub]) the path
+// would be another.
+//
+// Errors: ErrFenced if the hold is not held, nothing was written; otherwise those of Set.
+func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version, error) {
+	return v.set(ctx, x, h.Txn)
+}
+
+func (v *Value[T]) set(ctx context.Context, x T, apply func(context.Context, ...any) ([]zk.MultiResponse, error)) (Version, error) {
+	data, err := v.encode(x)
+	if err != nil {
+		return Version{}, err
+	}
+	now, err := znode.Replacement{
+		Client: v.client, Path: v.path, Apply: apply, Idempotent: true,
+		Next: func(session.Node) ([]byte, error) { return data, nil },
+	}.Do(ctx)
+	return versionOf(&now.Stat), err
+}
+
+// CompareAndSet replaces the value if it is the one that was read with old. With the zero Version it creates the node.
+//
+// The servers compare data versions, which start again when a node is deleted and made again. So CompareAndSet reads the
+// node first. Only a node that is deleted, made again and written as often within that round trip is taken for the old one.
+//
+// Errors: ErrChanged; a value that the codec does not encode; ErrUnknownOutcome if the reply was lost, and what the node
+// holds does not tell whether this call wrote it; otherwise what the server said.
+//
+// Source: Curator's SharedValue.trySetValue.
+func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version, error) {
+	data, err := v.encode(x)
+	if err != nil {
+		return Version{}, err
+	}
+	now, err := v.replace(ctx, func(now session.Node) ([]byte, error) {
+		if versionOf(&now.Stat) != old {
+			return nil, v.failed("compare and set", ErrChanged)
+		}
+		return data, nil
+	})
+	return versionOf(&now.Stat), err
+}
+
+// Update replaces the value by what fn makes of it. It calls fn again if another client was faster. It returns what it
+// wrote. For a missing node fn gets the zero value.
+//
+// Errors: the error of fn, or a value that the codec does not decode or encode, and nothing was written; ErrUnknownOutcome
+// as in [Value.CompareAndSet]; otherwise what the server said.
+func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Version, error) {
+	var x, none T
+	now, err := v.replace(ctx, func(now session.Node) ([]byte, error) {
+		old, err := v.decode(now)
+		if err != nil {
+			return nil, err
+		}
+		if x, err = fn(old); err != nil {
+			return nil, err
+		}
+		return v.encode(x)
+	})
+	if err != nil {
+		return none, Version{}, err
+	}
+	return x, versionOf(&now.Stat), nil
+}
+
+func (v *Value[T]) replace(ctx context.Context, next func(session.Node) ([]byte, error)) (session.Node, error) {
+	return znode.Replacement{Client: v.client, Path: v.path, Next: next}.Do(ctx)
+}

@@ -1,0 +1,399 @@
+package value_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// text returns the value as seen by a client of its own.
+func text(t *testing.T, srv *zktest.Server, label string) *value.Value[string] {
+	t.Helper()
+	v, err := value.New(bubble.Dial(t, srv, label), path, value.Text())
+	require.NoError(t, err)
+	return v
+}
+
+func get(t *testing.T, v *value.Value[string]) (string, value.Version) {
+	t.Helper()
+	x, version, err := v.Get(t.Context())
+	require.NoError(t, err)
+	return x, version
+}
+
+func TestNew_Refuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		for _, bad := range []struct {
+			client *conn.Client
+			path   string
+			codec  value.Codec[string]
+			want   string
+		}{
+			{nil, path, value.Text(), "client is nil"},
+			{c, "app", value.Text(), "relative"},
+			{c, "/", value.Text(), "root"},
+			{c, path, value.Codec[string]{}, "lacks a function"},
+		} {
+			_, err := value.New(bad.client, bad.path, bad.codec)
+			require.ErrorContains(t, err, bad.want)
+		}
+		_, err := value.NewCounter(c, path, value.Codec[int64]{
+			Encode: func(int64) ([]byte, error) { return nil, errors.New("no zero") }, Decode: value.AtomicLong().Decode,
+		})
+		require.ErrorContains(t, err, "no zero")
+	})
+}
+
+// TestValue: what one client writes, the other one reads.
+func TestValue(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := text(t, srv, "a"), text(t, srv, "b")
+		x, none := get(t, a)
+		require.Equal(t, "", x)
+		require.False(t, none.Exists())
+		first, err := a.CompareAndSet(t.Context(), none, "1")
+		require.NoError(t, err)
+		x, seen := get(t, b)
+		require.Equal(t, "1", x)
+		require.Equal(t, first, seen)
+		_, err = b.CompareAndSet(t.Context(), none, "2")
+		require.ErrorIs(t, err, value.ErrChanged)
+		second, err := b.CompareAndSet(t.Context(), seen, "2")
+		require.NoError(t, err)
+		require.Greater(t, second.Mzxid, first.Mzxid)
+		_, err = a.CompareAndSet(t.Context(), first, "3")
+		require.ErrorIs(t, err, value.ErrChanged)
+		third, err := a.Set(t.Context(), "3")
+		require.NoError(t, err)
+		x, fourth, err := b.Update(t.Context(), func(x string) (string, error) { return x + "4", nil })
+		require.NoError(t, err)
+		require.Equal(t, "34", x)
+		require.Equal(t, third.Czxid, fourth.Czxid)
+		x, seen = get(t, a)
+		require.Equal(t, "34", x)
+		require.Equal(t, fourth, seen)
+		stop := errors.New("stop")
+		_, _, err = b.Update(t.Context(), func(string) (string, error) { return "", stop })
+		require.ErrorIs(t, err, stop)
+		require.Equal(t, "34", stored(t, srv, path))
+	})
+}
+
+// TestCompareAndSet_NodeMadeAgain: the node has the version that was read, and is another one.
+func TestCompareAndSet_NodeMadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := text(t, srv, "a")
+		_, err := a.Set(t.Context(), "1")
+		require.NoError(t, err)
+		_, old := get(t, a)
+		require.NoError(t, srv.Delete(path))
+		_, err = srv.Create(path, []byte("new"), zktest.Persistent)
+		require.NoError(t, err)
+		require.NoError(t, srv.Set(path, []byte("new")))
+		_, now := get(t, a)
+		require.Equal(t, old.Data, now.Data)
+		_, err = a.CompareAndSet(t.Context(), old, "2")
+		require.ErrorIs(t, err, value.ErrChanged)
+		require.NoError(t, srv.Delete(path))
+		_, err = a.CompareAndSet(t.Context(), now, "2")
+		require.ErrorIs(t, err, value.ErrChanged)
+	})
+}
+
+// TestCompareAndSet_DeletedMeanwhile: the node goes between the look at it and the write.
+func TestCompareAndSet_DeletedMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := text(t, srv, "a")
+		old, err := a.Set(t.Context(), "1")
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
+		_, err = a.CompareAndSet(t.Context(), old, "2")
+		require.ErrorIs(t, err, value.ErrChanged)
+	})
+}
+
+// TestWrite_RequestOrReplyLost: the connection breaks at the write. A write that says it was done was done, and one that
+// says it was not was not.
+func TestWrite_RequestOrReplyLost(t *testing.T) {
+	type write func(context.Context, *value.Value[string], value.Version) error
+	writes := map[string]write{
+		"set": func(ctx context.Context, v *value.Value[string], _ value.Version) error {
+			_, err := v.Set(ctx, "mine")
+			return err
+		},
+		"compare and set": func(ctx context.Context, v *value.Value[string], old value.Version) error {
+			_, err := v.CompareAndSet(ctx, old, "mine")
+			return err
+		},
+		"update": func(ctx context.Context, v *value.Value[string], _ value.Version) error {
+			_, _, err := v.Update(ctx, func(string) (string, error) { return "mine", nil })
+			return err
+		},
+	}
+	type rival struct {
+		name  string
+		value string // that another client writes while the first does not know; empty for none
+	}
+	for name, write := range writes {
+		for lost, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+			for _, exists := range []bool{true, false} {
+				for _, other := range []rival{{"alone", ""}, {"another value", "theirs"}, {"the same value", "mine"}} {
+					t.Run(fmt.Sprintf("%s/%s/exists=%v/%s", name, lost, exists, other.name), func(t *testing.T) {
+						inBubble(t, func(t *testing.T, srv *zktest.Server) {
+							a, b := text(t, srv, "a"), text(t, srv, "b")
+							_, err := srv.Create("/app", nil, zktest.Persistent)
+							require.NoError(t, err)
+							var old value.Version
+							if exists {
+								old, err = b.Set(t.Context(), "old")
+								require.NoError(t, err)
+							}
+							srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, action)
+							if other.value != "" { // after the read that comes before the write
+								srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1}, zktest.Before(func(zktest.Request) {
+									_, err := b.Set(context.Background(), other.value)
+									require.NoError(t, err)
+								}))
+							}
+							err = write(t.Context(), a, old)
+							mine := applied(srv, "a")
+							switch {
+							case err == nil && name == "set":
+								require.Equal(t, "mine", stored(t, srv, path))
+							case err == nil:
+								require.Equal(t, 1, mine)
+							case errors.Is(err, value.ErrChanged):
+								require.Zero(t, mine)
+							default:
+								require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+								require.False(t, lost == "not applied" && (other.value == "" || exists && other.value == "theirs"), "it can be known: %v", err)
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestUpdate_AnotherIsFaster: another client writes between the read and the write.
+func TestUpdate_AnotherIsFaster(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		t.Run(fmt.Sprintf("exists=%v", exists), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := text(t, srv, "a"), text(t, srv, "b")
+				_, err := srv.Create("/app", nil, zktest.Persistent)
+				require.NoError(t, err)
+				if exists {
+					_, err := srv.Create(path, nil, zktest.Persistent)
+					require.NoError(t, err)
+				}
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
+					_, err := b.Set(context.Background(), "b")
+					require.NoError(t, err)
+				}))
+				x, _, err := a.Update(t.Context(), func(x string) (string, error) { return x + "a", nil })
+				require.NoError(t, err)
+				require.Equal(t, "ba", x)
+				require.Equal(t, "ba", stored(t, srv, path))
+			})
+		})
+	}
+}
+
+// TestUpdate_UnderFaults: no update that returned nil is lost, and none counts twice, while connections break.
+func TestUpdate_UnderFaults(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(5 * time.Millisecond)
+		var wg sync.WaitGroup
+		labels := []string{"a", "b", "c"}
+		done := map[string]*int{}
+		unknown := map[string]*int{}
+		for i, label := range labels {
+			v, err := value.New(bubble.Dial(t, srv, label), path, value.JSON[map[string]int]())
+			require.NoError(t, err)
+			done[label], unknown[label] = new(int), new(int)
+			for n, action := range []zktest.Action{zktest.DropReply(), zktest.DropRequest(), zktest.DropReply(), zktest.HoldReply(time.Second)} {
+				srv.Intercept(zktest.Match{From: zktest.Label(label), Op: zktest.OpMulti, Skip: 7*n + i}, action)
+			}
+			wg.Go(func() {
+				for range 50 {
+					_, _, err := v.Update(t.Context(), func(m map[string]int) (map[string]int, error) {
+						if m == nil {
+							m = map[string]int{}
+						}
+						m[label]++
+						return m, nil
+					})
+					switch {
+					case err == nil:
+						*done[label]++
+					case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+						*unknown[label]++
+					default:
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		v, err := value.New(bubble.Dial(t, srv, "reader"), path, value.JSON[map[string]int]())
+		require.NoError(t, err)
+		sums, _, err := v.Get(t.Context())
+		require.NoError(t, err)
+		for _, label := range labels {
+			require.GreaterOrEqual(t, sums[label], *done[label])
+			require.LessOrEqual(t, sums[label], *done[label]+*unknown[label])
+			require.LessOrEqual(t, *unknown[label], 3, "as many requests and replies were lost")
+		}
+	})
+}
+
+// holder returns a value and a hold of the same client.
+func holder(t *testing.T, srv *zktest.Server, label string) (*value.Value[string], *zkrecipes.Hold) {
+	t.Helper()
+	c := bubble.Dial(t, srv, label)
+	v, err := value.New(c, path, value.Text())
+	require.NoError(t, err)
+	m, err := mutex.New(c, "/app/lock")
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return v, h
+}
+
+func TestSetHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		v, h := holder(t, srv, "a")
+		first, err := v.SetHeld(t.Context(), h, "1") // makes the node
+		require.NoError(t, err)
+		second, err := v.SetHeld(t.Context(), h, "2")
+		require.NoError(t, err)
+		require.Equal(t, first.Czxid, second.Czxid)
+		x, version := get(t, v)
+		require.Equal(t, "2", x)
+		require.Equal(t, second, version)
+		require.NoError(t, h.Release(t.Context()))
+		_, err = v.SetHeld(t.Context(), h, "3")
+		require.ErrorIs(t, err, zkrecipes.ErrFenced)
+		require.Equal(t, "2", stored(t, srv, path))
+	})
+}
+
+// TestSetHeld_NodeBelowMissingParents: parents are made as for every recipe.
+func TestSetHeld_NodeBelowMissingParents(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		v, err := value.New(c, "/deep/down/value", value.Text())
+		require.NoError(t, err)
+		m, err := mutex.New(c, "/lock")
+		require.NoError(t, err)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		_, err = v.SetHeld(t.Context(), h, "1")
+		require.NoError(t, err)
+		require.Equal(t, "1", stored(t, srv, "/deep/down/value"))
+	})
+}
+
+// TestSetHeld_LateWrite: the write of a holder arrives after the next holder has written.
+func TestSetHeld_LateWrite(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		t.Run(fmt.Sprintf("exists=%v", exists), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				v, h := holder(t, srv, "a")
+				if exists {
+					_, err := v.SetHeld(t.Context(), h, "old")
+					require.NoError(t, err)
+				}
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.Before(func(zktest.Request) {
+					require.NoError(t, srv.Delete(h.Path())) // as its session does when it expires
+					next, held := holder(t, srv, "b")
+					_, err := next.SetHeld(context.Background(), held, "new")
+					require.NoError(t, err)
+				}))
+				_, err := v.SetHeld(t.Context(), h, "late")
+				require.ErrorIs(t, err, zkrecipes.ErrFenced)
+				require.Equal(t, "new", stored(t, srv, path))
+			})
+		})
+	}
+}
+
+// TestSetHeld_ReplyLost: the node tells whether the value was written.
+func TestSetHeld_ReplyLost(t *testing.T) {
+	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				v, h := holder(t, srv, "a")
+				_, err := v.SetHeld(t.Context(), h, "old")
+				require.NoError(t, err)
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}, action)
+				_, err = v.SetHeld(t.Context(), h, "new")
+				require.NoError(t, err)
+				require.Equal(t, "new", stored(t, srv, path))
+				require.Equal(t, 2, applied(srv, "a"))
+			})
+		})
+	}
+}
+
+// TestSet_SessionEndsBefore: a write that was not sent goes on in the next session.
+func TestSet_SessionEndsBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		v := text(t, srv, "a")
+		srv.Expire(srv.SessionOf("a"))
+		_, err := v.Set(t.Context(), "1")
+		require.NoError(t, err)
+	})
+}
+
+func TestCodecs(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		codec value.Codec[int64]
+		x     int64
+		bytes string
+	}{
+		{"AtomicLong", value.AtomicLong(), -2, "\xff\xff\xff\xff\xff\xff\xff\xfe"},
+		{"SharedCount", value.SharedCount(), 258, "\x00\x00\x01\x02"},
+		{"SharedCount", value.SharedCount(), -1, "\xff\xff\xff\xff"},
+		{"KazooCounter", value.KazooCounter(), -12, "-12"},
+	} {
+		data, err := c.codec.Encode(c.x)
+		require.NoError(t, err)
+		require.Equal(t, c.bytes, string(data), c.name)
+		x, err := c.codec.Decode(data)
+		require.NoError(t, err)
+		require.Equal(t, c.x, x)
+		x, err = c.codec.Decode(nil)
+		require.NoError(t, err)
+		require.Zero(t, x)
+		_, err = c.codec.Decode([]byte("1.5"))
+		require.Error(t, err, "%s: three bytes that are no integer", c.name)
+	}
+	_, err := value.SharedCount().Encode(1 << 31)
+	require.ErrorContains(t, err, "four bytes")
+	_, err = value.SharedCount().Encode(-1<<31 - 1)
+	require.ErrorContains(t, err, "four bytes")
+	_, err = value.JSON[func()]().Encode(func() {})
+	require.Error(t, err)
+	b := []byte("b")
+	data, err := value.Bytes().Encode(b)
+	require.NoError(t, err)
+	b[0] = 'c'
+	require.Equal(t, "b", string(data), "a copy")
+}

@@ -1,0 +1,152 @@
+package value_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// watch follows the value on another goroutine. The function returns what was told since it was called before.
+func watch(t *testing.T, v *value.Value[int64]) func() []value.View[int64] {
+	t.Helper()
+	views := make(chan value.View[int64], 1000)
+	go func() {
+		for view, err := range v.Watch(t.Context()) {
+			if err != nil {
+				view.Err = err
+			}
+			views <- view
+		}
+	}()
+	return func() (told []value.View[int64]) {
+		synctest.Wait()
+		for len(views) > 0 {
+			told = append(told, <-views)
+		}
+		return told
+	}
+}
+
+func number(t *testing.T, srv *zktest.Server, label string) *value.Value[int64] {
+	t.Helper()
+	v, err := value.New(bubble.Dial(t, srv, label), path, value.KazooCounter())
+	require.NoError(t, err)
+	return v
+}
+
+// TestWatch: the node comes, changes, does not decode, goes and comes again.
+func TestWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := number(t, srv, "a"), number(t, srv, "b")
+		told := watch(t, b)
+		one := func() value.View[int64] {
+			t.Helper()
+			views := told()
+			require.Len(t, views, 1)
+			require.True(t, views[0].Current)
+			require.Equal(t, time.Now(), views[0].AsOf)
+			return views[0]
+		}
+		require.False(t, one().Version.Exists())
+		time.Sleep(time.Second)
+		version, err := a.Set(t.Context(), 1)
+		require.NoError(t, err)
+		view := one()
+		require.EqualValues(t, 1, view.Value)
+		require.Equal(t, version, view.Version)
+		require.NoError(t, srv.Set(path, []byte("one")))
+		view = one()
+		require.ErrorContains(t, view.Err, "decode "+path)
+		require.Zero(t, view.Value)
+		require.NoError(t, srv.Delete(path))
+		require.False(t, one().Version.Exists())
+		_, err = a.Set(t.Context(), 2)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, one().Value)
+		require.Equal(t, []int64{srv.SessionOf("b")}, srv.Watchers(path))
+	})
+}
+
+// TestWatch_Disconnected: the view is told again as no longer current, at once. After the session has ended, the value
+// that was missed is told.
+func TestWatch_Disconnected(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := number(t, srv, "a"), number(t, srv, "b")
+		_, err := a.Set(t.Context(), 1)
+		require.NoError(t, err)
+		told := watch(t, b)
+		require.Len(t, told(), 1)
+		srv.Refuse(zktest.Label("b"))
+		srv.Cut(zktest.Label("b"))
+		views := told()
+		require.Len(t, views, 1)
+		require.EqualValues(t, 1, views[0].Value)
+		require.False(t, views[0].Current)
+		_, err = a.Set(t.Context(), 2)
+		require.NoError(t, err)
+		require.Empty(t, told())
+		srv.Expire(srv.SessionOf("b"))
+		srv.Accept(zktest.Label("b"))
+		time.Sleep(bubble.Timeout)
+		views = told()
+		require.Len(t, views, 1)
+		require.EqualValues(t, 2, views[0].Value)
+		require.True(t, views[0].Current)
+	})
+}
+
+// TestWatch_UnderFaults: while the connection breaks again and again, each view is a state that
+// the server had, none is older than the view before, and the last one is the truth.
+func TestWatch_UnderFaults(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := number(t, srv, "a"), number(t, srv, "b")
+		told := watch(t, b)
+		written := map[value.Version]int64{{}: 0}
+		for i := range int64(200) {
+			switch i % 7 {
+			case 1:
+				srv.Cut(zktest.Label("b"))
+			case 3:
+				srv.Intercept(zktest.Match{From: zktest.Label("b")}, zktest.DropReply())
+			case 5:
+				srv.Expire(srv.SessionOf("b"))
+			}
+			version, err := a.Set(t.Context(), i)
+			require.NoError(t, err)
+			written[version] = i
+			time.Sleep(time.Duration(i%5) * 50 * time.Millisecond)
+		}
+		time.Sleep(bubble.Timeout)
+		views := told()
+		for i := range views[1:] {
+			require.NoError(t, views[i+1].Err)
+			was, ok := written[views[i+1].Version]
+			require.True(t, ok && was == views[i+1].Value, "%v: the server had no such state", views[i+1])
+			require.LessOrEqual(t, views[i].Version.Mzxid, views[i+1].Version.Mzxid)
+		}
+		require.EqualValues(t, 199, views[len(views)-1].Value)
+		require.True(t, views[len(views)-1].Current)
+		require.Greater(t, len(views), 30)
+	})
+}
+
+// TestWatch_Closed: the last thing told is an error.
+func TestWatch_Closed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		v, err := value.New(c, path, value.KazooCounter())
+		require.NoError(t, err)
+		told := watch(t, v)
+		require.Len(t, told(), 1)
+		require.NoError(t, c.Close())
+		views := told()
+		require.ErrorIs(t, views[len(views)-1].Err, zkrecipes.ErrClosed)
+	})
+}

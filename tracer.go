@@ -1,0 +1,153 @@
+package zkrecipes
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Tracer observes a client, its recipes and their holds. It is a value that implements one or more of [AcquireTracer],
+// [HoldTracer], [SessionTracer] and [RequestTracer]; the option conn.WithTracer takes it. The modules zkprom (metrics) and
+// zkotel (traces) have ready ones.
+//
+// The methods of a tracer are called while the library works: on the goroutine of a caller, and on the goroutines that read
+// answers and tell of losses. So a method must return soon, must not panic, and must not call the client, a recipe or a hold.
+// While it blocks, answers are not read, and a lock may be lost. No lock of the library is held during a call. Calls for
+// different acquisitions, holds and requests come at the same time, so a tracer must be safe for concurrent use.
+type Tracer any
+
+// AcquireTracer observes acquisitions: of locks, of leases, and of leadership. Each call of a recipe that asks ZooKeeper for a
+// hold is one acquisition, however many sessions it lives through. A nested call, which gets another hold on the contender
+// of its context, is none.
+type AcquireTracer interface {
+	// TraceAcquireStart is called when an acquisition begins, on the goroutine of its caller. The acquisition goes on with
+	// the context that it returns, which must descend from ctx. So do the requests of the acquisition, and the hold.
+	TraceAcquireStart(ctx context.Context, a AcquireStart) context.Context
+	// TraceAcquireEnd is called once for each start, on the same goroutine, with the context that the start returned. If
+	// there is a grant, TraceHoldStart comes before it.
+	TraceAcquireEnd(ctx context.Context, a AcquireEnd)
+}
+
+// AcquireStart says what an acquisition wants.
+type AcquireStart struct {
+	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore" or "election".
+	Recipe string
+	// Name is what the option WithName of the recipe says; empty without it.
+	Name string
+	// Path of the queue, as the client sees it: the chroot is taken off.
+	Path string
+	// Try says that the caller does not wait for holders.
+	Try bool
+}
+
+// AcquireEnd says how an acquisition ended.
+type AcquireEnd struct {
+	AcquireStart
+	// Waited is how long the acquisition took.
+	Waited time.Duration
+	// Position is the place in the queue that the caller first saw itself at: 1 if there was no contender ahead. It is 0 if
+	// the caller never got to see the queue.
+	Position int
+	// Token of the hold; 0 without a grant.
+	Token Token
+	// Err is what the call returns; nil for a grant.
+	Err error
+}
+
+// Outcome sums up Err as one of five words: "granted"; "busy" if a Try call was refused; "canceled" if the context of the caller
+// ended; "closed" if the client was closed; "failed" for all other errors.
+func (e AcquireEnd) Outcome() string {
+	var gaveUp *WaitError
+	switch {
+	case e.Err == nil:
+		return "granted"
+	case errors.Is(e.Err, ErrLocked):
+		return "busy"
+	case errors.As(e.Err, &gaveUp):
+		return "canceled"
+	case errors.Is(e.Err, ErrClosed):
+		return "closed"
+	default:
+		return "failed"
+	}
+}
+
+// HoldTracer observes holds. Nested holds on one contender count as one hold, which ends with the last of them.
+type HoldTracer interface {
+	// TraceHoldStart is called when a hold is granted, before the acquisition returns, on the goroutine of its caller. Its
+	// context is that of the acquisition. The context of the hold has the values of the context that it returns, which must
+	// descend from ctx.
+	TraceHoldStart(ctx context.Context, h HoldStart) context.Context
+	// TraceHoldEnd is called once for each start, with the context that the start returned. The hold has ended by then. If
+	// the holder or the library still can, it deletes the contender afterwards: a slow method delays the next holder.
+	TraceHoldEnd(ctx context.Context, h HoldEnd)
+}
+
+// HoldStart says what was granted.
+type HoldStart struct {
+	// Recipe and Name are those of [AcquireStart].
+	Recipe, Name string
+	// Queue is the path of the queue, and Path the one of the contender, as the client sees them. Of several leases it is the
+	// first.
+	Queue, Path string
+	// Token of the hold.
+	Token Token
+	// ValidUntil returns the time up to which the hold is proven, as [Hold.ValidUntil] does. It may be called at any time.
+	ValidUntil func() time.Time
+}
+
+// HoldEnd says how a hold ended.
+type HoldEnd struct {
+	HoldStart
+	// Held is how long it was held.
+	Held time.Duration
+	// Lost says why the hold was lost; nil if its owner released it.
+	Lost *LostError
+}
+
+// SessionTracer observes the state of a client, in the order in which it changes. No change is left out.
+type SessionTracer interface {
+	// TraceState is called after each change, on a goroutine for this alone, so a change may be over when it is told. Close
+	// of the client waits for it.
+	TraceState(c StateChange)
+}
+
+// StateChange is one change of the state of a client. The states are those of package conn, as text.
+type StateChange struct {
+	// From and To are the states before and after. A client begins as "connecting".
+	From, To string
+	// At is when the state changed, and Lasted is how long the state before lasted.
+	At     time.Time
+	Lasted time.Duration
+	// Server is the address of the server that the client is, or was, connected to; empty if there was none.
+	Server string
+	// Session is the id of the session, and Timeout is what the server granted; 0 before the first session.
+	Session int64
+	Timeout time.Duration
+	// Err is why the connection or the session is gone. At the end of a session it is a [*LostError]. It is nil if To is
+	// "connected" or "closed".
+	Err error
+}
+
+// RequestTracer observes requests to the servers, those of the library itself included, without pings and connect requests.
+type RequestTracer interface {
+	// TraceRequest is called when a request was answered, or when its connection ended without an answer. A request that was
+	// sent again is a request of its own. The context is that of the call or of the acquisition that sent the request. If the
+	// library sent it for itself, or for several callers, the context has the values of the one given to Dial.
+	TraceRequest(ctx context.Context, r Request)
+}
+
+// Request is one request to a server.
+type Request struct {
+	// Op is "create", "delete", "exists", "get", "set", "children", "sync", "multi", "watch", "unwatch" or "close".
+	Op string
+	// Path as the client sees it; of a transaction it is the first.
+	Path string
+	// Sent is when the request was sent, and Took is how long the answer took.
+	Sent time.Time
+	Took time.Duration
+	// Code is a short name for Err, out of a fixed list, such as "no-node" or "connection-loss"; empty if there is no error.
+	Code string
+	// Err is what the server answered, or that it did not answer. An Exists of a missing node has none.
+	Err error
+}

@@ -1,0 +1,85 @@
+package zkhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+type healthBody struct {
+	State     string  `json:"state"`
+	Since     float64 `json:"sinceSeconds"` // how long it has been in that state
+	Server    string  `json:"server,omitempty"`
+	RoundTrip float64 `json:"roundTripSeconds,omitempty"`
+	Error     string  `json:"error,omitempty"`
+}
+
+// Health answers whether the client works: 200 if it is connected, the leader of the ensemble answers within half a second,
+// and the session is proven alive. Otherwise it answers 503, and says in words what is wrong. Without a connection it does so
+// at once.
+//
+// As a liveness probe it would restart a process whose ZooKeeper is away, which does not help. It is for readiness, and for
+// alerts.
+func Health(c *conn.Client) http.Handler {
+	q := newQuestion(func(ctx context.Context) (struct{}, error) { return struct{}{}, prove(ctx, c) })
+	return view(func(r *http.Request) (int, any) {
+		wrong := trouble(c.Status())
+		if wrong == nil {
+			wrong = q.answer(r.Context()).err
+		}
+		now := c.Status()
+		if lost := trouble(now); lost != nil {
+			wrong = lost // which says more than that there was no answer
+		}
+		body := healthBody{State: now.State.String(), Since: time.Since(now.Since).Seconds(), Server: now.Server}
+		if wrong != nil {
+			body.Error = wrong.Error()
+			return http.StatusServiceUnavailable, body
+		}
+		body.RoundTrip = now.RoundTrip.Seconds()
+		return http.StatusOK, body
+	})
+}
+
+// trouble says what is wrong if the client is not connected.
+func trouble(now conn.Status) error {
+	ago := time.Since(now.Since).Round(time.Millisecond)
+	switch now.State {
+	case conn.Connected:
+		return nil
+	case conn.Closed:
+		return errors.New("the client is closed")
+	case conn.Suspended:
+		return because(fmt.Sprintf("no connection for %v, the session may live on", ago), now.LastError)
+	case conn.Connecting, conn.Lost:
+	}
+	return because(fmt.Sprintf("no session for %v", ago), now.LastError)
+}
+
+func because(what string, why error) error {
+	if why == nil {
+		return errors.New(what)
+	}
+	return fmt.Errorf("%s: %w", what, why)
+}
+
+// prove asks the leader of the ensemble, through the server of the client. The sync is newer than any proof that the session
+// has already. It takes one more request if the session was resumed and has had no hold since.
+func prove(ctx context.Context, c *conn.Client) error {
+	s, err := (*session.Client)(c).Session(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Sync(ctx, "/"); err != nil {
+		return fmt.Errorf("%s does not answer for the leader of the ensemble: %w", c.Status().Server, err)
+	}
+	if err := s.Prove(ctx); err != nil {
+		return fmt.Errorf("the session is not proven alive: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package zkhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+)
+
+// leaderBody is what Leader answers. Fields that are not known are left out.
+type leaderBody struct {
+	Leader string          `json:"leader,omitempty"`
+	Token  zkrecipes.Token `json:"token,omitempty"`
+	Path   string          `json:"path,omitempty"`
+	Since  time.Time       `json:"since,omitzero"`
+	AsOf   time.Time       `json:"asOf,omitzero"`
+	Age    float64         `json:"ageSeconds,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Leader answers who leads, as new as the request: 200 with the leader's ID and token, 404 if there is no candidate, 503 if
+// the servers do not answer within half a second. A 503 says how old the newest view of this handler is, and names no leader.
+//
+// The leader may change between the answer and what is done with it. A resource that must not see this checks the token.
+func Leader(e *election.Election) http.Handler {
+	q := newQuestion(func(ctx context.Context) (zkrecipes.Participant, error) {
+		leader, err := e.Leader(ctx)
+		if errors.Is(err, zkrecipes.ErrNoLeader) {
+			return zkrecipes.Participant{}, nil // an answer too
+		}
+		return leader, err
+	})
+	return view(func(r *http.Request) (int, any) {
+		a := q.answer(r.Context())
+		switch {
+		case a.err != nil:
+			body := leaderBody{Error: a.err.Error()}
+			if asOf := q.good.Load(); asOf != nil {
+				body.AsOf, body.Age = *asOf, time.Since(*asOf).Seconds()
+			}
+			return http.StatusServiceUnavailable, body
+		case a.value.Token == 0:
+			return http.StatusNotFound, leaderBody{AsOf: a.asOf, Error: "no candidate"}
+		default:
+			p := a.value
+			return http.StatusOK, leaderBody{Leader: p.ID, Token: p.Token, Path: p.Path, Since: p.Since, AsOf: a.asOf}
+		}
+	})
+}
+
+type selfBody struct {
+	Token      zkrecipes.Token `json:"token"`
+	Path       string          `json:"path"`
+	Since      time.Time       `json:"since"`
+	ValidUntil time.Time       `json:"validUntil"`
+	ValidFor   float64         `json:"validForSeconds"`
+}
+
+// Self answers whether this process leads, in a term of [election.Election.Run] on the same object: 200 only while the
+// deadline of the term lies ahead, else 503. It looks at the clock in the request, and asks no server.
+//
+// No other candidate leads before validUntil, unless the term ends earlier. The answer may be read late, and validForSeconds
+// counts from when it was written.
+func Self(e *election.Election) http.Handler {
+	return view(func(*http.Request) (int, any) {
+		t, leads := e.Term()
+		if !leads {
+			return http.StatusServiceUnavailable, failure{"this process does not lead"}
+		}
+		body := selfBody{Token: t.Token(), Path: t.Path(), Since: t.Since(), ValidUntil: t.ValidUntil()}
+		left := time.Until(body.ValidUntil)
+		if left <= 0 { // it has ended since Term looked
+			return http.StatusServiceUnavailable, failure{"the term of this process has ended"}
+		}
+		body.ValidFor = left.Seconds()
+		return http.StatusOK, body
+	})
+}

@@ -1,0 +1,58 @@
+package zkhttp
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// patience is how long a request waits for an answer of the servers. A probe of Kubernetes waits for 1 s by default.
+const patience = 500 * time.Millisecond
+
+var errPatience = fmt.Errorf("no answer within %v", patience)
+
+// question is asked by one request at a time. Its answer is for all requests that came before it was asked.
+type question[T any] struct {
+	ask   func(context.Context) (T, error)
+	turn  chan struct{}             // holds a value while a request asks
+	asked atomic.Int64              // how often
+	last  answer[T]                 // for the request whose turn it is
+	good  atomic.Pointer[time.Time] // when the newest question was asked that has an answer without an error
+}
+
+type answer[T any] struct {
+	number int64 // of the question
+	value  T
+	asOf   time.Time // when it was asked
+	err    error
+}
+
+func newQuestion[T any](ask func(context.Context) (T, error)) *question[T] {
+	return &question[T]{ask: ask, turn: make(chan struct{}, 1)}
+}
+
+// answer returns an answer to a question that is asked after this call.
+func (q *question[T]) answer(ctx context.Context) answer[T] {
+	before := q.asked.Load()
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	select {
+	case q.turn <- struct{}{}:
+		defer func() { <-q.turn }()
+	case <-ctx.Done():
+		return answer[T]{err: context.Cause(ctx)}
+	}
+	if q.last.number > before {
+		return q.last
+	}
+	a := answer[T]{number: q.asked.Add(1), asOf: time.Now()}
+	a.value, a.err = q.ask(ctx)
+	if a.err == nil {
+		q.good.Store(&a.asOf)
+	}
+	if a.err == nil || ctx.Err() == nil { // else this request has ended, and the others ask for themselves
+		q.last = a
+	}
+	return a
+}

@@ -1,0 +1,32 @@
+package zkhttp
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// view answers a request with a status and a body.
+type view func(r *http.Request) (status int, body any)
+
+// ServeHTTP is part of http.Handler.
+func (v view) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		reply(w, http.StatusMethodNotAllowed, failure{Error: "method " + r.Method + ": want GET or HEAD"})
+		return
+	}
+	status, body := v(r)
+	reply(w, status, body)
+}
+
+// failure is the body of an answer that says no more than what is wrong.
+type failure struct {
+	Error string `json:"error"`
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
+}

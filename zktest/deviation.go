@@ -1,0 +1,51 @@
+package zktest
+
+import "time"
+
+// A Deviation is a way in which another server that speaks the protocol differs from ZooKeeper. docs/other-servers.md says
+// which servers do.
+type Deviation uint
+
+// The deviations.
+const (
+	// HangsUpOnContainers ends the connection of a client that sends createContainer, without an answer. See
+	// [WithoutContainers] for a server that answers.
+	HangsUpOnContainers Deviation = 1 << iota
+	// NoResumption gives every connection a session of its own. The earlier session of the client ends with its timeout.
+	NoResumption
+	// NoZxid answers writes with zxid 0.
+	NoZxid
+	// LateEvents sends each event a tenth of a second late, behind the answers of that time.
+	LateEvents
+	// LocalSync answers a sync at once, also at a front that is behind; see [Front.Lag].
+	LocalSync
+	// NoMulti answers a transaction as a server that does not know it: unimplemented, and the connection is closed.
+	NoMulti
+)
+
+// WithDeviations makes the server differ from ZooKeeper; default none.
+func WithDeviations(list ...Deviation) Option {
+	return option(func(c *config) {
+		for _, d := range list {
+			c.deviations |= d
+		}
+	})
+}
+
+func (c *config) deviates(d Deviation) bool { return c.deviations&d != 0 }
+
+// lateness is how late the events of LateEvents are.
+const lateness = 100 * time.Millisecond
+
+// sendEvent queues an event. The caller holds Server.mu.
+func (c *conn) sendEvent(fill func(*encoder)) {
+	if !c.s.cfg.deviates(LateEvents) {
+		c.send(fill)
+		return
+	}
+	time.AfterFunc(lateness, func() {
+		c.s.lock()
+		defer c.s.unlock()
+		c.send(fill)
+	})
+}
