@@ -72,7 +72,9 @@ func (t *tree) do(ctx context.Context, words []string) (answer string, err error
 	case "close":
 		t.stop()
 		t.reader.Wait()
-		return "", errors.Join(t.cache.Close(ctx), t.client.Close())
+		err := errors.Join(t.cache.Close(ctx), t.client.Close())
+		t.cache, t.client = nil, nil // so that they do not count as heap of the next
+		return "", err
 	default:
 		return "", fmt.Errorf("unknown order %q", words[0])
 	}
