@@ -20,6 +20,7 @@ import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicNumber;
+import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
@@ -46,12 +47,13 @@ import org.apache.curator.retry.RetryNTimes;
  *   who kind path arg                  the participants as Curator lists them
  *   revoke node                        asks for the node to be given back
  *   count path n                       sets a SharedCount
+ *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
+ *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
+ *   barrier path set|remove|wait       does that with a DistributedBarrier
  *   join name path id payload          makes name a GroupMember
  *   payload name payload               replaces its payload
  *   members name                       the members as it sees them: id=payload
  *   leave name                         closes it
- *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
- *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -79,7 +81,7 @@ public final class Peer {
         for (String line; (line = in.readLine()) != null; ) {
             String[] request = line.split(" ");
             // Curator's locks belong to the thread that took them, so each name has one.
-            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : "";
+            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : request[request.length - 1].equals("wait") ? "wait" : "";
             threads.computeIfAbsent(thread, x -> Executors.newSingleThreadExecutor()).execute(() -> answer(request));
         }
         Runtime.getRuntime().halt(0);
@@ -122,6 +124,28 @@ public final class Peer {
                     count.setCount(Integer.parseInt(q[3]));
                 }
                 return "";
+            case "add":
+                return String.valueOf(add(q[2], q[3], Integer.parseInt(q[4]), Integer.parseInt(q[5])));
+            case "barrier":
+                DistributedBarrier barrier = new DistributedBarrier(client, q[2]);
+                switch (q[3]) {
+                    case "set":
+                        barrier.setBarrier();
+                        return "";
+                    case "remove":
+                        barrier.removeBarrier();
+                        return "";
+                    default:
+                        barrier.waitOnBarrier();
+                        return "";
+                }
+            case "text":
+                try (SharedValue value = new SharedValue(client, q[2], new byte[0])) {
+                    value.start();
+                    VersionedValue<byte[]> now = value.getVersionedValue();
+                    return String.valueOf(new String(now.getValue(), StandardCharsets.UTF_8).equals(q[3])
+                            && value.trySetValue(now, q[4].getBytes(StandardCharsets.UTF_8)));
+                }
             case "join":
                 GroupMember member = new GroupMember(client, q[3], q[4], q[5].getBytes(StandardCharsets.UTF_8));
                 member.start();
@@ -137,15 +161,6 @@ public final class Peer {
             case "leave":
                 members.remove(q[2]).close();
                 return "";
-            case "add":
-                return String.valueOf(add(q[2], q[3], Integer.parseInt(q[4]), Integer.parseInt(q[5])));
-            case "text":
-                try (SharedValue value = new SharedValue(client, q[2], new byte[0])) {
-                    value.start();
-                    VersionedValue<byte[]> now = value.getVersionedValue();
-                    return String.valueOf(new String(now.getValue(), StandardCharsets.UTF_8).equals(q[3])
-                            && value.trySetValue(now, q[4].getBytes(StandardCharsets.UTF_8)));
-                }
             case "loop":
                 new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
                 return "";
