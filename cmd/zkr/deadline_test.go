@@ -33,21 +33,6 @@ func TestDeadline_CountsTheTimeOfASuspendedMachine(t *testing.T) {
 	assert.Equal(t, timeToKill, d.look(now, time.Hour+9*time.Second, until), "the clock of the deadline stood for 9 s")
 }
 
-func TestDeadline_ADipSharesItsTime(t *testing.T) {
-	d, err := newDeadline(15*time.Second, 4*time.Second, 500*time.Millisecond)
-	require.NoError(t, err)
-	start := time.Now()
-	far, near := start.Add(14*time.Second), start.Add(1500*time.Millisecond)
-	assert.Equal(t, goodTime, d.look(start, 0, far))
-	at := func(after time.Duration, until time.Time) verdict { return d.look(start.Add(after), after, until) }
-	assert.Equal(t, goodTime, at(0, near), "the answer is on its way")
-	assert.Equal(t, goodTime, at(499*time.Millisecond, near))
-	assert.Equal(t, timeToStop, at(500*time.Millisecond, near), "half of the time before the kill is for the program")
-	assert.Equal(t, timeToKill, at(time.Second, near))
-	assert.Equal(t, goodTime, at(time.Second, far), "the answer has come")
-	assert.Equal(t, timeToStop, at(9500*time.Millisecond, far), "the dip is over")
-}
-
 func TestDeadline_RefusesAGraceThatCannotBeKept(t *testing.T) {
 	_, err := newDeadline(40*time.Second, 30*time.Second, 650*time.Millisecond)
 	require.EqualError(t, err, "a grace of 30s and a kill lead of 650ms are 30.65s, but a session of 40s leaves only 18s: "+

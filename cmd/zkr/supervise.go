@@ -260,7 +260,7 @@ func (s *supervision) losing(step string) {
 
 // suspect tells once when the deadline does not move on.
 func (s *supervision) suspect(now, until time.Time) {
-	switch stuck := s.deadline.stuck(now) > s.timeout*3/16; { // answers move it every eighth
+	switch stuck := s.deadline.stuck(now) > s.timeout/4; { // answers move it every eighth
 	case stuck && !s.suspected:
 		s.suspected = true
 		s.events.say(slog.LevelWarn, "suspect", fields{"valid_until": until.Format(time.RFC3339Nano)},
@@ -396,7 +396,7 @@ func (s *supervision) signalled(one os.Signal) {
 func (s *supervision) again(now time.Time) bool {
 	before := s.interrupt
 	s.interrupt = now
-	return !before.IsZero() && (!s.command.Terminal || now.Sub(before) < time.Second)
+	return !before.IsZero() && (!s.command.Terminal || now.Sub(before) < 2*time.Second)
 }
 
 // obeyRevocation stops the program if another client has asked for the lock.

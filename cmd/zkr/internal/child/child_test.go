@@ -138,9 +138,10 @@ func guarded() error {
 	if err != nil {
 		return err
 	}
-	if _, err := run(h, child.Command{}, "sleep 60 & echo $$ $!; wait"); err != nil {
+	if _, err := run(h, child.Command{}, "sleep 60 & echo $$ $! >&2; wait"); err != nil {
 		return err
 	}
+	fmt.Println("the guard knows the command")
 	select {}
 }
 
@@ -172,9 +173,12 @@ func TestGuard_KillsTheGroupWhenItsHostIsKilled(t *testing.T) {
 	h := exec.CommandContext(t.Context(), os.Args[0], asHost, "guarded")
 	out, err := h.StdoutPipe()
 	require.NoError(t, err)
+	told, err := h.StderrPipe()
+	require.NoError(t, err)
 	require.NoError(t, h.Start())
-	lines := bufio.NewScanner(out)
-	require.True(t, lines.Scan())
+	lines, guarded := bufio.NewScanner(told), bufio.NewScanner(out)
+	require.True(t, lines.Scan(), "the command has told its processes")
+	require.True(t, guarded.Scan(), "the guard knows them")
 	require.NoError(t, h.Process.Kill())
 	for word := range strings.FieldsSeq(lines.Text()) {
 		pid, err := strconv.Atoi(word)
