@@ -149,3 +149,5 @@ func (a *app) print(t table) error {
 	}
 	return columns.Flush()
 }
+
+func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
