@@ -151,3 +151,6 @@ func (a *app) print(t table) error {
 }
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+
+// silent is for connections whose failures are results.
+var silent = slog.New(slog.DiscardHandler)

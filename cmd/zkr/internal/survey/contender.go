@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -155,9 +154,4 @@ func grant(queue []*Contender, shared bool) (holders, waiters []*Contender) {
 		c.Place = i + 1
 	}
 	return holders, waiters
-}
-
-func sorted(queue []*Contender) []*Contender {
-	slices.SortFunc(queue, compare)
-	return queue
 }

@@ -50,20 +50,22 @@ func (q *Queue) Contenders() []*Contender { return slices.Concat(q.Holders, q.Wa
 
 // arrange finds holders and waiters.
 func (q *Queue) arrange(holding, waiting []*Contender) {
-	sorted(holding)
-	sorted(waiting)
+	slices.SortFunc(holding, compare)
+	slices.SortFunc(waiting, compare)
 	q.name(holding, waiting)
-	switch {
-	case q.Kind == "semaphore":
-		q.Holders, q.Waiters = ungranted(holding, waiting)
-		for i, c := range waiting {
-			c.Place = i + 1
-			if i > 0 {
-				c.Behind = waiting[i-1].Node
-			}
-		}
-	default:
+	defer func() { // for scripts: none is [], not null
+		q.Holders, q.Waiters = append([]*Contender{}, q.Holders...), append([]*Contender{}, q.Waiters...)
+	}()
+	if q.Kind != "semaphore" {
 		q.Holders, q.Waiters = grant(holding, q.Kind == "read-write lock")
+		return
+	}
+	q.Holders, q.Waiters = ungranted(holding, waiting)
+	for i, c := range waiting {
+		c.Place = i + 1
+		if i > 0 {
+			c.Behind = waiting[i-1].Node
+		}
 	}
 }
 

@@ -209,7 +209,7 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 	var parts []*part
 	var nodes []*Contender
 	for _, path := range paths {
-		q := &Queue{Path: path, AsOf: asOf, Findings: []Finding{}, Holders: []*Contender{}, Waiters: []*Contender{}}
+		q := &Queue{Path: path, AsOf: asOf, Findings: []Finding{}}
 		queues = append(queues, q)
 		all := []*part{{queue: q, node: path}}
 		switch {
@@ -225,6 +225,11 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 		}
 		for _, p := range all {
 			p.list = tree.contenders(p.node, q.Kind == "semaphore" && !p.waiting)
+			for _, c := range p.list {
+				if q.Kind == "semaphore" && c.kind != "" {
+					c.Mode = "permit" // that it has or waits for
+				}
+			}
 			nodes = append(nodes, p.list...)
 		}
 		parts = append(parts, all...)
@@ -269,9 +274,6 @@ func (l listing) contenders(path string, permits bool) []*Contender {
 		c := &Contender{Node: join(path, name), kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
 		if kind == "" {
 			c.Mode, c.Library = foreign, foreign
-		}
-		if permits {
-			c.Mode = "permit"
 		}
 		list = append(list, c)
 	}

@@ -128,7 +128,7 @@ func TestLayouts(t *testing.T) {
 			require.NoError(t, err)
 			wait(t, func(ctx context.Context) error { _, err := b.Acquire(ctx, 1); return err })
 			queuesUp(t, srv, "/q/leases", 3)
-		}, "semaphore curator | held | permit one/1, permit one/1 | mutex two/2"},
+		}, "semaphore curator | held | permit one/1, permit one/1 | permit two/2"},
 		{"mutex shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
 			node(t, one, "/q/"+guid+"lock-", "one/1")
 			node(t, two, "/q/"+hex+"__lock__", "two")
@@ -143,14 +143,14 @@ func TestLayouts(t *testing.T) {
 			_, err := one.Create(t.Context(), "/q/"+hex, []byte("one"), zk.FlagEphemeral)
 			require.NoError(t, err)
 			node(t, two, "/q-__lock__/"+hex+"__lock__", "two")
-		}, "semaphore kazoo | held | permit one | mutex two"},
+		}, "semaphore kazoo | held | permit one | permit two"},
 		{"semaphore shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
 			a, err := semaphore.New(one, "/q", 1, semaphore.WithKazoo())
 			require.NoError(t, err)
 			_, err = a.Acquire(t.Context(), 1)
 			require.NoError(t, err)
 			node(t, two, "/q-__lock__/"+hex+"__lock__", "two")
-		}, "semaphore curator+kazoo | held | permit one/1 | mutex two"},
+		}, "semaphore curator+kazoo | held | permit one/1 | permit two"},
 		{"Curator's default data", func(t *testing.T, _ *zktest.Server, one, _ *conn.Client) {
 			node(t, one, "/q/"+guid+"lock-", "10.0.0.7")
 		}, "mutex curator | held | mutex 10.0.0.7 | "},
