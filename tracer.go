@@ -30,7 +30,7 @@ type AcquireTracer interface {
 
 // AcquireStart says what an acquisition wants.
 type AcquireStart struct {
-	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore" or "election".
+	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double one).
 	Recipe string
 	// Name is what the option WithName of the recipe says; empty without it.
 	Name string
@@ -87,8 +87,9 @@ type HoldTracer interface {
 type HoldStart struct {
 	// Recipe and Name are those of [AcquireStart].
 	Recipe, Name string
-	// Path of the contender, as the client sees it. Of several leases it is the first.
-	Path string
+	// Queue is the path of the queue, and Path the one of the contender, as the client sees them. Of several leases it is the
+	// first.
+	Queue, Path string
 	// Token of the hold.
 	Token Token
 	// ValidUntil returns the time up to which the hold is proven, as [Hold.ValidUntil] does. It may be called at any time.
@@ -138,7 +139,7 @@ type RequestTracer interface {
 
 // Request is one request to a server.
 type Request struct {
-	// Op is "create", "delete", "exists", "get", "set", "children", "sync", "multi" or "close".
+	// Op is "create", "delete", "exists", "get", "set", "children", "sync", "multi", "watch", "unwatch" or "close".
 	Op string
 	// Path as the client sees it; of a transaction it is the first.
 	Path string

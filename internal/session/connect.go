@@ -131,6 +131,7 @@ func (s *session) connectionUp(c *connection) {
 	s.mu.Unlock()
 	log()
 	s.watches.fireAll()
+	s.tell(News{Kind: Up})
 	s.core.sessionUp()
 }
 
@@ -181,6 +182,8 @@ func (s *session) connectionDown(c *connection) {
 	}
 	s.up = make(chan struct{})
 	close(s.down)
+	// Within the lock: nothing that was heard on a later connection can come before this.
+	s.tell(News{Kind: Down, Heard: s.proof.heard})
 	s.syncing = false
 	if s.lost != nil {
 		s.mu.Unlock()

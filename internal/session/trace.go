@@ -23,8 +23,12 @@ func traced(ctx context.Context, tracers *trace.Tracers, r request, now time.Tim
 		if r.op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
 			told = nil // which is an answer to the question
 		}
+		at := answer.at
+		if at.IsZero() {
+			at = time.Now()
+		}
 		tracers.Request(ctx, zkrecipes.Request{
-			Op: wire.OpName(r.op), Path: r.path, Sent: now, Took: time.Since(now), Code: codeName(told), Err: told,
+			Op: wire.OpName(r.op), Path: r.path, Sent: now, Took: at.Sub(now), Code: codeName(told), Err: told,
 		})
 		r.answer(answer, err)
 	}

@@ -48,7 +48,7 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 	for {
 		data, _, w, err := s.GetW(ctx, l.node)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err := seed(ctx, s, l.node, l.seed); err != nil {
+			if err := s.Ensure(ctx, l.node, encode(l.seed)); err != nil {
 				return 0, nil, err
 			}
 			continue
@@ -123,7 +123,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		case errors.Is(err, zk.ErrNoNode):
 			session, err := client.Session(ctx)
 			if err == nil {
-				err = seed(ctx, session, s.limit.node, limit)
+				err = session.Ensure(ctx, s.limit.node, encode(limit))
 			}
 			if err != nil {
 				return err
@@ -136,16 +136,6 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		}
 		return err
 	}
-}
-
-// seed makes a limit node, and what is missing above it, unless it is there already. It returns nil also if the answer was
-// lost: the caller reads the node next.
-func seed(ctx context.Context, s *session.Session, node string, n int) error {
-	err := s.CreateAll(ctx, node, encode(n))
-	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil {
-		return nil
-	}
-	return err
 }
 
 func encode(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(int32(n))) }

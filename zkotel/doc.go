@@ -1,0 +1,41 @@
+// Package zkotel has the traces of zkrecipes for OpenTelemetry. The tracer of [New] makes spans of what a client does; several
+// clients may share one:
+//
+//	tracer, err := zkotel.New()
+//	client, err := conn.Dial(ctx, servers, conn.WithTracer(tracer))
+//
+// # Spans
+//
+//   - "acquire mutex", and the same with the other recipes: from the call to the grant or the error. Its parent is the span of
+//     the caller's context. Its status is an error if the outcome is closed or failed.
+//   - "hold mutex": from the grant to the end of the hold. Its parent is the span of the caller's context, and it is linked to
+//     the span of the acquisition. It is the span of the hold's context, so work with that context is below it. Its status is
+//     an error if the hold was lost.
+//   - "zookeeper create", and the same with the other operations, with [WithRequests] alone: one request. Its parent is the
+//     span of its context, in most cases an acquisition or a hold. Without a parent that is recording there is no span, so
+//     the heartbeat makes none. Its status is an error, unless the answer is one that callers expect: no-node,
+//     node-exists, bad-version, not-empty.
+//
+// The recipe is mutex, rwlock-read, rwlock-write, semaphore or election.
+//
+// # Across the hand-over
+//
+// ZooKeeper passes no trace from one holder to the next, which is mostly another process. What the two have in common is the
+// path and the token, which grows with every acquisition. So acquisitions and holds carry both. Of two holds with
+// one zkrecipes.path, the one with the larger zkrecipes.token came later. A resource that checks the token can put it into a
+// span of its own, and is then found by it.
+//
+// # Attributes
+//
+//   - zkrecipes.recipe, zkrecipes.name, zkrecipes.path: the recipe, the name that its option WithName says, if any, and the path
+//     of the queue. On acquisitions and holds.
+//   - zkrecipes.token: the fencing token, a number. On holds, and on acquisitions that were granted.
+//   - zkrecipes.outcome: of acquisitions granted, busy, canceled, closed or failed. Of holds released, or the reason of the loss:
+//     expired, deadline, node-deleted, closed, suspended or refused.
+//   - zkrecipes.try: whether the caller does not wait for holders. On acquisitions.
+//   - zkrecipes.position: the place in the queue that the caller first saw itself at; 1 if there was no contender ahead, 0 if
+//     it never saw the queue. On acquisitions.
+//   - zkrecipes.contender: the path of the contender. On holds.
+//   - db.system.name, db.operation.name, zkrecipes.path, error.type: "zookeeper", the operation, the path, and a short name of the
+//     error, if there is one. On requests.
+package zkotel

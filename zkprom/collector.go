@@ -1,0 +1,227 @@
+package zkprom
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// Collector keeps the metrics of one client. It is for conn.WithTracer, and for a registry of Prometheus.
+type Collector struct {
+	config config
+
+	acquire  *prometheus.HistogramVec
+	waiting  *prometheus.GaugeVec
+	hold     *prometheus.HistogramVec
+	holds    *prometheus.GaugeVec
+	losses   *prometheus.CounterVec
+	changes  *prometheus.CounterVec
+	requests *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+
+	deadline, state, stateSeconds, timeout *prometheus.Desc // worked out when they are asked for
+
+	ops map[string]prometheus.Observer // of requests; does not change
+
+	mu    sync.RWMutex
+	locks map[labels]*lock
+
+	session sync.Mutex // guards what follows
+	now     string     // the state
+	since   time.Time
+	granted time.Duration // the session timeout; 0 before the first session
+}
+
+var (
+	_ prometheus.Collector    = (*Collector)(nil)
+	_ zkrecipes.AcquireTracer = (*Collector)(nil)
+	_ zkrecipes.HoldTracer    = (*Collector)(nil)
+	_ zkrecipes.SessionTracer = (*Collector)(nil)
+	_ zkrecipes.RequestTracer = (*Collector)(nil)
+)
+
+var (
+	states  = []string{"connecting", "connected", "suspended", "lost", "closed"}
+	ops     = []string{"create", "delete", "exists", "get", "set", "children", "sync", "multi", "close"}
+	reasons = []zkrecipes.LossReason{
+		zkrecipes.LossExpired, zkrecipes.LossDeadline, zkrecipes.LossNodeDeleted, zkrecipes.LossClosed, zkrecipes.LossSuspended,
+		zkrecipes.LossRefused,
+	}
+)
+
+// New returns a collector for one client.
+//
+// Errors: those of the options.
+func New(opts ...Option) (*Collector, error) {
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, fmt.Errorf("zkprom: %w", err)
+	}
+	of := []string{"recipe", "name"}
+	if cfg.paths {
+		of = append(of, "path")
+	}
+	with := func(more string) []string { return append(slices.Clip(of), more) }
+	c := &Collector{
+		config:   cfg,
+		acquire:  histogram("acquire_seconds", "How long acquisitions took, by outcome.", cfg.acquire, with("outcome")),
+		waiting:  gauge("waiting", "Acquisitions that wait now.", of),
+		hold:     histogram("hold_seconds", "How long holds that have ended were held.", cfg.hold, of),
+		holds:    gauge("holds", "Holds that are held now.", of),
+		losses:   counter("hold_losses_total", "Holds that ended without a release, by reason.", with("reason")),
+		changes:  counter("session_state_changes_total", "How often the client came into a state.", []string{"state"}),
+		requests: histogram("request_seconds", "How long servers took to answer requests.", cfg.request, []string{"op"}),
+		failures: counter("request_errors_total", "Requests that ended with an error, by code.", []string{"op", "code"}),
+
+		deadline:     desc("hold_deadline_seconds", "Time to the nearest deadline of a hold.", of...),
+		state:        desc("session_state", "1 for the state of the client, 0 for the others.", "state"),
+		stateSeconds: desc("session_state_seconds", "How long the client has been in its state."),
+		timeout:      desc("session_timeout_seconds", "The session timeout that the server granted."),
+
+		ops:   make(map[string]prometheus.Observer),
+		locks: make(map[labels]*lock),
+		now:   states[0],
+		since: time.Now(),
+	}
+	for _, op := range ops {
+		c.ops[op] = c.requests.WithLabelValues(op)
+	}
+	for _, state := range states {
+		c.changes.WithLabelValues(state)
+	}
+	return c, nil
+}
+
+func histogram(name, help string, buckets []float64, labels []string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+func gauge(name, help string, labels []string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func counter(name, help string, labels []string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+}
+
+const namespace = "zkrecipes"
+
+// TraceAcquireStart is part of zkrecipes.AcquireTracer.
+func (c *Collector) TraceAcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
+	c.lock(a.Recipe, a.Name, a.Path).waiting.Inc()
+	return ctx
+}
+
+// TraceAcquireEnd is part of zkrecipes.AcquireTracer.
+func (c *Collector) TraceAcquireEnd(_ context.Context, a zkrecipes.AcquireEnd) {
+	l := c.lock(a.Recipe, a.Name, a.Path)
+	l.waiting.Dec()
+	granted := l.granted
+	if outcome := a.Outcome(); outcome != "granted" {
+		granted = c.acquire.WithLabelValues(l.with(outcome)...)
+	}
+	granted.Observe(a.Waited.Seconds())
+}
+
+// TraceHoldStart is part of zkrecipes.HoldTracer.
+func (c *Collector) TraceHoldStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
+	l := c.lock(h.Recipe, h.Name, h.Queue)
+	l.holds.Inc()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.validUntil[h.Path] = h.ValidUntil
+	return ctx
+}
+
+// TraceHoldEnd is part of zkrecipes.HoldTracer.
+func (c *Collector) TraceHoldEnd(_ context.Context, h zkrecipes.HoldEnd) {
+	l := c.lock(h.Recipe, h.Name, h.Queue)
+	l.holds.Dec()
+	l.held.Observe(h.Held.Seconds())
+	if h.Lost != nil {
+		c.losses.WithLabelValues(l.with(h.Lost.Reason.String())...).Inc()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.validUntil, h.Path)
+}
+
+// TraceState is part of zkrecipes.SessionTracer.
+func (c *Collector) TraceState(s zkrecipes.StateChange) {
+	c.changes.WithLabelValues(s.To).Inc()
+	c.session.Lock()
+	defer c.session.Unlock()
+	c.now, c.since, c.granted = s.To, s.At, s.Timeout
+}
+
+// TraceRequest is part of zkrecipes.RequestTracer.
+func (c *Collector) TraceRequest(_ context.Context, r zkrecipes.Request) {
+	took, ok := c.ops[r.Op]
+	if !ok {
+		took = c.requests.WithLabelValues(r.Op)
+	}
+	took.Observe(r.Took.Seconds())
+	if r.Err != nil {
+		c.failures.WithLabelValues(r.Op, r.Code).Inc()
+	}
+}
+
+// Describe is part of prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, vec := range c.vectors() {
+		vec.Describe(to)
+	}
+	for _, d := range []*prometheus.Desc{c.deadline, c.state, c.stateSeconds, c.timeout} {
+		to <- d
+	}
+}
+
+// Collect is part of prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	for _, vec := range c.vectors() {
+		vec.Collect(to)
+	}
+	c.collectDeadlines(to)
+	c.collectState(to)
+}
+
+func (c *Collector) vectors() []prometheus.Collector {
+	return []prometheus.Collector{c.acquire, c.waiting, c.hold, c.holds, c.losses, c.changes, c.requests, c.failures}
+}
+
+func (c *Collector) collectDeadlines(to chan<- prometheus.Metric) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, l := range c.locks {
+		if until, ok := l.deadline(); ok {
+			to <- prometheus.MustNewConstMetric(c.deadline, prometheus.GaugeValue, time.Until(until).Seconds(), l.values...)
+		}
+	}
+}
+
+func (c *Collector) collectState(to chan<- prometheus.Metric) {
+	c.session.Lock()
+	now, since, granted := c.now, c.since, c.granted
+	c.session.Unlock()
+	for _, state := range states {
+		is := 0.0
+		if state == now {
+			is = 1
+		}
+		to <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, is, state)
+	}
+	to <- prometheus.MustNewConstMetric(c.stateSeconds, prometheus.GaugeValue, time.Since(since).Seconds())
+	if granted > 0 {
+		to <- prometheus.MustNewConstMetric(c.timeout, prometheus.GaugeValue, granted.Seconds())
+	}
+}

@@ -1,0 +1,261 @@
+package zkprom_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zkprom"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const timeout = 10 * time.Second
+
+func dial(t *testing.T, srv *zktest.Server, label string, opts ...zkprom.Option) (*conn.Client, *zkprom.Collector) {
+	t.Helper()
+	c, err := zkprom.New(opts...)
+	require.NoError(t, err)
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout), conn.WithTracer(c),
+		conn.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() }) // never fails
+	synctest.Wait()
+	return client, c
+}
+
+func lock(t *testing.T, client *conn.Client, opts ...mutex.Option) *zkrecipes.Hold {
+	t.Helper()
+	m, err := mutex.New(client, "/lock", opts...)
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return h
+}
+
+// scrape returns the samples of one scrape by their series, as Prometheus reads them.
+func scrape(t *testing.T, c prometheus.Collector) map[string]string {
+	t.Helper()
+	synctest.Wait()
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(c))
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	require.Equal(t, http.StatusOK, answer.Code)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	samples := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if series, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && series != "#" {
+			samples[series] = value
+		}
+	}
+	return samples
+}
+
+func TestCollector_ALockFromItsWaitToItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		first, _ := dial(t, srv, "first")
+		h := lock(t, first)
+		client, c := dial(t, srv, "a")
+		m, err := mutex.New(client, "/lock", mutex.WithName("invoices"))
+		require.NoError(t, err)
+		granted := make(chan *zkrecipes.Hold, 1)
+		go func() {
+			h, _ := m.Lock(t.Context())
+			granted <- h
+		}()
+		synctest.Wait()
+		s := scrape(t, c)
+		require.Equal(t, "1", s[`zkrecipes_waiting{name="invoices",recipe="mutex"}`])
+		require.Equal(t, "0", s[`zkrecipes_holds{name="invoices",recipe="mutex"}`])
+		require.NotContains(t, s, `zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`)
+
+		time.Sleep(3 * time.Second)
+		require.NoError(t, h.Release(t.Context()))
+		h = <-granted
+		require.NotNil(t, h)
+		s = scrape(t, c)
+		require.Equal(t, "0", s[`zkrecipes_waiting{name="invoices",recipe="mutex"}`])
+		require.Equal(t, "1", s[`zkrecipes_holds{name="invoices",recipe="mutex"}`])
+		require.Equal(t, "3", s[`zkrecipes_acquire_seconds_sum{name="invoices",outcome="granted",recipe="mutex"}`])
+		require.Equal(t, "0", s[`zkrecipes_acquire_seconds_bucket{name="invoices",outcome="granted",recipe="mutex",le="2.5"}`])
+		require.Equal(t, "1", s[`zkrecipes_acquire_seconds_bucket{name="invoices",outcome="granted",recipe="mutex",le="5"}`])
+		require.Equal(t, fmt.Sprint(time.Until(h.ValidUntil()).Seconds()), s[`zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`])
+
+		time.Sleep(2 * time.Second)
+		require.NoError(t, h.Release(t.Context()))
+		s = scrape(t, c)
+		require.Equal(t, "0", s[`zkrecipes_holds{name="invoices",recipe="mutex"}`])
+		require.Equal(t, "2", s[`zkrecipes_hold_seconds_sum{name="invoices",recipe="mutex"}`])
+		require.Equal(t, "1", s[`zkrecipes_hold_seconds_count{name="invoices",recipe="mutex"}`])
+		require.NotContains(t, s, `zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`)
+		for _, reason := range []string{"expired", "deadline", "node-deleted", "closed", "suspended", "refused"} {
+			require.Equal(t, "0", s[fmt.Sprintf(`zkrecipes_hold_losses_total{name="invoices",reason=%q,recipe="mutex"}`, reason)])
+		}
+	})
+}
+
+func TestCollector_Outcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		first, _ := dial(t, srv, "first")
+		lock(t, first)
+		client, c := dial(t, srv, "a")
+		m, err := mutex.New(client, "/lock")
+		require.NoError(t, err)
+		_, err = m.TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = m.Lock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		s := scrape(t, c)
+		require.Equal(t, "1", s[`zkrecipes_acquire_seconds_count{name="",outcome="busy",recipe="mutex"}`])
+		require.Equal(t, "1", s[`zkrecipes_acquire_seconds_count{name="",outcome="canceled",recipe="mutex"}`])
+		require.Equal(t, "0", s[`zkrecipes_acquire_seconds_count{name="",outcome="granted",recipe="mutex"}`])
+		require.Equal(t, "0", s[`zkrecipes_waiting{name="",recipe="mutex"}`])
+	})
+}
+
+// Each fault is seen by one scrape after it.
+func TestCollector_FaultsAreSeenInOneScrape(t *testing.T) {
+	const of = `name="leader",recipe="election"`
+	state := func(s string) string { return fmt.Sprintf(`zkrecipes_session_state{state=%q}`, s) }
+	changes := func(s string) string { return fmt.Sprintf(`zkrecipes_session_state_changes_total{state=%q}`, s) }
+	start := func(t *testing.T) (*zktest.Server, *election.Term, *zkprom.Collector) {
+		t.Helper()
+		srv := zktest.Run(t, zktest.InMemory())
+		client, c := dial(t, srv, "a")
+		e, err := election.New(client, "/leader", election.WithName("leader"))
+		require.NoError(t, err)
+		term, err := e.Campaign(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		s := scrape(t, c)
+		require.Equal(t, "1", s[state("connected")])
+		require.Equal(t, "1", s["zkrecipes_session_state_seconds"])
+		require.Equal(t, "10", s["zkrecipes_session_timeout_seconds"])
+		require.Equal(t, "0", s[changes("suspended")])
+		return srv, term, c
+	}
+	t.Run("no server", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv, term, c := start(t)
+			srv.Refuse(zktest.Everyone)
+			srv.Cut(zktest.Everyone)
+			time.Sleep(3 * time.Second)
+			s := scrape(t, c)
+			require.Equal(t, "1", s[state("suspended")])
+			require.Equal(t, "0", s[state("connected")])
+			require.Equal(t, "3", s["zkrecipes_session_state_seconds"])
+			require.Equal(t, "1", s["zkrecipes_holds{"+of+"}"])
+			require.Equal(t, fmt.Sprint(time.Until(term.ValidUntil()).Seconds()), s["zkrecipes_hold_deadline_seconds{"+of+"}"])
+			require.Less(t, time.Until(term.ValidUntil()), timeout)
+
+			time.Sleep(timeout)
+			s = scrape(t, c)
+			require.Equal(t, "0", s["zkrecipes_holds{"+of+"}"])
+			require.Equal(t, "1", s[`zkrecipes_hold_losses_total{name="leader",reason="deadline",recipe="election"}`])
+			require.Equal(t, "1", s[state("lost")])
+		})
+	})
+	t.Run("cut for a moment", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv, term, c := start(t)
+			srv.Cut(zktest.Everyone)
+			time.Sleep(time.Second)
+			s := scrape(t, c)
+			require.Equal(t, "1", s[state("connected")])
+			require.Equal(t, "1", s[changes("suspended")])
+			require.Equal(t, "2", s[changes("connected")])
+			require.NoError(t, term.Err())
+		})
+	})
+	t.Run("expired", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv, term, c := start(t)
+			srv.Expire(srv.SessionOf("a"))
+			<-term.Done()
+			s := scrape(t, c)
+			require.Equal(t, "1", s[`zkrecipes_hold_losses_total{name="leader",reason="expired",recipe="election"}`])
+			require.Equal(t, "1", s[changes("lost")])
+		})
+	})
+}
+
+func TestCollector_Requests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithWriteLatency(300*time.Millisecond))
+		client, c := dial(t, srv, "a")
+		_, err := client.Create(t.Context(), "/a/b", nil, 0)
+		require.Error(t, err)
+		_, _, err = client.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: 1}, zktest.DropReply())
+		_ = client.Delete(t.Context(), "/a", -1)
+		s := scrape(t, c)
+		require.Equal(t, "0", s[`zkrecipes_request_seconds_bucket{op="create",le="0.25"}`])
+		require.Equal(t, "1", s[`zkrecipes_request_seconds_bucket{op="create",le="0.5"}`])
+		require.Equal(t, "1", s[`zkrecipes_request_errors_total{code="no-node",op="create"}`])
+		require.Equal(t, "1", s[`zkrecipes_request_errors_total{code="connection-loss",op="delete"}`])
+		require.NotContains(t, s, `zkrecipes_request_errors_total{code="no-node",op="exists"}`)
+		require.Equal(t, "0", s[`zkrecipes_request_seconds_count{op="multi"}`])
+	})
+}
+
+func TestCollector_CardinalityIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, c := dial(t, zktest.Run(t, zktest.InMemory()), "a", zkprom.WithMaxNames(3), zkprom.WithPaths())
+		for i := range 10 {
+			m, err := mutex.New(client, fmt.Sprintf("/lock-%d", i), mutex.WithName("job"))
+			require.NoError(t, err)
+			h, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.Release(t.Context()))
+		}
+		require.Equal(t, 4, testutil.CollectAndCount(c, "zkrecipes_holds"))
+		s := scrape(t, c)
+		require.Equal(t, "1", s[`zkrecipes_hold_seconds_count{name="job",path="/lock-2",recipe="mutex"}`])
+		require.Equal(t, "7", s[`zkrecipes_hold_seconds_count{name="(other)",path="(other)",recipe="(other)"}`])
+		require.Equal(t, "0", s[`zkrecipes_holds{name="(other)",path="(other)",recipe="(other)"}`])
+	})
+}
+
+func TestCollector_Lints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, c := dial(t, zktest.Run(t, zktest.InMemory()), "a")
+		lock(t, client)
+		_, _, err := client.Get(t.Context(), "/none")
+		require.Error(t, err)
+		problems, err := testutil.CollectAndLint(c)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+	})
+}
+
+func TestNew_BadOptions(t *testing.T) {
+	_, err := zkprom.New(zkprom.WithMaxNames(0), zkprom.WithAcquireBuckets(), zkprom.WithHoldBuckets(1, 1), zkprom.WithRequestBuckets(2, 1))
+	require.ErrorContains(t, err, "0 names: want 1 or more")
+	require.ErrorContains(t, err, "want one bound or more")
+	require.ErrorContains(t, err, "[1 1]: want bounds that grow")
+	require.ErrorContains(t, err, "[2 1]: want bounds that grow")
+	_, err = zkprom.New(zkprom.WithAcquireBuckets(1, 2), zkprom.WithHoldBuckets(1), zkprom.WithRequestBuckets(.1))
+	require.NoError(t, err)
+}

@@ -1,0 +1,39 @@
+// Package zkprom has the metrics of zkrecipes for Prometheus. A [Collector] is a tracer of one client and a
+// [prometheus.Collector]:
+//
+//	metrics, err := zkprom.New()
+//	prometheus.MustRegister(metrics)
+//	client, err := conn.Dial(ctx, servers, conn.WithTracer(metrics))
+//
+// Use one collector for each client. If a process has several clients, register each collector with labels of its own:
+// [prometheus.WrapRegistererWith].
+//
+// # Metrics
+//
+// Acquisitions and holds have the labels recipe and name. The recipe is mutex, rwlock-read, rwlock-write, semaphore or
+// election. The name is what the option WithName of the recipe says; it is empty without it. Durations are in seconds.
+//
+//   - zkrecipes_acquire_seconds{recipe,name,outcome}: histogram of how long acquisitions took. The outcome is granted, busy (a
+//     Try call was refused), canceled (the context ended), closed (the client was closed) or failed.
+//   - zkrecipes_waiting{recipe,name}: acquisitions that wait now.
+//   - zkrecipes_hold_seconds{recipe,name}: histogram of how long holds that have ended were held.
+//   - zkrecipes_holds{recipe,name}: holds now. Nested holds on one contender count once.
+//   - zkrecipes_hold_losses_total{recipe,name,reason}: holds that ended without a release. The reason is expired, deadline,
+//     node-deleted, closed, suspended or refused. All reasons are there, with 0, from the first acquisition on.
+//   - zkrecipes_hold_deadline_seconds{recipe,name}: time from the scrape to the nearest deadline of a hold; missing without one.
+//     In good health it stays above a quarter of the session timeout.
+//   - zkrecipes_session_state{state}: 1 for the state of the client, 0 for the others: connecting, connected, suspended, lost,
+//     closed.
+//   - zkrecipes_session_state_seconds: how long the client has been in its state.
+//   - zkrecipes_session_state_changes_total{state}: how often the client came into each state. It shows what came and went
+//     between two scrapes.
+//   - zkrecipes_session_timeout_seconds: the session timeout that the server granted; missing before the first session.
+//   - zkrecipes_request_seconds{op}: histogram of how long servers took to answer requests, from the request to the answer.
+//   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal work, such as
+//     no-node for a create below a missing parent.
+//
+// # Cardinality
+//
+// Paths are no labels unless [WithPaths] says so. There are at most 100 combinations of recipe, name and path, see
+// [WithMaxNames]. All further ones are counted together, under the name "(other)".
+package zkprom

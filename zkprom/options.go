@@ -1,0 +1,78 @@
+package zkprom
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Option configures [New].
+type Option func(*config) error
+
+type config struct {
+	paths                  bool
+	maxNames               int
+	acquire, hold, request []float64 // upper bounds of the buckets, in seconds
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{
+		maxNames: 100,
+		acquire:  []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
+		hold:     []float64{.001, .005, .025, .1, .5, 1, 5, 15, 60, 300, 1800, 7200, 43200, 86400},
+		request:  []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+	}
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(&c))
+	}
+	return c, errors.Join(errs...)
+}
+
+// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds. It is for programs with few
+// paths that do not change.
+func WithPaths() Option {
+	return func(c *config) error {
+		c.paths = true
+		return nil
+	}
+}
+
+// WithMaxNames sets how many combinations of recipe, name and path have metrics of their own, 1 or more; default 100.
+func WithMaxNames(n int) Option {
+	return func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("%d names: want 1 or more", n)
+		}
+		c.maxNames = n
+		return nil
+	}
+}
+
+// WithAcquireBuckets sets the upper bounds of the buckets of zkrecipes_acquire_seconds, in seconds; default from 1 ms to half
+// an hour.
+func WithAcquireBuckets(bounds ...float64) Option {
+	return func(c *config) error { return setBuckets(&c.acquire, bounds) }
+}
+
+// WithHoldBuckets is the same for zkrecipes_hold_seconds; default from 1 ms to a day.
+func WithHoldBuckets(bounds ...float64) Option {
+	return func(c *config) error { return setBuckets(&c.hold, bounds) }
+}
+
+// WithRequestBuckets is the same for zkrecipes_request_seconds; default from 0.5 ms to 10 s.
+func WithRequestBuckets(bounds ...float64) Option {
+	return func(c *config) error { return setBuckets(&c.request, bounds) }
+}
+
+func setBuckets(to *[]float64, bounds []float64) error {
+	if len(bounds) == 0 {
+		return errors.New("buckets: want one bound or more")
+	}
+	for i := 1; i < len(bounds); i++ {
+		if !(bounds[i-1] < bounds[i]) {
+			return fmt.Errorf("buckets %v: want bounds that grow", bounds)
+		}
+	}
+	*to = append([]float64(nil), bounds...)
+	return nil
+}
