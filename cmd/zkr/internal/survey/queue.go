@@ -18,7 +18,7 @@ type Queue struct {
 	Holders  []*Contender `json:"holders"`
 	Waiters  []*Contender `json:"waiters"`
 	Foreign  []*Contender `json:"foreign,omitempty"`
-	AsOf     time.Time    `json:"as_of"`
+	AsOf     time.Time    `json:"as_of,omitzero"`
 
 	limit int // of a semaphore of kazoo; 0 is unknown
 }

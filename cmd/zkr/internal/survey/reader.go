@@ -15,16 +15,21 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 // inFlight is how many requests a reader has under way: enough to fill the connection, too few to hold up other clients.
 const inFlight = 64
 
+// Source is where nodes are read: a *conn.Client, or the memory of a [Live].
+type Source interface {
+	Sync(ctx context.Context, path string) error
+	Children(ctx context.Context, path string) ([]string, error)
+	Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
+}
+
 // Reader reads queues.
 type Reader struct {
-	Client *conn.Client
+	Client Source
 	Stuck  time.Duration  // a first waiter that waits for so long is worth a finding; 0 is never
 	Alive  map[int64]bool // the sessions that the leader knows; nil if that is not known
 
