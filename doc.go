@@ -23,6 +23,7 @@
 //   - conn is the client. It connects, reconnects and opens the next session. It knows until when a session is proven alive.
 //   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election are the recipes. Each grants a [Hold].
 //   - fence refuses stale tokens at the resource that a hold protects.
+//   - zkprom has metrics for Prometheus, and zkotel spans for OpenTelemetry. Both are modules of their own. See [Tracer].
 //   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock saw.
 //
 // The docs directory of the repository has guides: first steps, choosing a recipe, production, testing, migration.

@@ -35,6 +35,8 @@ var (
 	// ErrUnsupportedServer says that the server differs from ZooKeeper in something that recipes rest on. See
 	// docs/other-servers.md.
 	ErrUnsupportedServer = errors.New("the server differs from ZooKeeper in what recipes rest on")
+	// ErrTaken says that the path of a node is taken by a node of another session. The error is a [*TakenError].
+	ErrTaken = errors.New("taken by another session")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
 )
@@ -124,6 +126,33 @@ func (e *BusyError) Error() string {
 
 // Is reports that every BusyError matches [ErrLocked].
 func (e *BusyError) Is(target error) bool { return target == ErrLocked }
+
+// TakenError says which node is where a node of ours should be. It matches [ErrTaken].
+type TakenError struct {
+	// Path of the node.
+	Path string
+	// Session that owns the node; 0 if the node is not ephemeral.
+	Session int64
+	// Czxid of the node: its incarnation.
+	Czxid int64
+	// Data of the node, by which its owner can be told.
+	Data []byte
+}
+
+// Error names the owner.
+func (e *TakenError) Error() string {
+	if e.Session == 0 {
+		return fmt.Sprintf("%s: taken by a node that is not ephemeral (czxid 0x%x, data %q): delete it if nothing needs it",
+			e.Path, e.Czxid, excerpt(e.Data))
+	}
+	return fmt.Sprintf("%s: %v: session 0x%x (czxid 0x%x, data %q)", e.Path, ErrTaken, e.Session, e.Czxid, excerpt(e.Data))
+}
+
+// excerpt returns as much of data as fits into a message.
+func excerpt(data []byte) []byte { return data[:min(len(data), 64)] }
+
+// Is reports that every TakenError matches [ErrTaken].
+func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
 // WaitError is what an acquisition returns when its context ended while it waited.
 type WaitError struct {

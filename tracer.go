@@ -30,7 +30,7 @@ type AcquireTracer interface {
 
 // AcquireStart says what an acquisition wants.
 type AcquireStart struct {
-	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore" or "election".
+	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double one).
 	Recipe string
 	// Name is what the option WithName of the recipe says; empty without it.
 	Name string
@@ -139,7 +139,7 @@ type RequestTracer interface {
 
 // Request is one request to a server.
 type Request struct {
-	// Op is "create", "delete", "exists", "get", "set", "children", "sync", "multi" or "close".
+	// Op is "create", "delete", "exists", "get", "set", "children", "sync", "multi", "watch", "unwatch" or "close".
 	Op string
 	// Path as the client sees it; of a transaction it is the first.
 	Path string

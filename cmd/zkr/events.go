@@ -12,26 +12,56 @@ import (
 // eventKey marks a message that is an event.
 const eventKey = "event"
 
-// events tells what happens, as lines of JSON for programs and as messages for people.
+// events tells what happens, as lines of JSON for programs and as messages for people. A goroutine of its own writes them: a
+// reader that has stopped reading, or a full disk, must not keep zkr from killing a program in time.
 type events struct {
-	log  *slog.Logger
-	file *os.File // nil without --events
+	log   *slog.Logger
+	file  *os.File // nil without --events
+	queue chan func()
+	ended chan struct{}
 }
 
+// pending is how many writes may wait. Later ones are dropped.
+const pending = 1000
+
 func newEvents(log *slog.Logger, fd int) (*events, error) {
-	e := &events{log: log}
-	if fd < 0 {
-		return e, nil
+	e := &events{log: log, queue: make(chan func(), pending), ended: make(chan struct{})}
+	if fd >= 0 {
+		e.file = os.NewFile(uintptr(fd), "events")
+		if e.file == nil {
+			return nil, usagef("--events %d: no such file descriptor", fd)
+		}
+		if _, err := e.file.Stat(); err != nil {
+			return nil, usagef("--events %d: no such file descriptor", fd)
+		}
+		keepFromChild(e.file)
 	}
-	e.file = os.NewFile(uintptr(fd), "events")
-	if e.file == nil {
-		return nil, usagef("--events %d: no such file descriptor", fd)
-	}
-	if _, err := e.file.Stat(); err != nil {
-		return nil, usagef("--events %d: no such file descriptor", fd)
-	}
-	keepFromChild(e.file)
+	go e.write()
 	return e, nil
+}
+
+func (e *events) write() {
+	defer close(e.ended)
+	for do := range e.queue {
+		do()
+	}
+}
+
+// later does what may block, in order.
+func (e *events) later(do func()) {
+	select {
+	case e.queue <- do:
+	default:
+	}
+}
+
+// close waits until all is written, but not for long.
+func (e *events) close() {
+	close(e.queue)
+	select {
+	case <-e.ended:
+	case <-time.After(time.Second):
+	}
 }
 
 // fields are the keys of an event. They do not change within version 1.
@@ -39,17 +69,32 @@ type fields map[string]any
 
 // say tells an event: its name and keys for programs, the sentence for people.
 func (e *events) say(level slog.Level, event string, more fields, sentence string, args ...any) {
-	message := fmt.Sprintf(sentence, args...)
-	attrs := []slog.Attr{slog.String(eventKey, event)}
-	line := fields{"v": 1, "time": time.Now().Format(time.RFC3339Nano), eventKey: event}
+	now := time.Now()
+	record := slog.NewRecord(now, level, fmt.Sprintf(sentence, args...), 0)
+	record.AddAttrs(slog.String(eventKey, event))
+	line := fields{"v": 1, "time": now.Format(time.RFC3339Nano), eventKey: event}
 	for key, value := range more {
-		attrs = append(attrs, slog.Any(key, value))
+		record.AddAttrs(slog.Any(key, value))
 		line[key] = value
 	}
-	if e.file != nil {
-		if text, err := json.Marshal(line); err == nil {
+	e.later(func() {
+		if text, err := json.Marshal(line); err == nil && e.file != nil {
 			_, _ = e.file.Write(append(text, '\n')) // a reader that has gone must not end the lock
 		}
+		e.print(record)
+	})
+}
+
+// warn tells people what is no event.
+func (e *events) warn(message string, args ...any) {
+	record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
+	record.Add(args...)
+	e.later(func() { e.print(record) })
+}
+
+func (e *events) print(record slog.Record) {
+	ctx := context.Background()
+	if handler := e.log.Handler(); handler.Enabled(ctx, record.Level) {
+		_ = handler.Handle(ctx, record) // there is nowhere else to say it
 	}
-	e.log.LogAttrs(context.Background(), level, message, attrs...)
 }

@@ -3,15 +3,34 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestExitStatus(t *testing.T) {
 	srv := zktest.Run(t)
+	auth := filepath.Join(t.TempDir(), "auth")
+	require.NoError(t, os.WriteFile(auth, []byte("# for tests\ndigest:alice:secret\n"), 0o600))
+	held := func(path string) string { // a lock that another holder has, and its token
+		m, err := mutex.New(dial(t, srv), path)
+		require.NoError(t, err)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		return h.Token().String()
+	}
+	token := held("/held")
+	_, err := dial(t, srv, conn.WithAuth("digest", "bob:secret")).Create(t.Context(), "/private", nil, 0, zk.ACL{Perms: zk.PermAll, Scheme: "auth"})
+	require.NoError(t, err)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -34,6 +53,43 @@ func TestExitStatus(t *testing.T) {
 		{"held", []string{"lock", "/p", "--shell", "$ZKR held"}, 0},
 		{"held by no lock", []string{"held"}, exitUsage},
 		{"held when the file has gone", []string{"held", "--state", "/no/such/file"}, exitLost},
+		{"busy, tried", []string{"lock", "--try", "/held", "--", "true"}, exitBusy},
+		{"busy, no time to wait", []string{"lock", "--wait", "0", "/held", "--", "true"}, exitBusy},
+		{"busy, waited", []string{"lock", "-w", "0.1", "/held", "--", "true"}, exitBusy},
+		{"busy, own status", []string{"lock", "--try", "-E", "3", "/held", "--", "true"}, 3},
+		{"busy is good", []string{"lock", "--try", "--busy-ok", "/held", "--", "true"}, 0},
+		{"one of several is busy", []string{"lock", "--try", "--path", "/p", "--path", "/held", "--", "true"}, exitBusy},
+		{"free again after that", []string{"lock", "--try", "/p", "--", "true"}, 0},
+		{"busy election", []string{"elect", "--layout=selector", "--try", "/held", "--", "true"}, exitBusy},
+		{"busy status out of range", []string{"lock", "-E", "256", "/p", "--", "true"}, exitUsage},
+		{"reader", []string{"rlock", "/rw", "--", "sh", "-c", "exit 5"}, 5},
+		{"writer", []string{"wlock", "/rw", "--", "sh", "-c", "exit 6"}, 6},
+		{"readers together", []string{"rlock", "/rw", "--shell", `"$ZKR" rlock --try /rw -- sh -c 'exit 8'`}, 8},
+		{"no writer beside a reader", []string{"rlock", "/rw", "--shell", `"$ZKR" wlock --try /rw -- true`}, exitBusy},
+		{"permit", []string{"sem", "-n", "2", "/s", "--", "sh", "-c", "exit 9"}, 9},
+		{"second permit", []string{"sem", "-n", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`}, 0},
+		{"no third permit", []string{"sem", "-n", "2", "-k", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`}, exitBusy},
+		{"more permits than there are", []string{"sem", "-n", "2", "-k", "3", "/s", "--", "true"}, exitUsage},
+		{"leader", []string{"elect", "/e", "--", "sh", "-c", "exit 4"}, 4},
+		{"no leader", []string{"leader", "/e"}, 1},
+		{"there is a leader", []string{"leader", "--layout=selector", "/held"}, 0},
+		{"bad layout", []string{"leader", "--layout=such", "/held"}, exitUsage},
+		{"wait for a free lock", []string{"wait", "/p"}, 0},
+		{"wait in vain", []string{"wait", "--wait=0.1", "/held"}, exitBusy},
+		{"wait for one holder", []string{"wait", "--queue=1", "/held"}, 0},
+		{"check a holder", []string{"check", "--path", "/held", "--token", token}, 0},
+		{"check one that has gone", []string{"check", "--path", "/held", "--token", "1"}, exitLost},
+		{"check where there is no lock", []string{"check", "--path", "/nowhere", "--token", "1"}, exitLost},
+		{"check nothing", []string{"check"}, exitUsage},
+		{"access refused", []string{"lock", "/private/p", "--", "true"}, exitNoAccess},
+		{"credentials", []string{"lock", "--auth-file", auth, "--acl", "auth::cdrwa", "/with-auth", "--", "true"}, 0},
+		{"without these credentials", []string{"lock", "/with-auth", "--", "true"}, exitNoAccess},
+		{"no credentials", []string{"lock", "--auth-file", "/no/such/file", "/p", "--", "true"}, exitUsage},
+		{"bad ACL", []string{"lock", "--acl", "world", "/p", "--", "true"}, exitUsage},
+		{"bad value", []string{"lock", "--on-loss", "hope", "/p", "--", "true"}, exitUsage},
+		{"bad signal", []string{"lock", "--signal", "HOPE", "/p", "--", "true"}, exitUsage},
+		{"bad format", []string{"leader", "-o", "yaml", "/held"}, exitUsage},
+		{"help", []string{"lock", "--help"}, 0},
 		{"max-run", []string{"lock", "--max-run", "0.1", "/p", "--", "sleep", "60"}, exitMaxRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -41,4 +97,61 @@ func TestExitStatus(t *testing.T) {
 			assert.Equal(t, c.want, status, errs)
 		})
 	}
+}
+
+func TestEnvironment_SetsFlags(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, c := range []struct {
+		name string
+		env  []string
+		args []string
+		want int
+	}{
+		{"a flag of the verb", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "/p", "--", "sleep", "60"}, exitMaxRun},
+		{"what is typed goes first", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "--max-run=60s", "/p", "--", "sleep", "0.3"}, 0},
+		{"a global flag", []string{"ZKR_OUTPUT=yaml"}, []string{"leader", "/p"}, exitUsage},
+		{"a bad value", []string{"ZKR_GRACE=long"}, []string{"lock", "/p", "--", "true"}, exitUsage},
+		{"a grace that cannot be kept", []string{"ZKR_GRACE=1m"}, []string{"lock", "/p", "--", "true"}, exitUsage},
+		{"the path of an outer zkr is none of lock", []string{"ZKR_PATH=/q"}, []string{"lock", "--", "true"}, exitUsage},
+		{"the other name of the servers", []string{"ZKR_SERVERS=", "ZOOKEEPER_SERVERS=" + srv.Addr()}, []string{"lock", "/p", "--", "true"}, 0},
+		{"no servers", []string{"ZKR_SERVERS="}, []string{"lock", "/p", "--", "true"}, exitUsage},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			z := command(t, srv.Addr(), c.args...)
+			z.Env = append(z.Env, c.env...)
+			require.NoError(t, z.Start())
+			assert.Equal(t, c.want, z.status(t), z.err.String())
+		})
+	}
+}
+
+func TestHelp_ShowsAnExampleFirst(t *testing.T) {
+	root := newApp(os.Stdin, os.Stdout, os.Stderr).newRoot()
+	for _, verb := range root.Commands() {
+		assert.NotEmpty(t, verb.Example, verb.Name())
+		assert.NotEmpty(t, verb.Short, verb.Name())
+	}
+	_, out, _ := run(t, "", "sem", "--help")
+	lines := strings.Split(out, "\n")
+	assert.Equal(t, "Examples:", lines[2])
+	assert.Equal(t, 1, strings.Count(out, "zkr sem -n 3 /rebuild"))
+}
+
+func TestCompletion_IsThereForFourShells(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		status, out, errs := run(t, "", "completion", shell)
+		assert.Equal(t, 0, status, errs)
+		assert.Contains(t, out, "zkr")
+	}
+	_, out, _ := run(t, "", "__complete", "elect", "--rest")
+	assert.Contains(t, out, "--restart")
+}
+
+func TestMan_HasAPageForEachVerb(t *testing.T) {
+	dir := t.TempDir()
+	status, _, errs := run(t, "", "man", dir)
+	require.Equal(t, 0, status, errs)
+	page, err := os.ReadFile(filepath.Join(dir, "zkr-lock.1"))
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "min-hold")
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,7 +30,18 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asZkr) != "":
 		main()
 	default:
+		stopIgnoring()
 		os.Exit(m.Run())
+	}
+}
+
+// stopIgnoring gives the signals that nohup, or the & of a shell, has made the tests ignore their default effect in the
+// processes that the tests start. A signal that is caught here has it there.
+func stopIgnoring() {
+	for _, one := range handled {
+		if signal.Ignored(one) {
+			signal.Notify(make(chan os.Signal, 1), one)
+		}
 	}
 }
 
@@ -39,7 +51,25 @@ const asProgram = "__program"
 // zkr is zkr as another process, against an address of the server that faults find by the label.
 type zkr struct {
 	*exec.Cmd
-	out, err bytes.Buffer
+	out, err lockedBuffer
+}
+
+// lockedBuffer can be read while it is being written.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(text)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
 }
 
 // address opens an address of the server, whose clients have the label.
@@ -60,11 +90,19 @@ func address(t *testing.T, srv *zktest.Server, label string) string {
 func command(t *testing.T, servers string, args ...string) *zkr {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	t.Cleanup(cancel)
 	z := &zkr{Cmd: exec.CommandContext(ctx, os.Args[0], args...)}
+	t.Cleanup(func() {
+		cancel()
+		if z.Process != nil && z.ProcessState == nil {
+			_ = z.Wait() // it was killed
+		}
+		if t.Failed() {
+			t.Logf("%q said\n%s", args, z.err.String())
+		}
+	})
 	z.Env = append(os.Environ(), asZkr+"=1", "ZKR="+os.Args[0], "ZKR_SERVERS="+servers)
 	z.Stdout, z.Stderr = &z.out, &z.err
-	z.WaitDelay = time.Second
+	z.WaitDelay = 5 * time.Second // a frozen one ends late as well
 	return z
 }
 
@@ -90,4 +128,10 @@ func run(t *testing.T, servers string, args ...string) (status int, out, errs st
 	require.NoError(t, z.Start())
 	status = z.status(t)
 	return status, z.out.String(), z.err.String()
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, 20*time.Second, 20*time.Millisecond, what)
 }

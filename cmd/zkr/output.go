@@ -149,3 +149,8 @@ func (a *app) print(t table) error {
 	}
 	return columns.Flush()
 }
+
+func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
+
+// silent is for connections whose failures are results.
+var silent = slog.New(slog.DiscardHandler)

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,13 +18,17 @@ import (
 
 // program is what zkr runs in tests: it shows a sign of life every 5 ms, in a file that it shares with all others.
 //
-//	plain    shows signs of life
-//	deaf     the same, and ignores SIGTERM
-//	forks    has a child that does the same as deaf, and does so itself
-//	daemon   has a grandchild like that, in a session of its own, whose parent has ended
-//	fenced   shows its token to a fence before each sign
+//	plain       shows signs of life
+//	deaf        the same, and ignores SIGTERM
+//	forks       has a child that does the same as deaf, and does so itself
+//	daemon      has a grandchild like that, in a session of its own, whose parent has ended
+//	fenced      shows its token to a fence before each sign
+//	interrupts  shows none: it tells each interrupt, until half a second after the first, and exits with 5
 func program(kind string, args []string) {
-	file := args[0]
+	file := ""
+	if len(args) > 0 {
+		file = args[0]
+	}
 	switch kind {
 	case "plain":
 	case "deaf":
@@ -36,10 +41,31 @@ func program(kind string, args []string) {
 	case "parent-of-daemon":
 		another(true, "deaf", file)
 		return
+	case "interrupts":
+		countInterrupts()
+		return
 	case "fenced":
 		beat(file, admitted(args[1]))
 	}
 	beat(file, proven)
+}
+
+func countInterrupts() {
+	interrupts := make(chan os.Signal, 10)
+	signal.Notify(interrupts, os.Interrupt)
+	fmt.Println("ready")
+	var end <-chan time.Time
+	for n := 1; ; n++ {
+		select {
+		case <-interrupts:
+			fmt.Println("interrupt", n)
+		case <-end:
+			os.Exit(5)
+		}
+		if end == nil {
+			end = time.After(500 * time.Millisecond)
+		}
+	}
 }
 
 // another starts this program again.
@@ -95,8 +121,18 @@ type sign struct {
 	word  string
 }
 
+// signs returns the newest signs of life, of several holders: the whole file would take long to read again and again.
 func signs(file string) (all []sign) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	const newest = 1 << 17
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(size-newest, 0), io.SeekStart) // half a line at the beginning is skipped below
+	}
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return nil
 	}

@@ -190,12 +190,12 @@ func (a *app) newRunner(cmd *cobra.Command, f *runFlags, program []string) (r *r
 	r.client, err = a.dial(ctx, options...)
 	done()
 	var stop *stopped
-	switch {
-	case err != nil:
-		return nil, err
-	case errors.As(context.Cause(ctx), &stop):
+	if err == nil && errors.As(context.Cause(ctx), &stop) {
+		err = stop
+	}
+	if err != nil {
 		r.close()
-		return nil, stop
+		return nil, err
 	}
 	return r, nil
 }
@@ -239,9 +239,10 @@ func find(name string) (string, error) {
 
 // close ends the session, unless it must run out by itself.
 func (r *runner) close() {
-	if !r.keepOpen {
-		_ = r.client.Close()
+	if r.client != nil && !r.keepOpen {
+		_ = r.client.Close() // it returns nil
 	}
+	r.events.close()
 }
 
 // runOnce takes the lock, runs the program, and releases the lock.
@@ -393,7 +394,7 @@ func (r *runner) holdOn(g *grant, granted time.Time, end ending) {
 		case <-wait.C:
 			return
 		case <-g.Done():
-			r.log.Warn("the lock was lost before --min-hold was over; the program had ended", "err", g.Err())
+			r.events.warn("the lock was lost before --min-hold was over; the program had ended", "err", g.Err())
 			return
 		case one := <-r.signals.arrived:
 			if slices.Contains(stopping, one) {

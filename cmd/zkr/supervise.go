@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -27,6 +28,7 @@ type supervision struct {
 	state    *stateFile
 
 	started   time.Time
+	looked    time.Time // the last look at the clock
 	ended     bool      // the program itself has ended, what it has started may run
 	stopAt    time.Time // when the program was asked to stop; zero if it was not
 	killAt    time.Time // when patience ends; zero is never
@@ -105,7 +107,10 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 		}
 	}
 	until := s.grant.ValidUntil()
-	s.tell(until)
+	s.told = until
+	if err := s.state.write(s.proven(until)); err != nil {
+		return fmt.Errorf("write ZKR_STATE: %w", err)
+	}
 	command := s.command
 	command.Env = s.environment(s.target, s.grant, session, s.state.path())
 	s.deadline.look(time.Now(), bootClock(), until)
@@ -128,7 +133,7 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 
 // run waits for the end of the program and of all that it has started, and stops it when that is due.
 func (s *supervision) run() ending {
-	defer s.state.remove()
+	defer s.events.later(s.state.remove)
 	defer s.child.Close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -169,6 +174,7 @@ func (s *supervision) pause() time.Duration {
 
 // look does what is due.
 func (s *supervision) look(now time.Time) {
+	defer s.lateness(now)
 	if !s.killed.IsZero() {
 		_ = s.child.Kill() // a process may have been starting another one when the last signal came
 	}
@@ -181,6 +187,15 @@ func (s *supervision) look(now time.Time) {
 		s.code = exitMaxRun
 		s.stop("max-run", now.Add(s.deadline.grace))
 	}
+}
+
+// lateness tells when zkr itself did not run for so long that a kill may have come late.
+func (s *supervision) lateness(now time.Time) {
+	if gap := now.Sub(s.looked); !s.looked.IsZero() && gap > s.beat()+s.deadline.lead/2 {
+		s.events.say(slog.LevelWarn, "late", fields{"seconds": gap.Seconds()},
+			"zkr itself did not run for %v: it was stopped, or the machine is overloaded", gap.Round(time.Millisecond))
+	}
+	s.looked = now
 }
 
 // obeyLoss stops the program if the lock is lost or about to be lost.
@@ -221,7 +236,7 @@ func (s *supervision) loss(now time.Time, err error) {
 		s.kill("lost")
 	}
 	if first {
-		s.state.lost()
+		s.events.later(s.state.lost)
 		s.events.say(slog.LevelWarn, "lost", fields{"reason": err.Error()}, "the lock is lost: %v", err)
 	}
 }
@@ -239,13 +254,13 @@ func (s *supervision) losing(step string) {
 		s.stop("deadline", time.Time{})
 	}
 	if first {
-		s.state.lost()
+		s.events.later(s.state.lost)
 	}
 }
 
 // suspect tells once when the deadline does not move on.
 func (s *supervision) suspect(now, until time.Time) {
-	switch stuck := s.deadline.stuck(now) > s.timeout/4; {
+	switch stuck := s.deadline.stuck(now) > s.timeout/4; { // answers move it every eighth
 	case stuck && !s.suspected:
 		s.suspected = true
 		s.events.say(slog.LevelWarn, "suspect", fields{"valid_until": until.Format(time.RFC3339Nano)},
@@ -263,10 +278,16 @@ func (s *supervision) tell(until time.Time) {
 		return
 	}
 	s.told = until
-	err := s.state.write(state{bootClock() + time.Until(until), s.grant.parts[0].Token().String(), s.target.paths[0]})
-	if err != nil {
-		s.log.Warn("cannot write ZKR_STATE", "err", err)
-	}
+	next := s.proven(until)
+	s.events.later(func() {
+		if err := s.state.write(next); err != nil {
+			s.log.Warn("cannot write ZKR_STATE", "err", err)
+		}
+	})
+}
+
+func (s *supervision) proven(until time.Time) state {
+	return state{bootClock() + time.Until(until), s.grant.parts[0].Token().String(), s.target.paths[0]}
 }
 
 // stop asks the program to stop, once. At killAt it is killed; the zero time is never.
@@ -281,23 +302,20 @@ func (s *supervision) stop(reason string, killAt time.Time) {
 	err := s.child.Stop(s.soft)
 	s.events.say(slog.LevelWarn, "term", fields{"reason": reason}, "asked the program to stop: %s", reason)
 	if err != nil {
-		s.log.Warn("cannot signal the program", "err", err)
+		s.events.warn("cannot signal the program", "err", err)
 	}
 }
 
 // kill kills the program and all that it has started, again and again until nothing is left.
 func (s *supervision) kill(reason string) {
-	if !s.killed.IsZero() {
+	if !s.killed.IsZero() || s.ended && s.left() == 0 {
 		return
 	}
 	err := s.child.Kill()
 	s.killed = time.Now()
-	if s.ended && s.left() == 0 {
-		return // there was nothing to kill
-	}
 	s.events.say(slog.LevelWarn, "kill", fields{"reason": reason}, "killed the program: %s", reason)
 	if err != nil {
-		s.log.Warn("cannot kill the program", "err", err)
+		s.events.warn("cannot kill the program", "err", err)
 	}
 }
 
@@ -314,7 +332,7 @@ func (s *supervision) over() bool {
 		s.events.say(slog.LevelDebug, "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
 		return true
 	case s.flags.leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
-		s.log.Warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
+		s.events.warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
 		s.stop("leftovers", time.Now().Add(s.deadline.grace))
 	}
 	return s.hopeless()
@@ -352,7 +370,7 @@ func (s *supervision) signalled(one os.Signal) {
 	had := s.command.Terminal && slices.Contains(fromTerminal, one)
 	if !had && slices.Contains(s.forward, one) {
 		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			s.log.Warn("cannot pass on a signal", "signal", one.String(), "err", err)
+			s.events.warn("cannot pass on a signal", "signal", one.String(), "err", err)
 		}
 	}
 	switch one {
@@ -378,7 +396,7 @@ func (s *supervision) signalled(one os.Signal) {
 func (s *supervision) again(now time.Time) bool {
 	before := s.interrupt
 	s.interrupt = now
-	return !before.IsZero() && (!s.command.Terminal || now.Sub(before) < time.Second)
+	return !before.IsZero() && (!s.command.Terminal || now.Sub(before) < 2*time.Second)
 }
 
 // obeyRevocation stops the program if another client has asked for the lock.

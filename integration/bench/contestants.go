@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
 const clients = 8
@@ -124,6 +125,12 @@ func (f *field) rows(ctx context.Context) []row {
 			f.curator.contestant("semaphore", clients),
 		}, []target{{against: "Curator", ratio: 1.3}}},
 	}
+	for _, n := range []int{1, clients} {
+		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), n, []contestant{
+			looping("zkrecipes", n, func(i int) section { return f.counter(ctx, i) }),
+			f.curator.contestant("counter", n),
+		}, []target{{against: "Curator", ratio: map[int]float64{1: 1.5, clients: 1.1}[n]}}})
+	}
 	for _, sessions := range []int{1, 2} {
 		name := map[int]string{1: "hand-over, 1,000 waiters in one session", 2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
 		rows = append(rows, row{name, sessions, []contestant{
@@ -162,6 +169,16 @@ func locked(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 func (f *field) lock(ctx context.Context, client int, path string) section {
 	m := must(mutex.New(f.ours[client], path))
 	return func(int) error { return locked(ctx, m.Lock) }
+}
+
+func (f *field) counter(ctx context.Context, client int) section {
+	c := must(value.NewCounter(f.ours[client], "/bench/ours/counter", value.AtomicLong()))
+	return func(int) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		_, err := c.Add(ctx, 1)
+		return err
+	}
 }
 
 func (f *field) rwlock(ctx context.Context, client int) section {

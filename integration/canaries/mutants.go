@@ -14,11 +14,15 @@ func chaos(kinds string) test {
 }
 
 var (
-	connTests  = bubbles("./internal/session", "./conn")
-	queueTests = bubbles("./internal/znode")
-	mutexTests = bubbles("./recipes/mutex")
-	valueTests = bubbles("./recipes/value")
-	isolation  = chaos("isolate-follower")
+	connTests    = bubbles("./internal/session", "./conn")
+	queueTests   = bubbles("./internal/znode")
+	mutexTests   = bubbles("./recipes/mutex")
+	valueTests   = bubbles("./recipes/value")
+	nodeTests    = bubbles("./recipes/node")
+	groupTests   = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
+	barrierTests = bubbles("./recipes/barrier")
+	cacheTests   = test{args: []string{"-skip=Hostile|Size", "./recipes/cache"}}
+	isolation    = chaos("isolate-follower")
 )
 
 // mutants are the ways to break the code, each a mistake that was made once, here or elsewhere.
@@ -175,7 +179,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: a contender waits for a hold of its own context",
-		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(ctx, e.Kind); err != nil {", "if err := q.checkDeadlock(ctx, e.Kind); false && err != nil {"}},
+		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(waiting, e.Kind); err != nil {", "if err := q.checkDeadlock(waiting, e.Kind); false && err != nil {"}},
 		tests: []test{mutexTests},
 	},
 	{
@@ -298,7 +302,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: a lost hold leaves its node",
-		edits: []edit{{"internal/znode/grant.go", "		end(&lost)\n	}\n	g.node.remove()\n", "		end(&lost)\n	}\n"}},
+		edits: []edit{{"internal/znode/grant.go", "	g.traceEnd()\n	g.node.remove()\n}\n\n// drop", "	g.traceEnd()\n}\n\n// drop"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
@@ -402,8 +406,28 @@ var mutants = []mutant{
 	},
 	{
 		name:  "rule: readers do not wait for writers",
-		edits: []edit{{"internal/znode/rule.go", "if queue[i].Kind == Write {", "if queue[i].Kind == Write && false {"}},
+		edits: []edit{{"internal/znode/rule.go", "if queue[i].Writes() {", "if queue[i].Writes() && false {"}},
 		tests: []test{queueTests, bubbles("./recipes/rwlock")},
+	},
+	{
+		name:  "kazoo: its writers do not exclude readers",
+		edits: []edit{{"internal/znode/contender.go", "return c.Kind == Write || c.Kind == KazooLock", "return c.Kind == Write"}},
+		tests: []test{bubbles("./recipes/rwlock")},
+	},
+	{
+		name:  "kazoo: its leases are not counted",
+		edits: []edit{{"internal/znode/contender.go", "slices.Contains(kinds, KazooLease)", "false"}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
+		name:  "kazoo: its parent is a container",
+		edits: []edit{{"internal/znode/queue.go", "	if q.sharedWithKazoo() {\n", "	if false {\n"}},
+		tests: []test{bubbles("./recipes/mutex")},
+	},
+	{
+		name:  "other servers: a create without a zxid is taken",
+		edits: []edit{{"internal/znode/create.go", "case err == nil && zxid <= 0:", "case false:"}},
+		tests: []test{{args: []string{"-run=TestDeviations", "./internal/faults"}}},
 	},
 	{
 		name:  "semaphore: one more than the limit",
@@ -412,7 +436,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: a try waits at the door without a bound",
-		edits: []edit{{"internal/znode/semaphore.go", "return m.acquire(ctx, s, want, tryAtDoor)", "return m.acquire(ctx, s, want, 1000*tryAtDoor)"}},
+		edits: []edit{{"internal/znode/semaphore.go", "return m.acquire(trying, s, want, a, tryAtDoor)", "return m.acquire(trying, s, want, a, 1000*tryAtDoor)"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
@@ -427,7 +451,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "contender: whatever contains the base",
-		edits: []edit{{"internal/znode/contender.go", "return c, c.Kind != \"\" && isNumber(c.Key)", "return c, c.Kind != \"\""}},
+		edits: []edit{{"internal/znode/contender.go", "if c.Kind != \"\" && isNumber(c.Key) {", "if c.Kind != \"\" {"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -514,8 +538,233 @@ var mutants = []mutant{
 		tests: []test{valueTests},
 	},
 	{
+		name:  "barrier: a waiter trusts the event",
+		edits: []edit{{"recipes/barrier/barrier.go", "			return b.failed(\"wait\", err)\n		}\n	}\n}", "			return b.failed(\"wait\", err)\n		}\n		return nil\n	}\n}"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "barrier: a server that lags says that it is down",
+		edits: []edit{{"recipes/barrier/barrier.go", "func (b *Barrier) Wait(ctx context.Context) error {\n	if err := b.client.Sync(ctx, b.path); err != nil {", "func (b *Barrier) Wait(ctx context.Context) error {\n	if err := ctx.Err(); err != nil {"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "barrier: after a lost reply it is raised again",
+		edits: []edit{{"recipes/barrier/barrier.go", "			return b.settle(ctx, s, err)\n", "			if b.settle(ctx, s, err) == nil {\n				return nil\n			}\n"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name: "double barrier: members that are in count for the next round",
+		edits: []edit{
+			{"internal/znode/rounds.go", "stat.Version == 0 && stat.EphemeralOwner", "stat.EphemeralOwner"},
+			{"internal/znode/rounds.go", "Data: data, Version: 0}", "Data: data, Version: -1}"},
+		},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "double barrier: the list alone lets in",
+		edits: []edit{{"internal/znode/rounds.go", "		if again {\n			continue\n", "		if again {\n			return Round{l.queue[0].Key, l.queue[len(l.queue)-1].Key, stat.Czxid}, nil\n"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "double barrier: a leaver waits for the next round, too",
+		edits: []edit{{"internal/znode/rounds.go", "return c.Key < round.First || c.Key > round.Last", "return c.Key < round.First"}},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "double barrier: nobody looks again",
+		edits: []edit{{"internal/znode/rounds.go", "		if _, err := w.pause(w.ctx, changed); err != nil {\n			return Round{}, err\n		}\n", "		for again := true; again; {\n			if again, err = w.pause(w.ctx, changed); err != nil {\n				return Round{}, err\n			}\n		}\n"}},
+		tests: []test{barrierTests},
+	},
+	{
 		name:  "election: a panic of the leader does not resign",
 		edits: []edit{{"internal/znode/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
+	},
+	{
+		name:  "node: what is at the path is ours, whoever owns it",
+		edits: []edit{{"internal/presence/keeper.go", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: what is at the path is ours in this session, whichever create made it",
+		edits: []edit{{"internal/presence/keeper.go", " && (stat.Czxid == k.czxid || k.doubt)", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: Close removes what is there",
+		edits: []edit{{"internal/presence/keeper.go", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: deleted in any version",
+		edits: []edit{{"internal/presence/keeper.go", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name: "node: created in whatever session there is",
+		edits: []edit{{
+			"internal/presence/keeper.go", "		_, czxid, err := k.session.MultiZxid(ctx, ops...)\n",
+			"		var czxid int64\n		live, err := k.client.Session(ctx)\n		if err == nil {\n			_, czxid, err = live.MultiZxid(ctx, ops...)\n		}\n",
+		}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: the node of our session before is waited for",
+		edits: []edit{{"internal/presence/keeper.go", "if k.wasOurs(stat.EphemeralOwner) || k.replace", "if k.replace"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: made again at once, however often it is deleted",
+		edits: []edit{{"internal/presence/node.go", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: a state is current until the next one is read",
+		edits: []edit{{"internal/session/freshness.go", "return !f.isDown() && time.Since(f.session.Heard()) <= f.session.Timeout()", "return true"}},
+		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
+	},
+	{
+		name:  "node: removed, and not looked at again",
+		edits: []edit{{"internal/presence/keeper.go", "		return !k.doubt, nil\n", "		return true, nil\n"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: refused while a create may be on its way",
+		edits: []edit{{"internal/presence/node.go", "				if k.doubt {\n", "				if false {\n"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: a frozen process looks at the connection alone",
+		edits: []edit{{"internal/session/freshness.go", " && time.Since(f.session.Heard()) <= f.session.Timeout()", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: removed without waiting for a create that is on its way",
+		edits: []edit{{"internal/presence/keeper.go", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "group: a join does not wait for the listing",
+		edits: []edit{{"recipes/group/member.go", "if slices.Contains(names, name) && now.Present", "if _ = slices.Contains(names, name); now.Present"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a taken id is waited for",
+		edits: []edit{{"recipes/group/member.go", "Data: payload, Refuse: true}", "Data: payload}"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members in the order of their names",
+		edits: []edit{{"recipes/group/view.go", "cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path))", "cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Czxid, b.Czxid))"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a member that is known is not read again",
+		edits: []edit{{"recipes/group/view.go", "&& !e.doubtful && !e.watch.HasFired() {", "&& !e.doubtful {"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a member that was made anew after the list is in the view",
+		edits: []edit{{"recipes/group/view.go", "complete = complete && (!isNew || e.Czxid <= pzxid || e.Czxid == r.seen[name])", "_ = isNew"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members that have gone meanwhile are left out",
+		edits: []edit{{"recipes/group/view.go", "			complete = false\n			continue\n", "			entries[i] = &entry{watch: r.list}\n"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: all members are read at once",
+		edits: []edit{{"recipes/group/view.go", "const inFlight = 64", "const inFlight = 100_000"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: nothing is told while members come and go",
+		edits: []edit{{"recipes/group/watch.go", "	if latest.Before(soonest) {\n", "	if false && latest.Before(soonest) {\n"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: a view is told as current until the next one",
+		edits: []edit{{"recipes/group/watch.go", "case !now.Current && current:", "case false:"}},
+		tests: []test{groupTests},
+	},
+	{
+		name:  "group: members as the nearest server knows them",
+		edits: []edit{{"recipes/group/group.go", "if err := g.client.Sync(ctx, g.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		tests: []test{groupTests},
+	},
+	{
+		name: "cache: versions are compared, not transactions",
+		edits: []edit{
+			{"recipes/cache/reading.go", "n.czxid == stat.Czxid && n.mzxid == stat.Mzxid", "n.version == stat.Version"},
+			{"recipes/cache/reading.go", "first := !n.known || n.czxid != stat.Czxid", "first := !n.known"},
+			{"recipes/cache/reading.go", "if n.czxid != a.Stat.Czxid && !n.failed {", "if false {"},
+		},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a new connection is taken for the old one, with its watches",
+		edits: []edit{{"recipes/cache/engine.go", "	case session.Up:\n		e.begin()\n", "	case session.Up:\n		e.connected, e.standing = true, true\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: watches are set as of now, not as of the last reading",
+		edits: []edit{{"recipes/cache/request.go", "b.SetWatches(r.since, w.data", "b.SetWatches(1<<62, w.data"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a connection that was lost before all watches were set again is forgotten",
+		edits: []edit{{"recipes/cache/engine.go", "		since = min(since, r.since)\n", "		_ = r\n"}, {"recipes/cache/engine.go", "		since = min(since, e.since)\n", ""}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: what has changed while the connection was away belongs to the next round",
+		edits: []edit{{"recipes/cache/request.go", "e.askAgain(n, p, stale) // in the same round", "e.settle(n, p)"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: what a server that is behind says counts",
+		edits: []edit{{"recipes/cache/request.go", "		e.behind, e.rest = true, true\n		return true\n", "		return false\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a sync does not wait for what it has brought",
+		edits: []edit{{"recipes/cache/request.go", "w.round = e.round + 1", "close(w.done)\n			e.waiters = nil"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a sync asks no server",
+		edits: []edit{{"recipes/cache/request.go", "			w.asked = true\n			waiting = append(waiting, w)\n", "			w.round = e.round + 1\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: what a list brings belongs to the next round",
+		edits: []edit{{"recipes/cache/reading.go", "		e.bytes += int64(len(name))\n		e.spoil(kid, data, stale, parity)\n", "		e.bytes += int64(len(name))\n		e.spoil(kid, data, stale, e.parity)\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a part that was not answered stays asked for",
+		edits: []edit{{"recipes/cache/request.go", "			e.askAgain(r.node, r.part, stale)\n", ""}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: a loss of the connection is told when it is back",
+		edits: []edit{{"internal/session/connect.go", "	s.tell(News{Kind: Down, Heard: s.proof.heard})\n", ""}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "cache: pings prove a view although an event is in the queue",
+		edits: []edit{{"internal/session/feed.go", "return len(f.news) == 0 && !f.taken", "return true"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "cache: watches stay after Close",
+		edits: []edit{{"recipes/cache/engine.go", "			c.release(patience, s, f)\n", "			_ = patience\n"}},
+		tests: []test{cacheTests},
+	},
+	{
+		name:  "feed: watches of other waiters are taken away in silence",
+		edits: []edit{{"internal/session/feed.go", "		s.watches.fire(watchKey{watchData, abs}, watchKey{watchExist, abs}, watchKey{watchChildren, abs})\n", ""}},
+		tests: []test{connTests},
 	},
 }

@@ -20,6 +20,7 @@ import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicNumber;
+import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
@@ -29,6 +30,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.recipes.shared.SharedValue;
 import org.apache.curator.framework.recipes.shared.VersionedValue;
@@ -47,6 +49,11 @@ import org.apache.curator.retry.RetryNTimes;
  *   count path n                       sets a SharedCount
  *   add kind path delta times          adds to a counter, and returns the value; kind is long, integer or count
  *   text path old new                  replaces a SharedValue if it is the old one, and returns whether it was
+ *   barrier path set|remove|wait       does that with a DistributedBarrier
+ *   join name path id payload          makes name a GroupMember
+ *   payload name payload               replaces its payload
+ *   members name                       the members as it sees them: id=payload
+ *   leave name                         closes it
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -63,6 +70,7 @@ public final class Peer {
     static CuratorFramework client;
     static final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
     static final Map<String, Lock> locks = new ConcurrentHashMap<>();
+    static final Map<String, GroupMember> members = new ConcurrentHashMap<>();
 
     public static void main(String[] args) throws Exception {
         client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 5000, new ExponentialBackoffRetry(50, 5));
@@ -73,7 +81,7 @@ public final class Peer {
         for (String line; (line = in.readLine()) != null; ) {
             String[] request = line.split(" ");
             // Curator's locks belong to the thread that took them, so each name has one.
-            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : "";
+            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : request[request.length - 1].equals("wait") ? "wait" : "";
             threads.computeIfAbsent(thread, x -> Executors.newSingleThreadExecutor()).execute(() -> answer(request));
         }
         Runtime.getRuntime().halt(0);
@@ -118,6 +126,19 @@ public final class Peer {
                 return "";
             case "add":
                 return String.valueOf(add(q[2], q[3], Integer.parseInt(q[4]), Integer.parseInt(q[5])));
+            case "barrier":
+                DistributedBarrier barrier = new DistributedBarrier(client, q[2]);
+                switch (q[3]) {
+                    case "set":
+                        barrier.setBarrier();
+                        return "";
+                    case "remove":
+                        barrier.removeBarrier();
+                        return "";
+                    default:
+                        barrier.waitOnBarrier();
+                        return "";
+                }
             case "text":
                 try (SharedValue value = new SharedValue(client, q[2], new byte[0])) {
                     value.start();
@@ -125,6 +146,21 @@ public final class Peer {
                     return String.valueOf(new String(now.getValue(), StandardCharsets.UTF_8).equals(q[3])
                             && value.trySetValue(now, q[4].getBytes(StandardCharsets.UTF_8)));
                 }
+            case "join":
+                GroupMember member = new GroupMember(client, q[3], q[4], q[5].getBytes(StandardCharsets.UTF_8));
+                member.start();
+                members.put(q[2], member);
+                return "";
+            case "payload":
+                members.get(q[2]).setThisData(q[3].getBytes(StandardCharsets.UTF_8));
+                return "";
+            case "members":
+                return members.get(q[2]).getCurrentMembers().entrySet().stream()
+                        .map(e -> e.getKey() + "=" + new String(e.getValue(), StandardCharsets.UTF_8))
+                        .sorted().collect(Collectors.joining(" "));
+            case "leave":
+                members.remove(q[2]).close();
+                return "";
             case "loop":
                 new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
                 return "";

@@ -6,17 +6,20 @@ import (
 	"testing"
 )
 
-func TestKazoo(t *testing.T) {
-	python := ""
+// pythonWithKazoo returns a Python that has kazoo.
+func pythonWithKazoo(t *testing.T) string {
+	t.Helper()
 	for _, candidate := range []string{"/usr/bin/python3", "python3"} { // Debian's python finds Debian's modules
 		if exec.Command(candidate, "-c", "import kazoo").Run() == nil {
-			python = candidate
-			break
+			return candidate
 		}
 	}
-	if python == "" {
-		missing(t, "kazoo", "apt-get install python3-kazoo")
-	}
+	missing(t, "kazoo", "apt-get install python3-kazoo")
+	return ""
+}
+
+func TestKazoo(t *testing.T) {
+	python := pythonWithKazoo(t)
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
 			if out := run(t, "", python, "testdata/kazoo_recipes.py", server.start(t)); !strings.HasSuffix(out, "all passed\n") {

@@ -67,9 +67,15 @@ func (s *Session) childrenRequest(path string, watch bool, done func(wire.Childr
 
 // ChildrenW is Children with a watch on the list.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+	names, _, w, err := s.ChildrenStatW(ctx, path)
+	return names, w, err
+}
+
+// ChildrenStatW is ChildrenStat with a watch on the list.
+func (s *Session) ChildrenStatW(ctx context.Context, path string) ([]string, zk.Stat, *Watch, error) {
 	if err := checkPath("children", path); err != nil {
-		return nil, nil, err
+		return nil, zk.Stat{}, nil, err
 	}
 	f, w, err := watched(ctx, s, "children", path, watchChildren, s.childrenRequest)
-	return f.Names, w, err
+	return f.Names, f.Stat, w, err
 }

@@ -390,10 +390,11 @@ func (c *connection) take(size int) error {
 	if h.Zxid > 0 {
 		c.session.zxid.Store(h.Zxid)
 	}
-	r := c.answered(h.Xid, h.Code)
+	now := time.Now()
+	r := c.answered(h.Xid, h.Code, now)
 	switch {
 	case r.answer != nil:
-		r.answer(reply{h.Zxid, body}, wire.ErrorOf(h.Code))
+		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))
 	case h.Xid == wire.XidEvent:
 		e, err := wire.EventOf(body)
 		if err != nil {
@@ -414,7 +415,7 @@ func (c *connection) skip(size int) error {
 	if err != nil {
 		return err
 	}
-	r := c.answered(h.Xid, h.Code)
+	r := c.answered(h.Xid, h.Code, time.Now())
 	if r.answer == nil {
 		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
 	}
@@ -423,9 +424,8 @@ func (c *connection) skip(size int) error {
 	return err
 }
 
-// answered books a reply as proof of liveness, and returns the request that it answers; a zero one for an event.
-func (c *connection) answered(xid, code int32) (r pending) {
-	now := time.Now()
+// answered books a reply that came now as proof of liveness, and returns the request that it answers; a zero one for an event.
+func (c *connection) answered(xid, code int32, now time.Time) (r pending) {
 	c.mu.Lock()
 	switch {
 	case xid == wire.XidPing && len(c.pings) > 0:

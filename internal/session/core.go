@@ -34,6 +34,7 @@ type core struct {
 	answer   answer        // the newest of the sessions before
 	attempts attempts      // that failed since a session was up
 	orphans  []orphan
+	claims   map[string]struct{}
 	hangups  time.Time // when a server first hung up since a session was up; zero if none has
 
 	granted atomic.Int64 // the newest session timeout
@@ -150,7 +151,6 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	case neverUp:
 		c.logAttempt(in.server, why)
 	default:
-		in.lost = why
 		c.transit(ended, in, "reason", why.Reason.String())()
 	}
 }

@@ -48,6 +48,9 @@ func (e *OpError) Unwrap() error { return e.Err }
 // ErrAuthFailed says that the server refused the credentials given with [WithAuth].
 var ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
 
+// ErrUnimplemented says that the server does not know the operation.
+const ErrUnimplemented = wire.CodeUnimplemented
+
 // outcome is what an error says of whether the request was executed.
 type outcome int
 

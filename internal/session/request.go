@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,6 +22,7 @@ type request struct {
 type reply struct {
 	zxid int64
 	body []byte
+	at   time.Time // when it came; zero if there is none
 }
 
 // send sends the requests in this order, without waiting, and then calls sent, if not nil: all later requests of the session

@@ -6,8 +6,6 @@ import (
 	"iter"
 	"sync"
 	"time"
-
-	"github.com/zkrecipes/zkrecipes"
 )
 
 // State is the state of a client's connection and session.
@@ -90,8 +88,7 @@ type circumstances struct {
 	server  string
 	session int64
 	timeout time.Duration
-	err     error                // nil unless a connection or a session is gone
-	lost    *zkrecipes.LostError // how the session ended; nil unless it did
+	err     error // nil unless a connection or a session is gone
 }
 
 func newStateLog() *stateLog {

@@ -23,8 +23,12 @@ func traced(ctx context.Context, tracers *trace.Tracers, r request, now time.Tim
 		if r.op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
 			told = nil // which is an answer to the question
 		}
+		at := answer.at
+		if at.IsZero() {
+			at = time.Now()
+		}
 		tracers.Request(ctx, zkrecipes.Request{
-			Op: wire.OpName(r.op), Path: r.path, Sent: now, Took: time.Since(now), Code: codeName(told), Err: told,
+			Op: wire.OpName(r.op), Path: r.path, Sent: now, Took: at.Sub(now), Code: codeName(told), Err: told,
 		})
 		r.answer(answer, err)
 	}
@@ -69,13 +73,9 @@ func (c *core) traceStates(from *transition) {
 	for from.state != Closed {
 		<-from.after
 		to := from.next
-		err := to.err
-		if to.lost != nil {
-			err = to.lost
-		}
 		c.opts.Tracers.State(zkrecipes.StateChange{
 			From: from.state.String(), To: to.state.String(), At: to.at, Lasted: to.at.Sub(from.at),
-			Server: to.server, Session: to.session, Timeout: to.timeout, Err: err,
+			Server: to.server, Session: to.session, Timeout: to.timeout, Err: to.err,
 		})
 		from = to
 	}

@@ -56,10 +56,11 @@ type sharedWatch struct {
 	isFired bool // fired
 }
 
-// watches are the shared watches of one session.
+// watches are the shared watches of one session, and its feeds.
 type watches struct {
-	mu  sync.Mutex
-	set map[watchKey]*sharedWatch
+	mu    sync.Mutex
+	set   map[watchKey]*sharedWatch
+	feeds []*Feed
 }
 
 func (w *watches) init() { w.set = make(map[watchKey]*sharedWatch) }
@@ -120,6 +121,7 @@ func (w *watches) fireOne(key watchKey, a *sharedWatch) {
 // the request is sent that sets it on the server, so it is there when the event comes. Replies that the server sent after
 // the event are read after it.
 func (s *session) onEvent(e zk.Event) {
+	s.tell(News{Kind: Changed, Event: e.Type, Path: e.Path, Heard: s.Heard()})
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
 	switch e.Type {
 	case zk.EventNodeCreated:

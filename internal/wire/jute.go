@@ -16,6 +16,8 @@ import (
 //	check     path string, version int32
 //	get, exists, children  path string, watch bool
 //	sync      path string
+//	set watches     zxid int64, vectors of path string: data, missing, children
+//	remove watches  path string, kind int32
 //	multi     (type int32, done bool, error int32, op)*, then -1, true, -1
 
 // newFrame begins a request whose length and xid are still to be set.
@@ -44,6 +46,25 @@ func ReadFrame(op int32, path string, watch bool) []byte {
 
 // SyncFrame asks the server to catch up with the leader.
 func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync), path)) }
+
+// SetWatchesFrame sets a watch on each path: on its data, on its creation, or on its children. If the node has changed since the
+// zxid, the server sends the event at once and sets no watch.
+func SetWatchesFrame(since int64, data, missing, children []string) []byte {
+	b := appendInt64(newFrame(OpSetWatches), since)
+	for _, paths := range [][]string{data, missing, children} {
+		b = appendInt32(b, int32(len(paths)))
+		for _, path := range paths {
+			b = appendString(b, path)
+		}
+	}
+	return seal(b)
+}
+
+// RemoveWatchesFrame takes away the watches of this connection on the path, of all kinds.
+func RemoveWatchesFrame(path string) []byte {
+	const anyKind = 3
+	return seal(appendPathVersion(newFrame(OpRemoveWatches), path, anyKind))
+}
 
 // MultiFrame is a transaction of go-zookeeper's requests.
 func MultiFrame(ops []any) []byte {

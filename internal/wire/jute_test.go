@@ -182,3 +182,11 @@ func FuzzReplies(f *testing.F) {
 }
 
 func int32At(b []byte, at int) int32 { return int32(binary.BigEndian.Uint32(b[at:])) }
+
+// The library has no calls for these two.
+func TestWatchFrames(t *testing.T) {
+	require.Equal(t, []byte("\x00\x00\x00\x2e"+"\x00\x00\x00\x00"+"\x00\x00\x00\x65"+
+		"\x00\x00\x00\x00\x00\x00\x01\x02"+"\x00\x00\x00\x02"+"\x00\x00\x00\x02/a"+"\x00\x00\x00\x02/b"+
+		"\x00\x00\x00\x00"+"\x00\x00\x00\x01"+"\x00\x00\x00\x02/c"), SetWatchesFrame(0x102, []string{"/a", "/b"}, nil, []string{"/c"}))
+	require.Equal(t, []byte("\x00\x00\x00\x12"+"\x00\x00\x00\x00"+"\x00\x00\x00\x12"+"\x00\x00\x00\x02/a"+"\x00\x00\x00\x03"), RemoveWatchesFrame("/a"))
+}

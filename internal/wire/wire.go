@@ -27,9 +27,11 @@ const (
 	OpMulti           = 14
 	OpCreate2         = 15
 	OpReconfig        = 16
+	OpRemoveWatches   = 18
 	OpCreateContainer = 19
 	OpCreateTTL       = 21
 	OpAuth            = 100
+	OpSetWatches      = 101
 	OpClose           = -11
 	OpMultiError      = -1
 
@@ -166,6 +168,10 @@ func OpName(op int32) string {
 		return "multi"
 	case OpClose:
 		return "close"
+	case OpSetWatches:
+		return "watch"
+	case OpRemoveWatches:
+		return "unwatch"
 	default:
 		return fmt.Sprintf("operation %d", op)
 	}

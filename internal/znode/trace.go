@@ -17,6 +17,7 @@ type attempt struct {
 	ctx      context.Context //nolint:containedctx // an attempt lives as long as one call
 	start    zkrecipes.AcquireStart
 	began    time.Time
+	granted  time.Time // the newest grant, if there was one
 	position int
 }
 
@@ -46,9 +47,11 @@ func (a *attempt) end(h *zkrecipes.Hold, err error) (*zkrecipes.Hold, error) {
 	if a == nil {
 		return h, err
 	}
-	e := zkrecipes.AcquireEnd{AcquireStart: a.start, Waited: time.Since(a.began), Position: a.position, Err: err}
+	e := zkrecipes.AcquireEnd{AcquireStart: a.start, Position: a.position, Err: err}
 	if h != nil {
-		e.Token = h.Token()
+		e.Token, e.Waited = h.Token(), a.granted.Sub(a.began)
+	} else {
+		e.Waited = time.Since(a.began)
 	}
 	a.tracers.AcquireEnd(a.ctx, e)
 	return h, err
@@ -69,8 +72,10 @@ func (a *attempt) hold(ctx context.Context, through *Queue, g *grant) context.Co
 		return ctx
 	}
 	first := &share{grant: g, through: through}
-	t := &tracedHold{tracers: a.tracers, since: time.Now(), start: zkrecipes.HoldStart{
-		Recipe: a.start.Recipe, Name: a.start.Name, Queue: a.start.Path, Path: first.Path(), Token: g.token, ValidUntil: first.ValidUntil,
+	a.granted = time.Now()
+	t := &tracedHold{tracers: a.tracers, since: a.granted, start: zkrecipes.HoldStart{
+		Recipe: a.start.Recipe, Name: a.start.Name, Queue: a.start.Path, Path: first.Path(), Token: g.token,
+		ValidUntil: g.node.session.ValidUntil,
 	}}
 	t.ctx = a.tracers.HoldStart(ctx, t.start)
 	g.mu.Lock()

@@ -8,10 +8,12 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.retry.RetryNTimes;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
@@ -49,6 +51,14 @@ public class CuratorBench {
                 return turn -> {
                     Lease lease = semaphore.acquire();
                     lease.close();
+                };
+            }
+            case "counter": {
+                DistributedAtomicLong counter = new DistributedAtomicLong(client, "/bench/curator/counter", new RetryNTimes(100_000, 0));
+                return turn -> {
+                    if (!counter.increment().succeeded()) {
+                        throw new IllegalStateException("gave up");
+                    }
                 };
             }
             default:

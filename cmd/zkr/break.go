@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+type breakFlags struct {
+	token               int64
+	reason              string
+	yes, foreign, alive bool
+}
+
+func newBreak(a *app) *cobra.Command {
+	var flags breakFlags
+	cmd := &cobra.Command{
+		Use:   "break [flags] --token TOKEN PATH",
+		Short: "Delete one contender of a queue by hand",
+		Example: `  zkr status /jobs/nightly
+  zkr break --token 4294967311 --reason 'web1 has burnt down' /jobs/nightly`,
+		Long: `break deletes the contender with the token, as status shows it, and nothing else. It shows the contender first, and asks.
+
+A live holder notices within a round trip, and stops. A resource that does not check tokens is not protected meanwhile: so
+break refuses a contender whose session the servers know to be alive, unless --alive is given. Servers tell that only if
+4lw.commands.whitelist allows dump. zkr revoke asks a holder to release, and does no harm.
+
+Exit status: 1 if there is no such contender, or the answer is no.`,
+		Args: onePath,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.token <= 0 {
+				return usagef("want --token: zkr status %s shows it", args[0])
+			}
+			if err := conn.ValidatePath(args[0]); err != nil {
+				return exitWith(exitUsage, err)
+			}
+			ctx, done := a.signals.context(cmd.Context())
+			defer done()
+			client, err := a.dial(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // it returns nil
+			return a.breakContender(ctx, client, args[0], flags)
+		},
+	}
+	cmd.Flags().Int64Var(&flags.token, "token", 0, "`token` of the contender")
+	cmd.Flags().StringVar(&flags.reason, "reason", "", "`text` for the log")
+	cmd.Flags().BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&flags.foreign, "foreign", false, "also a node of no recipe that zkr knows")
+	cmd.Flags().BoolVar(&flags.alive, "alive", false, "also if its session is known to be alive")
+	noEnv(cmd, "token", "reason", "yes", "foreign", "alive")
+	return cmd
+}
+
+func (a *app) breakContender(ctx context.Context, client *conn.Client, path string, flags breakFlags) error {
+	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
+	if err != nil {
+		return err
+	}
+	found, err := withToken(queue, flags.token)
+	if err != nil {
+		return err
+	}
+	if found.Library == "foreign" && !flags.foreign {
+		return exitWith(exitUsage, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
+	}
+	alive := "not known"
+	switch known := a.sessions(ctx); {
+	case found.Session == "":
+		alive = "none: the node outlives its process"
+	case known.known[found.Stat.EphemeralOwner]:
+		alive = "alive"
+		if !flags.alive {
+			return exitWith(exitUsage, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
+				found.Session, found.Name(), path))
+		}
+	case known.complete:
+		alive = "unknown to the leader: a ghost"
+	}
+	if err := a.confirm(ctx, queue, found, alive, flags.yes); err != nil {
+		return err
+	}
+	if err := remove(ctx, client, found); err != nil {
+		return err
+	}
+	a.log.Warn("deleted a contender", "path", path, "node", found.Node, "id", found.ID, "token", found.Token, "session", found.Session,
+		"by", client.Identity(), "reason", flags.reason)
+	return a.verify(ctx, found)
+}
+
+// withToken finds the contender. Permits that were taken together share a token, and are not for this command.
+func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
+	var found []*survey.Contender
+	for _, c := range queue.Contenders() {
+		if c.Token == token {
+			found = append(found, c)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, exitWith(1, fmt.Errorf("%s: no contender has the token %d: zkr status %s shows those that are there", queue.Path, token, queue.Path))
+	case len(found) > 1:
+		return nil, exitWith(1, fmt.Errorf("%s: %d permits have the token %d, as they were taken together: end the session %s, and they go together",
+			queue.Path, len(found), token, found[0].Session))
+	}
+	return found[0], nil
+}
+
+// confirm shows what is to be deleted, and asks.
+func (a *app) confirm(ctx context.Context, queue *survey.Queue, c *survey.Contender, alive string, yes bool) error {
+	place := "holds it"
+	if c.Place > 0 {
+		place = fmt.Sprintf("waits at place %d", c.Place)
+	}
+	_, err := fmt.Fprintf(a.err, "%s: %s, %d waiting\n  node     %s\n  id       %s, %s, here for %v\n  token    %d\n  session  %s, %s\n",
+		queue.Path, queue.Words, len(queue.Waiters), c.Node, c.Name(), place, survey.Round(time.Since(c.Since)), c.Token, orDash(c.Session), alive)
+	if err != nil || yes {
+		return err
+	}
+	if !isTerminal(a.in) {
+		return usagef("not asked for confirmation, as standard input is no terminal: give --yes")
+	}
+	if _, err := fmt.Fprint(a.err, "Delete this node? Type yes: "); err != nil {
+		return err
+	}
+	answer := make(chan string, 1)
+	go func() { // the read cannot be interrupted; it ends with the process
+		line, _ := bufio.NewReader(a.in).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		if strings.TrimSpace(line) != "yes" {
+			return exitWith(1, errors.New("nothing was deleted"))
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// remove deletes the node of c if it is still the same one. A path in a queue is never used again, but for one whose parent was
+// deleted and made anew; so the czxid is compared, and the version that came with it.
+func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error {
+	for range 5 {
+		if err := client.Sync(ctx, c.Node); err != nil {
+			return err
+		}
+		exists, stat, err := client.Exists(ctx, c.Node)
+		if err != nil {
+			return err
+		}
+		if !exists || stat.Czxid != c.Token || stat.EphemeralOwner != c.Stat.EphemeralOwner {
+			return exitWith(1, fmt.Errorf("%s has left by itself: nothing was deleted", c.Node))
+		}
+		err = client.Delete(ctx, c.Node, stat.Version)
+		if !errors.Is(err, zk.ErrBadVersion) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s changes all the time: nothing was deleted", c.Node)
+}
+
+// verify looks at each server. A node that stays on one of them is a ghost of that server.
+func (a *app) verify(ctx context.Context, c *survey.Contender) error {
+	addresses, chroot := a.servers()
+	left := 0
+	t := table{header: []string{"NODE", "SERVER", "STATE"}}
+	states := map[string]string{}
+	for _, server := range addresses {
+		states[server] = "deleted"
+		switch there, err := a.onServer(ctx, server, chroot, c); {
+		case err != nil:
+			states[server] = fmt.Sprintf("not asked: %v", err)
+		case there:
+			states[server] = "still there"
+			left++
+		}
+		t.rows = append(t.rows, []string{c.Node, server, states[server]})
+	}
+	t.json = map[string]any{"node": c.Node, "id": c.ID, "token": strconv.FormatInt(c.Token, 10), "servers": states}
+	if err := a.print(t); err != nil {
+		return err
+	}
+	if left > 0 {
+		return fmt.Errorf("%s is still there on %d servers, which do not agree with the leader: restart them with an empty data directory, one by one", c.Node, left)
+	}
+	return nil
+}
+
+func (a *app) onServer(ctx context.Context, server, chroot string, c *survey.Contender) (bool, error) {
+	client, err := a.dialOne(ctx, server, chroot)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close() //nolint:errcheck // it returns nil
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	if err := client.Sync(ctx, c.Node); err != nil {
+		return false, err
+	}
+	there, stat, err := client.Exists(ctx, c.Node)
+	return there && stat.Czxid == c.Token, err
+}
+
+func newRevoke(a *app) *cobra.Command {
+	var token int64
+	cmd := &cobra.Command{
+		Use:   "revoke [--token TOKEN] PATH",
+		Short: "Ask the holders of a lock to release it",
+		Example: `  zkr revoke /jobs/nightly
+  zkr revoke --token 4294967311 /jobs/nightly && zkr wait /jobs/nightly`,
+		Long: `revoke asks all holders, or the contender with the token, to release. A holder decides what to do: a program that zkr runs is
+stopped by --on-revoke term, and other programs look at Hold.Revoked or Curator's RevocationListener. Programs that use kazoo
+cannot be asked. The request replaces the ID that a contender shows.
+
+Exit status: 1 if there is no contender to ask.`,
+		Args: onePath,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := conn.ValidatePath(args[0]); err != nil {
+				return exitWith(exitUsage, err)
+			}
+			ctx, done := a.signals.context(cmd.Context())
+			defer done()
+			client, err := a.dial(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // it returns nil
+			return a.revoke(ctx, client, args[0], token)
+		},
+	}
+	cmd.Flags().Int64Var(&token, "token", 0, "`token` of the contender to ask; default all holders")
+	noEnv(cmd, "token")
+	return cmd
+}
+
+func (a *app) revoke(ctx context.Context, client *conn.Client, path string, token int64) error {
+	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
+	if err != nil {
+		return err
+	}
+	ask := queue.Holders
+	if token != 0 {
+		ask = slices.DeleteFunc(queue.Contenders(), func(c *survey.Contender) bool { return c.Token != token })
+	}
+	t := table{header: []string{"ID", "TOKEN", "NODE"}, json: ask}
+	var errs []error
+	for _, c := range ask {
+		switch asked, err := askToRelease(ctx, client, c); {
+		case err != nil:
+			errs = append(errs, err)
+		case asked:
+			t.rows = append(t.rows, []string{c.Name(), strconv.FormatInt(c.Token, 10), c.Node})
+		}
+	}
+	switch {
+	case len(errs) > 0:
+		return errors.Join(errs...)
+	case len(t.rows) == 0:
+		return exitWith(1, fmt.Errorf("%s: there is no contender to ask", path))
+	}
+	return a.print(t)
+}
+
+// askToRelease writes what Curator's Revoker writes. It reports false if the contender has left.
+func askToRelease(ctx context.Context, client *conn.Client, c *survey.Contender) (bool, error) {
+	if c.Library != "curator" {
+		return false, fmt.Errorf("%s cannot be asked to release: it is a %s node", c.Node, c.Library)
+	}
+	_, err := client.Set(ctx, c.Node, []byte("__REVOKE__"), -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,97 @@
+//go:build unix
+
+package main
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// holder holds the mutex at /q.
+func holder(t *testing.T, srv *zktest.Server) (token string, revoked, done <-chan struct{}) {
+	t.Helper()
+	c, err := conn.Dial(t.Context(), address(t, srv, "holder"), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	m, err := mutex.New(c, "/q")
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	return h.Token().String(), h.Revoked(), h.Done()
+}
+
+// TestBreak: only what was named is deleted, and only if it is certain that it was meant.
+func TestBreak(t *testing.T) {
+	srv := zktest.Run(t)
+	token, _, done := holder(t, srv)
+	refuse := func(want int, message string, args ...string) {
+		t.Helper()
+		status, _, errs := run(t, srv.Addr(), append([]string{"break"}, args...)...)
+		require.Equal(t, want, status, errs)
+		require.Contains(t, errs, message)
+		require.Len(t, srv.Children("/q"), 1)
+	}
+	refuse(exitUsage, "want --token", "/q")
+	refuse(1, "no contender has the token 7", "--token", "7", "--yes", "/q")
+	refuse(exitUsage, "is alive: ask the holder by zkr revoke /q", "--token", token, "--yes", "/q")
+	refuse(exitUsage, "give --yes", "--token", token, "--alive", "/q")
+	status, out, errs := run(t, srv.Addr(), "break", "--token", token, "--alive", "--yes", "--reason", "a test", "/q")
+	require.Zero(t, status, errs)
+	require.Contains(t, errs, "held by web1/42")
+	require.Contains(t, errs, `reason="a test"`)
+	require.Contains(t, out, "deleted")
+	require.Empty(t, srv.Children("/q"))
+	<-done
+}
+
+// TestBreak_WithoutSessions: a server that does not tell its sessions is no reason to refuse.
+func TestBreak_WithoutSessions(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
+	token, _, done := holder(t, srv)
+	status, _, errs := run(t, srv.Addr(), "break", "--token", token, "--yes", "/q")
+	require.Zero(t, status, errs)
+	require.Contains(t, errs, ", not known")
+	<-done
+}
+
+func TestBreak_Foreign(t *testing.T) {
+	srv := zktest.Run(t)
+	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithLogger(silent))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	require.NoError(t, c.CreateAll(t.Context(), "/q", nil))
+	node, err := c.Create(t.Context(), "/q/n_", nil, 3)
+	require.NoError(t, err)
+	_, stat, err := c.Exists(t.Context(), node)
+	require.NoError(t, err)
+	token := strconv.FormatInt(stat.Czxid, 10)
+	status, _, errs := run(t, srv.Addr(), "break", "--token", token, "--yes", "--alive", "/q")
+	require.Equal(t, exitUsage, status)
+	require.Contains(t, errs, "give --foreign")
+	status, _, errs = run(t, srv.Addr(), "break", "--token", token, "--yes", "--alive", "--foreign", "/q")
+	require.Zero(t, status, errs)
+	require.Empty(t, srv.Children("/q"))
+}
+
+func TestRevoke(t *testing.T) {
+	srv := zktest.Run(t)
+	status, _, errs := run(t, srv.Addr(), "revoke", "/q")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "no contender to ask")
+	token, revoked, _ := holder(t, srv)
+	status, _, _ = run(t, srv.Addr(), "revoke", "--token", "7", "/q")
+	require.Equal(t, 1, status)
+	status, out, errs := run(t, srv.Addr(), "revoke", "/q")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, token)
+	<-revoked
+	status, out, errs = run(t, srv.Addr(), "status", "/q")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "was asked to release")
+}

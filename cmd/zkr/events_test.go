@@ -1,0 +1,39 @@
+//go:build unix
+
+package main
+
+import (
+	"log/slog"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestEvents_AReaderThatStopsDelaysNothing tells more than a pipe holds, without a reader.
+func TestEvents_AReaderThatStopsDelaysNothing(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	fd, err := syscall.Dup(int(write.Fd())) // a descriptor as zkr inherits it
+	require.NoError(t, err)
+	e, err := newEvents(slog.New(slog.DiscardHandler), fd)
+	require.NoError(t, err)
+	began := time.Now()
+	for range 3 * pending {
+		e.say(slog.LevelWarn, "suspect", fields{"valid_until": "2026-01-01T00:00:00.000000000Z"}, "no server")
+	}
+	e.close()
+	assert.Less(t, time.Since(began), 10*time.Second)
+	require.NoError(t, read.Close()) // which ends the write that waits
+	<-e.ended
+	require.NoError(t, write.Close())
+}
+
+func TestEvents_RefuseADescriptorThatIsNotOpen(t *testing.T) {
+	_, err := newEvents(slog.New(slog.DiscardHandler), 987)
+	code, _ := exitCode(err)
+	assert.Equal(t, exitUsage, code)
+}

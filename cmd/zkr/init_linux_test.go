@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// asProcess1 makes zkr process 1 of a process namespace, as in a container, with a /proc of its own.
+func asProcess1(t *testing.T, z *zkr) {
+	t.Helper()
+	unshare := []string{"--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"}
+	if out, err := exec.CommandContext(t.Context(), "unshare", append(unshare, "true")...).CombinedOutput(); err != nil {
+		t.Skipf("this system does not let a test make a process namespace: %v %s", err, out)
+	}
+	path, err := exec.LookPath("unshare")
+	require.NoError(t, err)
+	z.Args = append(append([]string{path}, unshare...), z.Args...)
+	z.Path = path
+}
+
+func TestProcess1_ReapsOrphans(t *testing.T) {
+	srv := zktest.Run(t)
+	z := command(t, srv.Addr(), "lock", "/p", "--shell", `echo "I am $$, my parent is $PPID"
+(sleep 0.05 &); (setsid sleep 0.1 &); sleep 0.4
+echo "zombies: $(cat /proc/[0-9]*/stat | grep -c ') Z')"; exit 3`)
+	asProcess1(t, z)
+	require.NoError(t, z.Start())
+	assert.Equal(t, 3, z.status(t), z.err.String())
+	assert.Contains(t, z.out.String(), "my parent is 1\n")
+	assert.Contains(t, z.out.String(), "zombies: 0\n")
+}
+
+func TestProcess1_PassesSignalsOn(t *testing.T) {
+	z := command(t, zktest.Run(t).Addr(), "lock", "/p", "--shell", `trap 'echo stopped; exit 4' TERM; kill -TERM 1; while :; do sleep 0.02; done`)
+	asProcess1(t, z)
+	require.NoError(t, z.Start())
+	assert.Equal(t, 4, z.status(t), z.err.String())
+	assert.Equal(t, "stopped\n", z.out.String())
+}
+
+func TestProcess1_EndsWhileItWaits(t *testing.T) {
+	srv := zktest.Run(t)
+	m, err := mutex.New(dial(t, srv), "/p")
+	require.NoError(t, err)
+	_, err = m.Lock(t.Context())
+	require.NoError(t, err)
+	z := command(t, srv.Addr(), "lock", "/p", "--", "true")
+	asProcess1(t, z)
+	require.NoError(t, z.Start())
+	eventually(t, "zkr waits", func() bool {
+		queue, err := m.Queue(t.Context())
+		return err == nil && len(queue) == 2
+	})
+	require.NoError(t, syscall.Kill(only(t, z.Process.Pid), syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t), z.err.String())
+}
+
+// only returns the only child of a process.
+func only(t *testing.T, parent int) int {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "pgrep", "-P", strconv.Itoa(parent)).Output()
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	require.NoError(t, err)
+	return pid
+}

@@ -1,0 +1,123 @@
+package survey
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+)
+
+// View is all queues below a path at one moment.
+type View struct {
+	Queues  []*Queue
+	AsOf    time.Time
+	Current bool // if it is false, anything may have changed since AsOf
+}
+
+// Live follows all queues below a path. It asks the servers only for what has changed.
+type Live struct {
+	client *conn.Client
+	tree   *cache.Cache
+	root   string
+
+	mu     sync.Mutex
+	names  listing
+	mzxids map[string]int64
+	known  map[string]reading // of contenders, by path
+}
+
+// reading is what a node was when it was read.
+type reading struct {
+	data []byte
+	stat zk.Stat
+}
+
+// Follow follows the subtree at root. The caller closes it.
+func Follow(client *conn.Client, root string) (*Live, error) {
+	tree, err := cache.Tree(client, root)
+	if err != nil {
+		return nil, err
+	}
+	return &Live{client: client, tree: tree, root: root, known: map[string]reading{}}, nil
+}
+
+// Close takes the watches away from the servers.
+func (l *Live) Close(ctx context.Context) error { return l.tree.Close(ctx) }
+
+// Changed calls tell after each change, until ctx ends or the subtree cannot be followed any more.
+func (l *Live) Changed(ctx context.Context, tell func()) error {
+	for _, err := range l.tree.Changes(ctx) {
+		if err != nil {
+			return err
+		}
+		tell()
+	}
+	return context.Cause(ctx)
+}
+
+// View returns what is there, as far as the servers have told.
+func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries, state := l.tree.Snapshot()
+	l.names, l.mzxids = listing{}, make(map[string]int64, len(entries))
+	for _, e := range entries {
+		l.mzxids[e.Path] = e.Mzxid
+		if e.Path != l.root {
+			l.names[parent(e.Path)] = append(l.names[parent(e.Path)], base(e.Path))
+		}
+		if _, listed := l.names[e.Path]; !listed && !isContender(base(e.Path)) {
+			l.names[e.Path] = nil // it is there, without children
+		}
+	}
+	for path := range l.known {
+		if _, there := l.mzxids[path]; !there {
+			delete(l.known, path)
+		}
+	}
+	queues, err := (&Reader{Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck}).Below(ctx, l.root)
+	return View{queues, state.AsOf, state.Current}, err
+}
+
+// memory is what a Live knows, as a Source.
+type memory struct {
+	*Live
+	reading   *sync.Mutex // guards known
+	connected bool
+}
+
+// Sync is not needed: the view says how old it is.
+func (m *memory) Sync(context.Context, string) error { return nil }
+
+// Children lists a node from memory.
+func (m *memory) Children(_ context.Context, path string) ([]string, error) {
+	names, there := m.names[path]
+	if !there {
+		return nil, zk.ErrNoNode
+	}
+	return names, nil
+}
+
+// Get reads a node that is new or was set. Without a connection it returns what it knows.
+func (m *memory) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
+	m.reading.Lock()
+	r, read := m.known[path]
+	m.reading.Unlock()
+	if read && (r.stat.Mzxid == m.mzxids[path] || !m.connected) {
+		return r.data, r.stat, nil
+	}
+	if !m.connected {
+		return nil, zk.Stat{}, zk.ErrNoNode
+	}
+	data, stat, err := m.client.Get(ctx, path)
+	if err == nil {
+		m.reading.Lock()
+		m.known[path] = reading{data, stat}
+		m.reading.Unlock()
+	}
+	return data, stat, err
+}

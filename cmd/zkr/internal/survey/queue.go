@@ -1,0 +1,206 @@
+package survey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Queue is one lock, semaphore or election, as it was read.
+type Queue struct {
+	Path     string       `json:"path"`
+	Kind     string       `json:"kind"`   // mutex, election, read-write lock, semaphore, or unknown
+	Layout   string       `json:"layout"` // curator, kazoo, curator+kazoo, or empty
+	Verdict  string       `json:"verdict"`
+	Words    string       `json:"words"` // the verdict as a sentence
+	Findings []Finding    `json:"findings"`
+	Holders  []*Contender `json:"holders"`
+	Waiters  []*Contender `json:"waiters"`
+	Foreign  []*Contender `json:"foreign,omitempty"`
+	AsOf     time.Time    `json:"as_of,omitzero"`
+
+	limit int // of a semaphore of kazoo; 0 is unknown
+}
+
+// Finding is one thing that is to be said of a queue.
+type Finding struct {
+	Verdict string `json:"verdict"`
+	Words   string `json:"words"`
+	Node    string `json:"node,omitempty"`
+}
+
+// The verdicts, the worst first.
+const (
+	Mixed     = "mixed"        // contenders of two layouts that do not exclude each other
+	Foreign   = "foreign node" // a contender that no recipe knows
+	Ghost     = "ghost"        // a contender that does not leave by itself, or whose session has gone
+	Exhausted = "exhausted"    // no order can be told from the sequence numbers
+	Stuck     = "stuck behind" // the first waiter waits for too long
+	Revoke    = "revoke asked"
+	Held      = "held"
+	Free      = "free"
+)
+
+// Verdicts lists all verdicts, the worst first.
+var Verdicts = []string{Mixed, Foreign, Ghost, Exhausted, Stuck, Revoke, Held, Free}
+
+// Contenders returns holders, waiters and foreign nodes.
+func (q *Queue) Contenders() []*Contender { return slices.Concat(q.Holders, q.Waiters, q.Foreign) }
+
+// arrange finds holders and waiters.
+func (q *Queue) arrange(holding, waiting []*Contender) {
+	slices.SortFunc(holding, compare)
+	slices.SortFunc(waiting, compare)
+	q.name(holding, waiting)
+	defer func() { // for scripts: none is [], not null
+		q.Holders, q.Waiters = append([]*Contender{}, q.Holders...), append([]*Contender{}, q.Waiters...)
+	}()
+	if q.Kind != "semaphore" {
+		q.Holders, q.Waiters = grant(holding, q.Kind == "read-write lock")
+		return
+	}
+	q.Holders, q.Waiters = ungranted(holding, waiting)
+	for i, c := range waiting {
+		c.Place = i + 1
+		if i > 0 {
+			c.Behind = waiting[i-1].Node
+		}
+	}
+}
+
+// ungranted takes the newest leases away from the holders if the first waiter has made them. A waiter of Curator's layout makes
+// its leases, and then waits until there are few enough. One transaction made them, behind the node that waits.
+func ungranted(holding, waiting []*Contender) (holders, waiters []*Contender) {
+	if len(holding) == 0 || len(waiting) == 0 || holding[len(holding)-1].kind != "lease-" {
+		return holding, waiting
+	}
+	newest, first := holding[len(holding)-1], waiting[0]
+	if newest.Session != first.Session || newest.Token < first.Token {
+		return holding, waiting
+	}
+	for _, c := range holding {
+		if c.Token == newest.Token {
+			first.Leases = append(first.Leases, c.Node)
+		} else {
+			holders = append(holders, c)
+		}
+	}
+	return holders, waiting
+}
+
+// name finds out what the queue is from the kinds of its contenders.
+func (q *Queue) name(holding, waiting []*Contender) {
+	found, libraries := map[string]bool{}, map[string]bool{}
+	for _, c := range slices.Concat(holding, waiting) {
+		found[c.kind], libraries[c.Library] = true, true
+	}
+	switch {
+	case q.Kind != "":
+	case found["__READ__"], found["__WRIT__"], found["__rlock__"]:
+		q.Kind = "read-write lock"
+	case found["latch-"]:
+		q.Kind = "election"
+	case found["lock-"], found["__lock__"]:
+		q.Kind = "mutex"
+	case found["lease-"]:
+		q.Kind = "semaphore"
+	default:
+		q.Kind = "unknown"
+	}
+	var layouts []string
+	for _, l := range []string{curator, kazoo} {
+		if libraries[l] {
+			layouts = append(layouts, l)
+		}
+	}
+	q.Layout = strings.Join(layouts, "+")
+	if q.Kind == "read-write lock" {
+		for _, c := range holding {
+			if c.kind == "__lock__" {
+				c.Mode = "write"
+			}
+		}
+	}
+	groups := 0
+	for _, group := range [][]string{{"lock-"}, {"latch-"}, {"__READ__", "__WRIT__", "__rlock__"}, {"lease-", kazooLease}} {
+		if slices.ContainsFunc(group, func(kind string) bool { return found[kind] }) {
+			groups++
+		}
+	}
+	if groups > 1 && q.Kind != "semaphore" {
+		q.find(Mixed, "", "contenders of several recipes share the path, and do not exclude each other: each recipe needs a path of its own")
+	}
+}
+
+func (q *Queue) find(verdict, node, format string, args ...any) {
+	q.Findings = append(q.Findings, Finding{verdict, fmt.Sprintf(format, args...), node})
+}
+
+// judge finds what is to be said of the queue, and the verdict.
+func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) {
+	for _, c := range q.Foreign {
+		q.find(Foreign, c.Node, "blocked by foreign node %s: it is ephemeral and ends in ten digits, and is of no known recipe", base(c.Node))
+	}
+	for _, c := range slices.Concat(q.Holders, q.Waiters) {
+		switch {
+		case c.Session == "":
+			q.find(Ghost, c.Node, "ghost: %s is not ephemeral, so it stays when its process ends", base(c.Node))
+		case alive != nil && !alive[c.Stat.EphemeralOwner]:
+			q.find(Ghost, c.Node, "ghost: the leader of the ensemble does not know session %s of %s", c.Session, c.Name())
+		}
+		if c.key != "" && (len(c.key) != 10 || c.key[0] == '-' || c.key >= "2147483647") {
+			q.find(Exhausted, c.Node, "the sequence numbers have run out at %s: delete the path while no program uses it", base(c.Node))
+		}
+		if !c.Asked.IsZero() {
+			q.find(Revoke, c.Node, "%s was asked to release %v ago", c.Name(), Round(now.Sub(c.Asked)))
+		}
+	}
+	if len(q.Holders) > 0 && len(q.Waiters) > 0 && stuck > 0 && q.Waiters[0].age(now) >= stuck {
+		q.find(Stuck, q.Holders[0].Node, "stuck behind %s: %s has waited for %v", q.holders(), q.Waiters[0].Name(), Round(q.Waiters[0].age(now)))
+	}
+	switch {
+	case len(q.Holders) > 0:
+		q.find(Held, q.Holders[0].Node, "held by %s", q.holders())
+	case len(q.Waiters) > 0:
+		q.find(Held, q.Waiters[0].Node, "%s is about to take it", q.Waiters[0].Name())
+	default:
+		q.find(Free, "", "free")
+	}
+	slices.SortStableFunc(q.Findings, func(a, b Finding) int {
+		return slices.Index(Verdicts, a.Verdict) - slices.Index(Verdicts, b.Verdict)
+	})
+	q.Verdict, q.Words = q.Findings[0].Verdict, q.Findings[0].Words
+}
+
+// Has reports whether the verdict is among the findings.
+func (q *Queue) Has(verdict string) bool {
+	return slices.ContainsFunc(q.Findings, func(f Finding) bool { return f.Verdict == verdict })
+}
+
+// holders names the first holder, and counts the others.
+func (q *Queue) holders() string {
+	name := q.Holders[0].Name()
+	if others := len(q.Holders) - 1; others > 0 {
+		name = fmt.Sprintf("%s and %d more", name, others)
+	}
+	if q.limit > 0 {
+		name = fmt.Sprintf("%s (%d of %d permits)", name, len(q.Holders), q.limit)
+	}
+	return name
+}
+
+// Round leaves out what a reader of an age does not look at.
+func Round(d time.Duration) time.Duration {
+	switch {
+	case d < 0:
+		return 0
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	case d < time.Hour:
+		return d.Round(time.Second)
+	}
+	return d.Round(time.Minute)
+}
+
+func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

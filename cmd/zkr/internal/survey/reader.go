@@ -1,0 +1,340 @@
+// Package survey reads the queues of locks, semaphores and elections, and judges them: which contender holds, which ones
+// wait, and what is in their way. It only reads.
+//
+// It knows the layouts of the recipes, which are those of Curator, and the layouts of kazoo.
+package survey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// inFlight is how many requests a reader has under way: enough to fill the connection, too few to hold up other clients.
+const inFlight = 64
+
+// Source is where nodes are read: a *conn.Client, or the memory of a [Live].
+type Source interface {
+	Sync(ctx context.Context, path string) error
+	Children(ctx context.Context, path string) ([]string, error)
+	Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
+}
+
+// Reader reads queues.
+type Reader struct {
+	Client Source
+	Stuck  time.Duration  // a first waiter that waits for so long is worth a finding; 0 is never
+	Alive  map[int64]bool // the sessions that the leader knows; nil if that is not known
+
+	requests atomic.Int64
+}
+
+// Requests is how many requests the reader has sent.
+func (r *Reader) Requests() int64 { return r.requests.Load() }
+
+// Path reads the queue at a path. A path without a node is a free lock.
+func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
+	if err := r.sync(ctx, path); err != nil {
+		return nil, err
+	}
+	asOf := time.Now()
+	tree, err := r.around(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := r.queues(ctx, asOf, tree, []string{path})
+	if err != nil {
+		return nil, err
+	}
+	return queues[0], nil
+}
+
+// Below reads all queues at root and below it that have contenders, in the order of their paths. An empty path tells
+// nothing of what it is for, so free locks are left out, except root itself.
+func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
+	if err := r.sync(ctx, root); err != nil {
+		return nil, err
+	}
+	asOf := time.Now()
+	tree, err := r.walk(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for path := range tree {
+		if tree.isQueue(path) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	queues, err := r.queues(ctx, asOf, tree, paths)
+	return slices.DeleteFunc(queues, func(q *Queue) bool { return len(q.Contenders()) == 0 }), err
+}
+
+// listing has the names of the children of nodes, by path.
+type listing map[string][]string
+
+func (r *Reader) sync(ctx context.Context, path string) error {
+	r.requests.Add(1)
+	return r.Client.Sync(ctx, path)
+}
+
+// list lists nodes. A node that is not there has no entry.
+func (r *Reader) list(ctx context.Context, tree listing, paths []string) error {
+	var mu sync.Mutex
+	return each(ctx, paths, func(path string) error {
+		r.requests.Add(1)
+		names, err := r.Client.Children(ctx, path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err == nil {
+			mu.Lock()
+			tree[path] = names
+			mu.Unlock()
+		}
+		return err
+	})
+}
+
+// around lists one path, and what a semaphore there has beside and below it.
+func (r *Reader) around(ctx context.Context, path string) (listing, error) {
+	tree := listing{}
+	wanted := []string{path}
+	if path != "/" {
+		wanted = append(wanted, path+kazooDoor)
+	}
+	if err := r.list(ctx, tree, wanted); err != nil {
+		return nil, err
+	}
+	var parts []string
+	for _, part := range []string{leases, locks} {
+		if slices.Contains(tree[path], part) {
+			parts = append(parts, join(path, part))
+		}
+	}
+	return tree, r.list(ctx, tree, parts)
+}
+
+// walk lists all nodes at root and below it, level by level, but contenders, which have no children.
+func (r *Reader) walk(ctx context.Context, root string) (listing, error) {
+	tree := listing{}
+	for level := []string{root}; len(level) > 0; {
+		if err := r.list(ctx, tree, level); err != nil {
+			return nil, err
+		}
+		var next []string
+		for _, path := range level {
+			for _, name := range tree[path] {
+				if child := join(path, name); child != "/zookeeper" && !isContender(name) && !tree.isLease(path, name) {
+					next = append(next, child)
+				}
+			}
+		}
+		level = next
+	}
+	return tree, nil
+}
+
+func isContender(name string) bool {
+	_, _, ok := parse(name)
+	return ok
+}
+
+// A semaphore of Curator has its permits and its waiters below its path. That of kazoo has its permits as children of its
+// path, and its waiters at a path beside it.
+const (
+	leases    = "leases"
+	locks     = "locks"
+	kazooDoor = "-__lock__"
+)
+
+// isLease reports whether a child of path is a lease of kazoo, which has no number in its name.
+func (l listing) isLease(path, name string) bool {
+	if !leaseName.MatchString(name) {
+		return false
+	}
+	if _, read := l[path+kazooDoor]; read {
+		return true
+	}
+	return slices.Contains(l[parent(path)], base(path)+kazooDoor)
+}
+
+// has reports whether a child of path is of one of the kinds.
+func (l listing) has(path string, kinds ...string) bool {
+	return slices.ContainsFunc(l[path], func(name string) bool {
+		kind, _, ok := parse(name)
+		return ok && slices.Contains(kinds, kind)
+	})
+}
+
+// isSemaphore reports whether path has the semaphore of Curator below it.
+func (l listing) isSemaphore(path string) bool {
+	return l.has(join(path, leases), "lease-") || slices.Contains(l[path], leases) && l.has(join(path, locks), "lock-")
+}
+
+// isKazooSemaphore reports whether path is that of a semaphore of kazoo's layout.
+func (l listing) isKazooSemaphore(path string) bool {
+	_, door := l[path+kazooDoor]
+	return door && !l.has(path, "lock-", "latch-", "__READ__", "__WRIT__", "__lock__", "__rlock__")
+}
+
+// isQueue reports whether path is that of a queue, and not a part of one.
+func (l listing) isQueue(path string) bool {
+	if b := base(path); (b == leases || b == locks) && l.isSemaphore(parent(path)) {
+		return false
+	}
+	if of, is := strings.CutSuffix(path, kazooDoor); is && l.isKazooSemaphore(of) {
+		if _, there := l[of]; there {
+			return false
+		}
+	}
+	return l.isSemaphore(path) || l.isKazooSemaphore(path) ||
+		slices.ContainsFunc(l[path], func(name string) bool { return isContender(name) || looksSequential(name) })
+}
+
+// part is what one node contributes to a queue.
+type part struct {
+	queue   *Queue
+	waiting bool // its contenders have no permit yet
+	node    string
+	list    []*Contender
+}
+
+// queues reads the contenders of queues whose names are in tree.
+func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths []string) ([]*Queue, error) {
+	queues := make([]*Queue, 0, len(paths))
+	var parts []*part
+	var nodes []*Contender
+	for _, path := range paths {
+		q := &Queue{Path: path, AsOf: asOf, Findings: []Finding{}}
+		queues = append(queues, q)
+		all := []*part{{queue: q, node: path}}
+		switch {
+		case tree.isSemaphore(path):
+			q.Kind = "semaphore"
+			all = []*part{{queue: q, node: join(path, leases)}, {queue: q, node: join(path, locks), waiting: true}}
+		case tree.isKazooSemaphore(path):
+			q.Kind = "semaphore"
+			all = append(all, &part{queue: q, node: path + kazooDoor, waiting: true})
+			if err := r.limit(ctx, q); err != nil {
+				return nil, err
+			}
+		}
+		for _, p := range all {
+			p.list = tree.contenders(p.node, q.Kind == "semaphore" && !p.waiting)
+			for _, c := range p.list {
+				if q.Kind == "semaphore" && c.kind != "" {
+					c.Mode = "permit" // that it has or waits for
+				}
+			}
+			nodes = append(nodes, p.list...)
+		}
+		parts = append(parts, all...)
+	}
+	if err := each(ctx, nodes, func(c *Contender) error { return r.read(ctx, c) }); err != nil {
+		return nil, err
+	}
+	holding, waiting := map[*Queue][]*Contender{}, map[*Queue][]*Contender{}
+	for _, p := range parts {
+		for _, c := range p.list {
+			switch {
+			case c.Node == "": // it has left
+			case c.kind == "":
+				p.queue.Foreign = append(p.queue.Foreign, c)
+			case p.waiting:
+				waiting[p.queue] = append(waiting[p.queue], c)
+			default:
+				holding[p.queue] = append(holding[p.queue], c)
+			}
+		}
+	}
+	now := time.Now()
+	for _, q := range queues {
+		q.arrange(holding[q], waiting[q])
+		q.judge(now, r.Stuck, r.Alive)
+	}
+	return queues, nil
+}
+
+// contenders are the children of path that take part, or look so.
+func (l listing) contenders(path string, permits bool) []*Contender {
+	var list []*Contender
+	for _, name := range l[path] {
+		kind, key, ok := parse(name)
+		switch {
+		case ok:
+		case permits && leaseName.MatchString(name):
+			kind = kazooLease
+		case !looksSequential(name):
+			continue
+		}
+		c := &Contender{Node: join(path, name), kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
+		if kind == "" {
+			c.Mode, c.Library = foreign, foreign
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// read reads one contender. It takes the path away from one that has left, or turns out to be no contender.
+func (r *Reader) read(ctx context.Context, c *Contender) error {
+	r.requests.Add(1)
+	data, stat, err := r.Client.Get(ctx, c.Node)
+	switch {
+	case errors.Is(err, zk.ErrNoNode), err == nil && c.kind == "" && stat.EphemeralOwner == 0:
+		c.Node = ""
+		return nil
+	case err != nil:
+		return err
+	}
+	c.read(data, stat)
+	return nil
+}
+
+// limit reads how many permits a semaphore of kazoo has: the data of its node.
+func (r *Reader) limit(ctx context.Context, q *Queue) error {
+	r.requests.Add(1)
+	data, _, err := r.Client.Get(ctx, q.Path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	q.limit, _ = strconv.Atoi(string(data)) // 0 if it is no number
+	return nil
+}
+
+// each calls do for all items, with inFlight calls at once, up to the first error.
+func each[T any](ctx context.Context, items []T, do func(T) error) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(inFlight, len(items)) {
+		running.Go(func() {
+			for i := next.Add(1); i <= int64(len(items)) && ctx.Err() == nil; i = next.Add(1) {
+				if err := do(items[i-1]); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+func join(path, name string) string { return strings.TrimSuffix(path, "/") + "/" + name }
+
+func parent(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}

@@ -1,0 +1,310 @@
+package survey
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
+	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func dial(t *testing.T, srv *zktest.Server, id string) *conn.Client {
+	t.Helper()
+	c, err := conn.Dial(t.Context(), "zk", conn.WithDialer(srv.DialAs(id)), conn.WithIdentity(id),
+		conn.WithSessionTimeout(time.Minute), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// node makes an ephemeral sequential node, as a client of another library does.
+func node(t *testing.T, c *conn.Client, path, data string) string {
+	t.Helper()
+	dir := parent(path)
+	if err := c.CreateAll(t.Context(), dir, nil); err != nil {
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+	}
+	made, err := c.Create(t.Context(), path, []byte(data), zk.FlagEphemeral|zk.FlagSequence)
+	require.NoError(t, err)
+	return made
+}
+
+const (
+	guid = "_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-"
+	hex  = "0123456789abcdef0123456789abcdef"
+)
+
+// queuesUp waits until n nodes are below path.
+func queuesUp(t *testing.T, srv *zktest.Server, path string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(srv.Children(path)) == n }, 20*time.Second, time.Millisecond)
+}
+
+// line is a queue in short.
+func line(q *Queue) string {
+	names := func(list []*Contender) string {
+		var ids []string
+		for _, c := range list {
+			ids = append(ids, c.Mode+" "+c.ID)
+		}
+		return strings.Join(ids, ", ")
+	}
+	return fmt.Sprintf("%s %s | %s | %s | %s", q.Kind, q.Layout, q.Verdict, names(q.Holders), names(q.Waiters))
+}
+
+// TestLayouts: contenders of the recipes, and nodes as Curator and kazoo make them.
+func TestLayouts(t *testing.T) {
+	wait := func(t *testing.T, acquire func(context.Context) error) {
+		t.Helper()
+		ctx, stop := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _ = acquire(ctx) })
+		t.Cleanup(func() { stop(); waiting.Wait() })
+	}
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, srv *zktest.Server, one, two *conn.Client)
+		want string
+	}{
+		{"nothing", func(*testing.T, *zktest.Server, *conn.Client, *conn.Client) {}, "unknown  | free |  | "},
+		{"mutex", func(t *testing.T, srv *zktest.Server, one, two *conn.Client) {
+			a, err := mutex.New(one, "/q")
+			require.NoError(t, err)
+			_, err = a.Lock(t.Context())
+			require.NoError(t, err)
+			b, err := mutex.New(two, "/q")
+			require.NoError(t, err)
+			wait(t, func(ctx context.Context) error { _, err := b.Lock(ctx); return err })
+			queuesUp(t, srv, "/q", 2)
+		}, "mutex curator | held | mutex one/1 | mutex two/2"},
+		{"readers and a writer", func(t *testing.T, srv *zktest.Server, one, two *conn.Client) {
+			a, err := rwlock.New(one, "/q")
+			require.NoError(t, err)
+			_, err = a.RLock(t.Context())
+			require.NoError(t, err)
+			_, err = a.RLock(t.Context())
+			require.NoError(t, err)
+			b, err := rwlock.New(two, "/q")
+			require.NoError(t, err)
+			wait(t, func(ctx context.Context) error { _, err := b.Lock(ctx); return err })
+			queuesUp(t, srv, "/q", 3)
+			wait(t, func(ctx context.Context) error { _, err := b.RLock(ctx); return err })
+			queuesUp(t, srv, "/q", 4)
+		}, "read-write lock curator | held | read one/1, read one/1 | write two/2, read two/2"},
+		{"election", func(t *testing.T, srv *zktest.Server, one, two *conn.Client) {
+			a, err := election.New(one, "/q")
+			require.NoError(t, err)
+			_, err = a.Campaign(t.Context())
+			require.NoError(t, err)
+			b, err := election.New(two, "/q")
+			require.NoError(t, err)
+			wait(t, func(ctx context.Context) error { _, err := b.Campaign(ctx); return err })
+			queuesUp(t, srv, "/q", 2)
+		}, "election curator | held | leader one/1 | leader two/2"},
+		{"semaphore with a waiter that has made its lease", func(t *testing.T, srv *zktest.Server, one, two *conn.Client) {
+			a, err := semaphore.New(one, "/q", 2)
+			require.NoError(t, err)
+			for range 2 {
+				_, err = a.Acquire(t.Context(), 1)
+				require.NoError(t, err)
+			}
+			b, err := semaphore.New(two, "/q", 2)
+			require.NoError(t, err)
+			wait(t, func(ctx context.Context) error { _, err := b.Acquire(ctx, 1); return err })
+			queuesUp(t, srv, "/q/leases", 3)
+		}, "semaphore curator | held | permit one/1, permit one/1 | permit two/2"},
+		{"mutex shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			node(t, one, "/q/"+guid+"lock-", "one/1")
+			node(t, two, "/q/"+hex+"__lock__", "two")
+		}, "mutex curator+kazoo | held | mutex one/1 | mutex two"},
+		{"kazoo's read-write lock", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			node(t, one, "/q/"+hex+"__rlock__", "one")
+			node(t, two, "/q/"+hex+"__lock__", "two")
+			node(t, two, "/q/"+hex+"__rlock__", "three")
+		}, "read-write lock kazoo | held | read one | write two, read three"},
+		{"kazoo's semaphore", func(t *testing.T, srv *zktest.Server, one, two *conn.Client) {
+			require.NoError(t, one.CreateAll(t.Context(), "/q", []byte("1")))
+			_, err := one.Create(t.Context(), "/q/"+hex, []byte("one"), zk.FlagEphemeral)
+			require.NoError(t, err)
+			node(t, two, "/q-__lock__/"+hex+"__lock__", "two")
+		}, "semaphore kazoo | held | permit one | permit two"},
+		{"semaphore shared with kazoo", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			a, err := semaphore.New(one, "/q", 1, semaphore.WithKazoo())
+			require.NoError(t, err)
+			_, err = a.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			node(t, two, "/q-__lock__/"+hex+"__lock__", "two")
+		}, "semaphore curator+kazoo | held | permit one/1 | permit two"},
+		{"Curator's default data", func(t *testing.T, _ *zktest.Server, one, _ *conn.Client) {
+			node(t, one, "/q/"+guid+"lock-", "10.0.0.7")
+		}, "mutex curator | held | mutex 10.0.0.7 | "},
+		{"two recipes", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			node(t, one, "/q/"+guid+"latch-", "one")
+			node(t, two, "/q/"+guid+"lock-", "two")
+		}, "election curator | mixed | leader one | mutex two"},
+		{"foreign", func(t *testing.T, _ *zktest.Server, one, two *conn.Client) {
+			node(t, one, "/q/n_", "one")
+			node(t, two, "/q/"+guid+"lock-", "two")
+		}, "mutex curator | foreign node | mutex two | "},
+		{"a node that is no contender", func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
+			node(t, one, "/q/"+guid+"lock-", "one")
+			_, err := srv.Create("/q/item-", nil, zktest.PersistentSequential)
+			require.NoError(t, err)
+			_, err = one.Create(t.Context(), "/q/"+guid+"marker", nil, zk.FlagEphemeral)
+			require.NoError(t, err)
+		}, "mutex curator | held | mutex one | "},
+		{"ghost", func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
+			require.NoError(t, one.CreateAll(t.Context(), "/q", nil))
+			_, err := srv.Create("/q/"+guid+"lock-", []byte("old"), zktest.PersistentSequential)
+			require.NoError(t, err)
+			node(t, one, "/q/"+guid+"lock-", "one")
+		}, "mutex curator | ghost | mutex old | mutex one"},
+		{"sequence exhausted", func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
+			require.NoError(t, one.CreateAll(t.Context(), "/q", nil))
+			require.NoError(t, srv.SetCversion("/q", 2147483647))
+			node(t, one, "/q/"+guid+"lock-", "one")
+		}, "mutex curator | exhausted | mutex one | "},
+		{"revoke asked", func(t *testing.T, srv *zktest.Server, one, _ *conn.Client) {
+			require.NoError(t, srv.Set(node(t, one, "/q/"+guid+"lock-", "one"), []byte("__REVOKE__")))
+		}, "mutex curator | revoke asked | mutex  | "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			one, two, eye := dial(t, srv, "one/1"), dial(t, srv, "two/2"), dial(t, srv, "eye")
+			c.make(t, srv, one, two)
+			writes := srv.Zxid()
+			q, err := (&Reader{Client: eye}).Path(t.Context(), "/q")
+			require.NoError(t, err)
+			require.Equal(t, c.want, line(q))
+			all, err := (&Reader{Client: eye}).Below(t.Context(), "/")
+			require.NoError(t, err)
+			if len(q.Contenders()) == 0 {
+				require.Empty(t, all)
+			} else {
+				require.Len(t, all, 1)
+				require.Equal(t, "/q", all[0].Path)
+				require.Equal(t, c.want, line(all[0]))
+			}
+			require.Equal(t, writes, srv.Zxid(), "it only reads")
+		})
+	}
+}
+
+func TestVerdict_Stuck(t *testing.T) {
+	srv := zktest.Run(t, zktest.InMemory())
+	c := dial(t, srv, "one/1")
+	first := node(t, c, "/q/"+guid+"lock-", "web1/42")
+	node(t, c, "/q/"+guid+"lock-", "web2/43")
+	q, err := (&Reader{Client: c, Stuck: time.Hour}).Path(t.Context(), "/q")
+	require.NoError(t, err)
+	require.False(t, q.Has(Stuck))
+	require.Equal(t, "held by web1/42", q.Words)
+	require.Equal(t, first, q.Waiters[0].Behind)
+	require.Equal(t, []any{"web1", 42}, []any{q.Holders[0].Host, q.Holders[0].Process})
+	q.Findings = nil
+	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
+	require.Equal(t, Stuck, q.Verdict)
+	require.Regexp(t, `^stuck behind web1/42: web2/43 has waited for 2h0m`, q.Words)
+}
+
+func TestVerdict_SessionUnknownToTheLeader(t *testing.T) {
+	srv := zktest.Run(t, zktest.InMemory())
+	c := dial(t, srv, "one/1")
+	node(t, c, "/q/"+guid+"lock-", "web1/42")
+	for _, known := range []bool{true, false} {
+		q, err := (&Reader{Client: c, Alive: map[int64]bool{srv.SessionOf("one/1"): known}}).Path(t.Context(), "/q")
+		require.NoError(t, err)
+		require.Equal(t, !known, q.Has(Ghost))
+	}
+}
+
+// TestJSON: scripts rely on these names.
+func TestJSON(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	contender := func(node, id string) *Contender {
+		kind, key, _ := parse(base(node))
+		c := &Contender{Node: node, kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
+		c.read([]byte(id), zk.Stat{Czxid: 4294967299, Ctime: at.UnixMilli(), Mtime: at.UnixMilli(), EphemeralOwner: 0x1002})
+		c.Since = c.Since.UTC()
+		return c
+	}
+	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}}
+	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")}, nil)
+	q.judge(at.Add(time.Minute), 0, nil)
+	got, err := json.MarshalIndent(q, "", "  ")
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/queue.json")
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(string(want)), string(got))
+}
+
+func TestReader_BoundsRequestsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c, eye := dial(t, srv, "one/1"), dial(t, srv, "eye")
+		for range 3 * inFlight {
+			node(t, c, "/q/"+guid+"lock-", "one")
+		}
+		release := make(chan struct{})
+		srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData}, zktest.HoldReplyUntil(release))
+		reader := &Reader{Client: eye}
+		done := make(chan error)
+		go func() {
+			_, err := reader.Path(t.Context(), "/q")
+			done <- err
+		}()
+		synctest.Wait()
+		require.EqualValues(t, 3+inFlight, reader.Requests(), "a sync, the list, that of a door, and so many reads")
+		close(release)
+		require.NoError(t, <-done)
+		require.EqualValues(t, 3+3*inFlight, reader.Requests())
+	})
+}
+
+// TestReader_TenThousandLocks logs what a view of 10,000 locks with 20,000 contenders costs.
+func TestReader_TenThousandLocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("30,000 nodes")
+	}
+	srv := zktest.Run(t)
+	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(40*time.Second), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	paths := make([]string, 10_000)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/locks/g%02d/l%04d", i/100, i)
+	}
+	require.NoError(t, each(t.Context(), paths, func(path string) error {
+		err := c.CreateAll(t.Context(), path, nil)
+		for range 2 {
+			if err == nil {
+				_, err = c.Create(t.Context(), path+"/"+guid+"lock-", []byte("web1/42"), zk.FlagEphemeral|zk.FlagSequence)
+			}
+		}
+		return err
+	}))
+	reader := &Reader{Client: c}
+	start := time.Now()
+	queues, err := reader.Below(t.Context(), "/locks")
+	require.NoError(t, err)
+	t.Logf("%d queues in %v, %d requests", len(queues), time.Since(start).Round(time.Millisecond), reader.Requests())
+	require.Len(t, queues, len(paths))
+	require.False(t, slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
+	require.EqualValues(t, 1+1+100+10_000+20_000, reader.Requests())
+}

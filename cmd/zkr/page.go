@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+)
+
+//go:embed ui
+var assets embed.FS
+
+// page shows all queues below a path, and follows them.
+type page struct {
+	root  string
+	live  *survey.Live
+	stuck time.Duration
+
+	mu      sync.Mutex
+	now     pageView
+	changed chan struct{} // closed when now is replaced
+}
+
+// pageView is one state of the page: it is replaced, and never changed.
+type pageView struct {
+	queues  map[string]string // JSON by path
+	asOf    time.Time
+	current bool
+	err     string
+}
+
+// message is an event for the page: what has changed since the last one.
+type message struct {
+	Root    string            `json:"root"`
+	First   bool              `json:"first,omitempty"`
+	Now     time.Time         `json:"now"`
+	AsOf    time.Time         `json:"as_of,omitzero"`
+	Current bool              `json:"current"`
+	Error   string            `json:"error,omitempty"`
+	Changed []json.RawMessage `json:"changed,omitempty"`
+	Gone    []string          `json:"gone,omitempty"`
+}
+
+func newPage(live *survey.Live, root string, stuck time.Duration) *page {
+	return &page{root: root, live: live, stuck: stuck, changed: make(chan struct{})}
+}
+
+// How often the page looks: at most once in a breath after changes, and now and then without, as ages are part of verdicts.
+const (
+	pageBreath = 200 * time.Millisecond
+	pageBeat   = 2 * time.Second
+)
+
+// follow replaces the view when the queues change, until ctx ends.
+func (p *page) follow(ctx context.Context) {
+	wake := make(chan struct{}, 1)
+	var following sync.WaitGroup
+	defer following.Wait()
+	var ended error
+	over := make(chan struct{})
+	following.Go(func() {
+		defer close(over)
+		ended = p.live.Changed(ctx, func() {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		})
+	})
+	for ctx.Err() == nil {
+		start := time.Now()
+		p.look(ctx)
+		pause := time.NewTimer(max(pageBreath, 4*time.Since(start))) // a large subtree takes a fifth of a core at most
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Reset(pageBeat)
+		select {
+		case <-wake:
+		case <-pause.C:
+		case <-over:
+			if ctx.Err() == nil {
+				p.replace(pageView{queues: p.view().queues, asOf: p.view().asOf, err: fmt.Sprintf("cannot follow %s: %v", p.root, ended)})
+			}
+			pause.Stop()
+			return
+		case <-ctx.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// look reads the queues and replaces the view.
+func (p *page) look(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	view, err := p.live.View(asking, p.stuck)
+	before := p.view()
+	if err != nil {
+		p.replace(pageView{queues: before.queues, asOf: before.asOf})
+		return
+	}
+	queues := make(map[string]string, len(view.Queues))
+	for _, q := range view.Queues {
+		q.AsOf = time.Time{} // the same for all
+		text, err := json.Marshal(q)
+		if err != nil {
+			continue // it has no field that fails
+		}
+		queues[q.Path] = string(text)
+	}
+	p.replace(pageView{queues: queues, asOf: view.AsOf, current: view.Current})
+}
+
+func (p *page) view() pageView {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+func (p *page) replace(view pageView) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = view
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// next returns the view, and what is closed when there is another.
+func (p *page) next() (pageView, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now, p.changed
+}
+
+// difference is the event that leads from one view to another.
+func (p *page) difference(before, after pageView) message {
+	m := message{Root: p.root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err}
+	for path, text := range after.queues {
+		if before.queues[path] != text {
+			m.Changed = append(m.Changed, json.RawMessage(text))
+		}
+	}
+	for path := range before.queues {
+		if _, there := after.queues[path]; !there {
+			m.Gone = append(m.Gone, path)
+		}
+	}
+	slices.Sort(m.Gone)
+	return m
+}
+
+// events streams the view and its changes, and a sign of life with each beat.
+func (p *page) events(w http.ResponseWriter, r *http.Request) {
+	out := newStream(w)
+	var before pageView
+	first := true
+	for {
+		view, changed := p.next()
+		m := p.difference(before, view)
+		m.First = first
+		before, first = view, false
+		text, err := json.Marshal(m)
+		if err != nil || out.send("", text) != nil {
+			return // the browser has gone
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// register adds the page to mux.
+func (p *page) register(mux *http.ServeMux) error {
+	files, err := fs.Sub(assets, "ui")
+	if err != nil {
+		return err
+	}
+	static := http.StripPrefix("/ui/", http.FileServerFS(files))
+	mux.HandleFunc("GET /ui/events", p.events)
+	mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusFound))
+	mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		static.ServeHTTP(w, r)
+	})
+	return nil
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func newStream(w http.ResponseWriter) *stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	return &stream{w, http.NewResponseController(w)}
+}
+
+// send writes one event. A reader that does not read for a while is given up.
+func (s *stream) send(id string, data []byte) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	if id != "" {
+		if _, err := fmt.Fprintf(s.w, "id: %s\n", id); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", data); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

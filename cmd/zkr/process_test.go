@@ -1,0 +1,375 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// dial connects the test itself.
+func dial(t *testing.T, srv *zktest.Server, options ...conn.Option) *conn.Client {
+	t.Helper()
+	c, err := conn.Dial(t.Context(), srv.Addr(), options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// told is zkr that runs with the events of --events=3.
+type told struct {
+	*zkr
+	events *bufio.Scanner
+}
+
+// start starts zkr under a label of its own. It is killed if it outlives the test.
+func start(t *testing.T, srv *zktest.Server, label string, args ...string) *told {
+	t.Helper()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	z := command(t, address(t, srv, label), append(args[:1:1], append([]string{"--events=3"}, args[1:]...)...)...)
+	z.ExtraFiles = []*os.File{write}
+	require.NoError(t, z.Start())
+	require.NoError(t, write.Close())
+	t.Cleanup(func() { assert.NoError(t, read.Close()) })
+	return &told{z, bufio.NewScanner(read)}
+}
+
+// until waits for an event, and returns its keys.
+func (s *told) until(t *testing.T, event string) map[string]any {
+	t.Helper()
+	for s.events.Scan() {
+		last := map[string]any{}
+		require.NoError(t, json.Unmarshal(s.events.Bytes(), &last), s.events.Text())
+		name, ok := last["event"].(string)
+		require.True(t, ok)
+		if name == event {
+			return last
+		}
+	}
+	require.Failf(t, "no event", "%s\n%s", event, s.err.String())
+	return nil
+}
+
+// rest returns the events up to the end.
+func (s *told) rest(t *testing.T) (seen []string) {
+	t.Helper()
+	for s.events.Scan() {
+		var line struct{ Event string }
+		require.NoError(t, json.Unmarshal(s.events.Bytes(), &line))
+		seen = append(seen, line.Event)
+	}
+	return seen
+}
+
+func TestEvents_TellOneTerm(t *testing.T) {
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "/p", "--", "true")
+	assert.Equal(t, 0, z.status(t))
+	assert.Equal(t, []string{"acquired", "started", "exited", "released"}, z.rest(t))
+}
+
+func TestLock_TellsWhereItWaits(t *testing.T) {
+	srv := zktest.Run(t)
+	first := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "60")
+	first.until(t, "started")
+	second := start(t, srv, "b", "lock", "/p", "--", "true")
+	waits := second.until(t, "waiting")
+	assert.InDelta(t, 2, waits["position"], 0)
+	assert.Equal(t, "alice", waits["holder"])
+	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, first.status(t), "the program's status, as if zkr were not there")
+	assert.Equal(t, 0, second.status(t))
+}
+
+func TestSignal_WhileWaitingWithdraws(t *testing.T) {
+	srv := zktest.Run(t)
+	m, err := mutex.New(dial(t, srv), "/p")
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	for signal, status := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130, syscall.SIGHUP: 129} {
+		z := start(t, srv, "a", "lock", "/p", "--", "touch", filepath.Join(t.TempDir(), "ran"))
+		z.until(t, "waiting")
+		require.NoError(t, z.Process.Signal(signal))
+		assert.Equal(t, status, z.status(t))
+		assert.Empty(t, z.rest(t), "the program was not run")
+		queue, err := m.Queue(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, queue, 1, "nothing is left in the queue")
+	}
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestSignal_BeforeTheConnectionStops(t *testing.T) {
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	z := command(t, silent.Addr().String(), "lock", "/p", "--", "true")
+	require.NoError(t, z.Start())
+	c, err := silent.Accept()
+	require.NoError(t, err)
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t), z.err.String())
+	require.NoError(t, errors.Join(c.Close(), silent.Close()))
+}
+
+// TestSignal_BetweenGrantAndStart puts the signal where no test can time it: into the channel, after the context has ended.
+func TestSignal_BetweenGrantAndStart(t *testing.T) {
+	arrived := make(chan os.Signal, 2)
+	arrived <- syscall.SIGWINCH
+	arrived <- syscall.SIGTERM
+	s := &supervision{runner: &runner{app: &app{signals: &signals{arrived}}}}
+	err := s.start(context.WithoutCancel(t.Context()), nil)
+	code, message := exitCode(err)
+	assert.Equal(t, 143, code)
+	assert.Empty(t, message)
+}
+
+func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
+	for name, lose := range map[string]func(srv *zktest.Server, node string){
+		"expired": func(srv *zktest.Server, _ string) { srv.Expire(srv.SessionOf("a")) },
+		"deleted": func(srv *zktest.Server, node string) { _ = srv.Delete(node) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := zktest.Run(t)
+			z := start(t, srv, "a", "lock", "/p", "--", "sleep", "60")
+			acquired := z.until(t, "acquired")
+			z.until(t, "started")
+			node, _ := acquired["node"].(string)
+			lose(srv, node)
+			assert.Equal(t, exitLost, z.status(t))
+			assert.Equal(t, []string{"kill", "lost", "exited"}, z.rest(t))
+		})
+	}
+}
+
+func TestLoss_AsAFactWithGrace(t *testing.T) {
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; echo ready; sleep 60 & wait")
+	z.until(t, "started")
+	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
+	srv.Expire(srv.SessionOf("a"))
+	assert.Equal(t, exitLost, z.status(t), "also if the program ended well")
+	assert.Equal(t, []string{"term", "lost", "exited"}, z.rest(t))
+}
+
+func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
+	srv := zktest.Run(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	z := start(t, srv, "a", "lock", "--on-loss=ignore", "/p", "--", "sh", "-c", "until test -e "+ready+"; do sleep 0.02; done")
+	z.until(t, "started")
+	srv.Expire(srv.SessionOf("a"))
+	z.until(t, "lost")
+	require.NoError(t, os.WriteFile(ready, nil, 0o600))
+	assert.Equal(t, exitLost, z.status(t))
+	assert.Equal(t, []string{"exited"}, z.rest(t))
+}
+
+func TestReconnect_LeavesTheProgramAlone(t *testing.T) {
+	srv := zktest.Run(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	z := start(t, srv, "a", "lock", "/p", "--", "sh", "-c", "until test -e "+ready+"; do sleep 0.02; done")
+	z.until(t, "started")
+	for range 3 {
+		session := srv.SessionOf("a")
+		srv.Cut(zktest.Label("a"))
+		eventually(t, "the client is back", func() bool { return srv.SessionOf("a") == session && attached(srv, session) })
+	}
+	require.NoError(t, os.WriteFile(ready, nil, 0o600))
+	assert.Equal(t, 0, z.status(t), z.err.String())
+	assert.Equal(t, []string{"exited", "released"}, z.rest(t))
+}
+
+func attached(srv *zktest.Server, session int64) bool {
+	for _, s := range srv.Sessions() {
+		if s.ID == session {
+			return s.Connected
+		}
+	}
+	return false
+}
+
+func TestLeftovers(t *testing.T) {
+	leave := "sleep 60 & exit 3"
+	t.Run("kill", func(t *testing.T) {
+		z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", leave)
+		assert.Equal(t, 3, z.status(t))
+		assert.Equal(t, []string{"acquired", "started", "term", "exited", "released"}, z.rest(t))
+		assert.Contains(t, z.err.String(), "left processes behind")
+	})
+	t.Run("kill the deaf", func(t *testing.T) {
+		z := start(t, zktest.Run(t), "a", "lock", "--grace=100ms", "/p", "--", "sh", "-c", "trap '' TERM; sleep 60 & exit 3")
+		assert.Equal(t, 3, z.status(t))
+		assert.Equal(t, []string{"acquired", "started", "term", "kill", "exited", "released"}, z.rest(t))
+	})
+	t.Run("wait", func(t *testing.T) {
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=wait", "/p", "--", "sh", "-c", "(sleep 0.3; echo last) & exit 3")
+		assert.Equal(t, 3, z.status(t))
+		assert.Equal(t, "last\n", z.out.String())
+	})
+	t.Run("ignore", func(t *testing.T) {
+		z := start(t, zktest.Run(t), "a", "lock", "--leftovers=ignore", "/p", "--", "sh", "-c", "sleep 1 >/dev/null 2>&1 3>&- & exit 3")
+		assert.Equal(t, 3, z.status(t))
+		assert.Equal(t, []string{"acquired", "started", "exited", "released"}, z.rest(t))
+	})
+}
+
+func TestMinHold_KeepsTheLockAfterTheProgram(t *testing.T) {
+	srv := zktest.Run(t)
+	began := time.Now()
+	z := start(t, srv, "a", "lock", "--min-hold=0.5", "/p", "--", "true")
+	z.until(t, "exited")
+	assert.NotEmpty(t, srv.Ephemerals(srv.SessionOf("a")))
+	assert.Equal(t, 0, z.status(t))
+	assert.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
+}
+
+func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
+	deaf := []string{"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"}
+	z := start(t, zktest.Run(t), "a", append([]string{"lock", "--stop-timeout=0.2", "/p", "--"}, deaf...)...)
+	eventually(t, "the program ignores the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 137, z.status(t))
+
+	z = start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", "trap 'echo first >&2' INT; echo ready; while :; do sleep 0.05; done")
+	z.until(t, "started")
+	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
+	require.NoError(t, z.Process.Signal(syscall.SIGINT))
+	eventually(t, "the program was told", func() bool { return strings.Contains(z.err.String(), "first") })
+	require.NoError(t, z.Process.Signal(syscall.SIGINT))
+	assert.Equal(t, 137, z.status(t))
+	assert.Equal(t, []string{"kill", "exited", "released"}, z.rest(t))
+}
+
+func TestForward_PassesSignalsOn(t *testing.T) {
+	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", "trap 'exit 9' USR1; echo ready >&2; while :; do sleep 0.02; done")
+	eventually(t, "the program runs", func() bool { return strings.Contains(z.err.String(), "ready") })
+	require.NoError(t, z.Process.Signal(syscall.SIGUSR1))
+	assert.Equal(t, 9, z.status(t))
+}
+
+func TestRevoke_StopsAHolderThatObeys(t *testing.T) {
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--on-revoke=term", "/p", "--", "sleep", "60")
+	z.until(t, "started")
+	m, err := mutex.New(dial(t, srv), "/p")
+	require.NoError(t, err)
+	require.NoError(t, m.Revoke(t.Context()))
+	assert.Equal(t, 143, z.status(t))
+	assert.Equal(t, []string{"term", "exited", "released"}, z.rest(t))
+}
+
+func TestEnvironment_OfANestedZkrIsItsOwn(t *testing.T) {
+	srv := zktest.Run(t)
+	show := `echo "$ZKR_PATH $ZKR_KIND $ZKR_DEPTH $ZKR_TOKEN"; "$ZKR" held && "$ZKR" check && env | grep -c ^ZKR_TOKEN=`
+	status, out, errs := run(t, srv.Addr(), "lock", "/outer", "--shell", `"$ZKR" rlock /inner -- sh -c '`+show+`'; echo "$ZKR_PATH $ZKR_TOKEN"`)
+	require.Equal(t, 0, status, errs)
+	lines := strings.Split(out, "\n")
+	require.Len(t, lines, 4, out)
+	inner, outer := strings.Fields(lines[0]), strings.Fields(lines[2])
+	assert.Equal(t, []string{"/inner", "read", "2"}, inner[:3])
+	assert.Equal(t, "1", lines[1], "the variables stand once")
+	assert.Equal(t, "/outer", outer[0])
+	assert.NotEqual(t, outer[1], inner[3])
+}
+
+func TestEnvironment_OfSeveralPathsHasALineForEach(t *testing.T) {
+	status, out, errs := run(t, zktest.Run(t).Addr(), "lock", "--path=/b", "--path=/a", "--shell", `echo "$ZKR_PATH"; echo "$ZKR_TOKEN" | wc -l; "$ZKR" check`)
+	require.Equal(t, 0, status, errs)
+	assert.Equal(t, "/b\n/a\n2\n", out)
+}
+
+func TestElect_EachTermHasANewToken(t *testing.T) {
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "elect", "/e", "--", "sleep", "60")
+	first := z.until(t, "acquired")
+	z.until(t, "started")
+	srv.Expire(srv.SessionOf("a"))
+	z.until(t, "again")
+	second := z.until(t, "acquired")
+	assert.NotEqual(t, first["token"], second["token"])
+	z.until(t, "started")
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t))
+}
+
+func TestElect_RestartsAProgramThatFails(t *testing.T) {
+	count := filepath.Join(t.TempDir(), "count")
+	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c", "echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
+	assert.Equal(t, 0, z.status(t))
+	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited", "released"}, z.rest(t))
+}
+
+func TestLeader_FollowsChanges(t *testing.T) {
+	srv := zktest.Run(t)
+	hooks := filepath.Join(t.TempDir(), "hooks")
+	z := command(t, address(t, srv, "z"), "leader", "-o", "value", "--exec", `echo "$ZKR_LEADER" >> `+hooks, "/e")
+	z.Stdout = nil
+	out, err := z.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, z.Start())
+	said := bufio.NewScanner(out)
+	next := func() string {
+		require.True(t, said.Scan())
+		return said.Text()
+	}
+	assert.Equal(t, "none", next())
+	e, err := election.New(dial(t, srv), "/e", election.WithID("boss"))
+	require.NoError(t, err)
+	term, err := e.Campaign(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "boss", next())
+	srv.Refuse(zktest.Label("z"))
+	srv.Cut(zktest.Label("z"))
+	assert.Equal(t, "unknown", next(), "an outdated view names no leader")
+	srv.Accept(zktest.Label("z"))
+	assert.Equal(t, "boss", next())
+	require.NoError(t, term.Resign(t.Context()))
+	assert.Equal(t, "none", next())
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t))
+	told, err := os.ReadFile(hooks)
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(told), "none\nboss\nunknown\nboss\n"), string(told))
+}
+
+func TestWait_ReturnsWhenItsConditionHolds(t *testing.T) {
+	srv := zktest.Run(t)
+	client := dial(t, srv, conn.WithIdentity("alice"))
+	m, err := mutex.New(client, "/p")
+	require.NoError(t, err)
+	status, _, errs := run(t, srv.Addr(), "wait", "/p")
+	assert.Equal(t, 0, status, errs)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	status, _, errs = run(t, srv.Addr(), "wait", "--leader=alice", "/p")
+	assert.Equal(t, 0, status, errs)
+	status, _, errs = run(t, srv.Addr(), "wait", "--queue=1", "/p")
+	assert.Equal(t, 0, status, errs)
+	before, _ := srv.Watches()
+	z := command(t, address(t, srv, "w"), "wait", "/p")
+	require.NoError(t, z.Start())
+	eventually(t, "zkr watches the queue", func() bool {
+		now, _ := srv.Watches()
+		return now > before
+	})
+	require.NoError(t, h.Release(t.Context()))
+	assert.Equal(t, 0, z.status(t))
+}

@@ -1,0 +1,155 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// sidecarClient runs zkr serve, and returns a client of its socket.
+func sidecarClient(t *testing.T, servers string, args ...string) (*http.Client, *zkr) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	z := command(t, servers, append([]string{"serve", "--http", "unix:" + socket}, args...)...)
+	require.NoError(t, z.Start())
+	var dialer net.Dialer
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", socket)
+		},
+	}}
+	require.Eventually(t, func() bool {
+		c, err := dialer.DialContext(t.Context(), "unix", socket)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}, 30*time.Second, time.Millisecond)
+	return client, z
+}
+
+// ask returns the status and the body of an answer.
+func ask(t *testing.T, client *http.Client, path string) (int, string) {
+	t.Helper()
+	answer, err := client.Get("http://zkr" + path)
+	require.NoError(t, err)
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(text)
+}
+
+// nextEvent reads events until one has all of the words.
+func nextEvent(t *testing.T, events *bufio.Reader, words ...string) string {
+	t.Helper()
+	for {
+		line, err := events.ReadString('\n')
+		require.NoError(t, err)
+		data, is := strings.CutPrefix(line, "data: ")
+		all := true
+		for _, word := range words {
+			all = all && strings.Contains(data, word)
+		}
+		if is && all {
+			return data
+		}
+	}
+}
+
+// eventsOf opens a stream of events.
+func eventsOf(t *testing.T, client *http.Client, path string) *bufio.Reader {
+	t.Helper()
+	answer, err := client.Get("http://zkr" + path)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return bufio.NewReaderSize(answer.Body, 1<<20)
+}
+
+// TestServe: a candidate leads, tells so in all ways, and resigns when it is stopped.
+func TestServe(t *testing.T) {
+	srv := zktest.Run(t)
+	client, z := sidecarClient(t, srv.Addr(), "--elect", "/app/leader", "--id", "pod-1")
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	for path, want := range map[string]string{
+		"/": `{"name":"pod-1"}`, "/leader": `"leader":"pod-1"`, "/healthz": "alive", "/readyz": `"state":"connected"`,
+		"/metrics": `zkrecipes_holds{name="",recipe="election"} 1`, "/ui/": "<title>zkr</title>", "/ui/app.js": "EventSource", "/ui/style.css": "table",
+	} {
+		status, text := ask(t, client, path)
+		require.Equal(t, http.StatusOK, status, path)
+		require.Contains(t, text, want)
+	}
+	nextEvent(t, eventsOf(t, client, "/events"), `"known":true`, `"leader":"pod-1"`)
+	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `/app/leader`, `"id":"pod-1"`)
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, exitSignal+int(syscall.SIGTERM), z.status(t), z.err.String())
+	require.Empty(t, srv.Children("/app/leader"))
+}
+
+// TestServe_Observe: it is no candidate, tells changes, and names no leader once it is cut off.
+func TestServe_Observe(t *testing.T) {
+	srv := zktest.Run(t)
+	client, _ := sidecarClient(t, address(t, srv, "sidecar"), "--observe", "/app/leader")
+	status, _ := ask(t, client, "/leader")
+	require.Equal(t, http.StatusNotFound, status)
+	status, text := ask(t, client, "/")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, text, "no candidate")
+	stream, shown := eventsOf(t, client, "/events"), eventsOf(t, client, "/ui/events")
+	nextEvent(t, shown, `"current":true`)
+
+	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	e, err := election.New(c, "/app/leader")
+	require.NoError(t, err)
+	term, err := e.Campaign(t.Context())
+	require.NoError(t, err)
+	began := time.Now()
+	nextEvent(t, stream, `"leader":"web1/42"`, `"token":"`+term.Token().String()+`"`)
+	var m message
+	require.NoError(t, json.Unmarshal([]byte(nextEvent(t, shown, "web1/42")), &m))
+	t.Logf("on the page after %v", time.Since(began).Round(time.Millisecond))
+	require.Len(t, m.Changed, 1)
+
+	srv.Refuse(zktest.Label("sidecar"))
+	srv.Cut(zktest.Label("sidecar"))
+	nextEvent(t, stream, `"known":false`)
+	nextEvent(t, shown, `"current":false`)
+	for _, path := range []string{"/", "/leader", "/readyz", "/self"} {
+		status, text := ask(t, client, path)
+		require.Equal(t, http.StatusServiceUnavailable, status, path)
+		require.NotContains(t, text, "web1")
+	}
+	status, _ = ask(t, client, "/healthz")
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, term.Resign(t.Context()))
+	srv.Accept(zktest.Label("sidecar"))
+	nextEvent(t, shown, `"gone":["/app/leader"]`, `"current":true`)
+}
+
+func TestServe_Usage(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, args := range [][]string{{"--elect", "/a", "--observe", "/b"}, {"--elect", "a"}, {"--layout", "such"}, {"--ui-root", "a"}, {"such"}} {
+		status, _, errs := run(t, srv.Addr(), append([]string{"serve"}, args...)...)
+		require.Equal(t, exitUsage, status, errs)
+	}
+}

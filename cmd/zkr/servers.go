@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// each server is asked for so long at most. What hangs is worth a line, not a minute.
+const serverPatience = 5 * time.Second
+
+// servers are the addresses of the connect string, and the chroot behind them.
+func (a *app) servers() (addresses []string, chroot string) {
+	hosts := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
+	if i := strings.IndexByte(hosts, '/'); i >= 0 {
+		hosts, chroot = hosts[:i], hosts[i:]
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		addresses = append(addresses, strings.TrimSpace(host))
+	}
+	return addresses, chroot
+}
+
+// dialOne connects to one of the servers, and to no other.
+func (a *app) dialOne(ctx context.Context, server, chroot string) (*conn.Client, error) {
+	options, err := a.connect.options()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	return conn.Dial(ctx, server+chroot, append(options, conn.WithLogger(silent))...)
+}
+
+var errForbidden = errors.New("not allowed by 4lw.commands.whitelist")
+
+// word sends a four-letter word to a server, and returns the answer.
+func (a *app) word(ctx context.Context, server, word string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	address := server
+	if _, _, err := net.SplitHostPort(server); err != nil {
+		address = net.JoinHostPort(strings.Trim(server, "[]"), "2181")
+	}
+	config, err := a.connect.tls()
+	if err != nil {
+		return "", err
+	}
+	var c net.Conn
+	if config == nil {
+		c, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	} else {
+		c, err = (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer c.Close() //nolint:errcheck // the answer has been read
+	deadline, _ := ctx.Deadline()
+	if err := c.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, word); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(io.LimitReader(c, 64<<20))
+	switch text := string(answer); {
+	case strings.Contains(text, "is not executed because it is not in the whitelist"):
+		return "", fmt.Errorf("%s: %w", word, errForbidden)
+	case err != nil && text == "":
+		return "", err
+	case text == "":
+		return "", fmt.Errorf("%s: no answer", word)
+	default:
+		return text, nil
+	}
+}
+
+// sessions are the sessions that the ensemble knows, as far as its servers tell.
+type sessions struct {
+	known    map[int64]bool
+	complete bool // the leader has told
+	missing  error
+}
+
+// sessions asks all servers for their sessions. Only the leader knows all of them.
+func (a *app) sessions(ctx context.Context) sessions {
+	s := sessions{known: map[int64]bool{}}
+	addresses, _ := a.servers()
+	var errs []error
+	for _, server := range addresses {
+		dump, err := a.word(ctx, server, "dump")
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", server, err))
+			continue
+		}
+		for _, id := range dumped(dump) {
+			s.known[id] = true
+		}
+		role, err := a.word(ctx, server, "srvr")
+		s.complete = s.complete || err == nil && leads(field(role, "Mode"))
+	}
+	s.missing = errors.Join(errs...)
+	return s
+}
+
+func leads(mode string) bool { return mode == "leader" || mode == "standalone" }
+
+// dumped are the sessions in an answer to dump. Below them are those that have ephemeral nodes, which may be over.
+func dumped(answer string) []int64 {
+	answer, _, _ = strings.Cut(answer, "ephemeral nodes dump:")
+	var ids []int64
+	for word := range strings.FieldsSeq(answer) {
+		if hex, is := strings.CutPrefix(word, "0x"); is {
+			if id, err := strconv.ParseUint(hex, 16, 64); err == nil {
+				ids = append(ids, int64(id))
+			}
+		}
+	}
+	return ids
+}
+
+// field is the value in the line "name: value" of an answer.
+func field(answer, name string) string {
+	for line := range strings.Lines(answer) {
+		if value, is := strings.CutPrefix(line, name+": "); is {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+type statusFlags struct {
+	recursive, watch bool
+	stuck, interval  duration
+}
+
+func newStatus(a *app) *cobra.Command {
+	flags := statusFlags{interval: duration(time.Second)}
+	cmd := &cobra.Command{
+		Use:   "status [flags] PATH...",
+		Short: "Show which process holds a lock, which ones wait, and what is in their way",
+		Example: `  zkr status /jobs/nightly
+  zkr status -r /
+  zkr status -r --stuck 10m / || alert
+  zkr status --watch -r /jobs
+  zkr status -o json -r / | jq '.queues[] | select(.verdict != "held")'`,
+		Long: `status shows the queue at PATH, or with -r each queue at PATH and below it that has contenders. It reads, and changes nothing.
+It knows mutexes, read-write locks, semaphores and elections, as Curator and kazoo lay them out too.
+
+The age of a contender counts from when it joined the queue: a holder may have waited for a part of it. Verdicts are
+  held          a contender holds it          free   there is no contender
+  stuck behind  see --stuck                   ghost  a contender that does not leave when its process ends
+  foreign node  of no recipe that zkr knows   mixed  recipes that do not exclude each other share the path
+  revoke asked  the holder was asked to release it
+  exhausted     the sequence numbers have run out
+
+With --stuck the exit status is 1 if there is a queue to show.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("want a PATH")
+			}
+			for _, path := range args {
+				if err := conn.ValidatePath(path); err != nil {
+					return exitWith(exitUsage, err)
+				}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, done := a.signals.context(cmd.Context())
+			defer done()
+			client, err := a.dial(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // it returns nil
+			return a.status(ctx, client, args, flags)
+		},
+	}
+	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "show the queues below PATH as well")
+	cmd.Flags().BoolVar(&flags.watch, "watch", false, "go on, and show it again and again")
+	cmd.Flags().Var(&flags.interval, "interval", "with --watch, the pause between two views")
+	cmd.Flags().Var(&flags.stuck, "stuck", "show only queues whose first waiter has waited for so long")
+	return cmd
+}
+
+// snapshot is what -o json prints.
+type snapshot struct {
+	AsOf     time.Time       `json:"as_of"`
+	Requests int64           `json:"requests"`
+	Queues   []*survey.Queue `json:"queues"`
+}
+
+func (a *app) status(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) error {
+	for {
+		start := time.Now()
+		view, err := look(ctx, client, paths, flags)
+		if err != nil {
+			return err
+		}
+		if err := a.printStatus(view, flags.watch); err != nil {
+			return err
+		}
+		if !flags.watch {
+			if flags.stuck > 0 && len(view.Queues) > 0 {
+				return exitWith(1, nil)
+			}
+			return nil
+		}
+		// A large subtree is read a tenth of the time at most, so that the servers stay free for others.
+		pause := time.NewTimer(max(time.Duration(flags.interval), 9*time.Since(start)))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// look reads the queues at or below paths.
+func look(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) (snapshot, error) {
+	reader := &survey.Reader{Client: client, Stuck: time.Duration(flags.stuck)}
+	view := snapshot{AsOf: time.Now(), Queues: []*survey.Queue{}}
+	for _, path := range paths {
+		if flags.recursive {
+			queues, err := reader.Below(ctx, path)
+			if err != nil {
+				return view, err
+			}
+			view.Queues = append(view.Queues, queues...)
+			continue
+		}
+		queue, err := reader.Path(ctx, path)
+		if err != nil {
+			return view, err
+		}
+		view.Queues = append(view.Queues, queue)
+	}
+	if flags.stuck > 0 {
+		view.Queues = slices.DeleteFunc(view.Queues, func(q *survey.Queue) bool { return !q.Has(survey.Stuck) })
+	}
+	view.Requests = reader.Requests()
+	return view, nil
+}
+
+func (a *app) printStatus(view snapshot, again bool) error {
+	if a.output.format != "table" {
+		rows := make([][]string, len(view.Queues))
+		for i, q := range view.Queues {
+			rows[i] = []string{q.Verdict}
+		}
+		return a.print(table{rows: rows, json: view})
+	}
+	var text bytes.Buffer
+	if again {
+		if isTerminal(a.out) {
+			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // to the top of an empty screen
+		}
+		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.Format(time.DateTime), len(view.Queues))
+	}
+	for i, q := range view.Queues {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		writeQueue(&text, q, view.AsOf)
+	}
+	_, err := a.out.Write(text.Bytes())
+	return err
+}
+
+// writeQueue writes a queue for people: what there is to say, then a line for each contender.
+func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
+	what := q.Kind
+	if q.Layout != "" && q.Layout != "curator" {
+		what += " of " + q.Layout
+	}
+	waiting := ""
+	if n := len(q.Waiters); n > 0 {
+		waiting = fmt.Sprintf(", %d waiting", n)
+	}
+	said := make([]string, 0, len(q.Findings))
+	for _, f := range q.Findings {
+		said = append(said, f.Words)
+	}
+	// Many ghosts would be said one by one: the first ones will do.
+	if more := len(said) - 5; more > 0 {
+		said = append(said[:5], fmt.Sprintf("and %d more findings, see -o json", more))
+	}
+	if q.Kind == "unknown" {
+		what = ""
+	} else {
+		what = " (" + what + ")"
+	}
+	_, _ = fmt.Fprintf(w, "%s%s: %s%s\n", q.Path, what, strings.Join(said, "; "), waiting)
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(q.Contenders()) > 0 {
+		_, _ = fmt.Fprintln(columns, "  PLACE\tMODE\tID\tHOST\tPROCESS\tAGE\tSINCE\tTOKEN\tSESSION")
+	}
+	for _, c := range q.Contenders() {
+		place := "holds"
+		switch {
+		case c.Mode == "foreign":
+			place = "?"
+		case c.Place > 0:
+			place = strconv.Itoa(c.Place)
+		}
+		process := ""
+		if c.Process > 0 {
+			process = strconv.Itoa(c.Process)
+		}
+		_, _ = fmt.Fprintln(columns, strings.Join([]string{
+			"  " + place, c.Mode, c.Name(), orDash(c.Host), orDash(process), survey.Round(now.Sub(c.Since)).String(),
+			c.Since.Format(time.DateTime), strconv.FormatInt(c.Token, 10), orDash(c.Session),
+		}, "\t"))
+	}
+	_ = columns.Flush() // into a buffer
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,54 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestStatus: while a program runs under a lock, its holder is shown, for people and for scripts.
+func TestStatus(t *testing.T) {
+	srv := zktest.Run(t)
+	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell", "$ZKR status -r /; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /free")
+	require.Zero(t, status, errs)
+	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST  PROCESS  AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
+		`  holds  mutex  web1/42  web1  42       \S+\s+\S+ \S+\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\nheld\nfree\n$`, out)
+	var view snapshot
+	start := len(out) - len("held\nfree\n")
+	begin := 0
+	for i := range out {
+		if out[i] == '{' {
+			begin = i
+			break
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(out[begin:start]), &view))
+	require.Len(t, view.Queues, 1)
+	assert.Equal(t, "web1", view.Queues[0].Holders[0].Host)
+	assert.Positive(t, view.Queues[0].Holders[0].Token)
+}
+
+// TestStatus_Stuck: the exit status says whether a queue is shown.
+func TestStatus_Stuck(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, number := range []string{"0000000001", "0000000002"} {
+		for _, path := range []string{"/q", "/q/lock-" + number} {
+			if !srv.Exists(path) {
+				_, err := srv.Create(path, []byte("web/1"), zktest.Persistent)
+				require.NoError(t, err)
+			}
+		}
+	}
+	status, out, errs := run(t, srv.Addr(), "status", "-r", "--stuck", "1h", "/")
+	require.Zero(t, status, errs)
+	require.Empty(t, out)
+	status, out, errs = run(t, srv.Addr(), "status", "-r", "--stuck", "1ns", "/")
+	require.Equal(t, 1, status, errs)
+	require.Contains(t, out, "stuck behind web/1")
+}

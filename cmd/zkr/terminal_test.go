@@ -1,0 +1,170 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// terminal is a program that runs in a terminal, and what has been seen there.
+type terminal struct {
+	*zkr
+	keyboard *os.File
+	mu       sync.Mutex
+	screen   bytes.Buffer
+	read     sync.WaitGroup
+}
+
+func inTerminal(t *testing.T, z *zkr) *terminal {
+	t.Helper()
+	z.Stdin, z.Stdout, z.Stderr = nil, nil, nil
+	keyboard, err := pty.Start(z.Cmd)
+	require.NoError(t, err)
+	term := &terminal{zkr: z, keyboard: keyboard}
+	term.read.Go(func() {
+		for buffer := make([]byte, 4096); ; {
+			n, err := keyboard.Read(buffer)
+			term.mu.Lock()
+			term.screen.Write(buffer[:n])
+			term.mu.Unlock()
+			if err != nil { // the terminal ends with its last program
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		_ = z.Process.Kill()
+		_ = keyboard.Close()
+		term.read.Wait()
+		if t.Failed() {
+			t.Log(term.seen())
+		}
+	})
+	return term
+}
+
+func (x *terminal) seen() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return strings.ReplaceAll(x.screen.String(), "\r", "")
+}
+
+func (x *terminal) shows(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, "the screen shows "+text, func() bool { return strings.Contains(x.seen(), text) })
+}
+
+func (x *terminal) presses(t *testing.T, keys string) {
+	t.Helper()
+	_, err := x.keyboard.WriteString(keys)
+	require.NoError(t, err)
+}
+
+const (
+	ctrlC = "\x03"
+	ctrlZ = "\x1a"
+)
+
+func TestTerminal_InterruptReachesTheProgramOnce(t *testing.T) {
+	srv := zktest.Run(t)
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", os.Args[0], asProgram, "interrupts"))
+	x.shows(t, "ready")
+	x.presses(t, ctrlC)
+	assert.Equal(t, 5, x.status(t))
+	assert.Contains(t, x.seen(), "interrupt 1")
+	assert.NotContains(t, x.seen(), "interrupt 2", "zkr does not pass on what the terminal has sent already")
+}
+
+func TestTerminal_TwoInterruptsKill(t *testing.T) {
+	srv := zktest.Run(t)
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `trap 'echo first' INT; echo ready; while :; do sleep 0.05; done`))
+	x.shows(t, "ready")
+	ended := make(chan struct{})
+	var pressing sync.WaitGroup
+	pressing.Go(func() { // as a person does; two keys at once may be one signal
+		for {
+			_, _ = x.keyboard.WriteString(ctrlC) // the terminal may have ended
+			select {
+			case <-ended:
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	})
+	assert.Equal(t, 137, x.status(t))
+	close(ended)
+	pressing.Wait()
+}
+
+func TestTerminal_ProgramReadsTheKeyboard(t *testing.T) {
+	srv := zktest.Run(t)
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `echo ready; read line; echo "got $line"`))
+	x.shows(t, "ready")
+	x.presses(t, "hello\n")
+	assert.Equal(t, 0, x.status(t), "a program outside the terminal's group would have been stopped")
+	x.shows(t, "got hello")
+}
+
+func TestTerminal_StoppedAndContinued(t *testing.T) {
+	srv := zktest.Run(t)
+	x := shell(t, srv)
+	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo rea""dy; read line; echo "got $line"; exit 6'; echo "status:"$?`+"\n")
+	x.shows(t, "ready")
+	x.presses(t, ctrlZ)
+	x.shows(t, "status:148") // stopped by SIGTSTP
+	x.presses(t, "fg\n")
+	x.presses(t, "hello\n")
+	x.shows(t, "got hello")
+	x.presses(t, `echo "status of fg:"$?`+"\n")
+	x.shows(t, "status of fg:6")
+	x.presses(t, "exit\n")
+	x.status(t)
+}
+
+// TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on.
+func TestTerminal_StoppedForTooLong(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithTickTime(100*time.Millisecond))
+	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=2s")
+	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo rea""dy; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
+	x.shows(t, "ready")
+	x.presses(t, ctrlZ)
+	x.shows(t, "status:148")
+	eventually(t, "the session ends", func() bool { return len(srv.Sessions()) == 0 })
+	x.presses(t, "fg\n")
+	x.shows(t, "zkr: killed the program: lost")
+	x.presses(t, `echo "status of fg:"$?`+"\n")
+	x.shows(t, "status of fg:79")
+	x.presses(t, "exit\n")
+	x.status(t)
+}
+
+func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
+	srv := zktest.Run(t)
+	holder := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "60")
+	holder.until(t, "started")
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))
+	x.shows(t, "zkr: waiting for /p at place 2: held by alice since ")
+	x.presses(t, ctrlC)
+	assert.Equal(t, 130, x.status(t))
+}
+
+// shell starts a shell with job control in a terminal.
+func shell(t *testing.T, srv *zktest.Server, env ...string) *terminal {
+	t.Helper()
+	z := command(t, srv.Addr())
+	z.Cmd = exec.CommandContext(t.Context(), "/bin/sh", "-i")
+	z.Env = append(append(os.Environ(), asZkr+"=1", "ZKR="+os.Args[0], "ZKR_SERVERS="+srv.Addr(), "PS1=", "ENV="), env...)
+	return inTerminal(t, z)
+}

@@ -1,0 +1,227 @@
+package presence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// keeper keeps the node within one session.
+//
+// A node at the path is ours if this session owns it and its czxid is that of our create, or if the answer to a create of this
+// session was lost. No other object of the client makes nodes there; see session.Client.Claim. Sets and deletes name the version
+// that was read of such a node. ZooKeeper cannot compare a czxid, so one case is left: another client deletes our node and
+// makes its own with the same version, between our read and our write. Our nodes begin at version 1, the nodes of others mostly at 0.
+type keeper struct {
+	*Node
+	session *session.Session
+	czxid   int64          // of our node; 0 if there is none
+	wrote   int            // the number of the data that it was given last
+	tried   bool           // a create was sent in this session
+	doubt   bool           // and one may have been applied without an answer
+	taken   bool           // another session's node was there when we looked last
+	look    *session.Watch // fires when what was read last has changed
+	hangups session.Hangups
+}
+
+// rounds bounds how often keep looks again before it takes a pause.
+const rounds = 8
+
+// keep makes sure that the node is there with our data. It returns the reading that says so.
+//
+// Errors: ErrDeleted, errOverwritten or errUnsettled, all after a pause to be tried again; *TakenError, with a reading whose
+// watch fires when the other node changes; what the server said.
+func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
+	look := k.czxid != 0 || k.taken // if not, a create takes one round trip
+	for range rounds {
+		if !look {
+			if err := k.create(ctx, nil); err != nil {
+				return nil, err
+			}
+		}
+		r := k.session.Asking()
+		data, stat, w, err := k.session.GetW(ctx, k.path)
+		r.Watch(w)
+		k.look = w
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && k.czxid != 0:
+			k.czxid = 0
+			return r, &session.OpError{Op: "node", Path: k.path, Err: ErrDeleted}
+		case errors.Is(err, zk.ErrNoNode):
+			look, k.taken = false, false
+			continue
+		case err != nil:
+			return r, err
+		case !k.owns(stat):
+			k.czxid, look = 0, true
+			if err := k.meet(ctx, data, stat); err != nil {
+				return r, err
+			}
+			continue
+		}
+		if k.czxid != stat.Czxid { // the answer to its create was lost
+			k.czxid = stat.Czxid
+			k.made()
+		}
+		look, k.taken = true, false
+		want, number := k.desired()
+		if bytes.Equal(data, want) && r.Current() {
+			k.wrote = number
+			k.tell(State{Present: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}, r, number)
+			return r, nil
+		}
+		if err := k.write(ctx, data, want, number, stat.Version); err != nil {
+			return r, err
+		}
+	}
+	return nil, &session.OpError{Op: "node", Path: k.path, Err: errUnsettled}
+}
+
+// owns reports whether what is at the path is ours.
+func (k *keeper) owns(stat zk.Stat) bool {
+	return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)
+}
+
+// meet deals with a node that is not ours: one of an earlier session of ours goes, others if the caller says so.
+func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
+	k.taken = true
+	if k.wasOurs(stat.EphemeralOwner) || k.replace != nil && k.replace(data, stat) {
+		return k.create(ctx, &stat)
+	}
+	return &zkrecipes.TakenError{Path: k.path, Session: stat.EphemeralOwner, Czxid: stat.Czxid, Data: data}
+}
+
+// create makes the node, in one transaction with the deletion of another if there is one. It returns nil also if it has to be
+// looked what is there now.
+func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
+	data, number := k.desired()
+	var ops []any
+	if instead != nil {
+		ops = append(ops, &zk.DeleteRequest{Path: k.path, Version: instead.Version})
+	}
+	ops = append(ops, &zk.CreateRequest{Path: k.path, Flags: zk.FlagEphemeral}, &zk.SetDataRequest{Path: k.path, Data: data})
+	for {
+		r := k.session.Asking()
+		doubted := k.doubt
+		k.tried, k.doubt = true, true // until there is an answer
+		_, czxid, err := k.session.MultiZxid(ctx, ops...)
+		err = k.hangups.Judge(len(data), err)
+		unknown := errors.Is(err, zkrecipes.ErrUnknownOutcome)
+		k.doubt = doubted || unknown
+		switch {
+		case err == nil:
+			k.czxid, k.wrote, k.taken = czxid, number, false
+			k.made()
+			k.tell(State{Present: true, Czxid: czxid, Session: k.session.ID()}, r, number)
+			return nil
+		case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
+			return err
+		case unknown, errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			if err := k.session.MakeContainers(ctx, k.path[:max(strings.LastIndexByte(k.path, '/'), 1)]); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// write replaces the data of our node. It returns nil also if it has to be looked what is there now: an answer was lost, or
+// another client was faster.
+func (k *keeper) write(ctx context.Context, found, want []byte, number int, version int32) error {
+	if bytes.Equal(found, want) {
+		return nil // only the reading was not current
+	}
+	if number == k.wrote { // it had this data
+		k.wrote = 0
+		k.client.Logger().Warn("zookeeper: another client has written our node, its data is set again", "path", k.path)
+		return errOverwritten
+	}
+	_, err := k.session.Set(ctx, k.path, want, version)
+	err = k.hangups.Judge(len(want), err)
+	switch {
+	case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
+		return err
+	case errors.Is(err, zkrecipes.ErrUnknownOutcome), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return nil
+	case err == nil:
+		k.wrote = number
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.written = max(k.written, number)
+		k.broadcast()
+	}
+	return err
+}
+
+// watch waits until it has to be looked again: what was read has changed, or there is new data.
+func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
+	timeout := k.session.Timeout()
+	recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
+	defer recheck.Stop()
+	select {
+	case <-k.look.Fired():
+	case <-set:
+	case <-recheck.C:
+	case <-k.session.Done():
+	case <-ctx.Done():
+	}
+}
+
+// remove removes the node if there is one of ours. It is repeated until that is certain, or the session over.
+func (k *keeper) remove(ctx context.Context) {
+	if !k.tried && len(k.former) == 0 {
+		return
+	}
+	k.since = time.Time{}
+	k.backOff.Reset()
+	for {
+		gone, err := k.removeOnce(ctx)
+		if gone || k.session.Err() != nil {
+			return
+		}
+		if errors.Is(err, zk.ErrNoAuth) {
+			k.mu.Lock()
+			if k.stuck == nil {
+				k.client.Logger().Warn("zookeeper: not allowed to remove our node, it stays until this session ends", "path", k.path, "error", err)
+			}
+			k.stuck = err
+			k.broadcast()
+			k.mu.Unlock()
+		}
+		k.sleep(ctx, k.session.Done())
+	}
+}
+
+// removeOnce reports whether nothing of ours is left. If the answer to a create was lost, it reads behind a barrier, so that
+// no create is on its way, and once more after it has deleted a node: a server may have hung with the first of two creates.
+func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
+	if k.doubt {
+		if err := k.session.Barrier(ctx); err != nil {
+			return false, err
+		}
+	}
+	exists, stat, err := k.session.Exists(ctx, k.path)
+	if err != nil {
+		return false, err
+	}
+	if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {
+		return true, nil
+	}
+	err = k.session.Delete(ctx, k.path, stat.Version)
+	if err == nil || errors.Is(err, zk.ErrNoNode) {
+		return !k.doubt, nil
+	}
+	return false, err
+}

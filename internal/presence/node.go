@@ -1,0 +1,409 @@
+// Package presence keeps one ephemeral node: there while the client is connected, owned by its session, with the data that was
+// set last. It is what the recipes node and group share.
+package presence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Config says which node to keep.
+type Config struct {
+	Client *session.Client
+	Path   string
+	Data   []byte
+	// Refuse ends the Node if another session's node is at the path before ours ever was.
+	Refuse bool
+	// Replace says whether another session's node is to be deleted; nil is never.
+	Replace func(data []byte, stat zk.Stat) bool
+}
+
+// State is what is known of the node. The fields are explained in package node.
+type State struct {
+	Present bool
+	Czxid   int64
+	Session int64
+	Current bool
+	AsOf    time.Time
+	Err     error
+}
+
+// same reports whether a caller that was told of s need not be told of now.
+func (s State) same(now State) bool {
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	return s.Present == now.Present && s.Czxid == now.Czxid && s.Current == now.Current && text(s.Err) == text(now.Err)
+}
+
+// The reasons why the node is not there that are no answer of the server.
+var (
+	ErrDeleted     = errors.New("deleted by another client")
+	errOverwritten = errors.New("another client has written its data")
+	errUnsettled   = errors.New("changes whenever it is looked at")
+	errNotYet      = errors.New("not there yet")
+	errNoAnswer    = errors.New("not connected")
+)
+
+// Pauses before a node is made again. They grow, unless the node stood for the time steady before it went.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+	steady     = 10 * time.Second
+)
+
+// Node keeps one node. Its goroutine does all that is written in ZooKeeper; callers say what they want and wait.
+type Node struct {
+	client  *session.Client
+	path    string
+	refuse  bool
+	replace func([]byte, zk.Stat) bool
+	stop    context.CancelFunc
+	done    chan struct{} // closed when the removal is complete, or the session over
+
+	mu      sync.Mutex
+	data    []byte
+	wanted  int                // counts the data that callers have set
+	written int                // the newest of them that the server has had
+	state   State              // Current and AsOf are those of reading
+	reading *session.Freshness // nil if no server says what state says
+	final   error              // why there will be no node any more
+	stuck   error              // why the server does not allow the removal
+	changed chan struct{}      // closed, and replaced, when one of the above changes
+
+	set chan struct{} // holds one: there is new data
+
+	// Of the goroutine alone.
+	former  map[int64]struct{} // sessions before this one that may have left a node of ours
+	backOff backoff.BackOff
+	since   time.Time // when the present node was made; zero if that does not matter any more
+	stood   bool      // the node was there once
+}
+
+// New begins to keep a node.
+//
+// Errors: a nil client, a bad path, data that is too large, a path that another Node of the client has, ErrClosed.
+func New(cfg Config) (*Node, error) {
+	if cfg.Client == nil {
+		return nil, errors.New("client is nil: want one made by conn.Dial")
+	}
+	if cfg.Path == "/" {
+		return nil, errors.New("path \"/\" is the root, which is always there: want a path such as /app/workers/w1")
+	}
+	n := &Node{
+		client: cfg.Client, path: cfg.Path, refuse: cfg.Refuse, replace: cfg.Replace,
+		data: bytes.Clone(cfg.Data), wanted: 1, state: State{Err: errNotYet},
+		done: make(chan struct{}), changed: make(chan struct{}), set: make(chan struct{}, 1), former: make(map[int64]struct{}),
+		backOff: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
+			backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0)),
+	}
+	if err := n.check(cfg.Data); err != nil {
+		return nil, err
+	}
+	release, ok := cfg.Client.Claim(cfg.Path)
+	if !ok {
+		return nil, fmt.Errorf("%s: this client keeps a node there already: close that first", cfg.Path)
+	}
+	started := make(chan context.CancelFunc)
+	if !cfg.Client.Go(func(client context.Context) {
+		ctx, stop := context.WithCancel(client)
+		defer stop()
+		started <- stop
+		n.run(ctx, client)
+		release()
+		n.end()
+	}) {
+		release()
+		return nil, fmt.Errorf("%s: %w", cfg.Path, zkrecipes.ErrClosed)
+	}
+	n.stop = <-started
+	return n, nil
+}
+
+// check returns the error of data that no server would accept. A delete may be part of the same transaction.
+func (n *Node) check(data []byte) error { return n.client.CheckCreate(n.path, data, 1, n.path) }
+
+// Path returns the path of the node.
+func (n *Node) Path() string { return n.path }
+
+// State returns what is known now.
+func (n *Node) State() State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.view()
+}
+
+// view is called with mu held.
+func (n *Node) view() State {
+	s := n.state
+	if n.reading != nil {
+		s.Current, s.AsOf = n.reading.Current(), n.reading.AsOf()
+	}
+	return s
+}
+
+// Changes calls yield with the state now, then after every change, until yield or ctx says stop, or the Node ends. A slow caller
+// gets the newest state alone.
+func (n *Node) Changes(ctx context.Context, yield func(State) bool) {
+	var told *State
+	for {
+		n.mu.Lock()
+		now, final, changed := n.view(), n.final != nil, n.changed
+		var down <-chan struct{}
+		if now.Current {
+			down = n.reading.Disconnected()
+		}
+		n.mu.Unlock()
+		if told == nil || !told.same(now) {
+			told = &now
+			if !yield(now) {
+				return
+			}
+			continue // it may have changed meanwhile
+		}
+		if final {
+			return
+		}
+		select {
+		case <-changed:
+		case <-down:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Ready waits until the node is there.
+func (n *Node) Ready(ctx context.Context) error {
+	return n.await(ctx, func() bool { return n.state.Present && n.view().Current })
+}
+
+// Set replaces the data, and waits until the server has had it, or newer data.
+func (n *Node) Set(ctx context.Context, data []byte) error {
+	if err := n.check(data); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.data = bytes.Clone(data)
+	n.wanted++
+	wanted := n.wanted
+	n.mu.Unlock()
+	select {
+	case n.set <- struct{}{}:
+	default:
+	}
+	return n.await(ctx, func() bool { return n.written >= wanted })
+}
+
+// Close removes the node, and waits until it is gone or its session over.
+func (n *Node) Close(ctx context.Context) error {
+	n.stop()
+	for {
+		n.mu.Lock()
+		stuck, changed := n.stuck, n.changed
+		n.mu.Unlock()
+		select {
+		case <-n.done:
+			return nil
+		default:
+		}
+		if stuck != nil {
+			return stuck
+		}
+		select {
+		case <-n.done:
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: still being removed: %w", n.path, context.Cause(ctx))
+		}
+	}
+}
+
+// await waits until isDone, which is called with mu held.
+//
+// Errors: why the server refuses the node; why the Node has ended; the cause of ctx with what is in the way.
+func (n *Node) await(ctx context.Context, isDone func() bool) error {
+	for {
+		n.mu.Lock()
+		done, final, why, changed := isDone(), n.final, n.inTheWay(), n.changed
+		n.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case final != nil:
+			return final
+		case isRefusal(why):
+			return why
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return fmt.Errorf("%s: %w: %w", n.path, context.Cause(ctx), n.inTheWay())
+		}
+	}
+}
+
+// inTheWay returns why the node is not known to be there with its data. Called with mu held.
+func (n *Node) inTheWay() error {
+	switch s := n.view(); {
+	case s.Err != nil:
+		return s.Err
+	case !s.Current:
+		return errNoAnswer
+	default:
+		return errNotYet
+	}
+}
+
+// isRefusal reports whether err is an answer of the server that no waiting changes.
+func isRefusal(err error) bool {
+	for _, passing := range []error{zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errUnsettled, errNotYet, errNoAnswer} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return true
+}
+
+// desired returns the data that the node is to have, and its number.
+func (n *Node) desired() ([]byte, int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.data, n.wanted
+}
+
+// tell notes a state, what it was read by, and the number of the data that the server has had.
+func (n *Node) tell(s State, r *session.Freshness, written int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state, n.reading, n.written = s, r, max(n.written, written)
+	n.broadcast()
+}
+
+// broadcast wakes the callers that wait. Called with mu held.
+func (n *Node) broadcast() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// run keeps the node in one session after the other. ctx ends with the Node, client with the client.
+func (n *Node) run(ctx, client context.Context) {
+	for ctx.Err() == nil {
+		s, err := n.client.Session(ctx)
+		switch {
+		case err == nil:
+			if !n.serve(ctx, client, s) {
+				return
+			}
+		case ctx.Err() != nil || errors.Is(err, zkrecipes.ErrClosed):
+			return
+		default: // the credentials are refused, and the client goes on trying
+			n.failed(nil, err)
+			n.sleep(ctx, nil)
+		}
+	}
+}
+
+// end is the last that the goroutine does.
+func (n *Node) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.final == nil {
+		n.final = fmt.Errorf("%s: %w", n.path, zkrecipes.ErrClosed)
+	}
+	n.state, n.reading = State{Err: n.final, AsOf: time.Now()}, nil
+	close(n.done)
+	n.broadcast()
+}
+
+// serve keeps the node in one session. It reports false if there is to be no node in the next one.
+func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
+	k := &keeper{Node: n, session: s}
+	for {
+		r, err := k.keep(ctx)
+		var taken *zkrecipes.TakenError
+		switch {
+		case s.Err() != nil:
+			if k.tried {
+				n.former[s.ID()] = struct{}{}
+			}
+			n.tell(State{Err: s.Err(), AsOf: time.Now()}, nil, 0)
+			return true
+		case ctx.Err() != nil:
+			k.remove(client)
+			return false
+		case err == nil:
+			k.watch(ctx, n.set)
+		case errors.As(err, &taken):
+			n.failed(r, err)
+			if n.refuse && !n.stood {
+				n.mu.Lock()
+				n.final = err
+				n.mu.Unlock()
+				if k.doubt {
+					k.remove(client) // a create may still be on its way
+				}
+				return false
+			}
+			k.watch(ctx, nil)
+		default:
+			if !errors.Is(err, errOverwritten) { // then it is still there
+				n.failed(r, err)
+			}
+			n.sleep(ctx, s.Done())
+		}
+	}
+}
+
+// failed tells and logs why the node is not there.
+func (n *Node) failed(r *session.Freshness, err error) {
+	if now := n.State(); now.Err == nil || now.Err.Error() != err.Error() {
+		n.client.Logger().Warn("zookeeper: our node is not there", "path", n.path, "error", err)
+	}
+	n.tell(State{Err: err, AsOf: time.Now()}, r, 0)
+}
+
+// sleep waits before the next try: not at all if the node stood for long.
+func (n *Node) sleep(ctx context.Context, over <-chan struct{}) {
+	stood := !n.since.IsZero() && time.Since(n.since) >= steady
+	n.since = time.Time{}
+	if stood {
+		n.backOff.Reset()
+		return
+	}
+	timer := time.NewTimer(n.backOff.NextBackOff())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// wasOurs reports whether a session is one of ours before the present one.
+func (n *Node) wasOurs(session int64) bool {
+	_, ok := n.former[session]
+	return ok
+}
+
+// made notes that there is a node of ours now, and so none of a session before.
+func (n *Node) made() {
+	maps.DeleteFunc(n.former, func(int64, struct{}) bool { return true })
+	n.since, n.stood = time.Now(), true
+}

@@ -1,0 +1,257 @@
+package session
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// Feed is a queue of what a session hears about the nodes from one path downwards: events, answers to the feed's own requests,
+// and when the connection goes and comes. Its order is the order in which the server spoke. So if an event was lost with a
+// connection, the reader learns that the connection was lost before it learns anything that came later.
+//
+// A feed is for a reader that watches many nodes. It needs no channel and no entry for each watch: the reader keeps account of its
+// watches itself. When a connection comes up, no watch is left of those that were set before.
+type Feed struct {
+	session *Session
+	path    string
+	root    string // path on the server
+	wake    chan struct{}
+
+	mu    sync.Mutex
+	news  []News
+	taken bool // the reader has not come back from the newest Take
+	down  bool // the newest of Down and Up
+}
+
+// NewsKind says what a [News] is.
+type NewsKind int
+
+// The kinds of news.
+const (
+	Changed  NewsKind = iota // an event
+	Answered                 // the answer to a request, or the error that there will be none
+	Down                     // the connection is gone, and all watches with it
+	Up                       // a connection is there
+)
+
+// News is one thing that a session has heard.
+type News struct {
+	Kind  NewsKind
+	Event zk.EventType // of Changed
+	Path  string       // of Changed
+	Heard time.Time    // of Changed and Down: when the newest request was sent that had been answered before
+	Answer
+}
+
+// Answer is the answer to a request of a [Batch].
+type Answer struct {
+	For   any       // what the request was sent with
+	Sent  time.Time // not later than the request left
+	Zxid  int64     // the newest that the server knew; 0 if it did not answer
+	Bytes int       // of the answer
+	Data  []byte
+	Stat  zk.Stat
+	Names []string
+	Err   error
+}
+
+// Follow returns a feed of the nodes from the path downwards, from now on. The caller must stop it.
+func (s *Session) Follow(path string) *Feed {
+	f := &Feed{session: s, path: path, root: s.abs(path), wake: make(chan struct{}, 1)}
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	s.watches.feeds = append(s.watches.feeds, f)
+	return f
+}
+
+// Stop ends the feed, except for answers that are on their way.
+func (f *Feed) Stop() {
+	w := &f.session.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, other := range w.feeds {
+		if other == f {
+			w.feeds = append(w.feeds[:i:i], w.feeds[i+1:]...)
+			return
+		}
+	}
+}
+
+// Room returns how many bytes of paths one call of SetWatches may take.
+func (f *Feed) Room() int { return min(128<<10, f.session.core.opts.MaxRequest/2) }
+
+// Heard returns when the newest request of the session was sent that a server has answered.
+func (f *Feed) Heard() time.Time { return f.session.Heard() }
+
+// Wake has a value when there are news.
+func (f *Feed) Wake() <-chan struct{} { return f.wake }
+
+// Take returns all news since the last call.
+func (f *Feed) Take() []News {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news := f.news
+	f.news, f.taken = nil, len(news) > 0
+	return news
+}
+
+// Idle reports that the reader has dealt with all news: it has taken them, and came back since.
+func (f *Feed) Idle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.news) == 0 && !f.taken
+}
+
+// IsDown reports that the connection is gone, also if the reader has not taken the news yet.
+func (f *Feed) IsDown() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.down
+}
+
+func (f *Feed) push(n News) {
+	f.mu.Lock()
+	f.news = append(f.news, n)
+	switch n.Kind {
+	case Down:
+		f.down = true
+	case Up:
+		f.down = false
+	default:
+	}
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (f *Feed) covers(path string) bool {
+	below, ok := strings.CutPrefix(path, f.root)
+	return ok && (below == "" || below[0] == '/' || f.root == "/")
+}
+
+// tell passes news on to the feeds that they are for.
+func (s *session) tell(n News) {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	for _, f := range s.watches.feeds {
+		switch {
+		case n.Kind != Changed:
+			f.push(n)
+		case f.covers(n.Path):
+			mine := n
+			mine.Path = f.session.rel(n.Path)
+			f.push(mine)
+		}
+	}
+}
+
+// Batch is a list of requests that are sent together. Their answers come in the feed, in the same order. Each request takes a value
+// that its answer is returned with.
+type Batch struct {
+	feed     *Feed
+	sent     time.Time
+	requests []request
+}
+
+// Batch returns an empty batch.
+func (f *Feed) Batch() *Batch { return &Batch{feed: f, sent: time.Now()} }
+
+// Len returns the number of requests.
+func (b *Batch) Len() int { return len(b.requests) }
+
+// Send sends the requests. Without a connection it reports false and does nothing: there will be no answers.
+func (b *Batch) Send() bool { return b.feed.session.sendNow(b.feed.session.ctx, nil, b.requests) }
+
+// Get reads data and Stat, and sets a watch on the data unless there is an error.
+func (b *Batch) Get(path string, value any) {
+	b.add("get", path, wire.OpGetData, wire.ReadFrame(wire.OpGetData, b.abs(path), true), value, func(body []byte, a *Answer) error {
+		d, err := wire.DataReply(body)
+		a.Data, a.Stat = d.Bytes, d.Stat
+		return err
+	})
+}
+
+// List reads the names of the children and the Stat of their parent, and sets a watch on the names unless there is an error.
+func (b *Batch) List(path string, value any) {
+	b.add("children", path, wire.OpChildren, wire.ReadFrame(wire.OpChildren, b.abs(path), true), value, func(body []byte, a *Answer) error {
+		c, err := wire.ChildrenReply(body)
+		a.Names, a.Stat = c.Names, c.Stat
+		return err
+	})
+}
+
+// Exists reads the Stat, and sets a watch, also if there is no such node.
+func (b *Batch) Exists(path string, value any) {
+	b.add("exists", path, wire.OpExists, wire.ReadFrame(wire.OpExists, b.abs(path), true), value, func(body []byte, a *Answer) (err error) {
+		a.Stat, err = wire.StatReply(body)
+		return err
+	})
+}
+
+// Sync makes the server catch up with the leader before it serves what is sent later.
+func (b *Batch) Sync(value any) {
+	b.add("sync", b.feed.path, wire.OpSync, wire.SyncFrame(b.feed.root), value, nil)
+}
+
+// SetWatches sets a watch on each path: on its data, on its creation, or on its children. If there was a change since the zxid,
+// the event comes at once instead, before the answer.
+//
+// Source: DataTree.setWatches of ZooKeeper.
+func (b *Batch) SetWatches(since int64, data, missing, children []string, value any) {
+	for _, paths := range [][]string{data, missing, children} {
+		for i, path := range paths {
+			paths[i] = b.abs(path)
+		}
+	}
+	b.add("set watches", b.feed.path, wire.OpSetWatches, wire.SetWatchesFrame(since, data, missing, children), value, nil)
+}
+
+// RemoveWatches takes away all watches of this connection on the path. If other callers may have one there, too, they are told of a
+// change when it is done, so that they read again and set theirs again. It does nothing if another feed covers the path.
+func (b *Batch) RemoveWatches(path string, value any) {
+	s, abs := b.feed.session, b.abs(path)
+	if s.sharesFeed(b.feed, abs) {
+		return
+	}
+	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs), value, func([]byte, *Answer) error {
+		s.watches.fire(watchKey{watchData, abs}, watchKey{watchExist, abs}, watchKey{watchChildren, abs})
+		return nil
+	})
+}
+
+func (s *session) sharesFeed(f *Feed, path string) bool {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	for _, other := range s.watches.feeds {
+		if other != f && other.covers(path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Batch) abs(path string) string { return b.feed.session.abs(path) }
+
+func (b *Batch) add(op, path string, code int32, frame []byte, value any, read func(body []byte, a *Answer) error) {
+	f, sent := b.feed, b.sent
+	b.requests = append(b.requests, request{code, path, frame, func(r reply, err error) {
+		a := Answer{For: value, Sent: sent, Zxid: r.zxid, Bytes: len(r.body)}
+		if err == nil && read != nil {
+			err = read(r.body, &a)
+		}
+		if err != nil {
+			a.Err = f.session.failed(op, path, readOnly, err)
+		}
+		f.push(News{Kind: Answered, Answer: a})
+	}})
+}
+
+// Unanswered reports whether a read that failed may be sent again: the server did not answer it, or asks to send it later.
+func Unanswered(err error) bool { return retryRead(err) }

@@ -1,0 +1,169 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// newsOf returns what the feed has, one line for each piece of news.
+func newsOf(f *session.Feed) (lines []string) {
+	synctest.Wait()
+	for _, n := range f.Take() {
+		switch n.Kind {
+		case session.Changed:
+			lines = append(lines, fmt.Sprintf("%v %s", n.Event, n.Path))
+		case session.Down:
+			lines = append(lines, "down")
+		case session.Up:
+			lines = append(lines, "up")
+		default:
+			lines = append(lines, fmt.Sprintf("%v: %q %v %v", n.For, n.Data, n.Names, n.Err))
+		}
+	}
+	return lines
+}
+
+func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, path := range []string{"/app", "/app/a", "/app/a/b", "/application"} {
+			_, err := srv.Create(path, []byte(path), zktest.Persistent)
+			require.NoError(t, err)
+		}
+		c, err := dial(t, srv).Sub("/app")
+		require.NoError(t, err)
+		s, err := inner(c).Session(t.Context())
+		require.NoError(t, err)
+		f := s.Follow("/a")
+		defer f.Stop()
+		b := f.Batch()
+		b.Get("/a", 1)
+		b.List("/a", 2)
+		b.Exists("/a/x", 3)
+		b.Get("/a/y", 4)
+		b.Sync(5)
+		require.True(t, b.Send())
+		require.Equal(t, []string{
+			`1: "/app/a" [] <nil>`, `2: "" [b] <nil>`, `3: "" [] exists /a/x: zk: node does not exist`,
+			`4: "" [] get /a/y: zk: node does not exist`, `5: "" [] <nil>`,
+		}, newsOf(f))
+		require.False(t, f.Idle(), "the reader may still be dealing with what it took")
+		require.Empty(t, f.Take())
+		require.True(t, f.Idle())
+
+		// A watch of another caller outside of the path is not told.
+		_, _, w, err := live(t, dial(t, srv)).GetW(t.Context(), "/application")
+		require.NoError(t, err)
+		require.NoError(t, srv.Set("/application", nil))
+		synctest.Wait()
+		require.True(t, w.HasFired())
+
+		heard := f.Heard()
+		require.NoError(t, srv.Set("/app/a", nil))
+		require.NoError(t, srv.Delete("/app/a/b"))
+		synctest.Wait()
+		srv.Cut(client)
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeChildrenChanged /a", "down", "up"}, newsOf(f))
+		require.False(t, f.Heard().Before(heard))
+		require.False(t, f.IsDown())
+	})
+}
+
+func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		f := live(t, dial(t, srv)).Follow("/")
+		defer f.Stop()
+		srv.Refuse(client)
+		srv.Cut(client)
+		synctest.Wait()
+		require.True(t, f.IsDown())
+		require.False(t, f.Idle())
+		require.False(t, func() bool { b := f.Batch(); b.Get("/", nil); return b.Send() }())
+		require.Equal(t, []string{"down"}, newsOf(f))
+		require.Empty(t, newsOf(f), "no answer comes to what was not sent")
+	})
+}
+
+func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, path := range []string{"/changed", "/same", "/gone"} {
+			_, err := srv.Create(path, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		f := live(t, dial(t, srv)).Follow("/")
+		defer f.Stop()
+		since := srv.Zxid()
+		require.NoError(t, srv.Set("/changed", nil))
+		require.NoError(t, srv.Delete("/gone"))
+		b := f.Batch()
+		b.SetWatches(since, []string{"/changed", "/same", "/gone"}, []string{"/later"}, []string{"/same"}, "set")
+		require.True(t, b.Send())
+		require.Equal(t, []string{"EventNodeDataChanged /changed", "EventNodeDeleted /gone", `set: "" [] <nil>`}, newsOf(f))
+		require.Equal(t, 3, watches(srv))
+		_, err := srv.Create("/later", nil, zktest.Persistent)
+		require.NoError(t, err)
+		require.Equal(t, []string{"EventNodeCreated /later"}, newsOf(f))
+	})
+}
+
+// What other callers wait for on the same connection is not lost with the watches that a feed removes.
+func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		f, other := s.Follow("/a"), s.Follow("/")
+		defer f.Stop()
+		remove := func() int {
+			b := f.Batch()
+			b.RemoveWatches("/a", nil)
+			b.Send()
+			return b.Len()
+		}
+		require.Zero(t, remove(), "another feed needs it")
+		require.Equal(t, 1, watches(srv))
+		other.Stop()
+		require.Equal(t, 1, remove())
+		require.Zero(t, watches(srv))
+		require.True(t, w.HasFired())
+		_, _, w, err = s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		require.False(t, w.HasFired())
+	})
+}
+
+func TestFeed_SessionEnds_IsDown(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		f := s.Follow("/")
+		defer f.Stop()
+		srv.Expire(s.ID())
+		<-s.Done()
+		require.Equal(t, []string{"down"}, newsOf(f))
+	})
+}
+
+func TestClient_Go_EndsWithTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := inner(dial(t, srv))
+		ended := false
+		require.True(t, c.Go(func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended = true
+		}))
+		require.NoError(t, c.Close())
+		require.True(t, ended)
+		require.False(t, c.Go(func(context.Context) { t.Error("it runs") }))
+	})
+}

@@ -1,0 +1,203 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// Barrier holds callers back for as long as its node exists. It has no state: any number of goroutines may share one.
+type Barrier struct {
+	client *session.Client
+	path   string
+	data   []byte
+	flags  int32
+}
+
+// Option configures [New].
+type Option func(*config) error
+
+type config struct {
+	recipe.Config
+	flags int32
+}
+
+// WithEphemeral lowers the barrier when the session of the client that has raised it ends. By default it stays up until
+// [Barrier.Remove]. It is not raised again in the next session.
+func WithEphemeral() Option {
+	return func(c *config) error {
+		c.flags = zk.FlagEphemeral
+		return nil
+	}
+}
+
+// New returns the barrier at path. It sends nothing.
+//
+// Errors: a nil client, a path that is relative, malformed or the root, a bad option.
+func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
+	var cfg config
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	queue, err := znode.New(c, path, false) // checks both
+	if err := errors.Join(bad, err); err != nil {
+		return nil, fmt.Errorf("barrier: %w", err)
+	}
+	return &Barrier{queue.Client(), path, cfg.Data, cfg.flags}, nil
+}
+
+func (b *Barrier) failed(op string, err error) error {
+	return &session.OpError{Op: op, Path: b.path, Err: err}
+}
+
+// Set raises the barrier. It is no error if it is up already, unless it would go at another time than asked for: when the
+// session of another client ends, or, with [WithEphemeral], not when this client's does.
+//
+// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now: it was never up, or another client has
+// removed it since; the cause of ctx; ErrClosed; otherwise what the server said.
+//
+// Source: Curator's DistributedBarrier.setBarrier.
+func (b *Barrier) Set(ctx context.Context) error {
+	for {
+		s, err := b.client.Session(ctx)
+		if err != nil {
+			return b.failed("set", err)
+		}
+		err = b.raise(ctx, s)
+		if err == nil || errors.Is(err, zkrecipes.ErrUnknownOutcome) || s.Err() == nil || ctx.Err() != nil ||
+			b.client.State() == session.Closed {
+			return err
+		}
+	}
+}
+
+// raise raises the barrier in one session. A create whose reply was lost is never repeated: if another client has seen the
+// barrier and removed it, that client does not expect it to be up again.
+func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
+	for {
+		_, err := s.Create(ctx, b.path, b.data, b.flags)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, zk.ErrNodeExists):
+			exists, stat, err := s.Exists(ctx, b.path)
+			if err != nil {
+				return err
+			}
+			if exists && !b.isAsSet(s, stat) {
+				return b.failed("set", fmt.Errorf("%w: it %s", zk.ErrNodeExists, lifetime(stat)))
+			}
+			if exists {
+				return nil
+			}
+		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+			return b.settle(ctx, s, err)
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.MakeContainers(ctx, b.path[:max(strings.LastIndexByte(b.path, '/'), 1)]); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// settle looks after a lost reply. The quorum that agrees to the barrier of the session has the create, too.
+func (b *Barrier) settle(ctx context.Context, s *session.Session, doubt error) error {
+	if err := s.Barrier(ctx); err != nil {
+		return errors.Join(doubt, err)
+	}
+	exists, stat, err := s.Exists(ctx, b.path)
+	if err != nil {
+		return errors.Join(doubt, err)
+	}
+	if exists && b.isAsSet(s, stat) {
+		return nil
+	}
+	return doubt
+}
+
+func lifetime(stat zk.Stat) string {
+	if stat.EphemeralOwner == 0 {
+		return "stays up until Remove, and would not go with this session"
+	}
+	return fmt.Sprintf("was raised by session 0x%x, and goes with that one", stat.EphemeralOwner)
+}
+
+// isAsSet reports whether the node lives as long as one that b would make in s.
+func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
+	if b.flags == 0 {
+		return stat.EphemeralOwner == 0
+	}
+	return stat.EphemeralOwner == s.ID()
+}
+
+// Remove lowers the barrier, and lets all waiters go. It is no error if it is down already.
+//
+// Errors: ErrUnknownOutcome, the cause of ctx, ErrClosed, or what the server said; the barrier may be up still.
+//
+// Source: Curator's DistributedBarrier.removeBarrier.
+func (b *Barrier) Remove(ctx context.Context) error {
+	if err := b.client.Sync(ctx, b.path); err != nil {
+		return err
+	}
+	for {
+		exists, stat, err := b.client.Exists(ctx, b.path)
+		if err != nil || !exists {
+			return err
+		}
+		err = b.client.Delete(ctx, b.path, stat.Version)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil
+		case !errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zkrecipes.ErrUnknownOutcome):
+			return err
+		}
+	}
+}
+
+// Wait waits until the barrier is down. When it returns nil, the barrier was down at a moment of this call: no answer older
+// than the call counts. If ZooKeeper's leader was just replaced, that moment may lie up to 1.5 ticks before the call. Wait goes
+// on through disconnects and in the next session.
+//
+// Errors: the cause of ctx; ErrClosed; otherwise what the server said. The barrier may be up then.
+//
+// Source: Curator's DistributedBarrier.waitOnBarrier.
+func (b *Barrier) Wait(ctx context.Context) error {
+	if err := b.client.Sync(ctx, b.path); err != nil {
+		return err
+	}
+	for {
+		s, err := b.client.Session(ctx)
+		if err != nil {
+			return b.failed("wait", err)
+		}
+		err = b.wait(ctx, s)
+		if err == nil || s.Err() == nil || ctx.Err() != nil || b.client.State() == session.Closed {
+			return err
+		}
+	}
+}
+
+func (b *Barrier) wait(ctx context.Context, s *session.Session) error {
+	for {
+		// Unlike exists, this leaves no watch on the server when the node is gone.
+		_, _, changed, err := s.GetW(ctx, b.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := znode.AwaitChange(ctx, s, changed); err != nil {
+			return b.failed("wait", err)
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/barrier"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const path = "/app/barrier"
+
+// inBubble runs f with a server, in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
+}
+
+// open returns the barrier as seen by a client of its own.
+func open(t *testing.T, srv *zktest.Server, label string, opts ...barrier.Option) *barrier.Barrier {
+	t.Helper()
+	b, err := barrier.New(bubble.Dial(t, srv, label), path, opts...)
+	require.NoError(t, err)
+	return b
+}
+
+// begin calls f on another goroutine. The function waits until all goroutines rest, and reports whether f has returned.
+func begin(f func() error) (over func() (bool, error)) {
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = f()
+	}()
+	return func() (bool, error) {
+		synctest.Wait()
+		select {
+		case <-done:
+			return true, err
+		default:
+			return false, nil
+		}
+	}
+}
+
+func requireWaits(t *testing.T, over func() (bool, error)) {
+	t.Helper()
+	done, err := over()
+	require.False(t, done, "want it to wait: %v", err)
+}
+
+func requireDone(t *testing.T, over func() (bool, error)) {
+	t.Helper()
+	done, err := over()
+	require.True(t, done)
+	require.NoError(t, err)
+}
+
+func TestNew_Refuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		_, err := barrier.New(nil, path)
+		require.ErrorContains(t, err, "client is nil")
+		_, err = barrier.New(c, "/")
+		require.ErrorContains(t, err, "root")
+		_, err = barrier.New(c, path, nil)
+		require.ErrorContains(t, err, "option 0 is nil")
+		_, err = barrier.NewDouble(c, path, 0)
+		require.ErrorContains(t, err, "want at least 1")
+		_, err = barrier.NewDouble(nil, path, 1)
+		require.ErrorContains(t, err, "client is nil")
+	})
+}
+
+func TestBarrier(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := open(t, srv, "a"), open(t, srv, "b")
+		require.NoError(t, b.Wait(t.Context()), "it is down")
+		require.NoError(t, a.Remove(t.Context()))
+		require.NoError(t, a.Set(t.Context()))
+		require.NoError(t, b.Set(t.Context()), "it is up")
+		over := begin(func() error { return b.Wait(t.Context()) })
+		requireWaits(t, over)
+		time.Sleep(time.Hour)
+		requireWaits(t, over)
+		require.NoError(t, a.Remove(t.Context()))
+		requireDone(t, over)
+		watches, _ := srv.Watches()
+		require.Zero(t, watches)
+	})
+}
+
+func TestWait_ContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "b")
+		require.NoError(t, b.Set(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := b.Wait(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, path)
+	})
+}
+
+// TestWait_AsksTheLeader: a server that lags behind may not know that the barrier is up.
+func TestWait_AsksTheLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "b")
+		caughtUp := make(chan struct{})
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpSync}, zktest.DelayUntil(caughtUp))
+		over := begin(func() error { return b.Wait(t.Context()) })
+		requireWaits(t, over)
+		require.NoError(t, open(t, srv, "a").Set(t.Context()))
+		close(caughtUp)
+		requireWaits(t, over)
+	})
+}
+
+func TestWait_EventLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := open(t, srv, "a"), open(t, srv, "b")
+		require.NoError(t, a.Set(t.Context()))
+		over := begin(func() error { return b.Wait(t.Context()) })
+		requireWaits(t, over)
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("b"), path))
+		require.NoError(t, a.Remove(t.Context()))
+		requireWaits(t, over)
+		time.Sleep(3 * bubble.Timeout)
+		requireDone(t, over)
+	})
+}
+
+// TestWait_SessionEnds: the waiter goes on in the next session, and is not let go by the end of its own.
+func TestWait_SessionEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := open(t, srv, "a"), open(t, srv, "b")
+		require.NoError(t, a.Set(t.Context()))
+		over := begin(func() error { return b.Wait(t.Context()) })
+		requireWaits(t, over)
+		srv.Expire(srv.SessionOf("b"))
+		time.Sleep(time.Minute)
+		requireWaits(t, over)
+		srv.Cut(zktest.Everyone)
+		time.Sleep(time.Minute)
+		requireWaits(t, over)
+		require.NoError(t, a.Remove(t.Context()))
+		requireDone(t, over)
+	})
+}
+
+func TestEphemeral(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := open(t, srv, "a", barrier.WithEphemeral()), open(t, srv, "b", barrier.WithEphemeral())
+		require.NoError(t, a.Set(t.Context()))
+		require.NoError(t, a.Set(t.Context()), "it is its own")
+		require.ErrorIs(t, b.Set(t.Context()), zk.ErrNodeExists)
+		over := begin(func() error { return b.Wait(t.Context()) })
+		requireWaits(t, over)
+		srv.Expire(srv.SessionOf("a"))
+		requireDone(t, over)
+		require.NoError(t, b.Set(t.Context()))
+	})
+}
+
+// TestSet_StaysUp: a barrier that is to stay up is not the one that goes with a session.
+func TestSet_StaysUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := open(t, srv, "a"), open(t, srv, "b", barrier.WithEphemeral())
+		require.NoError(t, b.Set(t.Context()))
+		require.ErrorIs(t, a.Set(t.Context()), zk.ErrNodeExists)
+		require.NoError(t, b.Remove(t.Context()))
+		require.NoError(t, a.Set(t.Context()))
+		require.NoError(t, a.Set(t.Context()))
+		require.ErrorIs(t, b.Set(t.Context()), zk.ErrNodeExists)
+	})
+}
+
+// TestSet_ReplyLost: the barrier is not raised again after another client has removed it.
+func TestSet_ReplyLost(t *testing.T) {
+	for _, ephemeral := range []bool{false, true} {
+		for _, lost := range []string{"not applied", "applied", "applied, and removed since"} {
+			t.Run(fmt.Sprintf("%s/ephemeral=%v", lost, ephemeral), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, srv *zktest.Server) {
+					var opts []barrier.Option
+					if ephemeral {
+						opts = append(opts, barrier.WithEphemeral())
+					}
+					a := open(t, srv, "a", opts...)
+					require.NoError(t, a.Set(t.Context()))
+					require.NoError(t, a.Remove(t.Context()))
+					creates := zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: path}
+					action := zktest.DropReply()
+					if lost == "not applied" {
+						action = zktest.DropRequest()
+					}
+					srv.Intercept(creates, action)
+					if lost == "applied, and removed since" {
+						srv.Intercept(zktest.Match{From: zktest.Label("a")}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete(path)) }))
+					}
+					err := a.Set(t.Context())
+					if lost == "applied" {
+						require.NoError(t, err)
+						require.True(t, srv.Exists(path))
+					} else {
+						require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+						require.False(t, srv.Exists(path))
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestRemove_RequestOrReplyLost(t *testing.T) {
+	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
+		for skip := range 3 {
+			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, srv *zktest.Server) {
+					a := open(t, srv, "a")
+					require.NoError(t, a.Set(t.Context()))
+					rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Skip: skip}, action)
+					require.NoError(t, a.Remove(t.Context()))
+					require.Equal(t, 1, rule.Hits())
+					require.False(t, srv.Exists(path))
+				})
+			})
+		}
+	}
+}
+
+// TestWait_UnderFaults: whatever breaks, a waiter is let go only if the barrier was down at a moment of its call, and each
+// one is let go in the end.
+func TestWait_UnderFaults(t *testing.T) {
+	for seed := range uint64(5) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				random := rand.New(rand.NewPCG(seed, 3))
+				srv.SetLatency(5 * time.Millisecond)
+				op := open(t, srv, "op")
+				type call struct{ from, to time.Time }
+				var mu sync.Mutex
+				var calls []call
+				var waiters sync.WaitGroup
+				ctx, stop := context.WithCancel(t.Context())
+				for _, label := range []string{"a", "b", "c"} {
+					b := open(t, srv, label)
+					waiters.Go(func() {
+						for ctx.Err() == nil {
+							c := call{from: time.Now()}
+							if err := b.Wait(ctx); err != nil {
+								if !errors.Is(err, context.Canceled) {
+									t.Error(err)
+								}
+								return
+							}
+							c.to = time.Now()
+							mu.Lock()
+							calls = append(calls, c)
+							mu.Unlock()
+							time.Sleep(30 * time.Millisecond)
+						}
+					})
+				}
+				for range 60 {
+					err := op.Set(t.Context())
+					require.True(t, err == nil || errors.Is(err, zkrecipes.ErrUnknownOutcome), err)
+					for range 3 {
+						who := zktest.Label([]string{"a", "b", "c", "op"}[random.IntN(4)])
+						switch random.IntN(6) {
+						case 0:
+							srv.Cut(who)
+						case 1:
+							srv.Intercept(zktest.Match{From: who, Skip: random.IntN(3)}, zktest.DropReply())
+						case 2:
+							srv.Intercept(zktest.Match{From: who, Skip: random.IntN(3)}, zktest.DropRequest())
+						case 3:
+							srv.Expire(srv.SessionOf([]string{"a", "b", "c"}[random.IntN(3)]))
+						case 4:
+							srv.Intercept(zktest.Match{From: who}, zktest.HoldReply(2*time.Second))
+						case 5:
+							srv.Restart()
+						}
+						time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond)
+					}
+					require.NoError(t, op.Remove(t.Context()))
+					time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+				}
+				time.Sleep(3 * bubble.Timeout) // longer than what any waiter waits for an event
+				stop()
+				waiters.Wait()
+				ups := upTimes(srv)
+				require.Greater(t, len(calls), 20)
+				for _, c := range calls {
+					for _, up := range ups {
+						require.False(t, up[0].Before(c.from) && up[1].After(c.to), "let go at %v while it was up from %v to %v", c, up[0], up[1])
+					}
+				}
+				require.True(t, slices.IsSortedFunc(ups, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) }))
+			})
+		})
+	}
+}
+
+// upTimes returns from when to when the barrier was up.
+func upTimes(srv *zktest.Server) (ups [][2]time.Time) {
+	for _, txn := range srv.History() {
+		for _, c := range txn.Changes {
+			switch {
+			case c.Path != path:
+			case c.Kind == zktest.ChangeCreate:
+				ups = append(ups, [2]time.Time{txn.Time})
+			case c.Kind == zktest.ChangeDelete:
+				ups[len(ups)-1][1] = txn.Time
+			}
+		}
+	}
+	return ups
+}

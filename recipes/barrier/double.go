@@ -1,0 +1,98 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// Double is a barrier that members enter together and leave together, in rounds of a fixed number. It has no state: each
+// call of [Double.Enter] is a member of its own.
+type Double struct {
+	rounds *znode.Rounds
+	data   []byte
+	name   string
+}
+
+// DoubleOption configures [NewDouble].
+type DoubleOption func(*doubleConfig) error
+
+type doubleConfig struct{ recipe.Config }
+
+// WithData sets the data of the members, which operators see; default the client's identity.
+func WithData(data []byte) DoubleOption {
+	return func(c *doubleConfig) error {
+		c.SetData(data)
+		return nil
+	}
+}
+
+// WithName sets the name by which tracers, and so metrics and traces, know the double barrier; default none. It has at most
+// 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithName(name string) DoubleOption {
+	return func(c *doubleConfig) error { return c.SetName(name) }
+}
+
+// NewDouble returns the double barrier of n members at path. All clients must give the same n. NewDouble sends nothing; the
+// first Enter creates missing parents.
+//
+// Errors: a nil client, a path that is relative, malformed or the root, n below 1, a bad option.
+func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Double, error) {
+	var cfg doubleConfig
+	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	rounds, err := znode.NewRounds(c, path, n)
+	if err := errors.Join(bad, err); err != nil {
+		return nil, fmt.Errorf("barrier: %w", err)
+	}
+	return &Double{rounds, cfg.Data, cfg.Name}, nil
+}
+
+// Round is one member's part in a round: a hold that ends when the member leaves, or is lost as every hold is.
+type Round struct {
+	*zkrecipes.Hold
+	rounds *znode.Rounds
+	round  znode.Round
+}
+
+// Number returns the number of the round, which is the same for its n members. Each round has a larger one than all rounds
+// before it on the same ensemble.
+func (r *Round) Number() int64 { return r.round.Zxid }
+
+// Enter waits until n members are there, and lets the caller in as one of them. If the session ends meanwhile, the caller
+// comes again in the next session, as a new member. ctx bounds the waiting, not the round.
+//
+// On error the caller is not in. Its node is deleted in the background. If ctx or the session ended just as the round
+// began, the others are in, and count a member that has left at once.
+//
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise what the
+// server said.
+//
+// Source: Curator's DistributedDoubleBarrier, whose nodes are others.
+func (d *Double) Enter(ctx context.Context) (*Round, error) {
+	h, round, err := d.rounds.Enter(ctx, d.data, znode.Label{Recipe: "barrier", Name: d.name})
+	if err != nil {
+		return nil, err
+	}
+	return &Round{h, d.rounds, round}, nil
+}
+
+// Leave ends the caller's part in the round, and waits until all members of the round have left, or were lost. With an
+// ended ctx it leaves all the same and does not wait. It may be called again to go on waiting.
+//
+// Errors: a [*zkrecipes.LostError] if the hold was lost before, after all others have left; the cause of ctx; ErrClosed;
+// otherwise what the server said.
+func (r *Round) Leave(ctx context.Context) error {
+	lost := r.Release(ctx)
+	if lost != nil && !errors.Is(lost, zkrecipes.ErrLost) {
+		return lost
+	}
+	if err := r.rounds.AwaitLeft(ctx, r.round); err != nil {
+		return err
+	}
+	return lost
+}

@@ -1,0 +1,348 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Cache is a copy of some nodes in memory that follows the nodes in ZooKeeper. It is safe for concurrent use.
+type Cache struct {
+	client *session.Client
+	config config
+	stop   context.CancelFunc // makes the engine end
+	hurry  context.CancelFunc // makes it leave its watches
+	poke   chan struct{}      // wakes the engine; holds one
+	done   chan struct{}      // closed when the engine has ended
+
+	mu      sync.RWMutex
+	engine  engine
+	readers map[*reader]struct{}
+}
+
+// Option configures a cache.
+type Option func(*config) error
+
+type config struct {
+	depth   int
+	nodes   int
+	bytes   int64
+	window  int
+	recheck time.Duration
+	tree    bool
+}
+
+const unlimited = 1 << 30 // more levels than a path can have
+
+// WithDepth sets how many levels below the root a [Tree] follows, at least 1; default all. A tree of depth 1 is the same as
+// [Children].
+func WithDepth(levels int) Option {
+	return func(c *config) error {
+		switch {
+		case !c.tree:
+			return errors.New("WithDepth: only cache.Tree has a depth")
+		case levels < 1:
+			return fmt.Errorf("WithDepth: %d levels: want at least 1", levels)
+		}
+		c.depth = levels
+		return nil
+	}
+}
+
+// WithMaxNodes sets how many nodes the cache may hold; default 1,000,000. If there are more, the cache ends with
+// [ErrTooMuch].
+func WithMaxNodes(n int) Option {
+	return func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("WithMaxNodes: %d nodes: want at least 1", n)
+		}
+		c.nodes = n
+		return nil
+	}
+}
+
+// WithMaxBytes sets how many bytes the data and the names of all nodes may have together; default 256 MiB. If there are
+// more, the cache ends with [ErrTooMuch].
+func WithMaxBytes(n int64) Option {
+	return func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("WithMaxBytes: %d bytes: want at least 1", n)
+		}
+		c.bytes = n
+		return nil
+	}
+}
+
+// WithWindow sets how many requests of the cache may be unanswered at a time; default 256. Large answers make it smaller.
+func WithWindow(requests int) Option {
+	return func(c *config) error {
+		if requests < 1 {
+			return fmt.Errorf("WithWindow: %d requests: want at least 1", requests)
+		}
+		c.window = requests
+		return nil
+	}
+}
+
+// WithRecheck sets how often the cache verifies all its watches, and reads again what it could not read; default 5
+// minutes. It takes one request for some thousand nodes.
+func WithRecheck(interval time.Duration) Option {
+	return func(c *config) error {
+		if interval < time.Second {
+			return fmt.Errorf("WithRecheck: %v: want at least 1s", interval)
+		}
+		c.recheck = interval
+		return nil
+	}
+}
+
+// ErrTooMuch says that there are more nodes or bytes than the cache may hold. It has ended, and its entries grow old.
+var ErrTooMuch = errors.New("more than the cache may hold")
+
+// closedError says that the cache was closed. It matches zkrecipes.ErrClosed, as if the client had been closed.
+type closedError struct{}
+
+func (closedError) Error() string { return "the cache was closed" }
+
+func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed }
+
+// Node returns a cache of one node, which need not exist. It sends nothing itself: the cache connects and reads in the background,
+// and [Cache.Ready] waits for that. The caller must close it.
+//
+// Errors: a nil client, a path that is relative or malformed, a bad option.
+func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
+	return open(c, path, config{depth: 0}, opts)
+}
+
+// Children returns a cache of a node and its children; otherwise it is [Node].
+func Children(c *conn.Client, path string, opts ...Option) (*Cache, error) {
+	return open(c, path, config{depth: 1}, opts)
+}
+
+// Tree returns a cache of a node and all nodes below it; otherwise it is [Node].
+func Tree(c *conn.Client, path string, opts ...Option) (*Cache, error) {
+	return open(c, path, config{depth: unlimited, tree: true}, opts)
+}
+
+func open(client *conn.Client, path string, cfg config, opts []Option) (*Cache, error) {
+	cfg.nodes, cfg.bytes, cfg.window, cfg.recheck = 1_000_000, 256<<20, 256, 5*time.Minute
+	errs := []error{recipe.Configure(client, &cfg, new(recipe.Config), opts), session.ValidatePath(path)}
+	if client == nil {
+		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	c := &Cache{
+		client: (*session.Client)(client), config: cfg, poke: make(chan struct{}, 1), done: make(chan struct{}),
+		readers: map[*reader]struct{}{},
+	}
+	c.engine = newEngine(c, path)
+	started := make(chan struct{})
+	if !c.client.Go(func(ctx context.Context) {
+		defer close(c.done)
+		var patience context.Context
+		patience, c.hurry = context.WithCancel(ctx)
+		defer c.hurry()
+		ctx, c.stop = context.WithCancel(patience)
+		close(started)
+		c.run(ctx, patience)
+	}) {
+		return nil, fmt.Errorf("cache %s: %w", path, zkrecipes.ErrClosed)
+	}
+	<-started
+	return c, nil
+}
+
+// Close ends the cache and takes its watches away from the server, within ctx. Entries can still be read. It takes a request for
+// each node; if the client is being closed anyway, close it first. Close is idempotent.
+//
+// Errors: the cause of ctx, if watches may be left.
+func (c *Cache) Close(ctx context.Context) error {
+	c.stop()
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		c.hurry()
+		<-c.done
+		return fmt.Errorf("close cache %s: its watches may stay: %w", c.Path(), context.Cause(ctx))
+	}
+}
+
+// Path returns the path of the root.
+func (c *Cache) Path() string { return c.engine.path }
+
+// Entry is a node as the cache has it.
+type Entry struct {
+	Path           string
+	Data           []byte // of the cache: do not change it
+	Version        int32  // of the data
+	Czxid          int64  // the transaction that created the node
+	Mzxid          int64  // the transaction that set the data
+	EphemeralOwner int64  // as in zk.Stat
+	// Err says why the node, or the list of its children, could not be read, or not be decoded. The rest is from an earlier
+	// reading, or empty.
+	Err error
+}
+
+// Name returns the last part of the path.
+func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+1:] }
+
+// View says how old and how complete a cache is.
+type View struct {
+	// AsOf is a local time. The cache has everything that its server had at that time. It is zero until the cache was complete once.
+	AsOf time.Time
+	// Current says that the cache is complete, connected and told of every change. If it is false, anything may have changed
+	// since AsOf.
+	Current bool
+	// Exists says that the root exists.
+	Exists bool
+	// Nodes and Bytes are what the cache holds.
+	Nodes int
+	Bytes int64
+	// Pending is how much is known to be read again.
+	Pending int
+	// Err says why the cache has ended.
+	Err error
+}
+
+// Get returns the entry of a node, and whether there is one.
+func (c *Cache) Get(path string) (Entry, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n := c.engine.find(path)
+	if n == nil || !n.known {
+		return Entry{}, false
+	}
+	return c.engine.entry(n, path), true
+}
+
+// List returns the entries of the children of a node, sorted by name.
+func (c *Cache) List(path string) []Entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	n := c.engine.find(path)
+	if n == nil {
+		return nil
+	}
+	prefix := path
+	if prefix != "/" {
+		prefix += "/"
+	}
+	var list []Entry
+	for _, kid := range n.children() {
+		if kid.known {
+			list = append(list, c.engine.entry(kid, prefix+kid.name))
+		}
+	}
+	return list
+}
+
+// Snapshot returns all entries as they are together in the cache at one moment, each parent before its children, and how old they
+// are.
+func (c *Cache) Snapshot() ([]Entry, View) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	view := c.view()
+	list := make([]Entry, 0, view.Nodes)
+	c.engine.root.all(func(n *node) {
+		if n.known {
+			list = append(list, c.engine.entry(n, c.engine.pathOf(n)))
+		}
+	})
+	return list, view
+}
+
+// View returns how old and how complete the cache is.
+func (c *Cache) View() View {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.view()
+}
+
+// view is called with mu held.
+func (c *Cache) view() View {
+	e := &c.engine
+	v := View{
+		AsOf: e.asOf.advance(time.Time{}), Current: e.standing, Exists: e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Err: e.err,
+	}
+	if e.standing && v.Pending == 0 {
+		// The time comes first. An event that the server sent before that answer is in the feed then.
+		if heard := e.feed.Heard(); e.feed.Idle() {
+			v.AsOf = e.asOf.advance(heard)
+		}
+	}
+	v.Current = v.Current && !e.feed.IsDown()
+	return v
+}
+
+// Ready waits until the cache has been complete once. If the root does not exist, the cache is complete without it.
+//
+// Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; the cause of ctx.
+func (c *Cache) Ready(ctx context.Context) error {
+	if err := c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1}); err != nil {
+		return err
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.engine.errs[c.engine.root].err
+}
+
+// Sync waits until the cache has everything that was committed before the call. It takes one request, and a read of each
+// node that has changed.
+//
+// Errors: as of [Cache.Ready].
+func (c *Cache) Sync(ctx context.Context) error {
+	if err := c.await(ctx, "sync", &waiter{done: make(chan struct{})}); err != nil {
+		return err
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.engine.errs[c.engine.root].err
+}
+
+func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
+	c.mu.Lock()
+	e := &c.engine
+	if e.err == nil && (w.round == 0 || w.round > e.finished) {
+		e.waiters = append(e.waiters, w)
+	} else {
+		close(w.done)
+	}
+	c.mu.Unlock()
+	c.wake()
+	var err error
+	select {
+	case <-w.done:
+		c.mu.RLock()
+		err = e.err
+		c.mu.RUnlock()
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+		c.mu.Lock()
+		e.waiters = slices.DeleteFunc(e.waiters, func(other *waiter) bool { return other == w })
+		c.mu.Unlock()
+	}
+	if err != nil {
+		return fmt.Errorf("%s cache %s: %w", op, c.Path(), err)
+	}
+	return nil
+}
+
+// wake makes the engine look.
+func (c *Cache) wake() {
+	select {
+	case c.poke <- struct{}{}:
+	default:
+	}
+}

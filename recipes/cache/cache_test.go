@@ -1,0 +1,119 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const root = "/app"
+
+var watcher = zktest.Label("w")
+
+func inBubble(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, zktest.Run(t, append([]zktest.Option{zktest.InMemory()}, opts...)...))
+	})
+}
+
+func create(t testing.TB, srv *zktest.Server, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		_, err := srv.Create(path, []byte("data of "+path), zktest.Persistent)
+		require.NoError(t, err)
+	}
+}
+
+type opener func(*conn.Client, string, ...cache.Option) (*cache.Cache, error)
+
+// open opens a cache of a client of its own, and closes it at the end of the test.
+func open(t testing.TB, srv *zktest.Server, of opener, opts ...cache.Option) *cache.Cache {
+	t.Helper()
+	c, err := of(bubble.Dial(t, srv, "w"), root, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
+	return c
+}
+
+func ready(t testing.TB, c *cache.Cache) *cache.Cache {
+	t.Helper()
+	require.NoError(t, c.Ready(within(t, time.Minute)))
+	return c
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// content is what a cache has, as the server would tell it.
+func content(c *cache.Cache) map[string]string {
+	list, _ := c.Snapshot()
+	got := map[string]string{}
+	for _, e := range list {
+		got[e.Path] = show(e.Data, e.Version, e.Czxid, e.Mzxid, e.EphemeralOwner)
+	}
+	return got
+}
+
+func show(data []byte, version int32, czxid, mzxid, owner int64) string {
+	return fmt.Sprintf("%q v%d %x %x %x", data, version, czxid, mzxid, owner)
+}
+
+// truth is what the server has, down to a depth.
+func truth(srv *zktest.Server) map[string]string {
+	want := map[string]string{}
+	for _, n := range srv.Tree(root) {
+		want[n.Path] = show(n.Data, n.Stat.Version, n.Stat.Czxid, n.Stat.Mzxid, n.Stat.EphemeralOwner)
+	}
+	return want
+}
+
+func TestTree_IsLoadedAndFollows(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b", "/app/a/b/c", "/app/d", "/other")
+		c := ready(t, open(t, srv, cache.Tree))
+		require.Equal(t, truth(srv), content(c))
+		require.True(t, c.View().Current)
+
+		require.NoError(t, srv.Set("/app/a/b", []byte("x")))
+		create(t, srv, "/app/d/e", "/app/f")
+		require.NoError(t, srv.Delete("/app/a/b/c"))
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+		require.NoError(t, srv.DeleteAll(root))
+		synctest.Wait()
+		require.Empty(t, content(c))
+		require.False(t, c.View().Exists)
+		require.True(t, c.View().Current)
+		create(t, srv, root, "/app/a")
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+		total, _ := srv.Watches()
+		require.Equal(t, 2*2, total, "two watches for each node")
+	})
+}
+
+func TestClose_LeavesNoWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		total, _ := srv.Watches()
+		require.Equal(t, 6, total)
+		require.NoError(t, c.Close(t.Context()))
+		total, _ = srv.Watches()
+		require.Zero(t, total)
+	})
+}

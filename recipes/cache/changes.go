@@ -1,0 +1,216 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"iter"
+)
+
+// Kind says what a [Change] is.
+type Kind int
+
+// The kinds of changes.
+const (
+	Created Kind = iota + 1
+	Updated      // the data was set, or an error came or went
+	Deleted
+	Current // the cache is complete, and follows: all changes up to View.AsOf were told before
+	Behind  // the connection is gone, and anything may have changed since View.AsOf
+)
+
+// String returns the kind as one lower-case word.
+func (k Kind) String() string {
+	switch k {
+	case Created:
+		return "created"
+	case Updated:
+		return "updated"
+	case Deleted:
+		return "deleted"
+	case Current:
+		return "current"
+	case Behind:
+		return "behind"
+	default:
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+}
+
+// Change is a difference between what the caller was told and what the cache has.
+type Change struct {
+	Kind  Kind
+	Entry Entry // of Created and Updated: as it is now; of Deleted: its path, Czxid and Mzxid; otherwise empty
+	View  View  // of Current and Behind
+}
+
+// Changes tells first the nodes that there are, as Created, and then every difference. A caller that is slow misses steps in between,
+// never the newest state: for each path the cache keeps at most what the caller was told last. The cache never waits for
+// the caller. A node that was deleted and created again is told as Deleted and then Created.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the cache has ended.
+func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		r := c.join()
+		defer c.leave(r)
+		for ctx.Err() == nil {
+			changes, err := c.take(r)
+			for _, change := range changes {
+				if !yield(change, nil) {
+					return
+				}
+			}
+			switch {
+			case len(changes) > 0:
+			case err != nil:
+				yield(Change{}, fmt.Errorf("changes of cache %s: %w", c.Path(), err))
+				return
+			default:
+				select {
+				case <-r.wake:
+				case <-ctx.Done():
+				}
+			}
+		}
+	}
+}
+
+// reader is one loop over the changes. Its fields are guarded by Cache.mu.
+type reader struct {
+	wake chan struct{} // holds one
+
+	cursor string // at first all nodes are told, in their order; this is the newest
+	passed bool   // that is done
+
+	told    map[string]version // what the caller was told last of the paths that have changed since
+	order   []string           // the same paths, in the order in which they changed first
+	current bool               // the caller was told so
+}
+
+// version is what a caller was told of a node.
+type version struct {
+	known, failed bool
+	czxid, mzxid  int64
+}
+
+func (n *node) told() version { return version{n.known, n.failed, n.czxid, n.mzxid} }
+
+func (c *Cache) join() *reader {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &reader{wake: make(chan struct{}, 1), told: map[string]version{}}
+	c.readers[r] = struct{}{}
+	return r
+}
+
+func (c *Cache) leave(r *reader) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.readers, r)
+}
+
+// tellReaders wakes the readers. Called with mu held.
+func (c *Cache) tellReaders() {
+	for r := range c.readers {
+		r.poke()
+	}
+}
+
+func (r *reader) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// note is called before a node changes.
+func (e *engine) note(n *node) {
+	if len(e.cache.readers) == 0 {
+		return
+	}
+	path := e.pathOf(n)
+	for r := range e.cache.readers {
+		r.note(path, n.told())
+	}
+}
+
+func (r *reader) note(path string, was version) {
+	r.poke()
+	if !r.passed && before(r.cursor, path) {
+		return // it is told when the cursor comes to it
+	}
+	if _, ok := r.told[path]; !ok {
+		r.told[path] = was
+		r.order = append(r.order, path)
+	}
+}
+
+// take returns what a reader is to be told next, or why nothing more will come.
+func (c *Cache) take(r *reader) ([]Change, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	view := c.view()
+	if r.current && !view.Current {
+		r.current = false
+		return []Change{{Kind: Behind, View: view}}, nil
+	}
+	changes := r.next(&c.engine)
+	if len(changes) == 0 && view.Current && !r.current {
+		r.current = true
+		changes = []Change{{Kind: Current, View: view}}
+	}
+	return changes, c.engine.err
+}
+
+func (r *reader) next(e *engine) []Change {
+	if !r.passed {
+		if n := e.after(r.cursor); n != nil {
+			r.cursor = e.pathOf(n)
+			return []Change{{Kind: Created, Entry: e.entry(n, r.cursor)}}
+		}
+		r.passed = true
+	}
+	for len(r.order) > 0 {
+		path := r.order[0]
+		was := r.told[path]
+		r.order = r.order[1:]
+		delete(r.told, path)
+		if changes := e.difference(path, was); len(changes) > 0 {
+			return changes
+		}
+	}
+	r.order = nil
+	return nil
+}
+
+// after returns the node that is told after the one with the path; "" is before all.
+func (e *engine) after(path string) *node {
+	if path == "" && e.root.known {
+		return e.root
+	}
+	if path == "" {
+		path = e.path
+	}
+	return e.next(path)
+}
+
+// difference returns the changes of a path since a caller was told of it.
+func (e *engine) difference(path string, was version) []Change {
+	var now version
+	n := e.find(path)
+	if n != nil {
+		now = n.told()
+	}
+	deleted := Change{Kind: Deleted, Entry: Entry{Path: path, Czxid: was.czxid, Mzxid: was.mzxid}}
+	switch {
+	case was == now:
+		return nil
+	case !now.known:
+		return []Change{deleted}
+	case !was.known:
+		return []Change{{Kind: Created, Entry: e.entry(n, path)}}
+	case was.czxid != now.czxid && was.czxid != 0:
+		return []Change{deleted, {Kind: Created, Entry: e.entry(n, path)}}
+	default:
+		return []Change{{Kind: Updated, Entry: e.entry(n, path)}}
+	}
+}

@@ -1,0 +1,310 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// The engine follows the nodes. Each node has two parts, its data and the list of its children. A part is clean if its newest reading
+// set a watch that has not fired, or if the watch was set again since and the server has said that nothing changed meanwhile.
+// Everything else is dirty: it is read, or its watch is set again.
+//
+// One goroutine does it all. It takes the news from the feed, in the order in which the server spoke, and sends requests. So an
+// answer is never older than an event that was handled before it.
+
+type engine struct {
+	cache *Cache
+	tree
+	nodes int   // in the tree, with those of which only the name is known
+	known int   // nodes that exist
+	bytes int64 // of data and names
+	errs  map[*node]failure
+	err   error // why the engine has ended
+
+	feed      *session.Feed // of the present session
+	connected bool
+	zxid      int64 // the newest that was read
+	behind    bool  // the server has not got as far as another before
+	asOf      instant
+	heard     time.Time // when the newest request was sent that was answered and handled
+
+	reads    []task  // stale parts, the oldest first; some may not be stale any more
+	bares    []*node // with parts that are bare; some may not be bare any more
+	since    int64   // no bare part has been without a watch since an earlier transaction
+	rearming map[*request]struct{}
+	inflight int
+	epoch    int // counts connections
+	large    int // bytes of large answers lately
+	rest     bool
+	hangups  [3]int // the newest connections, in a row, that ended under a request to set watches
+	readOnly bool   // the server cannot set watches; all are set by reading
+	present  bool   // the root exists, says a request that was to set a watch on its creation
+
+	verify   []*node // whose watches are to be verified
+	verified int64   // all watches that were lost since an earlier transaction have been found
+	verifies int64   // what verified becomes
+
+	dirty    [2]int    // parts, by odd
+	parity   part      // odd or 0: of parts that become dirty now
+	round    int       // the newest
+	active   bool      // it has not finished
+	roundOf  time.Time // what was heard when it began
+	finished int       // the newest round that has
+	standing bool      // a round has finished since the connection came up
+	waiters  []*waiter
+}
+
+func newEngine(c *Cache, path string) engine {
+	return engine{
+		cache: c, tree: tree{path: path, root: &node{}}, nodes: 1, errs: map[*node]failure{}, rearming: map[*request]struct{}{},
+	}
+}
+
+func (e *engine) entry(n *node, path string) Entry {
+	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner}
+	if n.failed {
+		entry.Err = e.errs[n].err
+	}
+	return entry
+}
+
+// run follows the nodes in one session after the other.
+func (c *Cache) run(ctx, patience context.Context) {
+	for {
+		s, err := c.client.Session(ctx)
+		if err != nil {
+			if ctx.Err() != nil && !errors.Is(err, zkrecipes.ErrClosed) {
+				err = closedError{}
+			}
+			c.end(err)
+			return
+		}
+		f := s.Follow(c.Path())
+		over := c.follow(ctx, s, f)
+		if over {
+			c.release(patience, s, f)
+		}
+		f.Stop()
+		if over {
+			return
+		}
+	}
+}
+
+// end notes why the engine ends, and wakes all callers.
+func (c *Cache) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &c.engine
+	if e.err == nil {
+		e.err = err
+	}
+	if c.client.State() == session.Closed {
+		e.err = zkrecipes.ErrClosed
+	}
+	e.standing, e.connected = false, false
+	for _, w := range e.waiters {
+		close(w.done)
+	}
+	e.waiters = nil
+	c.tellReaders()
+}
+
+// follow follows the nodes within one session. It reports true if the engine is to end.
+func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed) (over bool) {
+	e := &c.engine
+	c.mu.Lock()
+	e.feed = f
+	e.begin()
+	c.mu.Unlock()
+	recheck := time.NewTicker(c.config.recheck)
+	defer recheck.Stop()
+	rest := time.NewTimer(restTime)
+	defer rest.Stop()
+	for {
+		news := f.Take()
+		c.mu.Lock()
+		for _, n := range news {
+			e.hear(n)
+		}
+		e.advance()
+		e.send()
+		err, resting := e.err, e.rest
+		c.mu.Unlock()
+		switch {
+		case err != nil:
+			c.end(err)
+			return true
+		case len(news) > 0:
+			continue
+		case resting:
+			rest.Reset(restTime)
+		}
+		select {
+		case <-f.Wake():
+		case <-c.poke:
+		case <-rest.C:
+			c.mu.Lock()
+			e.rest = false
+			c.mu.Unlock()
+		case <-recheck.C:
+			c.mu.Lock()
+			e.startVerify()
+			c.mu.Unlock()
+		case <-s.Done():
+			c.mu.Lock()
+			for _, n := range f.Take() {
+				e.hear(n)
+			}
+			e.connected, e.standing = false, false
+			c.tellReaders()
+			c.mu.Unlock()
+			return false
+		case <-ctx.Done():
+			c.end(closedError{})
+			return true
+		}
+	}
+}
+
+// restTime is a pause for a server that sheds load, or is behind.
+const restTime = 10 * time.Millisecond
+
+// begin makes all parts dirty: a connection is there, and no watch is. The parts that nothing is known to have happened to need only
+// their watches.
+func (e *engine) begin() {
+	e.connected, e.standing, e.active = true, false, false
+	e.epoch++
+	since := e.zxid
+	if len(e.bares) > 0 {
+		since = min(since, e.since)
+	}
+	for r := range e.rearming {
+		since = min(since, r.since)
+	}
+	clear(e.rearming)
+	e.reads, e.bares, e.verify, e.inflight, e.rest = nil, nil, nil, 0, false
+	e.dirty = [2]int{}
+	for _, w := range e.waiters {
+		w.asked = false
+	}
+	e.root.all(func(n *node) {
+		for p, was := range n.parts {
+			n.parts[p] = 0
+			switch {
+			case was&(stale|again) != 0, n.failed && e.has(n, p), n == e.root && p == data && e.zxid == 0:
+				e.spoil(n, p, stale, e.parity)
+			case was&bare != 0, n.known && e.has(n, p), n == e.root && p == data:
+				e.bare(n, p, since, e.parity)
+			}
+		}
+	})
+}
+
+// hear handles news.
+func (e *engine) hear(n session.News) {
+	switch n.Kind {
+	case session.Changed:
+		e.changed(n)
+	case session.Down:
+		e.down(n.Heard)
+	case session.Up:
+		e.begin()
+	case session.Answered:
+		r, ok := n.For.(*request)
+		if !ok || r.epoch != e.epoch {
+			return
+		}
+		e.inflight--
+		e.large = max(n.Bytes, e.large-e.large/8)
+		e.answered(r, &n.Answer)
+	}
+}
+
+// clean notes that nothing was dirty at a time.
+func (e *engine) clean(at time.Time) {
+	if e.standing && e.pending() == 0 {
+		e.asOf.advance(at)
+	}
+}
+
+func (e *engine) down(heard time.Time) {
+	e.clean(heard)
+	e.connected, e.standing = false, false
+	e.cache.tellReaders()
+}
+
+func (e *engine) changed(event session.News) {
+	e.clean(event.Heard)
+	n := e.find(event.Path)
+	if n == nil || !n.known && n.parts[data] == 0 && n != e.root {
+		return
+	}
+	switch event.Event {
+	case zk.EventNodeChildrenChanged:
+		if n.known && e.has(n, list) {
+			e.spoil(n, list, stale, e.parity)
+		}
+	case zk.EventNodeDeleted:
+		if n.known && e.has(n, list) {
+			e.spoil(n, list, stale, e.parity)
+		}
+		fallthrough
+	default:
+		e.spoil(n, data, stale, e.parity)
+	}
+}
+
+// release takes the watches away, one node after the other.
+func (c *Cache) release(ctx context.Context, s *session.Session, f *session.Feed) {
+	e := &c.engine
+	var nodes []*node
+	e.root.all(func(n *node) {
+		if n.known || n == e.root || (n.parts[data]|n.parts[list])&asked != 0 {
+			nodes = append(nodes, n)
+		}
+	})
+	e.epoch++ // what was asked for before does not matter any more
+	e.inflight = 0
+	window := 1 // a server that does not know the request hangs up
+	for {
+		for _, n := range f.Take() {
+			r, ok := n.For.(*request)
+			switch {
+			case n.Kind == session.Down:
+				return
+			case n.Kind != session.Answered || !ok || r.epoch != e.epoch:
+			case n.Err != nil && n.Zxid == 0, errors.Is(n.Err, session.ErrUnimplemented):
+				return
+			case session.NotExecuted(n.Err):
+				e.inflight--
+				nodes = append(nodes, r.node)
+			default:
+				e.inflight--
+				window = c.config.window
+			}
+		}
+		b := f.Batch()
+		for len(nodes) > 0 && e.inflight+b.Len() < window {
+			b.RemoveWatches(e.pathOf(nodes[0]), &request{kind: removing, epoch: e.epoch, task: task{node: nodes[0]}})
+			nodes = nodes[1:]
+		}
+		e.inflight += b.Len()
+		if e.inflight == 0 || b.Len() > 0 && !b.Send() {
+			return
+		}
+		select {
+		case <-f.Wake():
+		case <-s.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,621 @@
+package cache_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// reads counts the requests of the cache by which it reads, from now on.
+func reads(srv *zktest.Server) *zktest.Rule {
+	return srv.Intercept(zktest.Match{From: watcher, Times: -1, Where: func(r zktest.Request) bool {
+		return r.Op == zktest.OpGetData || r.Op == zktest.OpGetChildren2 || r.Op == zktest.OpExists
+	}}, zktest.Proceed())
+}
+
+// follow tells the changes as they come, one line each.
+func follow(t *testing.T, c *cache.Cache) (told func() []string) {
+	t.Helper()
+	var lines []string
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	go func() {
+		for change, err := range c.Changes(ctx) {
+			if err != nil {
+				lines = append(lines, err.Error())
+			} else {
+				lines = append(lines, fmt.Sprintf("%v %s", change.Kind, change.Entry.Path))
+			}
+		}
+	}()
+	return func() []string {
+		synctest.Wait()
+		now := lines
+		lines = nil
+		return now
+	}
+}
+
+// The new node has the same versions as the old one, and so has the list of its children. A cache that compares versions misses it.
+func TestTree_DeletedAndCreatedAgain_IsSeen(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/old")
+		c := ready(t, open(t, srv, cache.Tree))
+		told := follow(t, c)
+		require.Equal(t, []string{"created /app", "created /app/a", "created /app/a/old", "current "}, told())
+		for _, away := range []bool{false, true} {
+			if away {
+				srv.Refuse(watcher)
+				srv.Cut(watcher)
+				require.Equal(t, []string{"behind "}, told())
+			}
+			require.NoError(t, srv.DeleteAll("/app/a"))
+			create(t, srv, "/app/a", "/app/a/new")
+			if away {
+				srv.Accept(watcher)
+				time.Sleep(time.Second)
+			}
+			synctest.Wait()
+			require.Equal(t, truth(srv), content(c))
+			if away {
+				require.Equal(t, []string{"deleted /app/a", "created /app/a", "deleted /app/a/new", "created /app/a/new", "current "}, told())
+			} else {
+				require.ElementsMatch(t, []string{"deleted /app/a/old", "deleted /app/a", "created /app/a", "created /app/a/new"}, told())
+			}
+		}
+	})
+}
+
+func TestView_SaysHowOldItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Node))
+		time.Sleep(time.Hour + time.Second) // between two rechecks
+		require.Less(t, time.Since(c.View().AsOf), bubble.Timeout, "pings show that nothing has changed")
+
+		srv.Stall(watcher, zktest.Both)
+		stalled := time.Now()
+		require.NoError(t, srv.Set(root, []byte("new")))
+		time.Sleep(bubble.Timeout / 2)
+		require.False(t, c.View().AsOf.After(stalled))
+		time.Sleep(bubble.Timeout)
+		view := c.View()
+		require.False(t, view.Current, "the session is over")
+		require.False(t, view.AsOf.After(stalled))
+		e, ok := c.Get(root)
+		require.True(t, ok, "old entries stay readable")
+		require.Equal(t, "data of /app", string(e.Data))
+
+		srv.Heal(watcher)
+		time.Sleep(2 * bubble.Timeout)
+		require.True(t, c.View().Current, "%+v", c.View())
+		require.Less(t, time.Since(c.View().AsOf), bubble.Timeout)
+		e, _ = c.Get(root)
+		require.Equal(t, "new", string(e.Data))
+	})
+}
+
+// After a reconnect, and in a new session, nothing is read that has not changed.
+func TestTree_Reconnect_ReadsOnlyWhatChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 3000 {
+			create(t, srv, fmt.Sprintf("/app/node-%d", i))
+		}
+		c := ready(t, open(t, srv, cache.Tree))
+		for _, fault := range []func(){
+			func() { srv.Cut(watcher) },
+			func() { srv.Expire(srv.SessionOf("w")) },
+		} {
+			count, all := reads(srv), bubble.Requests(srv)
+			fault()
+			require.NoError(t, srv.Set("/app/node-7", []byte(time.Now().String())))
+			time.Sleep(time.Second)
+			synctest.Wait()
+			require.True(t, c.View().Current)
+			require.Equal(t, truth(srv), content(c))
+			require.Equal(t, 1, count.Hits())
+			require.Less(t, all.Hits(), 10)
+			count.Remove()
+			all.Remove()
+			total, _ := srv.Watches()
+			require.Equal(t, 2*3001, total)
+		}
+	})
+}
+
+// A connection tells of new transactions and is lost before the watches are set again. On the next one the watches must still be set as
+// of the time before both.
+func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"}, zktest.Ignore())
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		synctest.Wait() // it is to be read
+		srv.Refuse(watcher)
+		srv.Cut(watcher)
+		require.NoError(t, srv.Set("/app/b", []byte("new")))
+		never := make(chan struct{})
+		defer close(never)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches}, zktest.DelayUntil(never))
+		srv.Accept(watcher)
+		time.Sleep(time.Second)
+		require.Contains(t, content(c)["/app/a"], "new", "the server has told of a newer transaction")
+		srv.Cut(watcher)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
+// The server has told what has changed meanwhile, but it was not read yet.
+func TestView_AfterAReconnect_IsCurrentWhenAllIsRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.SetLatency(50 * time.Millisecond)
+		srv.Refuse(watcher)
+		srv.Cut(watcher)
+		require.NoError(t, srv.Set("/app/b", []byte("new")))
+		create(t, srv, "/app/a/c", "/app/a/c/d")
+		srv.Accept(watcher)
+		synctest.Wait()
+		for !c.View().Current {
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
+// A server that cannot set watches without a reading says so, or hangs up.
+func TestTree_ServerWithoutSetWatches_IsReadAgain(t *testing.T) {
+	for name, action := range map[string]zktest.Action{
+		"refuses": zktest.Fail(zktest.CodeUnimplemented), "hangs up": zktest.DropRequest(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, action)
+				create(t, srv, root, "/app/a", "/app/a/b")
+				c := ready(t, open(t, srv, cache.Tree))
+				change := func() {
+					time.Sleep(time.Minute)
+					require.True(t, c.View().Current)
+					require.Equal(t, truth(srv), content(c))
+				}
+				change()
+				srv.Cut(watcher)
+				create(t, srv, "/app/a/b/c")
+				change()
+				require.NoError(t, srv.DeleteAll(root))
+				change()
+				create(t, srv, root, "/app/x")
+				change()
+				create(t, srv, "/app/x/y")
+				change()
+			})
+		})
+	}
+}
+
+// The server spends a watch without an event. The next recheck finds it.
+func TestTree_LostWatch_IsFoundByTheRecheck(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+		time.Sleep(90 * time.Second)
+		for _, path := range []string{"/app/a", "/app/b", root} {
+			require.Equal(t, 2, srv.LoseWatch(watcher, path))
+		}
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		create(t, srv, "/app/b/new", "/app/c")
+		synctest.Wait()
+		require.NotEqual(t, truth(srv), content(c))
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+		count := reads(srv)
+		time.Sleep(10 * time.Minute)
+		require.Less(t, count.Hits(), 10, "a recheck of what is quiet reads nothing")
+	})
+}
+
+// oblivious connects as a client that has seen nothing, so that a server which is behind takes it.
+type oblivious struct {
+	net.Conn
+	greeted bool
+}
+
+func (c *oblivious) Write(frame []byte) (int, error) {
+	if !c.greeted {
+		c.greeted = true
+		binary.BigEndian.PutUint64(frame[8:], 0)
+	}
+	return c.Conn.Write(frame)
+}
+
+func TestTree_ServerThatIsBehind_TakesNothingBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		fronts := srv.Fronts()
+		var front atomic.Int32
+		client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithSessionTimeout(bubble.Timeout), conn.WithTickTime(2*time.Second),
+			conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				raw, err := fronts[front.Load()].DialAs("w")(ctx, network, addr)
+				return &oblivious{Conn: raw}, err
+			}))
+		require.NoError(t, err)
+		defer func() { _ = client.Close() }() // never fails
+		c, err := cache.Tree(client, root)
+		require.NoError(t, err)
+		ready(t, c)
+		fronts[1].Lag()
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		create(t, srv, "/app/b")
+		require.NoError(t, c.Sync(within(t, time.Second)))
+		want := truth(srv)
+		require.Equal(t, want, content(c))
+		front.Store(1)
+		srv.Cut(watcher)
+		for range 3000 {
+			time.Sleep(time.Millisecond)
+			require.Equal(t, want, content(c))
+		}
+		require.False(t, c.View().Current)
+		count := bubble.Requests(srv)
+		time.Sleep(time.Second)
+		require.Less(t, count.Hits(), 500, "no storm")
+		fronts[1].CatchUp()
+		time.Sleep(time.Minute)
+		require.True(t, c.View().Current)
+		require.Equal(t, want, content(c))
+	}, zktest.WithFronts(3))
+}
+
+// The ensemble was made anew from an old backup: the transactions that the cache knows of were never made.
+func TestTree_RestoredServer_IsReadAnew(t *testing.T) {
+	inBubble(t, func(t *testing.T, old *zktest.Server) {
+		restored := zktest.Run(t, zktest.InMemory())
+		create(t, restored, root, "/app/a")
+		create(t, old, root, "/app/b", "/app/c", "/app/c/d", "/app/e")
+		var now atomic.Pointer[zktest.Server]
+		now.Store(old)
+		client, err := conn.Dial(t.Context(), old.Addr(), conn.WithSessionTimeout(bubble.Timeout),
+			conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return now.Load().DialAs("w")(ctx, network, addr)
+			}))
+		require.NoError(t, err)
+		defer func() { _ = client.Close() }() // never fails
+		c, err := cache.Tree(client, root)
+		require.NoError(t, err)
+		require.Equal(t, truth(old), content(ready(t, c)))
+		now.Store(restored)
+		old.Cut(watcher)
+		time.Sleep(5 * time.Minute)
+		require.True(t, c.View().Current)
+		require.Equal(t, truth(restored), content(c))
+		create(t, restored, "/app/a/new")
+		synctest.Wait()
+		require.Equal(t, truth(restored), content(c))
+	})
+}
+
+// Nodes change all the time, so that there is never a moment without a read on its way.
+func TestSync_WhileNodesChange_Ends(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 20 {
+			create(t, srv, fmt.Sprintf("/app/n%d", i))
+		}
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.SetLatency(20 * time.Millisecond)
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+					_ = srv.Set(fmt.Sprintf("/app/n%d", i%20), []byte(strconv.Itoa(i)))
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		create(t, srv, "/app/new")
+		start := time.Now()
+		require.NoError(t, c.Sync(within(t, time.Second)))
+		require.Less(t, time.Since(start), 200*time.Millisecond)
+		_, ok := c.Get("/app/new")
+		require.True(t, ok)
+		view := c.View()
+		require.True(t, view.Current)
+		require.Less(t, time.Since(view.AsOf), 200*time.Millisecond)
+	})
+}
+
+// The caller sleeps while nodes change: it is told the newest of each, and the cache does not wait.
+func TestChanges_SlowReader_IsToldTheNewest(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b", "/app/c")
+		c := ready(t, open(t, srv, cache.Children))
+		var told []string
+		var woken bool
+		for change, err := range c.Changes(t.Context()) {
+			require.NoError(t, err)
+			if change.Kind == cache.Current && !woken {
+				woken = true
+				for i := range 100 {
+					require.NoError(t, srv.Set("/app/a", []byte(strconv.Itoa(i))))
+					synctest.Wait()
+				}
+				require.NoError(t, srv.Delete("/app/b"))
+				create(t, srv, "/app/d")
+				synctest.Wait()
+				require.NoError(t, srv.Delete("/app/d"))
+				require.NoError(t, srv.Set("/app/c", nil))
+				synctest.Wait()
+				require.Equal(t, truth(srv), content(c))
+			} else if woken {
+				told = append(told, fmt.Sprintf("%v %s %q", change.Kind, change.Entry.Path, change.Entry.Data))
+			}
+			if change.Entry.Path == "/app/c" && change.Kind == cache.Updated {
+				break
+			}
+		}
+		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `updated /app/c ""`}, told)
+	})
+}
+
+func TestTree_NodeThatMayNotBeRead_IsAnEntryWithAnError(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/open")
+		other := bubble.Dial(t, srv, "other", conn.WithAuth("digest", "u:p"))
+		_, err := other.Create(t.Context(), "/app/secret", []byte("x"), 0, zk.DigestACL(zk.PermAll, "u", "p")...)
+		require.NoError(t, err)
+		c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+		e, ok := c.Get("/app/secret")
+		require.True(t, ok)
+		require.ErrorIs(t, e.Err, zk.ErrNoAuth)
+		require.ErrorContains(t, e.Err, "/app/secret")
+		require.True(t, c.View().Current)
+		require.NoError(t, other.Delete(t.Context(), "/app/secret", -1))
+		create(t, srv, "/app/secret")
+		synctest.Wait()
+		time.Sleep(2 * time.Minute) // there is no watch on what cannot be read
+		require.Equal(t, truth(srv), content(c))
+		e, _ = c.Get("/app/secret")
+		require.NoError(t, e.Err)
+	})
+}
+
+func TestReady_RootThatMayNotBeRead_SaysSo(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		other := bubble.Dial(t, srv, "other", conn.WithAuth("digest", "u:p"))
+		_, err := other.Create(t.Context(), root, nil, 0, zk.DigestACL(zk.PermAll, "u", "p")...)
+		require.NoError(t, err)
+		c := open(t, srv, cache.Tree)
+		require.ErrorIs(t, c.Ready(within(t, time.Minute)), zk.ErrNoAuth)
+		require.ErrorIs(t, c.Sync(within(t, time.Minute)), zk.ErrNoAuth)
+	})
+}
+
+func TestBounds_EndTheCacheWithAnError(t *testing.T) {
+	for name, opt := range map[string]cache.Option{"WithMaxNodes": cache.WithMaxNodes(3), "WithMaxBytes": cache.WithMaxBytes(50)} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, root, "/app/a", "/app/b")
+				c := ready(t, open(t, srv, cache.Tree, opt))
+				told := follow(t, c)
+				told()
+				create(t, srv, "/app/c")
+				require.ErrorIs(t, c.Sync(within(t, time.Minute)), cache.ErrTooMuch)
+				require.ErrorIs(t, c.Ready(within(t, time.Minute)), cache.ErrTooMuch)
+				require.ErrorContains(t, c.View().Err, name)
+				require.False(t, c.View().Current)
+				lines := told()
+				require.Contains(t, lines[len(lines)-1], name)
+				e, ok := c.Get("/app/a")
+				require.True(t, ok)
+				require.Equal(t, "data of /app/a", string(e.Data))
+				total, _ := srv.Watches()
+				require.Zero(t, total)
+			})
+		})
+	}
+}
+
+func TestWindow_BoundsTheRequestsOnTheirWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 100 {
+			create(t, srv, fmt.Sprintf("/app/n%d", i))
+		}
+		const window = 10
+		var most, now atomic.Int32
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1}, zktest.After(func(zktest.Request) { now.Add(1) }))
+		srv.SetLatency(10 * time.Millisecond)
+		c := open(t, srv, cache.Tree, cache.WithWindow(window))
+		srv.Stall(watcher, zktest.FromServer)
+		time.Sleep(time.Second)
+		most.Store(now.Load())
+		require.LessOrEqual(t, most.Load(), int32(window))
+		srv.Heal(watcher)
+		ready(t, c)
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
+func TestDepth_BoundsTheTree(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b", "/app/a/b/c")
+		c := ready(t, open(t, srv, cache.Tree, cache.WithDepth(2)))
+		require.Len(t, content(c), 3)
+		require.Len(t, c.List("/app/a"), 1)
+		require.Empty(t, c.List("/app/a/b"))
+		require.Empty(t, c.List("/app/missing"))
+		total, _ := srv.Watches()
+		require.Equal(t, 5, total)
+	})
+}
+
+func TestSync_WhileDisconnected_EndsWithItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Node))
+		srv.Refuse(watcher)
+		srv.Cut(watcher)
+		cause := errors.New("long enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+		defer cancel()
+		require.ErrorIs(t, c.Sync(ctx), cause)
+		srv.Accept(watcher)
+		require.NoError(t, c.Sync(within(t, time.Minute)))
+	})
+}
+
+func TestClose_EndsEverything(t *testing.T) {
+	for name, closeIt := range map[string]func(*conn.Client, *cache.Cache) error{
+		"cache":  func(_ *conn.Client, c *cache.Cache) error { return c.Close(context.Background()) },
+		"client": func(client *conn.Client, _ *cache.Cache) error { return client.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, root)
+				client := bubble.Dial(t, srv, "w")
+				c, err := cache.Tree(client, root)
+				require.NoError(t, err)
+				ready(t, c)
+				told := follow(t, c)
+				told()
+				srv.Stall(watcher, zktest.ToServer)
+				waiting := make(chan error, 1)
+				go func() { waiting <- c.Sync(t.Context()) }()
+				synctest.Wait()
+				srv.Heal(watcher)
+				require.NoError(t, closeIt(client, c))
+				err = <-waiting
+				if err != nil {
+					require.ErrorIs(t, err, zkrecipes.ErrClosed)
+				}
+				require.ErrorIs(t, c.Ready(t.Context()), zkrecipes.ErrClosed)
+				require.ErrorIs(t, c.Sync(t.Context()), zkrecipes.ErrClosed)
+				require.Contains(t, told()[0], "behind")
+				for _, err := range c.Changes(t.Context()) {
+					if err != nil {
+						require.ErrorIs(t, err, zkrecipes.ErrClosed)
+					}
+				}
+				require.NoError(t, c.Close(t.Context()), "again")
+				_, ok := c.Get(root)
+				require.True(t, ok)
+				total, _ := srv.Watches()
+				require.Zero(t, total)
+			})
+		})
+	}
+}
+
+func TestClose_ServerDoesNotAnswer_EndsWithItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		client := bubble.Dial(t, srv, "w")
+		c, err := cache.Node(client, root)
+		require.NoError(t, err)
+		ready(t, c)
+		srv.Stall(watcher, zktest.Both)
+		require.ErrorIs(t, c.Close(within(t, time.Second)), context.DeadlineExceeded)
+	})
+}
+
+func TestTwoCaches_OfOneClient_DoNotTakeEachOthersWatches(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		client := bubble.Dial(t, srv, "w")
+		first, err := cache.Tree(client, root)
+		require.NoError(t, err)
+		second, err := cache.Children(client, root)
+		require.NoError(t, err)
+		ready(t, first)
+		ready(t, second)
+		require.NoError(t, first.Close(t.Context()))
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		create(t, srv, "/app/b")
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(second))
+		require.NoError(t, second.Close(t.Context()))
+	})
+}
+
+func TestNew_BadInput(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "w")
+		for _, opt := range []cache.Option{
+			nil, cache.WithDepth(0), cache.WithMaxNodes(0), cache.WithMaxBytes(0), cache.WithWindow(0), cache.WithRecheck(time.Millisecond),
+		} {
+			_, err := cache.Tree(client, root, opt)
+			require.ErrorContains(t, err, "cache: ")
+		}
+		_, err := cache.Children(client, root, cache.WithDepth(2))
+		require.ErrorContains(t, err, "only cache.Tree")
+		_, err = cache.Node(client, "app")
+		require.ErrorContains(t, err, "relative")
+		_, err = cache.Node(nil, root)
+		require.ErrorContains(t, err, "nil")
+		require.NoError(t, client.Close())
+		_, err = cache.Node(client, root)
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/bad")
+		_, err := srv.Create("/app/good", []byte("1"), zktest.Persistent)
+		require.NoError(t, err)
+		c := ready(t, open(t, srv, cache.Children))
+		calls := 0
+		typed := cache.As(c, func(e cache.Entry) (int, error) {
+			calls++
+			return strconv.Atoi(string(e.Data))
+		})
+		for range 3 {
+			list := typed.List(root)
+			require.Len(t, list, 2)
+			require.ErrorContains(t, list[0].Err, "decode /app/bad")
+			require.NoError(t, list[1].Err)
+			require.Equal(t, 1, list[1].Value)
+		}
+		require.Equal(t, 2, calls)
+		require.NoError(t, srv.Set("/app/good", []byte("2")))
+		synctest.Wait()
+		good, ok := typed.Get("/app/good")
+		require.True(t, ok)
+		require.Equal(t, 2, good.Value)
+		_, ok = typed.Get("/app/missing")
+		require.False(t, ok)
+		for i := range 1000 { // old values are not kept for ever
+			path := fmt.Sprintf("/app/n%d", i)
+			create(t, srv, path)
+			synctest.Wait()
+			typed.Get(path)
+			require.NoError(t, srv.Delete(path))
+		}
+	})
+}

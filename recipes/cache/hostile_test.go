@@ -1,0 +1,187 @@
+package cache_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestHostile_ChildrenOfAMegabyte(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 20 {
+			_, err := srv.Create(fmt.Sprintf("/app/n%d", i), bytes.Repeat([]byte{byte(i)}, 1<<20-1000), zktest.Persistent)
+			require.NoError(t, err)
+		}
+		c := ready(t, open(t, srv, cache.Tree))
+		require.Equal(t, truth(srv), content(c))
+		require.NoError(t, srv.Set("/app/n3", bytes.Repeat([]byte("x"), 1<<20-1000)))
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+		require.Greater(t, c.View().Bytes, int64(19<<20))
+	})
+}
+
+func TestHostile_SeventyThousandChildren(t *testing.T) {
+	if testing.Short() || bubble.Race {
+		t.Skip("takes long")
+	}
+	const children = 70_000
+	name := func(i int) string { return fmt.Sprintf("/app/a-name-of-some-length-%06d", i) }
+	t.Run("within the limit", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			create(t, srv, root)
+			for i := range children {
+				create(t, srv, name(i))
+			}
+			c := ready(t, open(t, srv, cache.Children))
+			require.Equal(t, children+1, c.View().Nodes)
+			require.NoError(t, srv.Delete(name(7)))
+			require.NoError(t, srv.Set(name(8), []byte("new")))
+			create(t, srv, name(children))
+			synctest.Wait()
+			require.Equal(t, truth(srv), content(c))
+			for i := range 20_000 {
+				require.NoError(t, srv.Delete(name(1000+i)))
+			}
+			synctest.Wait()
+			require.Equal(t, truth(srv), content(c))
+		}, zktest.WithHistory(0))
+	})
+	t.Run("above it", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			create(t, srv, root)
+			for i := range children {
+				create(t, srv, name(i))
+			}
+			client := bubble.Dial(t, srv, "w", conn.WithMaxReplySize(1<<20))
+			c, err := cache.Children(client, root, cache.WithRecheck(time.Minute))
+			require.NoError(t, err)
+			err = c.Ready(within(t, time.Minute))
+			require.ErrorIs(t, err, conn.ErrTooLarge)
+			require.ErrorContains(t, err, "WithMaxReplySize")
+			e, ok := c.Get(root)
+			require.True(t, ok)
+			require.ErrorIs(t, e.Err, conn.ErrTooLarge)
+			require.Equal(t, "data of /app", string(e.Data))
+			count := bubble.Requests(srv)
+			time.Sleep(10 * time.Minute)
+			require.Less(t, count.Hits(), 50, "no storm")
+			for i := 10; i < children; i++ {
+				require.NoError(t, srv.Delete(name(i)))
+			}
+			time.Sleep(2 * time.Minute)
+			require.NoError(t, c.Sync(within(t, time.Minute)))
+			require.Equal(t, truth(srv), content(c))
+			require.NoError(t, c.Close(t.Context()))
+		}, zktest.WithHistory(0))
+	})
+}
+
+func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree))
+		reader := make(chan struct{})
+		go func() {
+			for _, err := range c.Changes(t.Context()) {
+				if err == nil {
+					<-reader // it never comes back
+				}
+			}
+		}()
+		before, count := heap(), bubble.Requests(srv)
+		times := 10_000
+		if bubble.Race {
+			times = 1000
+		}
+		for i := range times {
+			require.NoError(t, srv.Delete("/app/a"))
+			create(t, srv, "/app/a")
+			if i%10 == 0 {
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+		require.Less(t, heap()-before, int64(2<<20))
+		require.LessOrEqual(t, count.Hits(), 50_000)
+		total, _ := srv.Watches()
+		require.Equal(t, 4, total)
+		close(reader)
+	}, zktest.WithHistory(0))
+}
+
+func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		nodes := 10_000
+		if bubble.Race {
+			nodes = 1000
+		}
+		create(t, srv, root)
+		for i := range nodes {
+			create(t, srv, fmt.Sprintf("/app/n%d", i))
+		}
+		c := ready(t, open(t, srv, cache.Tree))
+		before, read, others := heap(), reads(srv), bubble.Requests(srv)
+		const seconds = 120
+		for i := range seconds {
+			srv.Expire(srv.SessionOf("w"))
+			require.NoError(t, srv.Set(fmt.Sprintf("/app/n%d", i), []byte("new")))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.True(t, c.View().Current)
+		require.Equal(t, truth(srv), content(c))
+		require.Less(t, heap()-before, int64(8<<20))
+		t.Logf("%.1f requests a second, %d reads of %d nodes", float64(read.Hits()+others.Hits())/seconds, read.Hits(), nodes)
+		require.Less(t, others.Hits(), 20*seconds)
+		require.Less(t, read.Hits(), 3*seconds)
+		total, _ := srv.Watches()
+		require.Equal(t, 2*(nodes+1), total)
+	}, zktest.WithHistory(0))
+}
+
+// TestSize_OfANode holds to what a node takes in memory.
+func TestSize_OfANode(t *testing.T) {
+	if bubble.Race {
+		t.Skip("the race detector takes memory of its own")
+	}
+	const nodes = 50_000
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range nodes {
+			_, err := srv.Create(fmt.Sprintf("/app/node-%06d", i), []byte("sixteen bytes ok"), zktest.Persistent)
+			require.NoError(t, err)
+		}
+		c, err := cache.Children(bubble.Dial(t, srv, "w"), root)
+		require.NoError(t, err)
+		kept := []*cache.Cache{ready(t, c)}
+		require.NoError(t, c.Close(t.Context())) // the entries stay
+		require.Equal(t, nodes+1, c.View().Nodes)
+		before := heap()
+		clear(kept)
+		each := (before - heap()) / nodes
+		t.Logf("%d bytes a node", each)
+		require.Less(t, each, int64(150), "with 16 bytes of data, and 11 of a name")
+	}, zktest.WithHistory(0))
+}

@@ -1,0 +1,179 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// read handles the answer to a reading.
+func (e *engine) read(r *request, a *session.Answer) {
+	n := r.node
+	if n.parts[r.part]&asked == 0 {
+		return // the node was found to be gone meanwhile
+	}
+	parity := e.settle(n, r.part)
+	switch {
+	case r.kind == probing && errors.Is(a.Err, zk.ErrNoNode): // and there is a watch
+	case errors.Is(a.Err, zk.ErrNoNode):
+		e.gone(n, parity)
+	case a.Err != nil:
+		e.fail(n, r.part, a.Err)
+	case r.kind == probing:
+		e.present = true
+		e.spoil(n, data, stale, parity)
+	case r.part == list:
+		e.listed(n, a, parity)
+	default:
+		e.got(n, a, parity)
+	}
+}
+
+// got takes a node's data.
+func (e *engine) got(n *node, a *session.Answer, parity part) {
+	stat := &a.Stat
+	same := n.known && !e.hasFailed(n, data) && n.czxid == stat.Czxid && n.mzxid == stat.Mzxid
+	first := !n.known || n.czxid != stat.Czxid
+	if !same {
+		e.note(n)
+		e.bytes += int64(len(a.Data) - len(n.data))
+		if !n.known {
+			e.known++
+		}
+		n.known = true
+		n.data = slices.Clone(a.Data) // the answer is larger than that
+		n.czxid, n.mzxid, n.version, n.owner = stat.Czxid, stat.Mzxid, stat.Version, stat.EphemeralOwner
+		e.forgive(n, data)
+		e.checkSize()
+	}
+	switch {
+	case !e.has(n, list):
+	case first && stat.NumChildren == 0 && n.kids == nil:
+		n.pzxid = stat.Pzxid
+		e.bare(n, list, a.Zxid, parity)
+	case first, n.parts[list] == 0 && stat.Pzxid > n.pzxid:
+		e.spoil(n, list, stale, parity)
+	}
+}
+
+// failure says which part of a node could not be read last, and why.
+type failure struct {
+	part int
+	err  error
+}
+
+func (e *engine) hasFailed(n *node, p int) bool { return n.failed && e.errs[n].part == p }
+
+func (e *engine) forgive(n *node, p int) {
+	if e.hasFailed(n, p) {
+		n.failed = false
+		delete(e.errs, n)
+	}
+}
+
+// fail notes that a part cannot be read.
+func (e *engine) fail(n *node, p int, err error) {
+	e.note(n)
+	if !n.known {
+		n.known = true
+		e.known++
+	}
+	n.failed = true
+	e.errs[n] = failure{p, err}
+}
+
+// listed takes the names of a node's children.
+func (e *engine) listed(n *node, a *session.Answer, parity part) {
+	if n.czxid != a.Stat.Czxid && !n.failed {
+		e.spoil(n, data, stale, parity)
+	}
+	if e.hasFailed(n, list) {
+		e.note(n)
+		e.forgive(n, list)
+	}
+	n.pzxid = a.Stat.Pzxid
+	slices.Sort(a.Names)
+	old := n.children()
+	if len(a.Names) == 0 && len(old) == 0 {
+		return
+	}
+	kids := make([]*node, 0, len(a.Names))
+	for _, name := range a.Names {
+		for len(old) > 0 && old[0].name < name {
+			e.drop(old[0])
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].name == name {
+			kid := old[0]
+			old = old[1:]
+			kids = append(kids, kid)
+			if !kid.known && kid.parts[data] == 0 { // it was deleted and is there again
+				e.spoil(kid, data, stale, parity)
+			}
+			continue
+		}
+		kid := &node{parent: n, name: name}
+		kids = append(kids, kid)
+		e.nodes++
+		e.bytes += int64(len(name))
+		e.spoil(kid, data, stale, parity)
+	}
+	for _, kid := range old {
+		e.drop(kid)
+	}
+	if n.kids = nil; len(kids) > 0 {
+		n.kids = &family{kids}
+	}
+	e.checkSize()
+}
+
+// gone notes that there is no such node. It stays in the list of its parent, which has changed, too, and is read again.
+func (e *engine) gone(n *node, parity part) {
+	for _, kid := range n.children() {
+		e.drop(kid)
+	}
+	n.kids = nil
+	e.empty(n)
+	if n == e.root {
+		e.bare(n, data, e.zxid, parity)
+	}
+}
+
+// drop takes a node and all below it out of the tree.
+func (e *engine) drop(n *node) {
+	for _, kid := range n.children() {
+		e.drop(kid)
+	}
+	n.kids = nil
+	e.empty(n)
+	e.nodes--
+	e.bytes -= int64(len(n.name))
+}
+
+func (e *engine) empty(n *node) {
+	if n.known {
+		e.note(n)
+		e.known--
+	}
+	e.abandon(n)
+	delete(e.errs, n)
+	n.failed = false
+	e.bytes -= int64(len(n.data))
+	n.known, n.data, n.czxid, n.mzxid, n.pzxid, n.version, n.owner = false, nil, 0, 0, 0, 0, 0
+}
+
+func (e *engine) checkSize() {
+	if e.err != nil {
+		return
+	}
+	if most := e.cache.config.nodes; e.nodes > most {
+		e.err = fmt.Errorf("%w: %d nodes below %s, of at most %d: cache less, or raise WithMaxNodes", ErrTooMuch, e.nodes, e.path, most)
+	}
+	if most := e.cache.config.bytes; e.bytes > most {
+		e.err = fmt.Errorf("%w: %d bytes below %s, of at most %d: cache less, or raise WithMaxBytes", ErrTooMuch, e.bytes, e.path, most)
+	}
+}

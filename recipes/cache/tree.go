@@ -1,0 +1,153 @@
+package cache
+
+import (
+	"slices"
+	"strings"
+)
+
+// node is what the cache knows of one znode. There may be a million of them, so it has no map, no Stat and no path: it takes
+// 96 bytes, beside its name and its data.
+type node struct {
+	parent  *node // nil for the root
+	name    string
+	data    []byte
+	kids    *family // nil for none
+	czxid   int64
+	mzxid   int64
+	pzxid   int64 // of the newest list
+	owner   int64
+	version int32
+	parts   [2]part
+	known   bool // there is such a node, and its data was read or refused
+	failed  bool // engine.errs says why
+}
+
+// family is the list of children, sorted by name. It has nodes of which only the name is known, and nodes that were deleted
+// since the list was read.
+type family struct{ list []*node }
+
+func (n *node) children() []*node {
+	if n.kids == nil {
+		return nil
+	}
+	return n.kids.list
+}
+
+func (n *node) child(name string) *node {
+	list := n.children()
+	if i, ok := slices.BinarySearchFunc(list, name, byName); ok {
+		return list[i]
+	}
+	return nil
+}
+
+func byName(n *node, name string) int { return strings.Compare(n.name, name) }
+
+// tree is a root with its nodes, and where it is.
+type tree struct {
+	path string
+	root *node
+}
+
+// find returns the node with the path, or nil.
+func (t *tree) find(path string) *node {
+	rest, ok := t.below(path)
+	if !ok {
+		return nil
+	}
+	n := t.root
+	for n != nil && rest != "" {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		n = n.child(name)
+	}
+	return n
+}
+
+// below returns the path relative to the root: "" is the root itself.
+func (t *tree) below(path string) (string, bool) {
+	switch rest, ok := strings.CutPrefix(path, t.path); {
+	case !ok:
+		return "", false
+	case rest == "" || t.path == "/":
+		return rest, true
+	default:
+		return rest[1:], rest[0] == '/'
+	}
+}
+
+// pathOf returns the path of a node.
+func (t *tree) pathOf(n *node) string {
+	if n.parent == nil {
+		return t.path
+	}
+	size := len(t.path)
+	for m := n; m.parent != nil; m = m.parent {
+		size += 1 + len(m.name)
+	}
+	b := make([]byte, size)
+	for m := n; m.parent != nil; m = m.parent {
+		size -= len(m.name)
+		copy(b[size:], m.name)
+		size--
+		b[size] = '/'
+	}
+	if t.path == "/" {
+		return string(b[1:])
+	}
+	copy(b, t.path)
+	return string(b)
+}
+
+// depth is 0 for the root.
+func (n *node) depth() (d int) {
+	for ; n.parent != nil; n = n.parent {
+		d++
+	}
+	return d
+}
+
+// all calls f with n and all nodes below it, parents first, in the order of their names.
+func (n *node) all(f func(*node)) {
+	f(n)
+	for _, kid := range n.children() {
+		kid.all(f)
+	}
+}
+
+// next returns the first known node after a path in the order of all, or nil. There need not be a node with the path.
+func (t *tree) next(path string) *node {
+	rest, _ := t.below(path)
+	return nextKnown(t.root, rest)
+}
+
+// nextKnown returns the first known node below n that comes after the relative path.
+func nextKnown(n *node, rest string) *node {
+	name, deeper, _ := strings.Cut(rest, "/")
+	list := n.children()
+	i, ok := 0, false
+	if rest != "" {
+		i, ok = slices.BinarySearchFunc(list, name, byName)
+	}
+	for ; i < len(list); i++ {
+		kid := list[i]
+		if !ok && kid.known {
+			return kid
+		}
+		if found := nextKnown(kid, deeper); found != nil {
+			return found
+		}
+		ok, deeper = false, ""
+	}
+	return nil
+}
+
+// before reports whether path a comes before path b in the order of all.
+func before(a, b string) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return a[i] == '/' || b[i] != '/' && a[i] < b[i]
+		}
+	}
+	return len(a) < len(b)
+}

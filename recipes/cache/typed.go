@@ -1,0 +1,79 @@
+package cache
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Typed is a cache whose data is decoded. It is safe for concurrent use.
+type Typed[T any] struct {
+	cache  *Cache
+	decode func(Entry) (T, error)
+
+	mu      sync.Mutex
+	decoded map[string]TypedEntry[T]
+}
+
+// TypedEntry is an [Entry] with what its data stands for. If the data does not decode, Err says why, and Value is what the
+// function returned.
+type TypedEntry[T any] struct {
+	Entry
+	Value T
+}
+
+// As returns the entries of a cache decoded by a function. The function is called once for each version of a node, when the node is
+// asked for. It may be called at the same time on several goroutines. A node that does not decode is an entry with an
+// error, and does not concern the others.
+func As[T any](c *Cache, decode func(Entry) (T, error)) *Typed[T] {
+	return &Typed[T]{cache: c, decode: decode, decoded: map[string]TypedEntry[T]{}}
+}
+
+// Get is [Cache.Get] with the value.
+func (t *Typed[T]) Get(path string) (TypedEntry[T], bool) {
+	e, ok := t.cache.Get(path)
+	if !ok {
+		return TypedEntry[T]{}, false
+	}
+	return t.Decode(e), true
+}
+
+// List is [Cache.List] with the values.
+func (t *Typed[T]) List(path string) []TypedEntry[T] {
+	var list []TypedEntry[T]
+	for _, e := range t.cache.List(path) {
+		list = append(list, t.Decode(e))
+	}
+	return list
+}
+
+// Decode returns an entry of the cache, such as one of [Cache.Changes], with its value.
+func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
+	t.mu.Lock()
+	known, ok := t.decoded[e.Path]
+	t.mu.Unlock()
+	if ok && known.Mzxid == e.Mzxid && known.Czxid == e.Czxid {
+		if e.Err != nil {
+			known.Err = e.Err
+		}
+		return known
+	}
+	typed := TypedEntry[T]{Entry: e}
+	if e.Mzxid == 0 {
+		return typed // it was never read
+	}
+	value, err := t.decode(e)
+	typed.Value = value
+	if err != nil {
+		typed.Err = fmt.Errorf("decode %s: %w", e.Path, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.decoded) > 2*t.cache.View().Nodes+64 { // most are of nodes that are gone
+		clear(t.decoded)
+	}
+	t.decoded[e.Path] = typed
+	if e.Err != nil {
+		typed.Err = e.Err
+	}
+	return typed
+}

@@ -1,0 +1,83 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Group is the members below one path. It is safe for concurrent use.
+type Group struct {
+	client *session.Client
+	path   string
+	layout Layout
+}
+
+// Option configures [New].
+type Option func(*config) error
+
+type config struct {
+	shared recipe.Config
+	layout Layout
+}
+
+// WithLayout sets how members are laid out in ZooKeeper; default [Curator]. Members of different layouts must not meet below
+// one path.
+func WithLayout(l Layout) Option {
+	return func(c *config) error {
+		if l < Curator || l > KazooShallowParty {
+			return fmt.Errorf("layout %d: want group.Curator, group.KazooParty or group.KazooShallowParty", int(l))
+		}
+		c.layout = l
+		return nil
+	}
+}
+
+// New returns the group at path. It sends nothing; the first Join creates missing parents.
+//
+// Errors: a nil client, a path that is relative, malformed or the root, a bad option.
+func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
+	var cfg config
+	errs := []error{recipe.Configure(c, &cfg, &cfg.shared, opts), session.ValidatePath(path)}
+	if c == nil {
+		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+	}
+	if path == "/" {
+		errs = append(errs, errors.New("path \"/\" is the root, which cannot be a group: want a path such as /app/workers"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("group: %w", err)
+	}
+	return &Group{client: (*session.Client)(c), path: path, layout: cfg.layout}, nil
+}
+
+// Path returns the path of the group.
+func (g *Group) Path() string { return g.path }
+
+// Members returns who is there, with the data of each, as new as this call. If members come and go faster than they can be
+// read, it reads again, within ctx. It leaves no watches.
+//
+// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+func (g *Group) Members(ctx context.Context) (View, error) {
+	if err := g.client.Sync(ctx, g.path); err != nil {
+		return View{}, err
+	}
+	for {
+		s, err := g.client.Session(ctx)
+		if err != nil {
+			return View{}, &session.OpError{Op: "members", Path: g.path, Err: err}
+		}
+		r := &reader{group: g, session: s}
+		v, err := r.read(ctx)
+		if err == nil {
+			return v.now(), nil
+		}
+		if ctx.Err() != nil || s.Err() == nil || g.client.State() == session.Closed {
+			return View{}, err
+		}
+	}
+}

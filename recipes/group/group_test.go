@@ -1,0 +1,633 @@
+package group_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const path = "/app/workers"
+
+// inBubble runs f with a server, in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
+}
+
+func open(t *testing.T, c *conn.Client, opts ...group.Option) *group.Group {
+	t.Helper()
+	g, err := group.New(c, path, opts...)
+	require.NoError(t, err)
+	return g
+}
+
+func join(t *testing.T, g *group.Group, id, data string, opts ...group.JoinOption) *group.Membership {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m, err := g.Join(ctx, id, []byte(data), opts...)
+	require.NoError(t, err)
+	return m
+}
+
+// joined returns the member of a client of its own, whose label is the id.
+func joined(t *testing.T, srv *zktest.Server, id string) *group.Membership {
+	t.Helper()
+	return join(t, open(t, bubble.Dial(t, srv, id)), id, "data of "+id)
+}
+
+// ids returns the ids of a view, in its order.
+func ids(v group.View) []string {
+	list := make([]string, 0, len(v.Members))
+	for _, m := range v.Members {
+		list = append(list, m.ID)
+	}
+	return list
+}
+
+// views collects what Watch tells.
+type views struct {
+	mu   sync.Mutex
+	list []group.View
+	err  error
+	stop context.CancelFunc
+}
+
+func watch(t *testing.T, g *group.Group, opts ...group.WatchOption) *views {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	v := &views{stop: stop}
+	go func() {
+		for view, err := range g.Watch(ctx, opts...) {
+			v.mu.Lock()
+			if v.err = err; err == nil {
+				v.list = append(v.list, view)
+			}
+			v.mu.Unlock()
+		}
+	}()
+	synctest.Wait()
+	return v
+}
+
+func (v *views) all() []group.View {
+	synctest.Wait()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.list)
+}
+
+func (v *views) last() group.View {
+	all := v.all()
+	return all[len(all)-1]
+}
+
+func TestNew_RefusesWhatCannotWork(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		for want, f := range map[string]func() (*group.Group, error){
+			"client is nil":   func() (*group.Group, error) { return group.New(nil, path) },
+			"is relative":     func() (*group.Group, error) { return group.New(c, "app") },
+			"is the root":     func() (*group.Group, error) { return group.New(c, "/") },
+			"layout 3":        func() (*group.Group, error) { return group.New(c, path, group.WithLayout(3)) },
+			"option 0 is nil": func() (*group.Group, error) { return group.New(c, path, nil) },
+		} {
+			_, err := f()
+			require.ErrorContains(t, err, want)
+		}
+		g, kazoo := open(t, c), open(t, c, group.WithLayout(group.KazooParty))
+		for want, f := range map[string]func() (*group.Membership, error){
+			"has a slash":         func() (*group.Membership, error) { return g.Join(t.Context(), "a/b", nil) },
+			"ends with a slash":   func() (*group.Membership, error) { return g.Join(t.Context(), "", nil) },
+			"too large":           func() (*group.Membership, error) { return g.Join(t.Context(), "a", make([]byte, 2<<20)) },
+			"the function is nil": func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, group.WithReplace(nil)) },
+			"option 0 is nil":     func() (*group.Membership, error) { return g.Join(t.Context(), "a", nil, nil) },
+			"have no data":        func() (*group.Membership, error) { return kazoo.Join(t.Context(), "a", []byte{}) },
+		} {
+			_, err := f()
+			require.ErrorContains(t, err, want)
+		}
+		for _, opt := range []group.WatchOption{group.WithSettle(0, 0), group.WithSettle(time.Second, time.Millisecond)} {
+			v := watch(t, g, opt)
+			require.Empty(t, v.all())
+			require.ErrorContains(t, v.err, "settle")
+		}
+		bubble.Clean(t, srv, "/app")
+	})
+}
+
+func TestJoin_Layouts(t *testing.T) {
+	for layout, want := range map[group.Layout]struct{ name, data string }{
+		group.Curator:           {"^w1$", "10.0.0.7:8080"},
+		group.KazooParty:        {"^[0-9a-f]{32}__party__$", "w1"},
+		group.KazooShallowParty: {"^[0-9a-f]{32}-w1$", "w1"},
+	} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(layout))
+			var data []byte
+			if layout == group.Curator {
+				data = []byte(want.data)
+			}
+			m, err := g.Join(t.Context(), "w1", data)
+			require.NoError(t, err)
+			children := srv.Children(path)
+			require.Len(t, children, 1)
+			require.Regexp(t, regexp.MustCompile(want.name), children[0])
+			require.Equal(t, path+"/"+children[0], m.Path())
+			require.Equal(t, "w1", m.ID())
+			node, _ := srv.Node(m.Path())
+			require.Equal(t, want.data, string(node.Data))
+			view, err := g.Members(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []group.Member{{
+				ID: "w1", Path: m.Path(), Data: []byte(want.data), Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"),
+				Since: time.UnixMilli(node.Stat.Ctime),
+			}}, view.Members)
+			require.Equal(t, node.Stat.Czxid, view.Zxid)
+			if layout != group.Curator {
+				require.ErrorContains(t, m.Set(t.Context(), nil), "have no data")
+				_, err = g.Join(t.Context(), "w1", nil) // an id may be there twice
+				require.NoError(t, err)
+			}
+			require.NoError(t, m.Leave(t.Context()))
+			require.False(t, srv.Exists(m.Path()))
+		})
+	}
+}
+
+func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(group.KazooParty))
+		m, err := g.Join(t.Context(), "w1", nil)
+		require.NoError(t, err)
+		_, err = srv.Create(path+"/other", nil, zktest.Persistent)
+		require.NoError(t, err)
+		view, err := g.Members(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"w1"}, ids(view))
+		require.NoError(t, m.Leave(t.Context()))
+	})
+}
+
+// TestCost: two round trips to join, one watch for the list and one for each member.
+func TestCost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "b")
+		g := open(t, bubble.Dial(t, srv, "a"))
+		const roundTrip = 10 * time.Millisecond
+		srv.SetLatency(roundTrip)
+		count := func(what string, want int, f func()) {
+			t.Helper()
+			requests := bubble.Requests(srv)
+			f()
+			time.Sleep(time.Second)
+			require.Equal(t, want, requests.Hits(), what)
+			requests.Remove()
+		}
+		count("multi, getData, children", 3, func() {
+			began := time.Now()
+			join(t, g, "a", "")
+			require.Equal(t, 2*roundTrip, time.Since(began))
+		})
+		var v *views
+		count("children, 2 x getData", 3, func() { v = watch(t, g) })
+		total, _ := srv.Watches()
+		require.Equal(t, 4, total, "the list, the two members, and b its own node")
+		var c *group.Membership
+		cg := open(t, bubble.Dial(t, srv, "c"))
+		count("the 3 of the member; children and getData", 5, func() { c = join(t, cg, "c", "") })
+		count("exists, delete; children", 3, func() { require.NoError(t, c.Leave(t.Context())) })
+		count("2 x getData, setData, getData; nothing", 4, func() { require.NoError(t, srv.Set(path+"/b", []byte("x"))) })
+		require.Len(t, v.all(), 3)
+	})
+}
+
+// TestJoin_WaitsForTheListing: the node goes between its creation and the listing.
+func TestJoin_WaitsForTheListing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		g := open(t, c)
+		lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(path+"/a"))
+		}))
+		m := join(t, g, "a", "1")
+		require.Equal(t, 1, lists.Hits())
+		require.True(t, srv.Exists(m.Path()))
+		require.True(t, m.State().Present)
+	})
+}
+
+func TestJoin_Taken(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		other := joined(t, srv, "w1")
+		node, _ := srv.Node(path + "/w1")
+		c := bubble.Dial(t, srv, "a")
+		g := open(t, c)
+		for range 2 {
+			_, err := g.Join(t.Context(), "w1", []byte("mine"))
+			var taken *zkrecipes.TakenError
+			require.ErrorAs(t, err, &taken)
+			require.Equal(t, &zkrecipes.TakenError{
+				Path: path + "/w1", Session: srv.SessionOf("w1"), Czxid: node.Stat.Czxid, Data: []byte("data of w1"),
+			}, taken)
+		}
+		unchanged, _ := srv.Node(path + "/w1")
+		require.Equal(t, node, unchanged)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := g.Join(ctx, "w1", nil, group.WithWait())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, zkrecipes.ErrTaken, "what is in the way")
+		time.AfterFunc(time.Second, func() { _ = other.Leave(t.Context()) })
+		m := join(t, g, "w1", "mine", group.WithWait())
+		_, err = g.Join(t.Context(), "w1", nil)
+		require.ErrorContains(t, err, "this client keeps a node there already")
+		require.True(t, m.State().Present)
+
+		b := open(t, bubble.Dial(t, srv, "b"))
+		m = join(t, b, "w1", "b", group.WithReplace(func(data []byte, _ zk.Stat) bool { return string(data) == "mine" }))
+		require.Equal(t, srv.SessionOf("b"), m.State().Session)
+	})
+}
+
+// TestJoin_CancelledLeavesNothing: whatever step it is at.
+func TestJoin_CancelledLeavesNothing(t *testing.T) {
+	for step := range 4 {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			g := open(t, bubble.Dial(t, srv, "a"))
+			require.NoError(t, join(t, g, "a", "").Leave(t.Context()))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Skip: step}, zktest.Before(func(zktest.Request) { cancel() }))
+			m, err := g.Join(ctx, "a", nil)
+			if err == nil {
+				require.NoError(t, m.Leave(t.Context()))
+			} else {
+				require.ErrorIs(t, err, context.Canceled)
+			}
+			time.Sleep(time.Minute)
+			bubble.Clean(t, srv, "/app", "workers")
+		})
+	}
+}
+
+func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := joined(t, srv, "a")
+		joined(t, srv, "b")
+		joined(t, srv, "c")
+		g := open(t, bubble.Dial(t, srv, "w"))
+		v := watch(t, g)
+		require.Equal(t, []string{"a", "b", "c"}, ids(v.last()))
+		before := a.State()
+		srv.Expire(srv.SessionOf("a"))
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"b", "c", "a"}, ids(v.last()))
+		require.True(t, a.State().Present)
+		require.Greater(t, a.State().Czxid, before.Czxid)
+		require.Equal(t, a.State().Czxid, v.last().Members[2].Czxid)
+		for s := range a.Changes(t.Context()) {
+			require.Equal(t, a.State().Session, s.Session)
+			break
+		}
+		require.NoError(t, a.Leave(t.Context()))
+		require.Equal(t, []string{"b", "c"}, ids(v.last()))
+		require.ErrorIs(t, a.Set(t.Context(), nil), zkrecipes.ErrClosed)
+	})
+}
+
+// TestMembers_AsksTheLeader: a server that lags behind would show what was.
+func TestMembers_AsksTheLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		g := open(t, bubble.Dial(t, srv, "w"))
+		var order []zktest.Op
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Times: -1, Where: func(q zktest.Request) bool {
+			order = append(order, q.Op)
+			return true
+		}}, zktest.Proceed())
+		v, err := g.Members(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, v.Members)
+		require.Equal(t, []zktest.Op{zktest.OpSync, zktest.OpGetChildren2}, order)
+		total, _ := srv.Watches()
+		require.Zero(t, total)
+	})
+}
+
+// TestRead_MemberGoesMeanwhile: between the list and the look at the member, it goes, or it is made anew. The view is of one
+// instant all the same.
+func TestRead_MemberGoesMeanwhile(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		for _, watching := range []bool{false, true} {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				joined(t, srv, "a")
+				joined(t, srv, "b")
+				w := open(t, bubble.Dial(t, srv, "w"))
+				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Path: "/b$"}, zktest.Before(func(zktest.Request) {
+					require.NoError(t, srv.Delete(path+"/a"))
+					require.NoError(t, srv.Delete(path+"/b"))
+					if again {
+						_, err := srv.Create(path+"/b", nil, zktest.Persistent)
+						require.NoError(t, err)
+					}
+					_, err := srv.Create(path+"/c", nil, zktest.Persistent)
+					require.NoError(t, err)
+				}))
+				srv.Refuse(zktest.Label("a")) // else they would be back at once
+				srv.Refuse(zktest.Label("b"))
+				srv.Stall(zktest.Label("a"), zktest.Both)
+				srv.Stall(zktest.Label("b"), zktest.Both)
+				var first group.View
+				if watching {
+					first = watch(t, w).all()[0]
+				} else {
+					v, err := w.Members(t.Context())
+					require.NoError(t, err)
+					first = v
+				}
+				if again {
+					require.Equal(t, []string{"b", "c"}, ids(first))
+				} else {
+					require.Equal(t, []string{"c"}, ids(first))
+				}
+			})
+		}
+	}
+}
+
+// TestRead_InFlightIsBounded: 1,000 members are read 64 at a time.
+func TestRead_InFlightIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		const n = 1000
+		for i := range n {
+			_, err := srv.Create(fmt.Sprintf("%s/m%d", path, i), nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		g := open(t, bubble.Dial(t, srv, "w"))
+		const roundTrip = 10 * time.Millisecond
+		srv.SetLatency(roundTrip)
+		began := time.Now()
+		for v, err := range g.Watch(t.Context()) {
+			require.NoError(t, err)
+			require.Len(t, v.Members, n+1)
+			break
+		}
+		require.GreaterOrEqual(t, time.Since(began), n/64*roundTrip)
+		require.Less(t, time.Since(began), 2*n/64*roundTrip)
+		v, err := g.Members(t.Context())
+		require.NoError(t, err)
+		require.Len(t, v.Members, n+1)
+	})
+}
+
+// TestWatch_NoParent: the group has never had a member, and then loses its parent.
+func TestWatch_NoParent(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		require.Empty(t, v.last().Members)
+		require.True(t, v.last().Current)
+		require.Zero(t, v.last().Zxid)
+		a := joined(t, srv, "a")
+		require.Equal(t, []string{"a"}, ids(v.last()))
+		require.NoError(t, a.Leave(t.Context()))
+		require.Empty(t, v.last().Members)
+		require.NotEmpty(t, srv.Reap())
+		joined(t, srv, "b")
+		require.Equal(t, []string{"b"}, ids(v.last()))
+		require.Len(t, v.all(), 4, "none is told twice")
+	})
+}
+
+// TestWatch_MadeAnew: a member that goes and comes back between two views has another incarnation.
+func TestWatch_MadeAnew(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := joined(t, srv, "a")
+		joined(t, srv, "b")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		time.Sleep(time.Minute)
+		release := make(chan struct{})
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.DelayUntil(release))
+		require.NoError(t, srv.Delete(a.Path()))
+		time.Sleep(time.Second)
+		close(release)
+		require.Equal(t, []string{"b", "a"}, ids(v.last()))
+		require.Len(t, v.all(), 2)
+	})
+}
+
+// TestWatch_Disconnected: the last view is told again at once, also if it was just being read again.
+func TestWatch_Disconnected(t *testing.T) {
+	for _, reading := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			joined(t, srv, "a")
+			v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+			time.Sleep(time.Minute)
+			changed := time.Now()
+			if reading {
+				srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Ignore())
+				joined(t, srv, "b")
+				time.Sleep(time.Second)
+				require.Len(t, v.all(), 1)
+			}
+			srv.Refuse(zktest.Label("w"))
+			srv.Cut(zktest.Label("w"))
+			require.Len(t, v.all(), 2)
+			require.False(t, v.last().Current)
+			require.Equal(t, []string{"a"}, ids(v.last()))
+			require.False(t, v.last().AsOf.After(changed))
+			srv.Expire(srv.SessionOf("w"))
+			joined(t, srv, "c")
+			srv.Accept(zktest.Label("w"))
+			time.Sleep(bubble.Timeout)
+			require.True(t, v.last().Current)
+			require.Len(t, v.all(), 3)
+			require.Contains(t, ids(v.last()), "c")
+		})
+	}
+}
+
+// TestWatch_Disconnected_SaysHowOldItIs: a view that was told long ago was true until shortly before the connection was lost.
+func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		time.Sleep(19 * time.Second) // less than until the next reading
+		lost := time.Now()
+		srv.Refuse(zktest.Label("w"))
+		srv.Cut(zktest.Label("w"))
+		synctest.Wait()
+		require.False(t, v.last().Current)
+		require.False(t, v.last().AsOf.After(lost))
+		require.WithinDuration(t, lost, v.last().AsOf, bubble.Timeout/2)
+	})
+}
+
+// TestWatch_EventLost: what was not told is found.
+func TestWatch_EventLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := joined(t, srv, "a")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")), group.WithPayloads())
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), path+"/a"))
+		require.NoError(t, a.Set(t.Context(), []byte("2")))
+		time.Sleep(3 * bubble.Timeout)
+		require.Equal(t, "2", string(v.last().Members[0].Data))
+		srv.LoseWatch(zktest.Label("w"), path)
+		joined(t, srv, "b")
+		require.Len(t, v.last().Members, 1)
+		time.Sleep(3 * bubble.Timeout)
+		require.Len(t, v.last().Members, 2)
+	})
+}
+
+func TestWatch_Payloads(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := joined(t, srv, "a")
+		g := open(t, bubble.Dial(t, srv, "w"))
+		with, without := watch(t, g, group.WithPayloads()), watch(t, g)
+		require.Equal(t, "data of a", string(with.last().Members[0].Data))
+		require.Nil(t, without.last().Members[0].Data)
+		for i := range 5 {
+			require.NoError(t, a.Set(t.Context(), fmt.Append(nil, i)))
+			require.Equal(t, fmt.Sprint(i), string(with.last().Members[0].Data))
+		}
+		require.Len(t, with.all(), 6)
+		require.Len(t, without.all(), 1)
+	})
+}
+
+// TestWatch_Settle: a change is told when nothing has changed for a while, and at the latest after a longer while.
+func TestWatch_Settle(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const quiet, most = 10 * time.Second, time.Minute
+		began := time.Now()
+		ctx := t.Context()
+		at := make(chan time.Duration, 100)
+		go func() {
+			for _, err := range open(t, bubble.Dial(t, srv, "w")).Watch(ctx, group.WithSettle(quiet, most)) {
+				if err != nil {
+					t.Error(err)
+				}
+				at <- time.Since(began)
+			}
+		}()
+		next := func() time.Duration {
+			t.Helper()
+			select {
+			case d := <-at:
+				return d
+			case <-time.After(time.Hour):
+				t.Fatal("nothing is told")
+				return 0
+			}
+		}
+		require.Equal(t, quiet, next(), "also the first view")
+		began = time.Now()
+		joined(t, srv, "a")
+		time.Sleep(quiet / 2)
+		joined(t, srv, "b")
+		require.Equal(t, quiet/2+quiet, next())
+
+		b := open(t, bubble.Dial(t, srv, "churn"))
+		time.Sleep(time.Minute)
+		began = time.Now()
+		for i := range 36 { // a change every five seconds, for three times the maximum
+			join(t, b, fmt.Sprintf("c%d", i), "")
+			time.Sleep(quiet / 2)
+		}
+		require.Equal(t, most, next())
+		require.GreaterOrEqual(t, len(at), 1, "it goes on under churn")
+		for len(at) > 0 {
+			<-at
+		}
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, len(at), 1)
+		// What has gone back to what was told is not told.
+		require.NoError(t, join(t, b, "churn", "").Leave(ctx))
+		for len(at) > 0 {
+			<-at
+		}
+		time.Sleep(time.Hour)
+		require.Empty(t, at)
+		// Then the next change waits for quiet as well.
+		began = time.Now()
+		join(t, b, "churn", "")
+		require.Equal(t, quiet, next())
+		// A lost connection is told at once.
+		began = time.Now()
+		srv.Refuse(zktest.Label("w"))
+		srv.Cut(zktest.Label("w"))
+		require.Zero(t, next())
+	})
+}
+
+// TestWatch_Ends with its context, its caller or its client.
+func TestWatch_Ends(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		c := bubble.Dial(t, srv, "w")
+		g := open(t, c)
+		v := watch(t, g, group.WithPayloads())
+		v.stop()
+		synctest.Wait()
+		require.NoError(t, v.err)
+		for _, err := range g.Watch(t.Context()) {
+			require.NoError(t, err)
+			break
+		}
+		v = watch(t, g)
+		require.NoError(t, c.Close())
+		synctest.Wait()
+		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
+		v = watch(t, g)
+		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
+		_, err := g.Members(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		_, err = g.Join(t.Context(), "w", nil)
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestWatch_NotAllowed ends with what the server said.
+func TestWatch_NotAllowed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth))
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		require.ErrorIs(t, v.err, zk.ErrNoAuth)
+	})
+}
+
+// TestWatch_SlowCaller gets the newest view.
+func TestWatch_SlowCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		g := open(t, bubble.Dial(t, srv, "w"))
+		var told [][]string
+		for v, err := range g.Watch(t.Context()) {
+			require.NoError(t, err)
+			if told = append(told, ids(v)); len(told) == 2 {
+				break
+			}
+			for _, id := range []string{"a", "b", "c"} {
+				joined(t, srv, id)
+			}
+			synctest.Wait()
+		}
+		require.Equal(t, [][]string{{}, {"a", "b", "c"}}, told)
+	})
+}

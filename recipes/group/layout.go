@@ -1,0 +1,53 @@
+package group
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+)
+
+// Layout says how members are laid out in ZooKeeper.
+type Layout int
+
+// The layouts.
+const (
+	// Curator is the layout of Curator's GroupMember: a node has the id for its name, and a payload. An id is there once.
+	Curator Layout = iota
+	// KazooParty is the layout of kazoo's Party: a node has a random name, and the id for its data. An id may be there several
+	// times, and there are no payloads.
+	KazooParty
+	// KazooShallowParty is the layout of kazoo's ShallowParty: a node has a random name that ends in the id. An id may be there
+	// several times, and there are no payloads.
+	KazooShallowParty
+)
+
+const party = "__party__"
+
+// node returns the name and the data of a new member's node.
+func (l Layout) node(id string, data []byte) (name string, payload []byte) {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	switch l {
+	case KazooParty:
+		return fmt.Sprintf("%x", random) + party, []byte(id)
+	case KazooShallowParty:
+		return fmt.Sprintf("%x-%s", random, id), []byte(id)
+	default:
+		return id, data
+	}
+}
+
+// isMember reports whether a child with the name is a member.
+func (l Layout) isMember(name string) bool { return l != KazooParty || strings.Contains(name, party) }
+
+// id returns the id of the member with the name and the data.
+func (l Layout) id(name string, data []byte) string {
+	switch l {
+	case KazooParty:
+		return string(data)
+	case KazooShallowParty:
+		return name[strings.IndexByte(name, '-')+1:] // as kazoo does, also without a hyphen
+	default:
+		return name
+	}
+}

@@ -1,0 +1,158 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/presence"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Membership is one member that this process keeps in the group. It is safe for concurrent use.
+type Membership struct {
+	layout Layout
+	id     string
+	node   *presence.Node
+}
+
+// State is what a Membership knows of its node.
+type State struct {
+	// Present says that the member was there at AsOf, with a node of ours.
+	Present bool
+	// Czxid is the incarnation of our node; 0 if there is none.
+	Czxid int64
+	// Session is the session that owns our node; 0 if there is none.
+	Session int64
+	// Current says that the client is connected and will be told of the next change. If it is false, the node may be gone
+	// since AsOf.
+	Current bool
+	// AsOf is the local time of the newest request whose answer agrees with this state.
+	AsOf time.Time
+	// Err says why the member is not there; nil if it is. It matches zkrecipes.ErrTaken or zkrecipes.ErrLost, or it is what
+	// the server said.
+	Err error
+}
+
+// JoinOption configures [Group.Join].
+type JoinOption func(*joining) error
+
+type joining struct{ presence.Config }
+
+// WithWait makes Join wait, within its context, while the id is taken. By default Join fails. So a process that was started anew
+// takes its id back when the session of its predecessor has expired.
+func WithWait() JoinOption {
+	return func(c *joining) error {
+		c.Refuse = false
+		return nil
+	}
+}
+
+// WithReplace deletes the node of another session that has the id, in one transaction with the creation of ours, if replace says
+// so. By default Join fails. replace is called on a goroutine of the client and must not wait.
+func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
+	return func(c *joining) error {
+		if replace == nil {
+			return errors.New("WithReplace: the function is nil")
+		}
+		c.Replace = replace
+		return nil
+	}
+}
+
+// Join makes the caller a member with the id and the data, and waits until its node was seen in a listing. The layouts of kazoo
+// have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Leave].
+//
+// On error the caller is no member. Its node is deleted in the background.
+//
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that cannot be the name of a
+// node; data that is too large; another Membership of the same client with the id; the cause of ctx, with what is in the way;
+// what the server said; ErrClosed.
+//
+// Source: Curator's GroupMember, kazoo's Party.
+func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOption) (*Membership, error) {
+	name, payload := g.layout.node(id, data)
+	cfg := joining{presence.Config{Client: g.client, Path: g.path + "/" + name, Data: payload, Refuse: true}}
+	if err := recipe.Configure(nil, &cfg, &recipe.Config{}, opts); err != nil {
+		return nil, fmt.Errorf("group: %w", err)
+	}
+	switch {
+	case strings.Contains(name, "/"):
+		return nil, fmt.Errorf("group: id %q has a slash: want the name of a node", id)
+	case g.layout != Curator && data != nil:
+		return nil, errors.New("group: kazoo's layouts have no data: want nil")
+	}
+	n, err := presence.New(cfg.Config)
+	if err != nil {
+		return nil, fmt.Errorf("group: %w", err)
+	}
+	if err := g.seen(ctx, n, name); err != nil {
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		_ = n.Close(waiting) // it goes on after that
+		return nil, fmt.Errorf("group: %w", err)
+	}
+	return &Membership{layout: g.layout, id: id, node: n}, nil
+}
+
+// farewell is how long a Join that has failed waits until its node is gone, so that the caller can try again at once. When the
+// client is connected that takes two round trips.
+const farewell = 100 * time.Millisecond
+
+// seen waits until a listing shows the node.
+func (g *Group) seen(ctx context.Context, n *presence.Node, name string) error {
+	for {
+		if err := n.Ready(ctx); err != nil {
+			return err
+		}
+		before := n.State()
+		names, err := g.client.Children(ctx, g.path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		now := n.State()
+		if slices.Contains(names, name) && now.Present && now.Current && now.Czxid == before.Czxid {
+			return nil
+		}
+	}
+}
+
+// ID returns the id of the member.
+func (m *Membership) ID() string { return m.id }
+
+// Path returns the path of the member's node.
+func (m *Membership) Path() string { return m.node.Path() }
+
+// State returns what is known of the member's node now. It sends nothing.
+func (m *Membership) State() State { return State(m.node.State()) }
+
+// Changes tells the state now, then every change, until ctx ends or the member leaves. A slow caller gets the newest state and
+// misses those in between.
+func (m *Membership) Changes(ctx context.Context) iter.Seq[State] {
+	return func(yield func(State) bool) {
+		m.node.Changes(ctx, func(s presence.State) bool { return yield(State(s)) })
+	}
+}
+
+// Set replaces the data of the member, and waits until the server has had it, or what a later Set has replaced it by. After an
+// error it is set as soon as that is possible, unless it was too large or the member has left.
+//
+// Errors: a layout without data; data that is too large; the cause of ctx, with what is in the way; what the server said.
+func (m *Membership) Set(ctx context.Context, data []byte) error {
+	if m.layout != Curator {
+		return &session.OpError{Op: "set", Path: m.Path(), Err: errors.New("kazoo's layouts have no data")}
+	}
+	return m.node.Set(ctx, data)
+}
+
+// Leave deletes the member's node if it is ours, and waits until it is gone or its session over. It is idempotent.
+//
+// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
+func (m *Membership) Leave(ctx context.Context) error { return m.node.Close(ctx) }

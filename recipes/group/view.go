@@ -1,0 +1,229 @@
+package group
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Member is one member of a group, as a view shows it.
+type Member struct {
+	// ID as the member gave it to Join.
+	ID string
+	// Path of its node.
+	Path string
+	// Data of its node, which must not be changed. It is nil in the views of a Watch without [WithPayloads].
+	Data []byte
+	// Czxid is the incarnation of its node, and the order of seniority: a member that comes back has a larger one.
+	Czxid int64
+	// Session that owns its node; 0 if the node is not ephemeral.
+	Session int64
+	// Since is when its node was made, by the clock of the servers.
+	Since time.Time
+}
+
+// View is a group at one instant of one server.
+type View struct {
+	// Members in the order of seniority: first the member that has been there the longest.
+	Members []Member
+	// Zxid is the transaction that changed the list of members last; 0 if there was never a member. Of two views the one with
+	// the larger Zxid is newer.
+	Zxid int64
+	// Current says that the client is connected and will be told of the next change. If it is false, the group may have
+	// changed since AsOf.
+	Current bool
+	// AsOf is the local time of the newest request whose answer agrees with this view.
+	AsOf time.Time
+}
+
+// same reports whether both views show the same members in the same order.
+func (v View) same(other View) bool {
+	return slices.EqualFunc(v.Members, other.Members, func(a, b Member) bool {
+		return a.Path == b.Path && a.Czxid == b.Czxid && a.ID == b.ID && bytes.Equal(a.Data, b.Data)
+	})
+}
+
+// inFlight bounds the requests of one reader that are in flight: enough to fill the pipe.
+const inFlight = 64
+
+// reader reads the group in one session. With watches it remembers the members, and reads those alone that may have changed.
+type reader struct {
+	group    *Group
+	session  *session.Session
+	watching bool
+	payloads bool
+	list     *session.Watch    // fires when the list that was read last has changed
+	known    map[string]*entry // by name of the node
+	seen     map[string]int64  // czxids of members that were read before, by name of the node
+	arrived  func(*entry)      // is called with each entry that has a watch of its own; may be nil
+}
+
+// entry is a member with a watch that fires when its node changes or goes.
+type entry struct {
+	Member
+	watch    *session.Watch
+	doubtful bool // an event may have been lost
+}
+
+// reading is a view with what says how old it is.
+type reading struct {
+	view    View
+	reading *session.Freshness
+}
+
+// now returns the view with its age.
+func (r reading) now() View {
+	r.view.Members = slices.Clone(r.view.Members) // the caller may sort its own
+	r.view.Current, r.view.AsOf = r.reading.Current(), r.reading.AsOf()
+	return r.view
+}
+
+// read returns a view of one instant, when the list was read. A member that is known was there, unchanged, if its watch has
+// not fired after the answer to the list: the server sends an event before the answer to a later request. A member that is
+// read after the list was there in the same incarnation if its czxid is not above the pzxid of the list, or if the same czxid
+// was read before the list was sent. Otherwise the list is read again.
+func (r *reader) read(ctx context.Context) (reading, error) {
+	for {
+		at := r.session.Asking()
+		names, stat, err := r.names(ctx)
+		if err != nil {
+			return reading{}, err
+		}
+		at.Watch(r.list)
+		entries, complete, err := r.entries(ctx, names, stat.Pzxid)
+		switch {
+		case err != nil:
+			return reading{}, err
+		case !complete || r.watching && !at.Current(): // a member has gone, or the watches with their connection
+			continue
+		}
+		members := make([]Member, 0, len(entries))
+		for _, e := range entries {
+			members = append(members, e.Member)
+			if r.payloads {
+				at.Watch(e.watch)
+			}
+		}
+		slices.SortFunc(members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Czxid, b.Czxid), strings.Compare(a.Path, b.Path)) })
+		return reading{View{Members: members, Zxid: stat.Pzxid}, at}, nil
+	}
+}
+
+// names returns the names of the members' nodes. A group without a parent has none.
+func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
+	for {
+		var names []string
+		var stat zk.Stat
+		var err error
+		if r.watching {
+			names, stat, r.list, err = r.session.ChildrenStatW(ctx, r.group.path)
+		} else {
+			names, stat, err = r.session.ChildrenStat(ctx, r.group.path)
+		}
+		switch {
+		case err == nil:
+			return slices.DeleteFunc(names, func(name string) bool { return !r.group.layout.isMember(name) }), stat, nil
+		case !errors.Is(err, zk.ErrNoNode):
+			return nil, zk.Stat{}, err
+		case !r.watching:
+			return nil, zk.Stat{}, nil
+		}
+		var exists bool
+		exists, _, r.list, err = r.session.ExistsW(ctx, r.group.path)
+		if err != nil || !exists {
+			return nil, zk.Stat{}, err
+		}
+	}
+}
+
+// entries returns the members with the names. It reports false if one of them was not there any more, in the incarnation of the
+// list, when it was read.
+func (r *reader) entries(ctx context.Context, names []string, pzxid int64) (entries []*entry, complete bool, err error) {
+	entries = make([]*entry, len(names))
+	errs := make([]error, len(names))
+	turns := make(chan struct{}, inFlight)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		if e := r.known[name]; e != nil && !e.doubtful && !e.watch.HasFired() {
+			entries[i] = e
+			continue
+		}
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			entries[i], errs[i] = r.entry(ctx, name)
+		})
+	}
+	wg.Wait()
+	complete = true
+	before, seen := r.known, make(map[string]int64, len(names))
+	if r.watching {
+		r.known = make(map[string]*entry, len(names))
+	}
+	for i, name := range names {
+		switch err := errs[i]; {
+		case errors.Is(err, zk.ErrNoNode):
+			complete = false
+			continue
+		case err != nil:
+			return nil, false, err
+		}
+		e := entries[i]
+		old := before[name]
+		isNew := old != e
+		complete = complete && (!isNew || e.Czxid <= pzxid || e.Czxid == r.seen[name])
+		seen[name] = e.Czxid
+		if r.watching {
+			r.known[name] = e
+		}
+		if r.arrived != nil && (old == nil || old.watch != e.watch) {
+			r.arrived(e)
+		}
+	}
+	r.seen = seen
+	return entries, complete, nil
+}
+
+// entry reads one member.
+func (r *reader) entry(ctx context.Context, name string) (*entry, error) {
+	path := r.group.path + "/" + name
+	var data []byte
+	var stat zk.Stat
+	var w *session.Watch
+	var err error
+	if r.watching {
+		data, stat, w, err = r.session.GetW(ctx, path)
+	} else {
+		data, stat, err = r.session.Get(ctx, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := Member{
+		ID: r.group.layout.id(name, data), Path: path, Czxid: stat.Czxid, Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime),
+	}
+	if r.payloads || !r.watching {
+		m.Data = data
+	}
+	return &entry{Member: m, watch: w}, nil
+}
+
+// doubt makes the next read look at some members again, because an event may have been lost.
+func (r *reader) doubt() {
+	n := 0
+	for _, e := range r.known {
+		if n++; n > inFlight {
+			return
+		}
+		e.doubtful = true
+	}
+}

@@ -1,0 +1,252 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// WatchOption configures [Group.Watch].
+type WatchOption func(*watcher) error
+
+// WithPayloads makes Watch follow the data of the members, too. By default views have no data.
+func WithPayloads() WatchOption {
+	return func(w *watcher) error {
+		w.payloads = true
+		return nil
+	}
+}
+
+// WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
+// tell at once. So members that are started together make one view. That a view is no longer current is told at once.
+func WithSettle(quiet, most time.Duration) WatchOption {
+	return func(w *watcher) error {
+		if quiet <= 0 || most < quiet {
+			return fmt.Errorf("settle %v, at most %v: want more than 0, and at most as long as the second", quiet, most)
+		}
+		w.quiet, w.most = quiet, most
+		return nil
+	}
+}
+
+// Watch tells which members there are now, then after every change. A slow caller gets the newest view and misses those in
+// between.
+//
+// When the connection is lost, Watch tells the last view again at once, with Current false. When the client is connected
+// again, Watch reads again and tells a current view. A current view is the view of one server, which may be behind its
+// leader: [Group.Members] asks for the newest.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
+func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
+	return func(yield func(View, error) bool) {
+		w := &watcher{group: g, changed: make(chan struct{})}
+		if err := recipe.Configure(nil, w, &recipe.Config{}, opts); err != nil {
+			yield(View{}, fmt.Errorf("group: %w", err))
+			return
+		}
+		following, cancel := context.WithCancel(ctx)
+		done := make(chan struct{})
+		if !g.client.Go(func(client context.Context) {
+			defer close(done)
+			defer context.AfterFunc(client, cancel)()
+			w.follow(following)
+		}) {
+			cancel()
+			yield(View{}, &session.OpError{Op: "watch", Path: g.path, Err: zkrecipes.ErrClosed})
+			return
+		}
+		defer func() { // also when yield panics
+			cancel()
+			<-done
+		}()
+		w.tell(ctx, yield)
+	}
+}
+
+// watcher reads the group on a goroutine of the client, and tells the newest view on the caller's.
+type watcher struct {
+	group       *Group
+	payloads    bool
+	quiet, most time.Duration
+
+	mu      sync.Mutex
+	newest  *reading
+	last    time.Time     // when the members changed last
+	first   time.Time     // when they changed first since the caller was told; zero if they have not
+	err     error         // why there will be nothing newer
+	changed chan struct{} // closed, and replaced, when one of the above changes
+}
+
+// follow reads in one session after the other.
+func (w *watcher) follow(ctx context.Context) {
+	for {
+		s, err := w.group.client.Session(ctx)
+		if err == nil {
+			err = w.observe(ctx, s)
+			if s.Err() != nil && ctx.Err() == nil && !errors.Is(s.Err(), zkrecipes.ErrClosed) {
+				continue
+			}
+		}
+		if w.group.client.State() == session.Closed {
+			err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
+		}
+		w.mu.Lock()
+		w.err = err
+		w.broadcast()
+		w.mu.Unlock()
+		return
+	}
+}
+
+// observe reads within one session, again and again.
+func (w *watcher) observe(ctx context.Context, s *session.Session) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	dirty := make(chan struct{}, 1)
+	r := &reader{group: w.group, session: s, watching: true, payloads: w.payloads}
+	if w.payloads {
+		r.arrived = func(e *entry) {
+			s.Go(func(over context.Context) {
+				select {
+				case <-e.watch.Fired():
+					select {
+					case dirty <- struct{}{}:
+					default:
+					}
+				case <-over.Done():
+				case <-ctx.Done():
+				}
+			})
+		}
+	}
+	for {
+		now, err := r.read(ctx)
+		if err != nil {
+			return err
+		}
+		w.note(&now)
+		timeout := s.Timeout()
+		recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
+		select {
+		case <-r.list.Fired(): // also if the connection was away since the read, and is back
+		case <-dirty:
+		case <-recheck.C:
+			r.doubt()
+		case <-s.Done():
+			err = s.Err()
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		recheck.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// note makes a view the newest.
+func (w *watcher) note(now *reading) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.newest == nil || !w.newest.view.same(now.view) {
+		w.last = time.Now()
+		if w.first.IsZero() {
+			w.first = w.last
+		}
+	}
+	w.newest = now
+	w.broadcast()
+}
+
+// broadcast is called with mu held.
+func (w *watcher) broadcast() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// tell tells the caller what it has to know, until ctx ends or the caller stops.
+func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
+	var told *reading // nil at first
+	var current bool  // what the caller knows
+	for {
+		w.mu.Lock()
+		newest, err, changed, due := w.newest, w.err, w.changed, w.due()
+		w.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			yield(View{}, err)
+			return
+		}
+		var down <-chan struct{}
+		var settled <-chan time.Time
+		var timer *time.Timer
+		if newest != nil {
+			now := newest.now()
+			isNew := told == nil || !told.view.same(newest.view)
+			wait := time.Until(due)
+			switch {
+			case now.Current && isNew && wait <= 0, now.Current && !isNew && !current:
+				w.settledWith(newest)
+				told, current = newest, true
+				if !yield(now, nil) {
+					return
+				}
+				continue
+			case !now.Current && current:
+				last := told.now()
+				last.Current, current = false, false
+				if !yield(last, nil) {
+					return
+				}
+				continue
+			case now.Current:
+				down = newest.reading.Disconnected()
+				if isNew {
+					timer = time.NewTimer(wait)
+					settled = timer.C
+				} else {
+					told = newest         // it may be of a later connection
+					w.settledWith(newest) // what had changed is as it was
+				}
+			}
+		}
+		select {
+		case <-changed:
+		case <-down:
+		case <-settled:
+		case <-ctx.Done():
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
+
+// due returns when the newest view is to be told. Called with mu held.
+func (w *watcher) due() time.Time {
+	soonest, latest := w.last.Add(w.quiet), w.first.Add(w.most)
+	if latest.Before(soonest) {
+		return latest
+	}
+	return soonest
+}
+
+// settledWith notes that the caller is being told of a view.
+func (w *watcher) settledWith(told *reading) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.first = time.Time{}
+	if !w.newest.view.same(told.view) { // it has changed again meanwhile
+		w.first = w.last
+	}
+}

@@ -1,0 +1,857 @@
+package node_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const path = "/app/workers/w1"
+
+// inBubble runs f with a server, in virtual time. Afterwards client a must have written and deleted nodes of its own alone.
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		f(t, srv)
+		synctest.Wait()
+		requireOnlyOurs(t, srv)
+	})
+}
+
+// requireOnlyOurs requires that every set and delete of client a has hit an incarnation that client a had made, and that
+// it made one only when there was none.
+func requireOnlyOurs(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	maker := ""
+	for _, txn := range srv.History() {
+		for _, c := range txn.Changes {
+			switch {
+			case c.Path != path:
+			case c.Kind == zktest.ChangeCreate:
+				require.Empty(t, maker, "zxid %d: created twice", txn.Zxid)
+				maker = txn.Client
+			case txn.Client == "a" && txn.Op != zktest.OpCloseSession && maker != "a":
+				t.Errorf("zxid %d: %v of a node that %q has made", txn.Zxid, c.Kind, maker)
+			case c.Kind == zktest.ChangeDelete:
+				maker = ""
+			}
+		}
+	}
+}
+
+// keep returns a Node of client a, closed at the end of the test.
+func keep(t *testing.T, srv *zktest.Server, data string, opts ...node.Option) *node.Node {
+	t.Helper()
+	return keepOf(t, bubble.Dial(t, srv, "a"), data, opts...)
+}
+
+func keepOf(t *testing.T, c *conn.Client, data string, opts ...node.Option) *node.Node {
+	t.Helper()
+	n, err := node.New(c, path, []byte(data), opts...)
+	require.NoError(t, err)
+	return n
+}
+
+// ready waits for the node, for a minute at most.
+func ready(t *testing.T, n *node.Node) *node.Node {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, n.Ready(ctx))
+	return n
+}
+
+// requireNode requires that the node is there, with the data, in the session of client a.
+func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
+	t.Helper()
+	synctest.Wait()
+	there, ok := srv.Node(path)
+	require.True(t, ok, "the node is not there")
+	require.Equal(t, data, string(there.Data))
+	for _, session := range srv.Sessions() {
+		if session.ID == there.Stat.EphemeralOwner {
+			require.Equal(t, "a", session.Client)
+		}
+	}
+	s := n.State()
+	require.Equal(t, node.State{Present: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Current: true, AsOf: s.AsOf}, s)
+}
+
+// foreign makes an ephemeral node of another client at the path, which also makes the parents.
+func foreign(t *testing.T, srv *zktest.Server, data string) *conn.Client {
+	t.Helper()
+	c := bubble.Dial(t, srv, "b")
+	ready(t, keepOf(t, c, data))
+	return c
+}
+
+// creates matches the transactions of client a that make the node.
+func creates() zktest.Match {
+	return zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^" + path + "$"}
+}
+
+// log collects what a Node tells.
+type log struct {
+	mu     sync.Mutex
+	states []node.State
+}
+
+func follow(t *testing.T, n *node.Node) *log {
+	t.Helper()
+	l := &log{}
+	go func() {
+		for s := range n.Changes(t.Context()) {
+			l.mu.Lock()
+			l.states = append(l.states, s)
+			l.mu.Unlock()
+		}
+	}()
+	synctest.Wait()
+	return l
+}
+
+func (l *log) all() []node.State {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.states)
+}
+
+func (l *log) last() node.State {
+	all := l.all()
+	return all[len(all)-1]
+}
+
+// says reports whether one of the states has an error that matches.
+func (l *log) says(target error) bool {
+	return slices.ContainsFunc(l.all(), func(s node.State) bool { return errors.Is(s.Err, target) })
+}
+
+func TestNew_RefusesWhatCannotWork(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		requests := bubble.Requests(srv)
+		for want, f := range map[string]func() (*node.Node, error){
+			"node: client is nil: want one made by conn.Dial": func() (*node.Node, error) { return node.New(nil, path, nil) },
+			"is relative":         func() (*node.Node, error) { return node.New(c, "app", nil) },
+			"is the root":         func() (*node.Node, error) { return node.New(c, "/", nil) },
+			"too large":           func() (*node.Node, error) { return node.New(c, path, make([]byte, 2<<20)) },
+			"the function is nil": func() (*node.Node, error) { return node.New(c, path, nil, node.WithReplace(nil)) },
+			"option 0 is nil":     func() (*node.Node, error) { return node.New(c, path, nil, nil) },
+		} {
+			_, err := f()
+			require.ErrorContains(t, err, want)
+		}
+		require.Zero(t, requests.Hits())
+		n := ready(t, keepOf(t, c, "1"))
+		_, err := node.New(c, path, nil)
+		require.ErrorContains(t, err, "this client keeps a node there already")
+		sub, err := c.Sub("/app/workers")
+		require.NoError(t, err)
+		_, err = node.New(sub, "/w1", nil)
+		require.ErrorContains(t, err, "this client keeps a node there already")
+		require.NoError(t, n.Close(t.Context()))
+		again, err := node.New(sub, "/w1", []byte("2"))
+		require.NoError(t, err)
+		require.NoError(t, again.Ready(t.Context()))
+		require.Equal(t, "/w1", again.Path())
+		requireNode(t, srv, again, "2")
+		require.NoError(t, c.Close())
+		_, err = node.New(c, path, nil)
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		require.ErrorIs(t, again.Ready(t.Context()), zkrecipes.ErrClosed)
+		require.NoError(t, again.Close(t.Context()))
+	})
+}
+
+// TestCost: one round trip to make it, one watch.
+func TestCost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, ready(t, keepOf(t, c, "1")).Close(t.Context())) // makes the parents
+		const roundTrip = 10 * time.Millisecond
+		srv.SetLatency(roundTrip)
+		requests := bubble.Requests(srv)
+		began := time.Now()
+		n := ready(t, keepOf(t, c, "1"))
+		require.Equal(t, roundTrip, time.Since(began))
+		time.Sleep(time.Second)
+		require.Equal(t, 2, requests.Hits(), "multi, getData")
+		began = time.Now()
+		require.NoError(t, n.Set(t.Context(), []byte("2")))
+		require.Equal(t, 2*roundTrip, time.Since(began), "it looks at its node first")
+		time.Sleep(time.Second)
+		require.Equal(t, 5, requests.Hits(), "getData, setData, getData")
+		total, _ := srv.Watches()
+		require.Equal(t, 1, total)
+		began = time.Now()
+		require.NoError(t, n.Close(t.Context()))
+		require.Equal(t, 2*roundTrip, time.Since(began))
+		require.Equal(t, 7, requests.Hits(), "exists, delete")
+		total, _ = srv.Watches()
+		require.Zero(t, total, "nothing is left")
+		bubble.Clean(t, srv, "/app", "workers")
+	})
+}
+
+func TestNode_IsOursWithItsData(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		requireNode(t, srv, n, "1")
+		there, _ := srv.Node(path)
+		require.EqualValues(t, 1, there.Stat.Version, "a node of another client begins at 0")
+		parent, _ := srv.Node("/app/workers")
+		require.True(t, parent.Container)
+		require.NoError(t, n.Set(t.Context(), []byte("2")))
+		requireNode(t, srv, n, "2")
+		require.NoError(t, n.Close(t.Context()))
+		require.False(t, srv.Exists(path))
+		require.NoError(t, n.Close(t.Context()))
+		require.ErrorIs(t, n.Ready(t.Context()), zkrecipes.ErrClosed)
+		require.ErrorIs(t, n.Set(t.Context(), nil), zkrecipes.ErrClosed)
+		require.ErrorIs(t, n.State().Err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestCreate_ReplyLost: the node that is found in our session is ours, and no second one is made.
+func TestCreate_ReplyLost(t *testing.T) {
+	for name, action := range map[string]zktest.Action{"request": zktest.DropRequest(), "reply": zktest.DropReply()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := bubble.Dial(t, srv, "a")
+				require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+				session := srv.SessionOf("a")
+				rule := srv.Intercept(creates(), action)
+				n := ready(t, keepOf(t, c, "1"))
+				require.Equal(t, 1, rule.Hits())
+				requireNode(t, srv, n, "1")
+				require.Equal(t, session, srv.SessionOf("a"))
+				require.NoError(t, n.Close(t.Context()))
+				require.False(t, srv.Exists(path))
+			})
+		})
+	}
+}
+
+// TestCreate_ReplyLost_SessionExpires: the node of the dead session is not taken for ours.
+func TestCreate_ReplyLost_SessionExpires(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+		old := srv.SessionOf("a")
+		down := make(chan struct{})
+		srv.Intercept(creates(), zktest.After(func(zktest.Request) {
+			srv.Down()
+			close(down)
+		}))
+		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.Ignore()) // the node stays for long
+		n := keepOf(t, c, "1")
+		<-down
+		time.Sleep(bubble.Timeout + time.Second) // the client gives its session up
+		there, ok := srv.Node(path)
+		require.True(t, ok, "the server does not")
+		require.Equal(t, old, there.Stat.EphemeralOwner)
+		require.False(t, n.State().Present)
+		srv.Up()
+		ready(t, n)
+		require.NotEqual(t, old, n.State().Session)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestSession_Expires: the node is back in the next session, at once.
+func TestSession_Expires(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		l := follow(t, n)
+		old := srv.SessionOf("a")
+		require.True(t, srv.Expire(old))
+		time.Sleep(time.Second)
+		requireNode(t, srv, n, "1")
+		require.NotEqual(t, old, n.State().Session)
+		require.True(t, l.says(zkrecipes.ErrLost))
+		require.Equal(t, n.State(), l.last())
+	})
+}
+
+// TestSession_ExpiresEachSecond: no storm, and the node is there at the end.
+func TestSession_ExpiresEachSecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		requests := bubble.Requests(srv)
+		const seconds = 1000
+		for range seconds {
+			srv.Expire(srv.SessionOf("a"))
+			time.Sleep(time.Second)
+		}
+		require.Less(t, requests.Hits(), 3*seconds, "multi and getData in each session")
+		time.Sleep(10 * time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestSession_OfBefore_IsReplaced: the servers still have the session that the client has given up. Its node is replaced in
+// one transaction.
+func TestSession_OfBefore_IsReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		old := n.State().Session
+		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.Ignore())
+		srv.Down()
+		time.Sleep(bubble.Timeout + time.Second)
+		srv.Up() // all sessions get a whole timeout
+		ready(t, n)
+		require.NotEqual(t, old, n.State().Session)
+		requireNode(t, srv, n, "1")
+		history := srv.History()
+		i := slices.IndexFunc(history, func(txn zktest.Txn) bool { return txn.Zxid == n.State().Czxid })
+		require.Equal(t, zktest.ChangeDelete, history[i].Changes[0].Kind, "deleted by the transaction that made the new one")
+		require.Equal(t, path, history[i].Changes[0].Path)
+	})
+}
+
+// TestDeleted_IsMadeAgain: by hand, once.
+func TestDeleted_IsMadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		l := follow(t, n)
+		time.Sleep(time.Minute)
+		first := n.State().Czxid
+		require.NoError(t, srv.Delete(path))
+		requireNode(t, srv, n, "1")
+		require.Greater(t, n.State().Czxid, first)
+		require.Equal(t, n.State().Czxid, l.last().Czxid)
+	})
+}
+
+// TestDeleted_InALoop: no storm, and all is told.
+func TestDeleted_InALoop(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		n := ready(t, keepOf(t, c, "1"))
+		l := follow(t, n)
+		m := creates()
+		m.Times = -1
+		loop := srv.Intercept(m, zktest.After(func(zktest.Request) { _ = srv.Delete(path) })) // it may not have been made
+		require.NoError(t, srv.Delete(path))
+		time.Sleep(10 * time.Minute)
+		require.Less(t, loop.Hits(), 300)
+		require.Greater(t, loop.Hits(), 60, "at least one each ten seconds")
+		require.True(t, l.says(node.ErrDeleted))
+		loop.Remove()
+		time.Sleep(8 * time.Second) // the longest pause
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestOverwritten: another client writes our node.
+func TestOverwritten(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		time.Sleep(time.Minute)
+		require.NoError(t, srv.Set(path, []byte("x")))
+		requireNode(t, srv, n, "1")
+		sets := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.After(func(zktest.Request) {
+			require.NoError(t, srv.Set(path, []byte("x")))
+		}))
+		require.NoError(t, srv.Set(path, []byte("x")))
+		time.Sleep(10 * time.Minute)
+		require.Less(t, sets.Hits(), 300)
+		require.Greater(t, sets.Hits(), 60)
+		sets.Remove()
+		time.Sleep(8 * time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestEvents_WithoutACause: an event alone changes nothing.
+func TestEvents_WithoutACause(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		l := follow(t, n)
+		czxid := n.State().Czxid
+		for range 10 {
+			for _, e := range []zktest.Event{zktest.NodeDeleted, zktest.NodeDataChanged, zktest.NodeCreated} {
+				srv.SendEvent(zktest.Everyone, e, path)
+			}
+			time.Sleep(time.Second)
+		}
+		requireNode(t, srv, n, "1")
+		require.Equal(t, czxid, n.State().Czxid)
+		require.Len(t, l.all(), 1)
+	})
+}
+
+// TestEvents_Lost: it looks by itself.
+func TestEvents_Lost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		synctest.Wait()
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("a"), path))
+		require.NoError(t, srv.Delete(path))
+		time.Sleep(3 * bubble.Timeout)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestDeleted_BeforeItIsWatched: the node has gone when the watch is to be set.
+func TestDeleted_BeforeItIsWatched(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(path))
+		}))
+		n := ready(t, keep(t, srv, "1"))
+		time.Sleep(time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestForeign_IsWaitedFor: the node of another session is left alone, and ours comes when that goes.
+func TestForeign_IsWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		other := foreign(t, srv, "theirs")
+		there, _ := srv.Node(path)
+		n := keep(t, srv, "ours")
+		l := follow(t, n)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := n.Ready(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `data "theirs"`)
+		var taken *zkrecipes.TakenError
+		require.ErrorAs(t, l.last().Err, &taken)
+		require.ErrorIs(t, taken, zkrecipes.ErrTaken)
+		require.Equal(t, &zkrecipes.TakenError{
+			Path: path, Session: there.Stat.EphemeralOwner, Czxid: there.Stat.Czxid, Data: []byte("theirs"),
+		}, taken)
+		require.True(t, l.last().Current)
+		unchanged, _ := srv.Node(path)
+		require.Equal(t, there, unchanged)
+		require.NoError(t, other.Close())
+		requireNode(t, srv, n, "ours")
+	})
+}
+
+// TestForeign_CostsNoWrites: what the other client does with its node costs reads alone.
+func TestForeign_CostsNoWrites(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		foreign(t, srv, "theirs")
+		keep(t, srv, "ours")
+		synctest.Wait()
+		m := creates()
+		m.Times = -1
+		tries := srv.Intercept(m, zktest.Proceed())
+		for range 10 {
+			require.NoError(t, srv.Set(path, []byte("changed")))
+			time.Sleep(time.Minute)
+		}
+		require.Zero(t, tries.Hits())
+	})
+}
+
+// TestForeign_Close leaves the other's node.
+func TestForeign_Close(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		foreign(t, srv, "theirs")
+		n := keep(t, srv, "ours")
+		synctest.Wait()
+		require.NoError(t, n.Close(t.Context()))
+		require.True(t, srv.Exists(path))
+	})
+}
+
+// TestForeign_InOurSession: what the application makes at the path by itself is not ours either.
+func TestForeign_InOurSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+		_, err := c.Create(t.Context(), path, []byte("mine"), zk.FlagEphemeral)
+		require.NoError(t, err)
+		n := keepOf(t, c, "1")
+		synctest.Wait()
+		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTaken)
+		require.NoError(t, n.Close(t.Context()))
+		there, _ := srv.Node(path)
+		require.Equal(t, "mine", string(there.Data))
+	})
+}
+
+func TestForeign_Refused(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		other := foreign(t, srv, "theirs")
+		c := bubble.Dial(t, srv, "a")
+		n := keepOf(t, c, "ours", node.WithRefusal())
+		require.ErrorIs(t, n.Ready(t.Context()), zkrecipes.ErrTaken)
+		require.ErrorIs(t, n.Set(t.Context(), nil), zkrecipes.ErrTaken)
+		require.NoError(t, other.Close())
+		time.Sleep(time.Hour)
+		require.False(t, srv.Exists(path), "nothing is made any more")
+		require.NoError(t, n.Close(t.Context()))
+		n = ready(t, keepOf(t, c, "ours", node.WithRefusal()))
+		time.Sleep(30 * time.Second)
+		// Once it was there, it waits.
+		m := creates()
+		srv.Intercept(m, zktest.Before(func(zktest.Request) {
+			_, err := srv.Create(path, []byte("theirs"), zktest.Persistent)
+			require.NoError(t, err)
+		}))
+		require.NoError(t, srv.Delete(path))
+		synctest.Wait()
+		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTaken)
+		require.NoError(t, srv.Delete(path))
+		requireNode(t, srv, n, "ours")
+	})
+}
+
+// TestForeign_RefusedInDoubt: the answer to the create was lost, and now there is another's node. A create that is still on its
+// way must not come after the end.
+func TestForeign_RefusedInDoubt(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+		m := creates()
+		m.Where = func(zktest.Request) bool {
+			_, err := srv.Create(path, []byte("theirs"), zktest.Persistent)
+			return err == nil
+		}
+		srv.Intercept(m, zktest.DropRequest())
+		barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1}, zktest.Proceed())
+		n := keepOf(t, c, "1", node.WithRefusal())
+		err := n.Ready(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrTaken)
+		require.ErrorContains(t, err, "not ephemeral")
+		require.NoError(t, n.Close(t.Context()))
+		require.Equal(t, 1, barriers.Hits())
+		require.True(t, srv.Exists(path))
+	})
+}
+
+func TestForeign_Replaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a node of another client is deleted
+		srv := zktest.Run(t, zktest.InMemory())
+		foreign(t, srv, "host-7 run 1")
+		for i, mine := range []bool{false, true} {
+			n := keepOf(t, bubble.Dial(t, srv, "a"), "host-7 run 2", node.WithReplace(func(data []byte, stat zk.Stat) bool {
+				there, _ := srv.Node(path)
+				require.Equal(t, there.Stat.Czxid, stat.Czxid)
+				return mine && bytes.HasPrefix(data, []byte("host-7 "))
+			}))
+			synctest.Wait()
+			require.Equal(t, i == 1, n.State().Present)
+			if mine {
+				requireNode(t, srv, n, "host-7 run 2")
+			} else {
+				require.ErrorIs(t, n.State().Err, zkrecipes.ErrTaken)
+			}
+			if !mine {
+				require.NoError(t, n.Close(t.Context()))
+			}
+		}
+	})
+}
+
+// TestForeign_ReplacedAnotherIncarnation: the node that was agreed to has changed meanwhile, and is asked about again.
+func TestForeign_ReplacedAnotherIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		foreign(t, srv, "old")
+		m := creates()
+		m.Skip = 1
+		srv.Intercept(m, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set(path, []byte("new"))) }))
+		n := keep(t, srv, "ours", node.WithReplace(func(data []byte, _ zk.Stat) bool { return string(data) == "old" }))
+		synctest.Wait()
+		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTaken)
+		there, _ := srv.Node(path)
+		require.Equal(t, "new", string(there.Data))
+	})
+}
+
+// TestRefused: the server does not allow the node, and later does.
+func TestRefused(t *testing.T) {
+	for want, code := range map[error]zktest.Code{zk.ErrNoAuth: zktest.CodeNoAuth, conn.CodeQuotaExceeded: zktest.CodeQuotaExceeded} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			m := creates()
+			m.Times = -1
+			rule := srv.Intercept(m, zktest.Fail(code))
+			n := keep(t, srv, "1")
+			require.ErrorIs(t, n.Ready(t.Context()), want)
+			require.ErrorIs(t, n.Set(t.Context(), []byte("2")), want)
+			require.ErrorIs(t, n.State().Err, want)
+			time.Sleep(10 * time.Minute)
+			require.Less(t, rule.Hits(), 300)
+			require.Greater(t, rule.Hits(), 60)
+			rule.Remove()
+			time.Sleep(8 * time.Second)
+			requireNode(t, srv, n, "2")
+		})
+	}
+}
+
+// TestRefused_SessionExpires: the next try runs in the next session, and its node is known to be ours.
+func TestRefused_SessionExpires(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+		srv.Intercept(creates(), zktest.Fail(zktest.CodeNoAuth))
+		n := keepOf(t, c, "1")
+		synctest.Wait()
+		srv.Expire(srv.SessionOf("a")) // during the pause
+		time.Sleep(10 * time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestClose_CreateComesLate: the answer to a create was lost. So the removal looks behind a barrier, and once more after it has
+// deleted: a server that hung may have the first copy of a create that was sent again.
+func TestClose_CreateComesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+		srv.Intercept(creates(), zktest.DropRequest())
+		n := ready(t, keepOf(t, c, "1"))
+		synctest.Wait()
+		barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1}, zktest.Proceed())
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
+			if barriers.Hits() == 0 {
+				t.Error("it looks before the barrier")
+			}
+		}))
+		late := make(chan error, 1)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.Before(func(zktest.Request) {
+			go func() {
+				_, err := c.Create(t.Context(), path, []byte("1"), zk.FlagEphemeral)
+				late <- err
+			}()
+		}))
+		require.NoError(t, n.Close(t.Context()))
+		require.NoError(t, <-late)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestClose_DuringTheCreate: whatever becomes of the create, nothing is left.
+func TestClose_DuringTheCreate(t *testing.T) {
+	for name, action := range map[string]func(until <-chan struct{}) zktest.Action{
+		"late":       zktest.DelayUntil,
+		"late reply": zktest.HoldReplyUntil,
+		"lost":       func(<-chan struct{}) zktest.Action { return zktest.DropReply() },
+		"never":      func(<-chan struct{}) zktest.Action { return zktest.DropRequest() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := bubble.Dial(t, srv, "a")
+				require.NoError(t, ready(t, keepOf(t, c, "0")).Close(t.Context()))
+				until := make(chan struct{})
+				rule := srv.Intercept(creates(), action(until))
+				n := keepOf(t, c, "1")
+				<-rule.Done()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err := n.Close(ctx)
+				if name == "late" || name == "late reply" {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+				close(until)
+				require.NoError(t, n.Close(t.Context()))
+				time.Sleep(time.Minute)
+				bubble.Clean(t, srv, "/app", "workers")
+			})
+		})
+	}
+}
+
+// TestClose_ReplyLost: the delete is looked at again.
+func TestClose_ReplyLost(t *testing.T) {
+	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			n := ready(t, keep(t, srv, "1"))
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, action)
+			require.NoError(t, n.Close(t.Context()))
+			require.False(t, srv.Exists(path))
+		})
+	}
+}
+
+// TestClose_OtherMeanwhile: another client has taken the path between the last look and Close.
+func TestClose_OtherMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		synctest.Wait()
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(path))
+			_, err := srv.Create(path, []byte("theirs"), zktest.Persistent)
+			require.NoError(t, err)
+		}))
+		require.NoError(t, n.Close(t.Context()))
+		require.True(t, srv.Exists(path))
+	})
+}
+
+// TestClose_WhileCutOff returns with its context, or when the session is over.
+func TestClose_WhileCutOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, n.Close(ctx), context.DeadlineExceeded)
+		began := time.Now()
+		require.NoError(t, n.Close(t.Context()))
+		require.LessOrEqual(t, time.Since(began), bubble.Timeout)
+		time.Sleep(bubble.Timeout)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestClose_NotAllowed says so, and goes on.
+func TestClose_NotAllowed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, n.Close(t.Context()), zk.ErrNoAuth)
+		require.True(t, srv.Exists(path))
+		rule.Remove()
+		time.Sleep(10 * time.Second)
+		require.False(t, srv.Exists(path))
+		require.NoError(t, n.Close(t.Context()))
+	})
+}
+
+// TestSet_ReplyLost: the same bytes may be written twice, and no others.
+func TestSet_ReplyLost(t *testing.T) {
+	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			n := ready(t, keep(t, srv, "1"))
+			srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData}, action)
+			require.NoError(t, n.Set(t.Context(), []byte("2")))
+			requireNode(t, srv, n, "2")
+		})
+	}
+}
+
+// TestSet_WhileCutOff: the data counts from then on, also if the call gives up.
+func TestSet_WhileCutOff(t *testing.T) {
+	for _, expires := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			n := ready(t, keep(t, srv, "1"))
+			srv.Refuse(zktest.Label("a"))
+			srv.Cut(zktest.Label("a"))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := n.Set(ctx, []byte("2"))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "not connected")
+			require.Error(t, n.Set(t.Context(), make([]byte, 2<<20)))
+			if expires {
+				srv.Expire(srv.SessionOf("a"))
+			}
+			srv.Accept(zktest.Label("a"))
+			time.Sleep(10 * time.Second)
+			requireNode(t, srv, n, "2")
+		})
+	}
+}
+
+// TestSet_LastWins: of many in flight together.
+func TestSet_LastWins(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		srv.SetLatency(10 * time.Millisecond)
+		sets := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Proceed())
+		var calls sync.WaitGroup
+		for i := range 100 {
+			calls.Go(func() {
+				time.Sleep(time.Duration(i) * time.Microsecond)
+				if err := n.Set(t.Context(), []byte{byte(i)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		time.Sleep(time.Second)
+		requireNode(t, srv, n, "c")
+		require.Less(t, sets.Hits(), 5)
+	})
+}
+
+// TestState_SaysHowOldItIs: not current as soon as the connection is gone, and as of the last answer.
+func TestState_SaysHowOldItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		l := follow(t, n)
+		time.Sleep(time.Minute)
+		require.Less(t, time.Since(n.State().AsOf), bubble.Timeout/2)
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		require.False(t, l.last().Current)
+		require.True(t, l.last().Present)
+		asOf := n.State().AsOf
+		time.Sleep(time.Second)
+		require.Equal(t, asOf, n.State().AsOf)
+		require.Greater(t, time.Since(asOf), time.Second)
+		srv.Accept(zktest.Label("a"))
+		time.Sleep(bubble.Timeout / 2)
+		require.True(t, l.last().Current)
+		require.Len(t, l.all(), 3)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestState_Silence: no answer comes, and the connection is not closed either.
+func TestState_Silence(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		time.Sleep(time.Minute)
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		time.Sleep(bubble.Timeout)
+		require.False(t, n.State().Current)
+		time.Sleep(2 * bubble.Timeout)
+		require.False(t, srv.Exists(path))
+		require.False(t, n.State().Current)
+		srv.Heal(zktest.Label("a"))
+		ready(t, n)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestChanges_SlowReader gets the newest state.
+func TestChanges_SlowReader(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := keep(t, srv, "1")
+		var told []node.State
+		for s := range n.Changes(t.Context()) {
+			told = append(told, s)
+			if len(told) == 2 {
+				break
+			}
+			time.Sleep(time.Minute)
+			for range 5 {
+				require.NoError(t, srv.Delete(path))
+				time.Sleep(time.Minute)
+			}
+		}
+		require.Less(t, told[0].Czxid, told[1].Czxid)
+		told[1].AsOf = n.State().AsOf
+		require.Equal(t, n.State(), told[1])
+		require.NoError(t, n.Close(t.Context()))
+		for s := range n.Changes(t.Context()) { // it ends with the Node
+			require.ErrorIs(t, s.Err, zkrecipes.ErrClosed)
+		}
+	})
+}
