@@ -533,6 +533,16 @@ var mutants = []mutant{
 		tests: []test{valueTests},
 	},
 	{
+		name:  "value: a server that lags refuses",
+		edits: []edit{{"internal/znode/replace.go", "if err != nil && !synced {", "if err != nil && !synced && err == nil {"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "value: a lost write makes the node again",
+		edits: []edit{{"internal/znode/replace.go", "case now.Exists && now.Stat.Czxid == tried", "case now.Stat.Czxid == tried"}},
+		tests: []test{valueTests},
+	},
+	{
 		name:  "value: SetHeld writes without a look at the hold",
 		edits: []edit{{"recipes/value/value.go", "return v.set(ctx, x, h.Txn)", "_ = h\n	return v.set(ctx, x, nil)"}},
 		tests: []test{valueTests},
@@ -555,9 +565,14 @@ var mutants = []mutant{
 	{
 		name: "double barrier: members that are in count for the next round",
 		edits: []edit{
-			{"internal/znode/rounds.go", "stat.Version == 0 && stat.EphemeralOwner", "stat.EphemeralOwner"},
+			{"internal/znode/rounds.go", "{m, data, stat.Version == 0}", "{m, data, true}"},
 			{"internal/znode/rounds.go", "Data: data, Version: 0}", "Data: data, Version: -1}"},
 		},
+		tests: []test{barrierTests},
+	},
+	{
+		name:  "double barrier: a late copy of a member that is in counts",
+		edits: []edit{{"internal/znode/rounds.go", "if !seen[made] && m.waits {", "if m.waits {"}},
 		tests: []test{barrierTests},
 	},
 	{
@@ -619,8 +634,11 @@ var mutants = []mutant{
 		tests: []test{nodeTests},
 	},
 	{
-		name:  "node: a state is current until the next one is read",
-		edits: []edit{{"internal/session/freshness.go", "return !f.isDown() && time.Since(f.session.Heard()) <= f.session.Timeout()", "return true"}},
+		name: "node: a state is current until the next one is read",
+		edits: []edit{
+			{"internal/session/freshness.go", "	case <-f.down:\n		return false\n", "	case <-f.down:\n		return true\n"},
+			{"internal/session/freshness.go", "return time.Since(f.session.Heard()) <= f.session.Timeout()", "return true"},
+		},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
 	},
 	{
@@ -635,7 +653,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a frozen process looks at the connection alone",
-		edits: []edit{{"internal/session/freshness.go", " && time.Since(f.session.Heard()) <= f.session.Timeout()", ""}},
+		edits: []edit{{"internal/session/freshness.go", "return time.Since(f.session.Heard()) <= f.session.Timeout()", "return true"}},
 		tests: []test{nodeTests},
 	},
 	{

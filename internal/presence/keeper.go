@@ -25,6 +25,7 @@ type keeper struct {
 	*Node
 	session *session.Session
 	czxid   int64          // of our node; 0 if there is none
+	seen    State          // what the newest reading said of our node
 	wrote   int            // the number of the data that it was given last
 	tried   bool           // a create was sent in this session
 	doubt   bool           // and one may have been applied without an answer
@@ -51,7 +52,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 		r := k.session.Asking()
 		data, stat, w, err := k.session.GetW(ctx, k.path)
 		r.Watch(w)
-		k.look = w
+		k.look, k.seen = w, State{}
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && k.czxid != 0:
 			k.czxid = 0
@@ -73,10 +74,11 @@ func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 			k.made()
 		}
 		look, k.taken = true, false
+		k.seen = State{Present: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}
 		want, number := k.desired()
 		if bytes.Equal(data, want) && r.Current() {
 			k.wrote = number
-			k.tell(State{Present: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}, r, number)
+			k.tell(k.seen, r, number)
 			return r, nil
 		}
 		if err := k.write(ctx, data, want, number, stat.Version); err != nil {

@@ -314,7 +314,7 @@ func (n *Node) run(ctx, client context.Context) {
 		case ctx.Err() != nil || errors.Is(err, zkrecipes.ErrClosed):
 			return
 		default: // the credentials are refused, and the client goes on trying
-			n.failed(nil, err)
+			n.failed(State{}, nil, err)
 			n.sleep(ctx, nil)
 		}
 	}
@@ -351,7 +351,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 		case err == nil:
 			k.watch(ctx, n.set)
 		case errors.As(err, &taken):
-			n.failed(r, err)
+			n.failed(k.seen, r, err)
 			if n.refuse && !n.stood {
 				n.mu.Lock()
 				n.final = err
@@ -363,20 +363,21 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			}
 			k.watch(ctx, nil)
 		default:
-			if !errors.Is(err, errOverwritten) { // then it is still there
-				n.failed(r, err)
+			if !errors.Is(err, errOverwritten) { // which passes
+				n.failed(k.seen, r, err)
 			}
 			n.sleep(ctx, s.Done())
 		}
 	}
 }
 
-// failed tells and logs why the node is not there.
-func (n *Node) failed(r *session.Freshness, err error) {
+// failed tells and logs why the node is not there, or does not have its data.
+func (n *Node) failed(seen State, r *session.Freshness, err error) {
 	if now := n.State(); now.Err == nil || now.Err.Error() != err.Error() {
-		n.client.Logger().Warn("zookeeper: our node is not there", "path", n.path, "error", err)
+		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Present, "error", err)
 	}
-	n.tell(State{Err: err, AsOf: time.Now()}, r, 0)
+	seen.Err, seen.AsOf = err, time.Now()
+	n.tell(seen, r, 0)
 }
 
 // sleep waits before the next try: not at all if the node stood for long.

@@ -124,7 +124,7 @@ func (f *follower[T]) readIn(ctx context.Context, s *Session) (T, *Watch, error)
 		if err != nil {
 			return value, nil, err
 		}
-		if fresh.Current() && !(late && w.HasFired()) {
+		if fresh.Current() && (!late || !w.HasFired()) {
 			f.fresh = fresh
 			return value, w, nil
 		}

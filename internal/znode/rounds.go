@@ -77,6 +77,7 @@ func (r *Rounds) Enter(ctx context.Context, data []byte, as Label) (h *zkrecipes
 // await waits until the own node says that it is in a round. The member that completes a round lets it in. Any other waiter
 // does so when it looks again, if that member has stopped before.
 func (r *Rounds) await(w *waiter, l *listing) (Round, error) {
+	var hangups session.Hangups
 	for ; ; l = nil {
 		// The watch is set before the list is read. So a round that the list does not show yet fires it.
 		data, stat, changed, err := w.session.GetW(w.ctx, w.node.paths[0])
@@ -92,7 +93,7 @@ func (r *Rounds) await(w *waiter, l *listing) (Round, error) {
 		}
 		w.attempt.at(me)
 		l.sort()
-		again, err := r.letIn(w, l.queue)
+		again, err := r.letIn(w, l.queue, &hangups)
 		if err != nil {
 			return Round{}, err
 		}
@@ -108,7 +109,7 @@ func (r *Rounds) await(w *waiter, l *listing) (Round, error) {
 
 // letIn lets the first n waiting members in, if there are as many. Again says that there were, so that the caller looks at
 // its own node next, whether it was let in, another client was faster, or a member has left.
-func (r *Rounds) letIn(w *waiter, members []Contender) (again bool, err error) {
+func (r *Rounds) letIn(w *waiter, members []Contender, hangups *session.Hangups) (again bool, err error) {
 	if len(members) < r.n {
 		return false, nil
 	}
@@ -119,15 +120,18 @@ func (r *Rounds) letIn(w *waiter, members []Contender) (again bool, err error) {
 	waiting = waiting[:r.n]
 	span := waiting[0].Key + "-" + waiting[r.n-1].Key
 	var ops []any
+	size := 0
 	for _, m := range waiting {
 		data := slices.Concat([]byte(span+" "), m.data)
+		size += len(m.Name) + len(data)
 		ops = append(ops, &zk.SetDataRequest{Path: r.queue.path + "/" + m.Name, Data: data, Version: 0})
 	}
 	_, err = w.session.Multi(w.ctx, ops...)
+	err = hangups.Judge(size, err)
 	switch {
 	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return true, nil
-	case errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err):
+	case errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && !errors.Is(err, session.ErrTooLarge):
 		return true, sleep(w.ctx, retryPause) // the own node tells; a second copy is refused for its versions
 	default:
 		return false, err

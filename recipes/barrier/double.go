@@ -69,8 +69,8 @@ func (r *Round) Number() int64 { return r.round.Zxid }
 // On error the caller is not in. Its node is deleted in the background. If ctx or the session ended just as the round
 // began, the others are in, and count a member that has left at once.
 //
-// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrForeignContender; ErrClosed; otherwise what the
-// server said.
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrForeignContender; [conn.ErrTooLarge] if the data of n
+// members is too much for one transaction; ErrClosed; otherwise what the server said.
 //
 // Source: Curator's DistributedDoubleBarrier, whose nodes are others.
 func (d *Double) Enter(ctx context.Context) (*Round, error) {

@@ -310,6 +310,24 @@ func TestEnter_LateCopyOfAMember(t *testing.T) {
 	})
 }
 
+// TestEnter_RoundIsTooLarge: servers hang up on the transaction. The member that sends it gives up, so that others go on.
+func TestEnter_RoundIsTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithMaxBuffer(70<<10))
+		var entries []*entry
+		for _, label := range []string{"a", "b"} {
+			d, err := barrier.NewDouble(bubble.Dial(t, srv, label), path, 2, barrier.WithData(make([]byte, 40<<10)))
+			require.NoError(t, err)
+			entries = append(entries, enter(t.Context(), d))
+		}
+		time.Sleep(time.Minute)
+		entries[0].requireWaits(t)
+		<-entries[1].done
+		require.ErrorContains(t, entries[1].err, "jute.maxbuffer")
+		require.Len(t, srv.Children(path), 1)
+	})
+}
+
 // TestLeave_ParentMadeAgain: sequence numbers begin again when the parent is made again. Its members are of no round before.
 func TestLeave_ParentMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

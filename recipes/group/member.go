@@ -36,8 +36,8 @@ type State struct {
 	Current bool
 	// AsOf is the local time of the newest request whose answer agrees with this state.
 	AsOf time.Time
-	// Err says why the member is not there; nil if it is. It matches zkrecipes.ErrTaken or zkrecipes.ErrLost, or it is what
-	// the server said.
+	// Err says why the member is not there, or does not have the data that was set last; nil if neither is so. It matches
+	// zkrecipes.ErrTaken or zkrecipes.ErrLost, or it is what the server said.
 	Err error
 }
 

@@ -31,7 +31,7 @@ type State struct {
 	Current bool
 	// AsOf is the local time of the newest request whose answer agrees with this state.
 	AsOf time.Time
-	// Err says why the node is not there; nil if it is. It matches [ErrDeleted], zkrecipes.ErrTaken (a
+	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches [ErrDeleted], zkrecipes.ErrTaken (a
 	// *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended, or it is what the server said.
 	Err error
 }

@@ -745,6 +745,25 @@ func TestSet_ReplyLost(t *testing.T) {
 	}
 }
 
+// TestSet_NotAllowed: the node is there, with the data that it had.
+func TestSet_NotAllowed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		l := follow(t, n)
+		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
+		require.ErrorIs(t, n.Set(t.Context(), []byte("2")), conn.CodeQuotaExceeded)
+		require.True(t, n.State().Present)
+		require.True(t, n.State().Current)
+		require.ErrorIs(t, n.State().Err, conn.CodeQuotaExceeded)
+		require.True(t, l.last().Present)
+		ready(t, n)
+		rule.Remove()
+		time.Sleep(8 * time.Second)
+		requireNode(t, srv, n, "2")
+		require.NoError(t, l.last().Err)
+	})
+}
+
 // TestSet_WhileCutOff: the data counts from then on, also if the call gives up.
 func TestSet_WhileCutOff(t *testing.T) {
 	for _, expires := range []bool{false, true} {
