@@ -85,7 +85,7 @@ func (h *Hold) Since() time.Time { return h.since }
 // Expiring returns a channel that is closed when at most lead is left of [Hold.ValidUntil], or when the hold has ended: a
 // chance to stop in order. With a lead of 0 or less there is no warning, and the channel is that of [Hold.Done]. A channel that
 // is closed stays closed, but the deadline may move on afterwards. So look at ValidUntil, or call Expiring again, which looks
-// anew. A loop may call it in every round.
+// anew. A loop may call it in every round. The hold keeps one channel for each lead until that is closed.
 //
 // In good health more than a quarter of the session timeout is left, so a lead of up to a quarter warns of trouble alone. There
 // are two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less may be left during the
@@ -108,7 +108,11 @@ func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 	}
 	h.mu.Unlock()
 	if first {
-		context.AfterFunc(w.ctx, h.grant.OnExpiring(lead, w.give))
+		stop := h.grant.OnExpiring(lead, w.give)
+		context.AfterFunc(w.ctx, func() {
+			stop()
+			h.forget(lead, w)
+		})
 	}
 	if !time.Now().Before(h.grant.ValidUntil().Add(-lead)) {
 		w.give()
@@ -120,6 +124,15 @@ func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 type warning struct {
 	ctx  context.Context //nolint:containedctx // its end is the warning
 	give context.CancelFunc
+}
+
+// forget takes a warning off that was given, unless there is a newer one.
+func (h *Hold) forget(lead time.Duration, given warning) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.warnings[lead].ctx == given.ctx {
+		delete(h.warnings, lead)
+	}
 }
 
 // Token returns the fencing token of the hold.

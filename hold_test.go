@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -229,6 +230,30 @@ func TestHold_Expiring_OneChannelPerLeadUntilItIsClosed(t *testing.T) {
 		require.False(t, closed(again), "the deadline has moved on")
 		g.warn(time.Minute)
 		require.True(t, closed(again))
+	})
+}
+
+// A caller may work out another lead in every round.
+func TestHold_Expiring_WarningsThatWereGiven_TakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGrant(time.Hour)
+		h, _ := zkrecipes.NewHold(t.Context(), g)
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := heap()
+		for i := range 20_000 {
+			lead := time.Minute + time.Duration(i)
+			warning := h.Expiring(lead)
+			g.warn(lead)
+			require.True(t, closed(warning))
+			synctest.Wait()
+		}
+		require.Less(t, heap()-before, int64(1<<20))
+		require.NoError(t, h.Release(t.Context()))
 	})
 }
 

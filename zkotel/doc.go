@@ -16,7 +16,7 @@
 //     the heartbeat makes none. Its status is an error, unless the answer is one that callers expect: no-node,
 //     node-exists, bad-version, not-empty.
 //
-// The recipe is mutex, rwlock-read, rwlock-write, semaphore or election.
+// The recipe is mutex, rwlock-read, rwlock-write, semaphore, election or barrier.
 //
 // # Across the hand-over
 //

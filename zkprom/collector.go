@@ -3,6 +3,7 @@ package zkprom
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -201,8 +202,9 @@ func (c *Collector) vectors() []prometheus.Collector {
 
 func (c *Collector) collectDeadlines(to chan<- prometheus.Metric) {
 	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, l := range c.locks {
+	locks := slices.Collect(maps.Values(c.locks))
+	c.mu.RUnlock() // a scraper may be slow, and calls wait for mu
+	for _, l := range locks {
 		if until, ok := l.deadline(); ok {
 			to <- prometheus.MustNewConstMetric(c.deadline, prometheus.GaugeValue, time.Until(until).Seconds(), l.values...)
 		}

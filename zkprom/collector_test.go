@@ -259,3 +259,35 @@ func TestNew_BadOptions(t *testing.T) {
 	_, err = zkprom.New(zkprom.WithAcquireBuckets(1, 2), zkprom.WithHoldBuckets(1), zkprom.WithRequestBuckets(.1))
 	require.NoError(t, err)
 }
+
+// A scraper that does not take the samples must not keep the library waiting: it would lose its locks.
+func TestCollector_ScrapeThatHangs_BlocksNoCall(t *testing.T) {
+	c, err := zkprom.New()
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b"} {
+		c.TraceHoldStart(t.Context(), zkrecipes.HoldStart{Recipe: "mutex", Name: name, ValidUntil: time.Now})
+	}
+	samples := make(chan prometheus.Metric)
+	go func() {
+		defer close(samples)
+		c.Collect(samples)
+	}()
+	for m := range samples {
+		if strings.Contains(m.Desc().String(), "hold_deadline_seconds") {
+			break // the other one waits
+		}
+	}
+	traced := make(chan struct{})
+	go func() {
+		defer close(traced)
+		c.TraceAcquireStart(t.Context(), zkrecipes.AcquireStart{Recipe: "mutex", Name: "c"})
+	}()
+	select {
+	case <-traced:
+	case <-time.After(10 * time.Second):
+		t.Error("the call waits for the scraper")
+	}
+	for m := range samples { // the rest of the scrape
+		require.NotNil(t, m)
+	}
+}

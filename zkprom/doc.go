@@ -10,8 +10,9 @@
 //
 // # Metrics
 //
-// Acquisitions and holds have the labels recipe and name. The recipe is mutex, rwlock-read, rwlock-write, semaphore or
-// election. The name is what the option WithName of the recipe says; it is empty without it. Durations are in seconds.
+// Acquisitions and holds have the labels recipe and name. The recipe is mutex, rwlock-read, rwlock-write, semaphore,
+// election or barrier. The name is what the option WithName of the recipe says; it is empty without it. Durations are in
+// seconds.
 //
 //   - zkrecipes_acquire_seconds{recipe,name,outcome}: histogram of how long acquisitions took. The outcome is granted, busy (a
 //     Try call was refused), canceled (the context ended), closed (the client was closed) or failed.

@@ -419,7 +419,7 @@ func (c *connection) skip(size int) error {
 	if r.answer == nil {
 		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
 	}
-	r.answer(reply{}, c.session.core.tooLargeReply(size))
+	r.answer(reply{zxid: h.Zxid}, c.session.core.tooLargeReply(size))
 	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }

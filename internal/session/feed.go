@@ -107,8 +107,11 @@ func (f *Feed) Idle() bool {
 	return len(f.news) == 0 && !f.taken
 }
 
-// IsDown reports that the connection is gone, also if the reader has not taken the news yet.
+// IsDown reports that the connection is gone, or the session, also if the reader has not taken the news yet.
 func (f *Feed) IsDown() bool {
+	if f.session.ended() {
+		return true
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.down
@@ -214,7 +217,8 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 }
 
 // RemoveWatches takes away all watches of this connection on the path. If other callers may have one there, too, they are told of a
-// change when it is done, so that they read again and set theirs again. It does nothing if another feed covers the path.
+// change when it is done, so that they read again and set theirs again. So is a feed that began meanwhile. It does nothing if
+// another feed covers the path already.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
 	if s.sharesFeed(b.feed, abs) {
@@ -222,6 +226,7 @@ func (b *Batch) RemoveWatches(path string, value any) {
 	}
 	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs), value, func([]byte, *Answer) error {
 		s.watches.fire(watchKey{watchData, abs}, watchKey{watchExist, abs}, watchKey{watchChildren, abs})
+		s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
 		return nil
 	})
 }

@@ -142,6 +142,45 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 	})
 }
 
+// The other feed begins after the request was made, and its read is sent first. So its watch is set and removed again.
+func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		f := s.Follow("/a")
+		read := f.Batch()
+		read.Get("/a", nil)
+		require.True(t, read.Send())
+		remove := f.Batch()
+		remove.RemoveWatches("/a", nil)
+
+		other := s.Follow("/a")
+		defer other.Stop()
+		b := other.Batch()
+		b.Get("/a", "read")
+		require.True(t, b.Send())
+		require.True(t, remove.Send())
+		f.Stop()
+		require.Equal(t, []string{`read: "" [] <nil>`, "EventNodeDeleted /a"}, newsOf(other), "it must read again")
+		require.Zero(t, watches(srv))
+	})
+}
+
+// The server is told of the end, and may take a second for its answer. Until then the connection is there.
+func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		f := s.Follow("/")
+		defer f.Stop()
+		srv.Stall(client, zktest.ToServer)
+		go func() { _ = c.Close() }() // never fails
+		<-s.Done()
+		require.True(t, f.IsDown())
+	})
+}
+
 func TestFeed_SessionEnds_IsDown(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))

@@ -295,7 +295,7 @@ func (c *Cache) Ready(ctx context.Context) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.engine.errs[c.engine.root].err
+	return c.engine.errs[c.engine.root].err()
 }
 
 // Sync waits until the cache has everything that was committed before the call. It takes one request, and a read of each
@@ -308,7 +308,7 @@ func (c *Cache) Sync(ctx context.Context) error {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.engine.errs[c.engine.root].err
+	return c.engine.errs[c.engine.root].err()
 }
 
 func (c *Cache) await(ctx context.Context, op string, w *waiter) error {

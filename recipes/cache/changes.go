@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Kind says what a [Change] is.
@@ -82,7 +83,7 @@ type reader struct {
 	passed bool   // that is done
 
 	told    map[string]version // what the caller was told last of the paths that have changed since
-	order   []string           // the same paths, in the order in which they changed first
+	order   []string           // the same paths, in the order in which they changed first, and some that are forgotten
 	current bool               // the caller was told so
 }
 
@@ -144,6 +145,37 @@ func (r *reader) note(path string, was version) {
 	}
 }
 
+// noteGone is called before a node goes.
+func (e *engine) noteGone(n *node) {
+	if len(e.cache.readers) == 0 {
+		return
+	}
+	path := e.pathOf(n)
+	for r := range e.cache.readers {
+		r.note(path, n.told())
+		r.forget(path)
+	}
+}
+
+// forget takes a path off that is gone, if the caller does not know of it. Otherwise names that are used once would pile up
+// for a slow caller.
+func (r *reader) forget(path string) {
+	if was, ok := r.told[path]; !ok || was.known {
+		return
+	}
+	delete(r.told, path)
+	if len(r.order) <= 2*len(r.told)+64 {
+		return
+	}
+	kept := make(map[string]bool, len(r.told))
+	r.order = slices.DeleteFunc(r.order, func(path string) bool {
+		_, ok := r.told[path]
+		again := kept[path]
+		kept[path] = true
+		return !ok || again
+	})
+}
+
 // take returns what a reader is to be told next, or why nothing more will come.
 func (c *Cache) take(r *reader) ([]Change, error) {
 	c.mu.Lock()
@@ -171,8 +203,11 @@ func (r *reader) next(e *engine) []Change {
 	}
 	for len(r.order) > 0 {
 		path := r.order[0]
-		was := r.told[path]
+		was, ok := r.told[path]
 		r.order = r.order[1:]
+		if !ok {
+			continue // forgotten, or told already
+		}
 		delete(r.told, path)
 		if changes := e.difference(path, was); len(changes) > 0 {
 			return changes

@@ -69,7 +69,7 @@ func newEngine(c *Cache, path string) engine {
 func (e *engine) entry(n *node, path string) Entry {
 	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner}
 	if n.failed {
-		entry.Err = e.errs[n].err
+		entry.Err = e.errs[n].err()
 	}
 	return entry
 }
@@ -127,6 +127,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 	defer recheck.Stop()
 	rest := time.NewTimer(restTime)
 	defer rest.Stop()
+	resting := true // until the timer fires
 	for {
 		news := f.Take()
 		c.mu.Lock()
@@ -135,7 +136,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 		}
 		e.advance()
 		e.send()
-		err, resting := e.err, e.rest
+		err, rests := e.err, e.rest
 		c.mu.Unlock()
 		switch {
 		case err != nil:
@@ -143,8 +144,9 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			return true
 		case len(news) > 0:
 			continue
-		case resting:
+		case rests && !resting: // however many events come meanwhile
 			rest.Reset(restTime)
+			resting = true
 		}
 		select {
 		case <-f.Wake():
@@ -153,6 +155,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			c.mu.Lock()
 			e.rest = false
 			c.mu.Unlock()
+			resting = false
 		case <-recheck.C:
 			c.mu.Lock()
 			e.startVerify()

@@ -619,3 +619,50 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		}
 	})
 }
+
+// A server that sheds load gets a pause. Events that keep coming meanwhile must not make it longer.
+func TestTree_ThrottledDuringManyEvents_ReadsAgainSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 1000 {
+			create(t, srv, fmt.Sprintf("/app/n%d", i))
+		}
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.Intercept(zktest.Match{From: watcher, Times: 1}, zktest.Fail(zktest.CodeThrottled))
+		for i := range 500 {
+			require.NoError(t, srv.Set(fmt.Sprintf("/app/n%d", i), []byte("new")))
+			time.Sleep(5 * time.Millisecond)
+		}
+		e, ok := c.Get("/app/n0")
+		require.True(t, ok)
+		require.Equal(t, "new", string(e.Data))
+	})
+}
+
+// Data and list of one node may both be too large. When the list can be read again, the data still cannot.
+func TestTree_TwoFailures_OneEnds_TheOtherStays(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create(root, make([]byte, 10<<10), zktest.Persistent)
+		require.NoError(t, err)
+		for i := range 1000 {
+			create(t, srv, fmt.Sprintf("/app/name-%d", i))
+		}
+		c, err := cache.Tree(bubble.Dial(t, srv, "w", conn.WithMaxReplySize(4<<10)), root, cache.WithRecheck(time.Minute))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
+		time.Sleep(90 * time.Second)
+		require.ErrorIs(t, c.Ready(within(t, time.Second)), conn.ErrTooLarge)
+		for i := range 1000 {
+			require.NoError(t, srv.Delete(fmt.Sprintf("/app/name-%d", i)))
+		}
+		time.Sleep(10 * time.Second)
+		e, ok := c.Get(root)
+		require.True(t, ok)
+		require.ErrorIs(t, e.Err, conn.ErrTooLarge, "there is no data")
+		require.NoError(t, srv.Set(root, []byte("small")))
+		time.Sleep(10 * time.Second)
+		e, _ = c.Get(root)
+		require.NoError(t, e.Err)
+		require.Equal(t, "small", string(e.Data))
+	})
+}

@@ -2,8 +2,10 @@ package cache_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,5 +185,51 @@ func TestSize_OfANode(t *testing.T) {
 		each := (before - heap()) / nodes
 		t.Logf("%d bytes a node", each)
 		require.Less(t, each, int64(150), "with 16 bytes of data, and 11 of a name")
+	}, zktest.WithHistory(0))
+}
+
+// The names are used once, as those of contenders are. What is gone again need not be told to a reader that has not come back.
+func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree))
+		back, told := make(chan struct{}), make(chan string, 100)
+		comeBack := sync.OnceFunc(func() { close(back) })
+		defer comeBack()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			for change, err := range c.Changes(ctx) {
+				if err == nil {
+					if change.Kind == cache.Deleted {
+						<-back
+					}
+					told <- fmt.Sprint(change.Kind, " ", change.Entry.Path)
+				}
+			}
+		}()
+		synctest.Wait()
+		require.NoError(t, srv.Delete("/app/a"))
+		synctest.Wait()
+		before := heap()
+		for i := range 5000 {
+			path := fmt.Sprintf("/app/%0200d", i)
+			create(t, srv, path)
+			synctest.Wait()
+			require.NoError(t, srv.Delete(path))
+			synctest.Wait()
+		}
+		require.Less(t, heap()-before, int64(512<<10))
+		create(t, srv, "/app/b")
+		synctest.Wait()
+		comeBack()
+		synctest.Wait()
+		stop()
+		close(told)
+		var all []string
+		for line := range told {
+			all = append(all, line)
+		}
+		require.Equal(t, []string{"created /app", "created /app/a", "current ", "deleted /app/a", "created /app/b"}, all)
 	}, zktest.WithHistory(0))
 }

@@ -60,17 +60,27 @@ func (e *engine) got(n *node, a *session.Answer, parity part) {
 	}
 }
 
-// failure says which part of a node could not be read last, and why.
-type failure struct {
-	part int
-	err  error
+// failure says why a node could not be read last, by part.
+type failure [2]error
+
+func (f failure) err() error {
+	if f[data] != nil {
+		return f[data]
+	}
+	return f[list]
 }
 
-func (e *engine) hasFailed(n *node, p int) bool { return n.failed && e.errs[n].part == p }
+func (e *engine) hasFailed(n *node, p int) bool { return n.failed && e.errs[n][p] != nil }
 
 func (e *engine) forgive(n *node, p int) {
-	if e.hasFailed(n, p) {
-		n.failed = false
+	if !e.hasFailed(n, p) {
+		return
+	}
+	left := e.errs[n]
+	left[p] = nil
+	if n.failed = left.err() != nil; n.failed {
+		e.errs[n] = left
+	} else {
 		delete(e.errs, n)
 	}
 }
@@ -83,12 +93,14 @@ func (e *engine) fail(n *node, p int, err error) {
 		e.known++
 	}
 	n.failed = true
-	e.errs[n] = failure{p, err}
+	all := e.errs[n]
+	all[p] = err
+	e.errs[n] = all
 }
 
 // listed takes the names of a node's children.
 func (e *engine) listed(n *node, a *session.Answer, parity part) {
-	if n.czxid != a.Stat.Czxid && !n.failed {
+	if n.czxid != a.Stat.Czxid && !e.hasFailed(n, data) {
 		e.spoil(n, data, stale, parity)
 	}
 	if e.hasFailed(n, list) {
@@ -156,7 +168,7 @@ func (e *engine) drop(n *node) {
 
 func (e *engine) empty(n *node) {
 	if n.known {
-		e.note(n)
+		e.noteGone(n)
 		e.known--
 	}
 	e.abandon(n)
