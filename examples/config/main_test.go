@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,26 +14,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func TestRun_ReadersSeeWholeEditsAndTheStaleEditorIsFenced(t *testing.T) {
+func TestRun_ReadersFollowAndTheStaleEditorIsFenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), nil, &out))
-		editing := false
+		seen := map[string][]string{}
 		for line := range strings.Lines(out.String()) {
-			switch {
-			case !strings.Contains(line, " token "): // the legend
-			case strings.Contains(line, " editing "):
-				editing = true
-			case strings.Contains(line, " wrote "):
-				editing = false
-			case strings.Contains(line, " read "):
-				require.False(t, editing, out.String())
+			if words := strings.Fields(line); len(words) > 5 && words[3] != "--" && words[4] == "color" {
+				seen[words[2]] = append(seen[words[2]], words[3]+" "+words[5])
 			}
 		}
-		require.Equal(t, 9, strings.Count(out.String(), " read "))
-		require.Contains(t, out.String(), "config \"color=3\"")
-		require.Contains(t, out.String(), " fenced ")
-		require.NotContains(t, out.String(), "color=stale")
+		for _, reader := range []string{"reader-1", "reader-2"} {
+			require.Subset(t, []string{"sees none", "sees 1", "sees 2", "sees 3"}, seen[reader], out.String())
+			require.Equal(t, "sees 3", seen[reader][len(seen[reader])-1], out.String())
+		}
+		cutOff := seen["reader-3"]
+		require.Contains(t, cutOff, "outdated 1", out.String())
+		require.NotContains(t, cutOff[:slices.Index(cutOff, "outdated 1")], "sees 2", out.String())
+		require.Equal(t, "sees 3", cutOff[len(cutOff)-1], out.String())
+		require.Equal(t, 1, strings.Count(out.String(), " fenced "))
+		require.NotContains(t, out.String(), "color -1")
 	})
 }
 

@@ -145,6 +145,9 @@ func (e *Ensemble) Close() {
 	}
 }
 
+// Own returns the server that Start has started, or nil.
+func (e *Ensemble) Own() *zktest.Server { return e.own }
+
 // Journal returns a journal on out: lines to read for a server in this process, logfmt for others.
 func (e *Ensemble) Journal(out io.Writer) *Journal {
 	if e.External() {
