@@ -221,6 +221,9 @@ func TestVerdict_Stuck(t *testing.T) {
 	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
 	require.Equal(t, Stuck, q.Verdict)
 	require.Regexp(t, `^stuck behind web1/42: web2/43 has waited for 2h0m`, q.Words)
+	q.Kind, q.Findings = "election", nil
+	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
+	require.Equal(t, Held, q.Verdict, "a candidate may wait for ever")
 }
 
 func TestVerdict_SessionUnknownToTheLeader(t *testing.T) {
