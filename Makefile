@@ -57,7 +57,7 @@ race: ## all tests of code in the test process under the race detector (needs a 
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race -shuffle=on ./...; done
 	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
-		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|throughput)$$')
+		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|services|throughput)$$')
 
 .PHONY: lint
 lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
@@ -123,6 +123,11 @@ containers: ## ZooKeeper in containers: start Docker, build an image without pul
 	integration/docker/start.sh
 	integration/docker/build.sh
 	cd integration && ZOOKEEPER_IMAGE=zkrecipes/zookeeper:debian REQUIRE_REAL=1 go test $(REAL) -v ./container
+
+.PHONY: picture
+picture: ## draw docs/operations/dashboard.svg from a run with faults (needs a real ZooKeeper, and Prometheus)
+	cd integration && OPERATIONS_PICTURE=$(CURDIR)/docs/operations/dashboard.svg REQUIRE_REAL=1 \
+		go test $(REAL) -run TestDashboard ./services
 
 .PHONY: canaries
 canaries: ## break the code on purpose, and show which test notices

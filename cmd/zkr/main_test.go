@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,7 +30,18 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asZkr) != "":
 		main()
 	default:
+		stopIgnoring()
 		os.Exit(m.Run())
+	}
+}
+
+// stopIgnoring gives the signals that nohup, or the & of a shell, has made the tests ignore their default effect in the
+// processes that the tests start. A signal that is caught here has it there.
+func stopIgnoring() {
+	for _, one := range handled {
+		if signal.Ignored(one) {
+			signal.Notify(make(chan os.Signal, 1), one)
+		}
 	}
 }
 

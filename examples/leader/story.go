@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -123,7 +124,8 @@ func (s *story) play() error {
 // enter starts a candidate with a connection of its own, as another process would.
 func (s *story) enter(id string) error {
 	client, err := conn.Dial(s.ctx, s.server.Addr(), conn.WithDialer(s.server.DialAs(id)),
-		conn.WithIdentity(id), conn.WithSessionTimeout(storySession))
+		conn.WithIdentity(id), conn.WithSessionTimeout(storySession),
+		conn.WithLogger(slog.New(slog.DiscardHandler))) // the story says it
 	if err != nil {
 		return err
 	}

@@ -150,6 +150,20 @@ func (s *session) Heard() time.Time {
 	return s.proof.heard
 }
 
+// heardOn is Heard for the connection whose end closes down; zero if another one has come up since.
+func (s *session) heardOn(down <-chan struct{}) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.down != down:
+		return time.Time{}
+	case s.isUp():
+		return s.proof.heard
+	default:
+		return s.heardLast
+	}
+}
+
 // isUp is called with mu held.
 func (s *session) isUp() bool {
 	select {
@@ -181,6 +195,7 @@ func (s *session) connectionDown(c *connection) {
 		return
 	}
 	s.up = make(chan struct{})
+	s.heardLast = s.proof.heard
 	close(s.down)
 	// Within the lock: nothing that was heard on a later connection can come before this.
 	s.tell(News{Kind: Down, Heard: s.proof.heard})

@@ -61,8 +61,8 @@ type follower[T any] struct {
 	read  Reading[T]
 	same  func(a, b T) bool
 	yield func(View[T], error) bool
-	told  *View[T] // nil at first
-	watch *Watch   // fires at the first change after the newest reading
+	told  *View[T]   // nil at first
+	fresh *Freshness // of the reading that was told last
 }
 
 // tell yields a view, unless it says nothing new. It returns errStopped if the caller wants no more.
@@ -76,30 +76,24 @@ func (f *follower[T]) tell(now View[T]) error {
 }
 
 // outdated tells that the last view is no longer current.
-func (f *follower[T]) outdated(s *Session) error {
+func (f *follower[T]) outdated() error {
 	if f.told == nil || !f.told.Current {
 		return nil
 	}
 	view := *f.told
-	view.Current = false
-	// The server sends an event before the answer to a later request. So if the watch has not fired after the look at what was
-	// answered last, that answer had seen no change.
-	if heard := s.Heard(); heard.After(view.AsOf) && !f.watch.HasFired() {
-		view.AsOf = heard
-	}
+	view.Current, view.AsOf = false, f.fresh.AsOf()
 	return f.tell(view)
 }
 
 // follow follows within one session.
 func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 	for {
-		view, w, err := f.readIn(ctx, s)
+		value, w, err := f.readIn(ctx, s)
 		if err == nil {
-			f.watch = w
-			err = f.tell(view)
+			err = f.tell(View[T]{value, true, f.fresh.AsOf()})
 		}
 		if s.Err() != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
-			err = errors.Join(err, f.outdated(s))
+			err = errors.Join(err, f.outdated())
 		}
 		if err != nil {
 			return err
@@ -110,9 +104,9 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 		case <-w.Fired(): // also if the connection was away since the reading, and is back
 		case <-recheck.C:
 		case <-s.Disconnected():
-			err = f.outdated(s)
+			err = f.outdated()
 		case <-s.Done():
-			err = errors.Join(s.Err(), f.outdated(s))
+			err = errors.Join(s.Err(), f.outdated())
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -124,53 +118,49 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 }
 
 // readIn reads until the caller can be told something that holds now.
-func (f *follower[T]) readIn(ctx context.Context, s *Session) (View[T], *Watch, error) {
+func (f *follower[T]) readIn(ctx context.Context, s *Session) (T, *Watch, error) {
 	for {
-		view, w, fresh, err := f.readOnce(ctx, s)
-		if err != nil || fresh {
-			return view, w, err
+		value, w, fresh, late, err := f.readOnce(ctx, s)
+		if err != nil {
+			return value, nil, err
+		}
+		if fresh.Current() && !(late && w.HasFired()) {
+			f.fresh = fresh
+			return value, w, nil
 		}
 	}
 }
 
 // readOnce reads. Meanwhile it tells that the last view is outdated, if the connection is lost or the answer is late. The
-// caller may take long to hear that, and then what was read meanwhile may not be fresh.
-func (f *follower[T]) readOnce(ctx context.Context, s *Session) (view View[T], w *Watch, fresh bool, err error) {
+// caller may take long to hear that, so that what was read meanwhile is old, too.
+func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Watch, fresh *Freshness, late bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	view.Current, view.AsOf = true, time.Now()
 	done := make(chan struct{})
 	read := func(context.Context) {
 		defer close(done)
-		view.Value, w, err = f.read(ctx, s)
+		_ = s.awaitUp(ctx) // if it fails, so does the reading
+		fresh = s.Asking()
+		value, w, err = f.read(ctx, s)
+		fresh.Watch(w)
 	}
 	if !s.Go(read) {
 		read(ctx) // the client is closed, so this fails at once
 	}
-	late := time.NewTimer(s.Timeout() / 8)
-	defer late.Stop()
+	timer := time.NewTimer(s.Timeout() / 8)
+	defer timer.Stop()
 	select {
 	case <-done:
-		return view, w, true, err
+		return value, w, fresh, false, err
 	case <-s.Disconnected():
-	case <-late.C:
+	case <-timer.C:
 	}
-	stopped := f.outdated(s)
+	stopped := f.outdated()
 	if stopped != nil {
 		cancel()
 	}
 	<-done
-	return view, w, s.tells(w), errors.Join(stopped, err)
-}
-
-// tells reports whether the watch has not fired, and the server can still tell that.
-func (s *Session) tells(w *Watch) bool {
-	select {
-	case <-s.Disconnected():
-		return false
-	default:
-		return !w.HasFired() // it fires when a connection comes up
-	}
+	return value, w, fresh, true, errors.Join(stopped, err)
 }
 
 // Node is what a server knows of a path.

@@ -32,15 +32,11 @@ func (f *Freshness) Watch(w *Watch) {
 // Current reports whether the connection of the request is up, and a server was heard on it within the session timeout: a
 // process that was frozen for longer finds out by the clock.
 func (f *Freshness) Current() bool {
-	return !f.isDown() && time.Since(f.session.Heard()) <= f.session.Timeout()
-}
-
-func (f *Freshness) isDown() bool {
 	select {
 	case <-f.down:
-		return true
-	default:
 		return false
+	default:
+		return time.Since(f.session.Heard()) <= f.session.Timeout()
 	}
 }
 
@@ -51,7 +47,7 @@ func (f *Freshness) Disconnected() <-chan struct{} { return f.down }
 // answer to a later request. So if none of the watches has fired after the look at what was answered last, that answer had
 // seen no change. What another connection has answered says nothing.
 func (f *Freshness) AsOf() time.Time {
-	heard := f.session.Heard()
+	heard := f.session.heardOn(f.down)
 	for _, w := range f.watches {
 		if w.HasFired() {
 			heard = time.Time{}
@@ -59,7 +55,7 @@ func (f *Freshness) AsOf() time.Time {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.watches) > 0 && heard.After(f.asOf) && !f.isDown() {
+	if len(f.watches) > 0 && heard.After(f.asOf) {
 		f.asOf = heard
 	}
 	return f.asOf

@@ -39,6 +39,7 @@ type session struct {
 	connection    *connection   // the newest; nil before the first
 	up            chan struct{} // closed while connected
 	down          chan struct{} // closed while not connected
+	heardLast     time.Time     // what was heard on the connection that down was closed for
 	since         time.Time     // when it was first up
 	lost          *zkrecipes.LostError
 	delivering    int // losses whose callbacks are running

@@ -38,7 +38,10 @@ type Replacement struct {
 //
 // After a lost reply it reads the node. If the node has the version that was replaced, the same transaction is sent again:
 // only one of the copies can be applied. If one write followed on that version, and its data are others, the copies were
-// refused, and Do begins again. Otherwise the outcome is unknown.
+// refused, and Do begins again. Otherwise the outcome is unknown. That includes a missing node: the lost transaction may have
+// made it, and another client may have deleted it since.
+//
+// A server may lag behind. So an error of Next counts only if the read that it is about came after a sync.
 //
 // No read can be too old for that: a session reads nothing older than it has read, and neither does the next session.
 //
@@ -49,13 +52,14 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 	var tried, now session.Node
 	var data []byte
 	var err error
+	synced := false
 	for {
 		if now, err = Load(ctx, r.Client, r.Path); err != nil {
 			return session.Node{}, errors.Join(doubt, err)
 		}
 		if doubt != nil {
 			switch {
-			case now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version: // send it again
+			case now.Exists && now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version: // send it again
 			case r.Idempotent && now.Exists && bytes.Equal(now.Data, data):
 				return now, nil
 			case tried.Exists && now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version+1 && !bytes.Equal(now.Data, data):
@@ -65,7 +69,13 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 			}
 		}
 		if doubt == nil {
-			if data, err = r.Next(now); err != nil {
+			data, err = r.Next(now)
+			if err != nil && !synced {
+				if synced, err = true, r.Client.Sync(ctx, r.Path); err == nil {
+					continue
+				}
+			}
+			if err != nil {
 				return session.Node{}, err
 			}
 		}

@@ -134,13 +134,15 @@ func (r *Rounds) letIn(w *waiter, members []Contender) (again bool, err error) {
 	}
 }
 
-// waitingMember is a member that was not let in when it was read.
+// waitingMember is a member as it was read.
 type waitingMember struct {
 	Contender
-	data []byte
+	data  []byte
+	waits bool // it was not let in yet
 }
 
-// waiting reads which of the members wait. A node that the same create made again is not another member.
+// waiting reads which of the members wait. A create that was sent again may have made two nodes, of which the first counts,
+// also if that one was let in before.
 func (r *Rounds) waiting(w *waiter, members []Contender) ([]waitingMember, error) {
 	found, errs := make([]*waitingMember, len(members)), make([]error, len(members))
 	var all sync.WaitGroup
@@ -151,8 +153,8 @@ func (r *Rounds) waiting(w *waiter, members []Contender) ([]waitingMember, error
 			defer func() { <-turns }()
 			data, stat, err := w.session.Get(w.ctx, r.queue.path+"/"+m.Name)
 			switch {
-			case err == nil && stat.Version == 0 && stat.EphemeralOwner != 0:
-				found[i] = &waitingMember{m, data}
+			case err == nil && stat.EphemeralOwner != 0:
+				found[i] = &waitingMember{m, data, stat.Version == 0}
 			case err != nil && !errors.Is(err, zk.ErrNoNode):
 				errs[i] = err
 			}
@@ -165,10 +167,11 @@ func (r *Rounds) waiting(w *waiter, members []Contender) ([]waitingMember, error
 		if m == nil {
 			continue
 		}
-		if made := strings.TrimSuffix(m.Name, m.Key); !seen[made] {
-			seen[made] = true
+		made := strings.TrimSuffix(m.Name, m.Key)
+		if !seen[made] && m.waits {
 			waiting = append(waiting, *m)
 		}
+		seen[made] = true
 	}
 	return waiting, errors.Join(errs...)
 }
@@ -211,7 +214,10 @@ func (r *Rounds) awaitLeft(ctx context.Context, s *session.Session, round Round)
 		if len(left) == 0 {
 			return nil
 		}
-		_, _, gone, err := s.GetW(ctx, r.queue.path+"/"+left[len(left)-1].Name)
+		_, stat, gone, err := s.GetW(ctx, r.queue.path+"/"+left[len(left)-1].Name)
+		if err == nil && stat.Czxid > round.Zxid {
+			return nil // the parent was deleted when the members of the round had left, and numbers began again
+		}
 		if err == nil {
 			err = AwaitChange(ctx, s, gone)
 		}

@@ -57,10 +57,10 @@ func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }
 
-// Set raises the barrier. It is no error if it is up already. But with [WithEphemeral] it is an error that matches
-// zk.ErrNodeExists if another session has raised it, since it would not go with this one.
+// Set raises the barrier. It is no error if it is up already, unless it would go at another time than asked for: when the
+// session of another client ends, or, with [WithEphemeral], not when this client's does.
 //
-// Errors: ErrUnknownOutcome if the reply was lost and the barrier is down now: it was never up, or another client has
+// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now: it was never up, or another client has
 // removed it since; the cause of ctx; ErrClosed; otherwise what the server said.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
@@ -86,15 +86,13 @@ func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, zk.ErrNodeExists) && b.flags == 0:
-			return nil
 		case errors.Is(err, zk.ErrNodeExists):
 			exists, stat, err := s.Exists(ctx, b.path)
 			if err != nil {
 				return err
 			}
-			if exists && stat.EphemeralOwner != s.ID() {
-				return b.failed("set", fmt.Errorf("%w: it was raised by session 0x%x, and would not go with this one", zk.ErrNodeExists, stat.EphemeralOwner))
+			if exists && !b.isAsSet(s, stat) {
+				return b.failed("set", fmt.Errorf("%w: it %s", zk.ErrNodeExists, lifetime(stat)))
 			}
 			if exists {
 				return nil
@@ -120,10 +118,25 @@ func (b *Barrier) settle(ctx context.Context, s *session.Session, doubt error) e
 	if err != nil {
 		return errors.Join(doubt, err)
 	}
-	if exists && (b.flags == 0 || stat.EphemeralOwner == s.ID()) {
+	if exists && b.isAsSet(s, stat) {
 		return nil
 	}
 	return doubt
+}
+
+func lifetime(stat zk.Stat) string {
+	if stat.EphemeralOwner == 0 {
+		return "stays up until Remove, and would not go with this session"
+	}
+	return fmt.Sprintf("was raised by session 0x%x, and goes with that one", stat.EphemeralOwner)
+}
+
+// isAsSet reports whether the node lives as long as one that b would make in s.
+func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
+	if b.flags == 0 {
+		return stat.EphemeralOwner == 0
+	}
+	return stat.EphemeralOwner == s.ID()
 }
 
 // Remove lowers the barrier, and lets all waiters go. It is no error if it is down already.
@@ -151,7 +164,8 @@ func (b *Barrier) Remove(ctx context.Context) error {
 }
 
 // Wait waits until the barrier is down. When it returns nil, the barrier was down at a moment of this call: no answer older
-// than the call counts. It goes on through disconnects and in the next session.
+// than the call counts. If ZooKeeper's leader was just replaced, that moment may lie up to 1.5 ticks before the call. Wait goes
+// on through disconnects and in the next session.
 //
 // Errors: the cause of ctx; ErrClosed; otherwise what the server said. The barrier may be up then.
 //

@@ -174,6 +174,19 @@ func TestEphemeral(t *testing.T) {
 	})
 }
 
+// TestSet_StaysUp: a barrier that is to stay up is not the one that goes with a session.
+func TestSet_StaysUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := open(t, srv, "a"), open(t, srv, "b", barrier.WithEphemeral())
+		require.NoError(t, b.Set(t.Context()))
+		require.ErrorIs(t, a.Set(t.Context()), zk.ErrNodeExists)
+		require.NoError(t, b.Remove(t.Context()))
+		require.NoError(t, a.Set(t.Context()))
+		require.NoError(t, a.Set(t.Context()))
+		require.ErrorIs(t, b.Set(t.Context()), zk.ErrNodeExists)
+	})
+}
+
 // TestSet_ReplyLost: the barrier is not raised again after another client has removed it.
 func TestSet_ReplyLost(t *testing.T) {
 	for _, ephemeral := range []bool{false, true} {

@@ -12,7 +12,7 @@
 //
 // # What is guaranteed
 //
-// [Barrier.Wait] returns nil only if the node was absent at a moment of the call. The nodes are those of Curator's
+// [Barrier.Wait] returns nil only if the node was absent at a moment of the call, as far as ZooKeeper's leader knows. The nodes are those of Curator's
 // DistributedBarrier.
 //
 // [Double.Enter] returns nil only if n distinct members were there at one instant. One transaction writes the round into the

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -287,6 +288,43 @@ func TestEnter_NodeChangedByHand(t *testing.T) {
 		synctest.Wait()
 		<-x.done
 		require.ErrorContains(t, x.err, `"hello"`)
+	})
+}
+
+// TestEnter_LateCopyOfAMember: a create that was sent again may make a second node, late. It is no member beside the first.
+func TestEnter_LateCopyOfAMember(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "a")
+		d, err := barrier.NewDouble(client, path, 2)
+		require.NoError(t, err)
+		x, y := enter(t.Context(), d), enter(t.Context(), double(t, srv, "b", 2))
+		first, second := x.requireIn(t), y.requireIn(t)
+		made, _, _ := strings.Cut(first.Path(), "member-")
+		_, err = client.Create(t.Context(), made+"member-", nil, zk.FlagEphemeral|zk.FlagSequence)
+		require.NoError(t, err)
+		z := enter(t.Context(), double(t, srv, "c", 2))
+		z.requireWaits(t)
+		w := enter(t.Context(), double(t, srv, "d", 2))
+		require.Equal(t, z.requireIn(t).Number(), w.requireIn(t).Number())
+		require.NotEqual(t, second.Number(), z.round.Number())
+	})
+}
+
+// TestLeave_ParentMadeAgain: sequence numbers begin again when the parent is made again. Its members are of no round before.
+func TestLeave_ParentMadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		x, y := enter(t.Context(), double(t, srv, "a", 2)), enter(t.Context(), double(t, srv, "b", 2))
+		first, second := x.requireIn(t), y.requireIn(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, first.Leave(ctx), context.Canceled)
+		require.ErrorIs(t, second.Leave(ctx), context.Canceled)
+		synctest.Wait()
+		require.NoError(t, srv.Delete(path))
+		z, w := enter(t.Context(), double(t, srv, "c", 2)), enter(t.Context(), double(t, srv, "d", 2))
+		z.requireIn(t)
+		w.requireIn(t)
+		requireDone(t, begin(func() error { return first.Leave(t.Context()) }))
 	})
 }
 

@@ -462,6 +462,22 @@ func TestWatch_Disconnected(t *testing.T) {
 	}
 }
 
+// TestWatch_Disconnected_SaysHowOldItIs: a view that was told long ago was true until shortly before the connection was lost.
+func TestWatch_Disconnected_SaysHowOldItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		time.Sleep(19 * time.Second) // less than until the next reading
+		lost := time.Now()
+		srv.Refuse(zktest.Label("w"))
+		srv.Cut(zktest.Label("w"))
+		synctest.Wait()
+		require.False(t, v.last().Current)
+		require.False(t, v.last().AsOf.After(lost))
+		require.WithinDuration(t, lost, v.last().AsOf, bubble.Timeout/2)
+	})
+}
+
 // TestWatch_EventLost: what was not told is found.
 func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

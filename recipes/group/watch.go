@@ -215,6 +215,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 					timer = time.NewTimer(wait)
 					settled = timer.C
 				} else {
+					told = newest         // it may be of a later connection
 					w.settledWith(newest) // what had changed is as it was
 				}
 			}

@@ -72,7 +72,8 @@ func (v *Value[T]) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: v.path, Err: err}
 }
 
-// Get returns the value, as new as this call. A missing node is no error: the value is the zero value, and the version
+// Get returns the value, as new as this call. If ZooKeeper's leader was just replaced, the value may be up to 1.5 ticks older. A
+// missing node is no error: the value is the zero value, and the version
 // does not exist.
 //
 // Errors: data that the codec does not decode; the cause of ctx; ErrClosed; otherwise what the server said.
@@ -112,7 +113,7 @@ func (v *Value[T]) encode(x T) ([]byte, error) {
 // Set replaces the value, whatever it was: the last writer wins.
 //
 // Errors: a value that the codec does not encode; ErrUnknownOutcome if a reply was lost, and another client has written
-// since, so that nothing tells whether this call wrote before; otherwise what the server said.
+// since, or there is no node, so that nothing tells whether this call wrote before; otherwise what the server said.
 //
 // Source: Curator's SharedValue.setValue.
 func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set(ctx, x, nil) }
@@ -164,7 +165,8 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 }
 
 // Update replaces the value by what fn makes of it. It calls fn again if another client was faster. It returns what it
-// wrote. For a missing node fn gets the zero value.
+// wrote. For a missing node fn gets the zero value. An error of fn may be about an old value, if the server lags behind. So
+// Update calls fn again, after a sync, before it returns the first error of fn.
 //
 // Errors: the error of fn, or a value that the codec does not decode or encode, and nothing was written; ErrUnknownOutcome
 // as in [Value.CompareAndSet]; otherwise what the server said.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -179,7 +180,7 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 								require.Zero(t, mine)
 							default:
 								require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-								require.False(t, lost == "not applied" && (other.value == "" || exists && other.value == "theirs"), "it can be known: %v", err)
+								require.False(t, lost == "not applied" && exists && other.value != "mine", "it can be known: %v", err)
 							}
 						})
 					})
@@ -187,6 +188,79 @@ func TestWrite_RequestOrReplyLost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWrite_DeletedAfterALostReply: a write that made the node is not applied again after another client has deleted the node.
+func TestWrite_DeletedAfterALostReply(t *testing.T) {
+	for name, write := range map[string]func(context.Context, *value.Value[string]) error{
+		"set": func(ctx context.Context, v *value.Value[string]) error {
+			_, err := v.Set(ctx, "mine")
+			return err
+		},
+		"compare and set": func(ctx context.Context, v *value.Value[string]) error {
+			_, err := v.CompareAndSet(ctx, value.Version{}, "mine")
+			return err
+		},
+		"update": func(ctx context.Context, v *value.Value[string]) error {
+			_, _, err := v.Update(ctx, func(string) (string, error) { return "mine", nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				a := text(t, srv, "a")
+				_, err := srv.Create("/app", nil, zktest.Persistent)
+				require.NoError(t, err)
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.DropReply())
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Skip: 1}, zktest.Before(func(zktest.Request) {
+					require.NoError(t, srv.Delete(path))
+				}))
+				require.ErrorIs(t, write(t.Context(), a), zkrecipes.ErrUnknownOutcome)
+				require.Equal(t, 1, applied(srv, "a"))
+				require.False(t, srv.Exists(path))
+			})
+		})
+	}
+}
+
+// TestWrite_ServerLags: a refusal is about what the leader has, and not about what a server has that lags behind.
+func TestWrite_ServerLags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
+		front := srv.Fronts()[2]
+		a, err := value.New(bubble.Dial(t, srv, "a"), path, value.Text())
+		require.NoError(t, err)
+		c, err := conn.Dial(t.Context(), front.Addr(), conn.WithDialer(front.DialAs("b")), conn.WithSessionTimeout(bubble.Timeout), bubble.Silent)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		b, err := value.New(c, path, value.Text())
+		require.NoError(t, err)
+		late := func(write func()) { // b's server gets the write 100 ms after b reads
+			synctest.Wait()
+			front.Lag()
+			write()
+			time.AfterFunc(100*time.Millisecond, front.CatchUp)
+		}
+		var version value.Version
+		late(func() {
+			version, err = a.Set(t.Context(), "1")
+			require.NoError(t, err)
+		})
+		_, err = b.CompareAndSet(t.Context(), version, "2")
+		require.NoError(t, err)
+		late(func() {
+			_, err = a.Set(t.Context(), "3")
+			require.NoError(t, err)
+		})
+		x, _, err := b.Update(t.Context(), func(x string) (string, error) {
+			if x != "3" {
+				return "", errors.New("old")
+			}
+			return "4", nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "4", x)
+	})
 }
 
 // TestUpdate_AnotherIsFaster: another client writes between the read and the write.

@@ -1,0 +1,66 @@
+package zkprom_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// The rules fire when they should: docs/operations/alerts_test.yaml says when that is.
+func TestAlerts_FireAsTheirTestsSay(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		const missing = "no promtool: install Prometheus"
+		if os.Getenv("REQUIRE_REAL") == "1" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		cmd := exec.CommandContext(t.Context(), promtool, args...)
+		cmd.Dir = filepath.Join("..", "docs", "operations")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "promtool %s:\n%s", strings.Join(args, " "), out)
+	}
+}
+
+// What the document, the rules and the dashboard name is what a process exports.
+func TestOperations_MetricsAreExported(t *testing.T) {
+	exported := map[string]bool{}
+	inSite(t, func(s *site) { // a process that has seen a bit of everything
+		s.lock("a")
+		s.srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 1}, zktest.Fail(zktest.CodeNoAuth))
+		s.try(s.dial("b"), "/secure")
+		time.Sleep(time.Second)
+		for _, process := range s.processes {
+			families, err := process.Gather()
+			require.NoError(t, err)
+			for _, family := range families {
+				exported[family.GetName()] = true
+			}
+		}
+	})
+	documents, err := filepath.Glob("../docs/operations/*")
+	require.NoError(t, err)
+	suffix := regexp.MustCompile(`_(bucket|count|sum)$`)
+	for _, document := range append(documents, "../docs/operations.md", "doc.go") {
+		if filepath.Ext(document) == ".svg" {
+			continue // a picture names no metrics
+		}
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		named := regexp.MustCompile(`\bzkrecipes_\w+`).FindAllString(string(text), -1)
+		require.NotEmpty(t, named, document)
+		for _, name := range named {
+			require.True(t, exported[suffix.ReplaceAllString(name, "")], "%s names %s, which is not exported", document, name)
+		}
+	}
+}
