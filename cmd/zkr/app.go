@@ -71,7 +71,7 @@ Exit status: that of the program (128+n if signal n killed it), or
 	root.AddCommand(
 		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a),
 		newLeader(a), newWait(a), newCheck(a), newHeld(a),
-		newStatus(a), newRevoke(a), newBreak(a), newServe(a),
+		newStatus(a), newRevoke(a), newBreak(a), newServe(a), newDoctor(a),
 		newMan(a),
 	)
 	return root

@@ -32,14 +32,14 @@ func (a *app) servers() (addresses []string, chroot string) {
 }
 
 // dialOne connects to one of the servers, and to no other.
-func (a *app) dialOne(ctx context.Context, server, chroot string) (*conn.Client, error) {
+func (a *app) dialOne(ctx context.Context, server, chroot string, more ...conn.Option) (*conn.Client, error) {
 	options, err := a.connect.options()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
-	return conn.Dial(ctx, server+chroot, append(options, conn.WithLogger(silent))...)
+	return conn.Dial(ctx, server+chroot, append(append(options, conn.WithLogger(silent)), more...)...)
 }
 
 var errForbidden = errors.New("not allowed by 4lw.commands.whitelist")

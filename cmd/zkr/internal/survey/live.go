@@ -36,7 +36,7 @@ type reading struct {
 	stat zk.Stat
 }
 
-// Follow follows the subtree at root. The caller closes it.
+// Follow follows the subtree at root, until the client is closed.
 func Follow(client *conn.Client, root string) (*Live, error) {
 	tree, err := cache.Tree(client, root)
 	if err != nil {
@@ -44,9 +44,6 @@ func Follow(client *conn.Client, root string) (*Live, error) {
 	}
 	return &Live{client: client, tree: tree, root: root, known: map[string]reading{}}, nil
 }
-
-// Close takes the watches away from the servers.
-func (l *Live) Close(ctx context.Context) error { return l.tree.Close(ctx) }
 
 // Changed calls tell after each change, until ctx ends or the subtree cannot be followed any more.
 func (l *Live) Changed(ctx context.Context, tell func()) error {
@@ -59,10 +56,15 @@ func (l *Live) Changed(ctx context.Context, tell func()) error {
 	return context.Cause(ctx)
 }
 
-// View returns what is there, as far as the servers have told.
+// View returns what is there, as far as the servers have told. If the connection is lost while it reads, it returns an error
+// at once.
 func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
 	entries, state := l.tree.Snapshot()
 	l.names, l.mzxids = listing{}, make(map[string]int64, len(entries))
 	for _, e := range entries {
@@ -78,6 +80,15 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 		if _, there := l.mzxids[path]; !there {
 			delete(l.known, path)
 		}
+	}
+	if state.Current {
+		watching.Go(func() {
+			for state := range l.client.States(ctx) {
+				if state != conn.Connected {
+					cancel()
+				}
+			}
+		})
 	}
 	queues, err := (&Reader{Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck}).Below(ctx, l.root)
 	return View{queues, state.AsOf, state.Current}, err

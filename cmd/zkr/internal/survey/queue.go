@@ -156,10 +156,12 @@ func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) 
 			q.find(Revoke, c.Node, "%s was asked to release %v ago", c.Name(), Round(now.Sub(c.Asked)))
 		}
 	}
-	if len(q.Holders) > 0 && len(q.Waiters) > 0 && stuck > 0 && q.Waiters[0].age(now) >= stuck {
+	// A candidate waits for as long as the leader lives: that is its purpose.
+	if len(q.Holders) > 0 && len(q.Waiters) > 0 && q.Kind != "election" && stuck > 0 && q.Waiters[0].age(now) >= stuck {
 		q.find(Stuck, q.Holders[0].Node, "stuck behind %s: %s has waited for %v", q.holders(), q.Waiters[0].Name(), Round(q.Waiters[0].age(now)))
 	}
 	switch {
+	case q.Has(Stuck):
 	case len(q.Holders) > 0:
 		q.find(Held, q.Holders[0].Node, "held by %s", q.holders())
 	case len(q.Waiters) > 0:

@@ -221,6 +221,9 @@ func TestVerdict_Stuck(t *testing.T) {
 	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
 	require.Equal(t, Stuck, q.Verdict)
 	require.Regexp(t, `^stuck behind web1/42: web2/43 has waited for 2h0m`, q.Words)
+	q.Kind, q.Findings = "election", nil
+	q.judge(time.Now().Add(2*time.Hour), time.Hour, nil)
+	require.Equal(t, Held, q.Verdict, "a candidate may wait for ever")
 }
 
 func TestVerdict_SessionUnknownToTheLeader(t *testing.T) {
@@ -274,6 +277,58 @@ func TestReader_BoundsRequestsInFlight(t *testing.T) {
 		close(release)
 		require.NoError(t, <-done)
 		require.EqualValues(t, 3+3*inFlight, reader.Requests())
+	})
+}
+
+// TestLive: a change costs one read of what is new. A lost connection is told at once, also in the middle of a view.
+func TestLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c, eye := dial(t, srv, "one/1"), dial(t, srv, "eye")
+		node(t, c, "/q/"+guid+"lock-", "one/1")
+		live, err := Follow(eye, "/")
+		require.NoError(t, err)
+		changes := 0
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = live.Changed(ctx, func() { changes++ }) }()
+		synctest.Wait()
+		require.Positive(t, changes)
+		view, err := live.View(t.Context(), 0)
+		require.NoError(t, err)
+		require.True(t, view.Current)
+		require.Len(t, view.Queues, 1)
+		require.Equal(t, "mutex curator | held | mutex one/1 | ", line(view.Queues[0]))
+
+		before := changes
+		second := node(t, c, "/q/"+guid+"lock-", "two/2")
+		synctest.Wait()
+		require.Greater(t, changes, before)
+		reads := srv.Intercept(zktest.Match{From: zktest.Label("eye"), Op: zktest.OpGetData}, zktest.Ignore())
+		failed := make(chan error)
+		go func() {
+			_, err := live.View(t.Context(), 0)
+			failed <- err
+		}()
+		synctest.Wait()
+		require.Equal(t, 1, reads.Hits(), "only %s is new", second)
+		start := time.Now()
+		srv.Refuse(zktest.Label("eye"))
+		srv.Cut(zktest.Label("eye"))
+		require.Error(t, <-failed)
+		require.Zero(t, time.Since(start))
+		view, err = live.View(t.Context(), 0)
+		require.NoError(t, err)
+		require.False(t, view.Current)
+		require.Len(t, view.Queues, 1)
+
+		reads.Remove()
+		srv.Accept(zktest.Label("eye"))
+		time.Sleep(time.Minute)
+		view, err = live.View(t.Context(), 0)
+		require.NoError(t, err)
+		require.True(t, view.Current)
+		require.Equal(t, "mutex curator | held | mutex one/1 | mutex two/2", line(view.Queues[0]))
 	})
 }
 

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+func newDoctor(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor [PATH]",
+		Short: "Examine the servers one by one, and the queue at a path on each of them",
+		Example: `  zkr doctor
+  zkr doctor /jobs/nightly`,
+		Long: `doctor asks each server for its version, its role and its limits, and opens a session on it. It compares the clock of the
+ensemble with ours, by an ephemeral node that it makes at the root for a moment. With a PATH it compares the contenders there
+on all servers: a contender that some servers do not have is a ghost.
+
+What a server tells depends on its 4lw.commands.whitelist: by default it allows srvr alone. conf tells the limits exactly, and
+dump which sessions are alive.
+
+Exit status: 0 if all is well, 1 if there is something to look at.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usagef("want one PATH at most, got %q", args)
+			case len(args) == 1:
+				if err := conn.ValidatePath(args[0]); err != nil {
+					return exitWith(exitUsage, err)
+				}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, done := a.signals.context(cmd.Context())
+			defer done()
+			client, err := a.dial(ctx) // the errors of this are the first finding
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // it returns nil
+			return a.doctor(ctx, client, args)
+		},
+	}
+	return cmd
+}
+
+// examination is what doctor finds out about one server.
+type examination struct {
+	Server    string  `json:"server"`
+	Version   string  `json:"version,omitempty"`
+	Mode      string  `json:"mode,omitempty"`
+	Zxid      string  `json:"zxid,omitempty"`
+	Limits    string  `json:"limits,omitempty"` // of the session timeout
+	RoundTrip float64 `json:"round_trip_seconds,omitempty"`
+	Error     string  `json:"error,omitempty"`
+
+	found map[string]int64 // czxids of contenders by path
+}
+
+// diagnosis is what doctor prints.
+type diagnosis struct {
+	Servers  []*examination `json:"servers"`
+	Clock    string         `json:"clock"`
+	Findings []string       `json:"findings"`
+}
+
+func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
+	addresses, chroot := a.servers()
+	d := diagnosis{Findings: []string{}}
+	var asking sync.WaitGroup
+	for _, server := range addresses {
+		e := &examination{Server: server}
+		d.Servers = append(d.Servers, e)
+		asking.Go(func() { a.examine(ctx, e, chroot, paths) })
+	}
+	asking.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d.judgeServers()
+	d.compareClocks(ctx, client)
+	if len(paths) > 0 {
+		if err := a.compareQueues(ctx, client, &d, paths[0], chroot); err != nil {
+			return err
+		}
+	}
+	if err := a.printDiagnosis(d); err != nil {
+		return err
+	}
+	if len(d.Findings) > 0 {
+		return exitWith(1, nil)
+	}
+	return nil
+}
+
+// examine asks one server.
+func (a *app) examine(ctx context.Context, e *examination, chroot string, paths []string) {
+	role, err := a.word(ctx, e.Server, "srvr")
+	switch {
+	case errors.Is(err, errForbidden):
+		e.Mode = "not told"
+	case err != nil:
+		e.Error = err.Error()
+		return
+	}
+	e.Version, _, _ = strings.Cut(field(role, "Zookeeper version"), "-")
+	e.Zxid = field(role, "Zxid")
+	if mode := field(role, "Mode"); mode != "" {
+		e.Mode = mode
+	}
+	client, err := a.dialOne(ctx, e.Server, chroot, conn.WithSessionTimeout(time.Hour)) // the server grants its longest
+	if err != nil {
+		e.Error = err.Error()
+		return
+	}
+	defer client.Close() //nolint:errcheck // it returns nil
+	e.Limits = fmt.Sprintf("up to %v", client.Status().Timeout)
+	if conf, err := a.word(ctx, e.Server, "conf"); err == nil {
+		e.Limits = fmt.Sprintf("%s to %s ms, tick %s ms", setting(conf, "minSessionTimeout"), setting(conf, "maxSessionTimeout"), setting(conf, "tickTime"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	start := time.Now()
+	if err := client.Sync(ctx, "/"); err != nil {
+		e.Error = fmt.Sprintf("no answer to a sync: %v", err)
+		return
+	}
+	e.RoundTrip = time.Since(start).Seconds()
+	for _, path := range paths {
+		if e.found, err = contendersAt(ctx, client, path); err != nil {
+			e.Error = err.Error()
+		}
+	}
+}
+
+// setting is the value in the line name=value of an answer.
+func setting(conf, name string) string {
+	for line := range strings.Lines(conf) {
+		if value, is := strings.CutPrefix(line, name+"="); is {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "?"
+}
+
+func contendersAt(ctx context.Context, client *conn.Client, path string) (map[string]int64, error) {
+	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]int64{}
+	for _, c := range queue.Contenders() {
+		found[c.Node] = c.Token
+	}
+	return found, nil
+}
+
+func (d *diagnosis) find(format string, args ...any) {
+	d.Findings = append(d.Findings, fmt.Sprintf(format, args...))
+}
+
+func (d *diagnosis) judgeServers() {
+	versions, limits := map[string]bool{}, map[string]bool{}
+	leaders, told, down := 0, 0, 0
+	for _, e := range d.Servers {
+		if e.Error != "" {
+			d.find("%s: %s", e.Server, e.Error)
+			down++
+			continue
+		}
+		versions[e.Version], limits[e.Limits] = true, true
+		if e.Mode != "not told" {
+			told++
+		}
+		if leads(e.Mode) {
+			leaders++
+		}
+		if e.Mode == "read-only" {
+			d.find("%s: it is read-only: it has no contact with a majority of the servers", e.Server)
+		}
+		if old(e.Version) {
+			d.find("%s: version %s has no containers: empty parents of locks stay; take 3.5.3 or later", e.Server, e.Version)
+		}
+	}
+	if leaders == 0 && told > 0 && told+down == len(d.Servers) {
+		d.find("none of the servers leads: is the connect string complete?")
+	}
+	if leaders > 1 {
+		d.find("%d servers say that they lead: the connect string names several ensembles, or the leader has just changed", leaders)
+	}
+	if delete(versions, ""); len(versions) > 1 {
+		d.find("the servers have different versions: %s", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
+	}
+	if len(limits) > 1 {
+		d.find("the servers have different limits of the session timeout: %s", strings.Join(slices.Sorted(maps.Keys(limits)), "; "))
+	}
+}
+
+// old reports whether a version is known to be before containers.
+func old(version string) bool {
+	var major, minor, patch int
+	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 3 || err != nil {
+		return false
+	}
+	return slices.Compare([]int{major, minor, patch}, []int{3, 5, 3}) < 0
+}
+
+// compareClocks makes a node, whose time the leader's clock gives.
+func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
+	start := time.Now()
+	node, err := client.Create(ctx, "/zkr-doctor-"+rand.Text(), nil, zk.FlagEphemeral)
+	took := time.Since(start)
+	if err != nil {
+		d.Clock = fmt.Sprintf("not compared: %v", err)
+		return
+	}
+	defer client.Delete(ctx, node, -1) //nolint:errcheck // it goes with the session
+	_, stat, err := client.Exists(ctx, node)
+	if err != nil {
+		d.Clock = fmt.Sprintf("not compared: %v", err)
+		return
+	}
+	ahead := time.UnixMilli(stat.Ctime).Sub(start.Add(took / 2)).Round(time.Millisecond)
+	exact := (took/2 + time.Millisecond).Round(time.Millisecond)
+	side := "ahead of"
+	if ahead < 0 {
+		side = "behind"
+	}
+	d.Clock = fmt.Sprintf("the leader's is %v %s ours, to within %v", max(ahead, -ahead), side, exact)
+	if off := max(ahead, -ahead) - exact; off > time.Second {
+		d.find("the leader's clock is %v %s ours: ages that zkr shows are wrong by that; locks do not depend on it", max(ahead, -ahead), side)
+	}
+}
+
+// compareQueues finds contenders that are not the same on all servers. What differs may have come or gone meanwhile, so all
+// servers are asked again for it.
+func (a *app) compareQueues(ctx context.Context, client *conn.Client, d *diagnosis, path, chroot string) error {
+	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
+	if err != nil {
+		return err
+	}
+	for _, f := range queue.Findings {
+		if f.Verdict != survey.Held && f.Verdict != survey.Free {
+			d.find("%s: %s", path, f.Words)
+		}
+	}
+	nodes := map[string]*survey.Contender{}
+	for _, e := range d.Servers {
+		for node, czxid := range e.found {
+			nodes[node] = &survey.Contender{Node: node, Token: czxid}
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		differs := slices.ContainsFunc(d.Servers, func(e *examination) bool {
+			return e.Error == "" && e.found[node] != nodes[node].Token
+		})
+		if !differs {
+			continue
+		}
+		var with, without []string
+		for _, e := range d.Servers {
+			if e.Error != "" {
+				continue
+			}
+			switch there, err := a.onServer(ctx, e.Server, chroot, nodes[node]); {
+			case err != nil:
+			case there:
+				with = append(with, e.Server)
+			default:
+				without = append(without, e.Server)
+			}
+		}
+		if len(with) > 0 && len(without) > 0 {
+			d.find("ghost: %s is on %s, and not on %s: restart those that differ from the leader with an empty data directory, one by one",
+				node, strings.Join(with, ", "), strings.Join(without, ", "))
+		}
+	}
+	if known := a.sessions(ctx); known.complete {
+		for _, c := range queue.Contenders() {
+			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
+				d.find("ghost: the leader does not know session %s of %s", c.Session, c.Node)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) printDiagnosis(d diagnosis) error {
+	t := table{header: []string{"SERVER", "VERSION", "MODE", "ZXID", "ROUND TRIP", "SESSION TIMEOUT"}, json: d}
+	for _, e := range d.Servers {
+		row := []string{e.Server, orDash(e.Version), orDash(e.Mode), orDash(e.Zxid), "-", orDash(e.Limits)}
+		if e.RoundTrip > 0 {
+			row[4] = time.Duration(e.RoundTrip * float64(time.Second)).Round(10 * time.Microsecond).String()
+		}
+		t.rows = append(t.rows, row)
+	}
+	if err := a.print(t); err != nil || a.output.format != "table" {
+		return err
+	}
+	lines := append([]string{"clock: " + d.Clock}, d.Findings...)
+	if len(d.Findings) == 0 {
+		lines = append(lines, "all is well")
+	}
+	_, err := fmt.Fprintln(a.out, strings.Join(lines, "\n"))
+	return err
+}

@@ -1,0 +1,45 @@
+//go:build unix
+
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestDoctor_Well(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithFronts(3))
+	status, out, errs := run(t, srv.Addrs(), "doctor", "/q")
+	require.Zero(t, status, out+errs)
+	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
+	require.Empty(t, srv.Tree("/zkr-doctor"))
+	require.Len(t, srv.Children("/"), 1, "only /zookeeper")
+}
+
+// TestDoctor_OneServer: what only one server does not tell, or not have, is told.
+func TestDoctor_OneServer(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
+	status, out, errs := run(t, srv.Addr()+",127.0.0.1:1", "doctor")
+	require.Equal(t, 1, status, errs)
+	require.Contains(t, out, "up to 40s")
+	require.Contains(t, out, "127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused")
+}
+
+// TestDoctor_Ghost: two servers with different trees stand for an ensemble whose servers differ.
+func TestDoctor_Ghost(t *testing.T) {
+	with, without := zktest.Run(t), zktest.Run(t)
+	c, err := conn.Dial(t.Context(), with.Addr(), conn.WithLogger(silent))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	require.NoError(t, c.CreateAll(t.Context(), "/q", nil))
+	_, err = c.Create(t.Context(), "/q/lock-", []byte("web1/42"), 3)
+	require.NoError(t, err)
+	status, out, errs := run(t, with.Addr()+","+without.Addr(), "doctor", "/q")
+	require.Equal(t, 1, status, errs)
+	require.Contains(t, out, "2 servers say that they lead")
+	require.Contains(t, out, "ghost: /q/lock-0000000000 is on "+with.Addr()+", and not on "+without.Addr())
+}
