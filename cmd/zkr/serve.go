@@ -143,7 +143,7 @@ func (s *sidecar) listen(ctx context.Context, address string) error {
 		return err
 	}
 	server := &http.Server{
-		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second,
+		Handler: local(l.Addr(), s.mux), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
 	}
 	s.app.log.Info("listening", "address", l.Addr().String())
@@ -166,6 +166,26 @@ func (s *sidecar) listen(ctx context.Context, address string) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// local lets a listener at the loopback answer only requests for the loopback by name. Else a web page of another site could
+// have its own name resolved to 127.0.0.1, and read the answers in the browser of an operator.
+func local(address net.Addr, next http.Handler) http.Handler {
+	at, tcp := address.(*net.TCPAddr)
+	if !tcp || !at.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			writeJSON(w, http.StatusForbidden, map[string]string{"error": "Host " + r.Host + ": want localhost or 127.0.0.1"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // tellLeader adds the handlers that tell of the election.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -151,5 +152,27 @@ func TestServe_Usage(t *testing.T) {
 	for _, args := range [][]string{{"--elect", "/a", "--observe", "/b"}, {"--elect", "a"}, {"--layout", "such"}, {"--ui-root", "a"}, {"such"}} {
 		status, _, errs := run(t, srv.Addr(), append([]string{"serve"}, args...)...)
 		require.Equal(t, exitUsage, status, errs)
+	}
+}
+
+// TestServe_Host: at the loopback, a page of another site gets no answer. Elsewhere each name is fine.
+func TestServe_Host(t *testing.T) {
+	for _, c := range []struct {
+		listener net.IP
+		host     string
+		want     int
+	}{
+		{net.IPv4(127, 0, 0, 1), "127.0.0.1:4040", http.StatusOK},
+		{net.IPv4(127, 0, 0, 1), "localhost:4040", http.StatusOK},
+		{net.IPv6loopback, "[::1]", http.StatusOK},
+		{net.IPv4(127, 0, 0, 1), "evil.example:4040", http.StatusForbidden},
+		{net.IPv4(127, 0, 0, 1), "10.0.0.1", http.StatusForbidden},
+		{net.IPv4zero, "zkr.example", http.StatusOK},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = c.host
+		w := httptest.NewRecorder()
+		local(&net.TCPAddr{IP: c.listener}, http.HandlerFunc(alive)).ServeHTTP(w, r)
+		require.Equal(t, c.want, w.Code, "%v", c)
 	}
 }

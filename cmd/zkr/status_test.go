@@ -3,7 +3,10 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"io"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,4 +54,24 @@ func TestStatus_Stuck(t *testing.T) {
 	status, out, errs = run(t, srv.Addr(), "status", "-r", "--stuck", "1ns", "/")
 	require.Equal(t, 1, status, errs)
 	require.Contains(t, out, "stuck behind web/1")
+}
+
+// TestStatus_Watch: it goes on until it is stopped.
+func TestStatus_Watch(t *testing.T) {
+	srv := zktest.Run(t)
+	z := command(t, srv.Addr(), "status", "--watch", "--interval", "0.01", "/q")
+	z.Stdout = nil
+	out, err := z.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, z.Start())
+	lines := bufio.NewScanner(out)
+	for views := 0; views < 3 && lines.Scan(); {
+		if lines.Text() == "/q: free" {
+			views++
+		}
+	}
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.Equal(t, exitSignal+int(syscall.SIGTERM), z.status(t), z.err.String())
 }
