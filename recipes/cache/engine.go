@@ -135,9 +135,14 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			e.hear(n)
 		}
 		e.advance()
-		e.send()
+		b := e.batch()
 		err, rests := e.err, e.rest
 		c.mu.Unlock()
+		if b.Len() > 0 && !b.Send() { // without mu: to send may find that the connection is gone, and tell tracers of losses
+			c.mu.Lock()
+			e.connected = false // nothing was sent; when the connection is there again, begin finds what is to be sent
+			c.mu.Unlock()
+		}
 		switch {
 		case err != nil:
 			c.end(err)

@@ -200,12 +200,12 @@ func (e *engine) startVerify() {
 	})
 }
 
-// send sends what there is to send, within the window.
-func (e *engine) send() {
-	if !e.connected || e.rest || e.err != nil {
-		return
-	}
+// batch returns what there is to send, within the window.
+func (e *engine) batch() *session.Batch {
 	b := e.feed.Batch()
+	if !e.connected || e.rest || e.err != nil {
+		return b
+	}
 	e.addSync(b)
 	window := e.cache.config.window
 	if e.large > 0 {
@@ -230,9 +230,7 @@ func (e *engine) send() {
 	if e.inflight == 0 && len(e.verify) > 0 {
 		e.addVerify(b)
 	}
-	if b.Len() > 0 && !b.Send() {
-		e.connected = false // nothing was sent; when the connection is there again, begin finds what is to be sent
-	}
+	return b
 }
 
 const (

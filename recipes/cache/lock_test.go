@@ -1,0 +1,93 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// breaking is a socket whose writes can be made to fail.
+type breaking struct {
+	*net.TCPConn
+	broken *atomic.Bool
+}
+
+func (b breaking) Write(p []byte) (int, error) {
+	if b.broken.Load() {
+		return 0, errors.New("broken pipe")
+	}
+	return b.TCPConn.Write(p)
+}
+
+// Close does not wake the goroutine that reads, which would tell of the loss as well.
+func (b breaking) Close() error {
+	if b.broken.Load() {
+		return nil
+	}
+	return b.TCPConn.Close()
+}
+
+// atEnd is a tracer that calls a function when a hold ends.
+type atEnd func()
+
+func (atEnd) TraceHoldStart(ctx context.Context, _ zkrecipes.HoldStart) context.Context { return ctx }
+
+func (f atEnd) TraceHoldEnd(context.Context, zkrecipes.HoldEnd) { f() }
+
+// The engine writes to a socket itself. If the write fails, it tells of the loss of holds. A tracer that takes its time then
+// must keep no reader of the cache waiting.
+func TestCache_WriteFails_NoLockIsHeldWhileTracersAreTold(t *testing.T) {
+	srv := zktest.Run(t)
+	create(t, srv, root)
+	var broken atomic.Bool
+	var c *cache.Cache
+	told := make(chan bool, 1)
+	tracer := atEnd(func() {
+		read := make(chan struct{})
+		go func() {
+			c.View()
+			close(read)
+		}()
+		select {
+		case <-read:
+			told <- true
+		case <-time.After(5 * time.Second):
+			told <- false
+		}
+	})
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTracer(tracer), conn.WithDialer(
+		func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { _ = raw.Close() })
+			return breaking{raw.(*net.TCPConn), &broken}, nil
+		}))
+	require.NoError(t, err)
+	c, err = cache.Node(client, root)
+	require.NoError(t, err)
+	ready(t, c)
+	m, err := mutex.New(client, "/lock", mutex.WithLossOnSuspend())
+	require.NoError(t, err)
+	h, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	broken.Store(true)
+	require.Error(t, c.Sync(within(t, 100*time.Millisecond)))
+	require.True(t, <-told)
+	require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+	broken.Store(false)
+	srv.Cut(zktest.Everyone)
+	require.NoError(t, client.Close())
+}
