@@ -85,6 +85,15 @@ build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
 		if [ $$GOOS != windows ]; then (cd integration && go vet ./...); fi; \
 	done
 
+.PHONY: binaries
+binaries: ## zkr and zktestd as static programs for each platform, in bin/
+	for platform in $(PLATFORMS); do \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		suffix=$$GOOS-$$GOARCH$$([ $$GOOS != windows ] || echo .exe); \
+		go -C cmd/zkr build -trimpath -ldflags=-s -o $(CURDIR)/bin/zkr-$$suffix .; \
+		go build -trimpath -ldflags=-s -o bin/zktestd-$$suffix ./cmd/zktestd; \
+	done
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)
 	for package in $$(go list ./...); do \
