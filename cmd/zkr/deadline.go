@@ -5,6 +5,9 @@ import "time"
 // healthy is which part of the session timeout a deadline is ahead, at least, while servers answer; see package conn.
 const healthy = 0.45
 
+// suspicious is which part is so little that no server can have answered for a while.
+const suspicious = 0.4
+
 // lead is how long before the deadline the command is killed: for the kill to take effect, and for this process to be late.
 func defaultLead(timeout time.Duration) time.Duration {
 	return min(250*time.Millisecond+timeout/100, timeout/20)

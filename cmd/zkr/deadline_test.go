@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -55,4 +56,20 @@ func TestDeadline_IsStuckWhenNoAnswerMovesIt(t *testing.T) {
 	assert.Equal(t, 3*time.Second, d.stuck(now.Add(3*time.Second)))
 	d.look(now.Add(4*time.Second), 0, now.Add(10*time.Second))
 	assert.Zero(t, d.stuck(now.Add(4*time.Second)))
+}
+
+// In health the deadline stands for half a timeout after a grant, and the least that is left is 0.45 of the timeout.
+func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
+	e, err := newEvents(slog.New(slog.DiscardHandler), -1)
+	require.NoError(t, err)
+	t.Cleanup(e.close)
+	now, timeout := time.Now(), 10*time.Second
+	s := &supervision{runner: &runner{events: e}, timeout: timeout, deadline: &deadline{moved: now.Add(-timeout / 2)}}
+	for _, look := range []struct {
+		left      time.Duration
+		suspected bool
+	}{{4500 * time.Millisecond, false}, {3900 * time.Millisecond, true}, {3500 * time.Millisecond, true}, {7 * time.Second, false}} {
+		s.suspect(now, now.Add(look.left))
+		assert.Equal(t, look.suspected, s.suspected, "%v left", look.left)
+	}
 }

@@ -258,9 +258,10 @@ func (s *supervision) losing(step string) {
 	}
 }
 
-// suspect tells once when the deadline does not move on.
+// suspect tells once when the deadline is closer than it is while servers answer. How long it has stood says less: after a
+// grant it stands for half a timeout, since a contact counts only when it is a quarter old.
 func (s *supervision) suspect(now, until time.Time) {
-	switch stuck := s.deadline.stuck(now) > s.timeout/4; { // answers move it every eighth
+	switch stuck := until.Sub(now) < time.Duration(suspicious*float64(s.timeout)); {
 	case stuck && !s.suspected:
 		s.suspected = true
 		s.events.say(slog.LevelWarn, "suspect", fields{"valid_until": until.Format(time.RFC3339Nano)},
