@@ -115,7 +115,7 @@ parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...
 
 .PHONY: foreign
-foreign: ## the tests of go-zookeeper and kazoo, on zktest and a real ZooKeeper (half an hour; fetches kazoo's by pip)
+foreign: ## the tests of go-zookeeper, kazoo and Curator's recipes, on zktest and a real ZooKeeper (more than an hour; fetches by pip and Maven)
 	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run 'Suite$$' ./foreign
 
 .PHONY: mixed

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 
 // ensembles serves what the stand-ins of real servers ask for. The servers of an ensemble are the fronts of one.
 type ensembles struct {
+	release zktest.Release
+
 	mu    sync.Mutex
 	known map[string]*ensemble // by the server lines, or the data directory of a single server
 }
@@ -25,11 +28,12 @@ type ensembles struct {
 type ensemble struct {
 	srv      *zktest.Server
 	members  map[int]chan struct{} // closed when a member has left, by the number of its front
-	leftover string                // a file in the data directory of the last that joined; if it is gone, so is the data
+	leftover string                // of the last that joined; if the file is gone, so is the data
 }
 
-// startEnsembles returns the socket that stand-ins find in FOREIGN_ENSEMBLES.
-func startEnsembles(t *testing.T) string {
+// startEnsembles returns the socket that stand-ins find in FOREIGN_ENSEMBLES. The servers are of the release that the
+// suite is compared on.
+func startEnsembles(t *testing.T, release zktest.Release) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zk") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
@@ -39,7 +43,7 @@ func startEnsembles(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &ensembles{known: map[string]*ensemble{}}
+	e := &ensembles{release: release, known: map[string]*ensemble{}}
 	var all sync.WaitGroup
 	var conns []net.Conn
 	all.Go(func() {
@@ -96,7 +100,7 @@ func (e *ensembles) serve(nc net.Conn) {
 func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x := e.known[cfg.key()]
+	x := e.known[cfg.key]
 	for x != nil && x.members[cfg.id] != nil { // the one before was killed, and it has not been noticed yet
 		left := x.members[cfg.id]
 		e.mu.Unlock()
@@ -108,7 +112,7 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 		x = nil
 	}
 	if x == nil {
-		srv, err := zktest.Start(cfg.options(flags)...)
+		srv, err := zktest.Start(append(cfg.options(flags), zktest.WithRelease(e.release))...)
 		if err != nil {
 			return nil, err
 		}
@@ -116,10 +120,10 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 			front.Stop()
 		}
 		x = &ensemble{srv: srv, members: map[int]chan struct{}{}}
-		e.known[cfg.key()] = x
+		e.known[cfg.key] = x
 	}
-	x.leftover = filepath.Join(cfg.dataDir, "zktest")
-	if err := os.WriteFile(x.leftover, nil, 0o600); err != nil {
+	x.leftover = cfg.leftover()
+	if err := os.WriteFile(x.leftover, fmt.Appendf(nil, "%d\n%s", cfg.id, cfg.key), 0o600); err != nil {
 		return nil, err
 	}
 	if err := x.srv.Fronts()[cfg.id].Start(); err != nil {
@@ -132,24 +136,22 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 // config is what matters of a zoo.cfg.
 type config struct {
 	port, dataDir string
-	id            int // number of the front
+	key           string // of the ensemble
+	id            int    // number of the front
 	tick          time.Duration
+	shortest      time.Duration // session timeout; 0 is the default
 	servers       []string
 	reconfig      bool
 }
 
-func (c config) key() string {
-	if len(c.servers) == 0 {
-		return c.dataDir
-	}
-	return strings.Join(slices.Sorted(slices.Values(c.servers)), "\n")
-}
+// leftover is the file that says which front of which ensemble has its data in the directory.
+func (c config) leftover() string { return filepath.Join(c.dataDir, "zktest") }
 
 // options are those of the server; what the flags of the virtual machine ask for is among them.
 func (c config) options(flags string) []zktest.Option {
 	list := []zktest.Option{
-		zktest.WithRelease(zktest.ReleaseDebian), // as the real server that the suites are compared on
 		zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers))),
+		zktest.WithSessionTimeouts(c.shortest, 20*c.tick),
 	}
 	if strings.Contains(flags, "extendedTypesEnabled=true") {
 		list = append(list, zktest.WithExtendedTypes())
@@ -157,11 +159,18 @@ func (c config) options(flags string) []zktest.Option {
 	if strings.Contains(flags, "readonlymode.enabled=true") {
 		list = append(list, zktest.WithReadOnlyMode())
 	}
-	if strings.Contains(flags, "superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=") {
-		list = append(list, zktest.WithSuperUser("super:test"))
+	for hash, credential := range superUsers {
+		if strings.Contains(flags, "superDigest="+hash) {
+			list = append(list, zktest.WithSuperUser(credential))
+		}
 	}
 	if c.reconfig {
 		list = append(list, zktest.WithReconfig())
+	}
+	if every := containerCheck.FindStringSubmatch(flags); every != nil {
+		if d, err := time.ParseDuration(every[1] + "ms"); err == nil {
+			list = append(list, zktest.WithContainerCheck(d))
+		}
 	}
 	if users := readUsers(flags); len(users) > 0 {
 		list = append(list, zktest.WithSASLUsers(users))
@@ -169,7 +178,15 @@ func (c config) options(flags string) []zktest.Option {
 	return list
 }
 
+// superUsers are those of kazoo and Curator, by what their servers are told.
+var superUsers = map[string]string{
+	"super:D/InIHSb7yEEbrWz8b9l71RjZJU=":        "super:test",
+	"curator-test:zghsj3JfJqK7DbWf0RQ1BgbJH9w=": "curator-test",
+}
+
 var (
+	containerCheck = regexp.MustCompile(`znode\.container\.checkIntervalMs=(\d+)`)
+
 	loginConfig = regexp.MustCompile(`java\.security\.auth\.login\.config=(\S+)`)
 	loginUser   = regexp.MustCompile(`user_(\w+)="([^"]*)"`)
 )
@@ -210,18 +227,34 @@ func readConfig(path string) (config, error) {
 			if c.tick, err = time.ParseDuration(value + "ms"); err != nil {
 				return c, err
 			}
+		case key == "minSessionTimeout":
+			if c.shortest, err = time.ParseDuration(value + "ms"); err != nil {
+				return c, err
+			}
 		case strings.HasPrefix(key, "server."):
 			c.servers = append(c.servers, strings.TrimSpace(line))
 		}
 	}
 	if len(c.servers) == 0 {
+		c.key = c.dataDir
 		return c, nil
+	}
+	slices.Sort(c.servers)
+	c.key = strings.Join(c.servers, "\n")
+	if text, err := os.ReadFile(c.leftover()); err == nil { // the ensemble may have lost a member since
+		number, key, _ := strings.Cut(string(text), "\n")
+		c.key = key
+		c.id, err = strconv.Atoi(number)
+		return c, err
 	}
 	number, err := os.ReadFile(filepath.Join(c.dataDir, "myid"))
 	if err != nil {
 		return c, err
 	}
-	c.id, err = strconv.Atoi(strings.TrimSpace(string(number)))
-	c.id--
-	return c, err
+	me := "server." + strings.TrimSpace(string(number)) + "="
+	c.id = slices.IndexFunc(c.servers, func(line string) bool { return strings.HasPrefix(line, me) })
+	if c.id < 0 {
+		return c, fmt.Errorf("%s: no line %s", path, me)
+	}
+	return c, nil
 }

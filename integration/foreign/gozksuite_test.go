@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // TestGoZookeeperSuite runs the tests of go-zookeeper from the module cache.
@@ -37,7 +39,7 @@ func TestGoZookeeperSuite(t *testing.T) {
 		judge(t, server, r, nil)
 	}
 	t.Run("zktest", func(t *testing.T) {
-		test(t, "zktest", "ZOOKEEPER_BIN_PATH="+standin(t, "zkServer.sh"), "FOREIGN_ENSEMBLES="+startEnsembles(t))
+		test(t, "zktest", "ZOOKEEPER_BIN_PATH="+standin(t, "zkServer.sh"), "FOREIGN_ENSEMBLES="+startEnsembles(t, zktest.ReleaseDebian))
 	})
 	if !everything() {
 		return

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 const kazooVersion = "2.10.0"
@@ -65,7 +67,7 @@ func TestKazooSuite(t *testing.T) {
 	}
 	t.Run("zktest", func(t *testing.T) {
 		test(t, "zktest", "PATH="+standin(t, "java")+":"+os.Getenv("PATH"), "ZOOKEEPER_CLASSPATH=none",
-			"ZOOKEEPER_PORT_OFFSET=24000", "FOREIGN_ENSEMBLES="+startEnsembles(t))
+			"ZOOKEEPER_PORT_OFFSET=24000", "FOREIGN_ENSEMBLES="+startEnsembles(t, zktest.ReleaseDebian))
 	})
 	if !everything() {
 		return
