@@ -49,9 +49,6 @@ func NewRounds(client *conn.Client, path string, n int) (*Rounds, error) {
 	return &Rounds{q, n}, nil
 }
 
-// Path returns the path of the members.
-func (r *Rounds) Path() string { return r.queue.path }
-
 // Enter waits until the caller is in a round. See [Queue.Acquire] for sessions and errors.
 func (r *Rounds) Enter(ctx context.Context, data []byte, as Label) (h *zkrecipes.Hold, round Round, err error) {
 	want := contenders{kind: Member, data: data}
