@@ -19,7 +19,7 @@ import (
 
 // breaking is a socket whose writes can be made to fail.
 type breaking struct {
-	*net.TCPConn
+	net.Conn
 	broken *atomic.Bool
 }
 
@@ -27,7 +27,7 @@ func (b breaking) Write(p []byte) (int, error) {
 	if b.broken.Load() {
 		return 0, errors.New("broken pipe")
 	}
-	return b.TCPConn.Write(p)
+	return b.Conn.Write(p)
 }
 
 // Close does not wake the goroutine that reads, which would tell of the loss as well.
@@ -35,7 +35,7 @@ func (b breaking) Close() error {
 	if b.broken.Load() {
 		return nil
 	}
-	return b.TCPConn.Close()
+	return b.Conn.Close()
 }
 
 // atEnd is a tracer that calls a function when a hold ends.
@@ -73,7 +73,7 @@ func TestCache_WriteFails_NoLockIsHeldWhileTracersAreTold(t *testing.T) {
 				return nil, err
 			}
 			t.Cleanup(func() { _ = raw.Close() })
-			return breaking{raw.(*net.TCPConn), &broken}, nil
+			return breaking{raw, &broken}, nil
 		}))
 	require.NoError(t, err)
 	c, err = cache.Node(client, root)
