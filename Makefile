@@ -51,12 +51,12 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 		ZKRECIPES_CURATOR=$$release REQUIRE_REAL=1 $(GOTEST) $(REAL) -timeout=20m ./curator; \
 	done
 
-# Left out are the packages whose tests are about other processes, which the detector does not see.
+# Left out are the packages whose tests are about other processes, which the detector does not see, and other projects' suites.
 .PHONY: race
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race -shuffle=on ./...; done
-	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
+	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip 'Suite$$' \
 		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|services|throughput)$$')
 
 .PHONY: lint
