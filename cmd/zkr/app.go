@@ -49,7 +49,7 @@ that it has started. If the lock is about to be lost, zkr stops the program befo
 
 Each flag can be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. A flag that is typed goes first.
 
-Exit status: that of the program (128+n if signal n killed it), or
+Exit status: the program's (128+n if signal n killed it), or
   64  wrong usage                        79  the lock was lost, and the program stopped
   69  no server reached                 124  --max-run was over
   75  busy, see --busy-status           125  another failure of zkr

@@ -45,14 +45,9 @@ Exit status: 1 if there is no such contender, or the answer is no.`,
 			if err := conn.ValidatePath(args[0]); err != nil {
 				return exitWith(exitUsage, err)
 			}
-			ctx, done := a.signals.context(cmd.Context())
-			defer done()
-			client, err := a.dial(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close() //nolint:errcheck // it returns nil
-			return a.breakContender(ctx, client, args[0], flags)
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				return a.breakContender(ctx, client, args[0], flags)
+			})
 		},
 	}
 	cmd.Flags().Int64Var(&flags.token, "token", 0, "`token` of the contender")
@@ -232,14 +227,9 @@ Exit status: 1 if there is no contender to ask.`,
 			if err := conn.ValidatePath(args[0]); err != nil {
 				return exitWith(exitUsage, err)
 			}
-			ctx, done := a.signals.context(cmd.Context())
-			defer done()
-			client, err := a.dial(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close() //nolint:errcheck // it returns nil
-			return a.revoke(ctx, client, args[0], token)
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				return a.revoke(ctx, client, args[0], token)
+			})
 		},
 	}
 	cmd.Flags().Int64Var(&token, "token", 0, "`token` of the contender to ask; default all holders")

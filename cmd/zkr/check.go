@@ -30,23 +30,18 @@ A resource that can compare tokens is safer: between a check and the step after 
 			if err != nil {
 				return err
 			}
-			ctx, done := a.signals.context(cmd.Context())
-			defer done()
-			client, err := a.dial(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close() //nolint:errcheck // it returns nil
-			for _, w := range wanted {
-				there, err := present(ctx, client, w.path, w.token)
-				if err != nil {
-					return err
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				for _, w := range wanted {
+					there, err := present(ctx, client, w.path, w.token)
+					if err != nil {
+						return err
+					}
+					if !there {
+						return exitWith(exitLost, nil)
+					}
 				}
-				if !there {
-					return exitWith(exitLost, nil)
-				}
-			}
-			return nil
+				return nil
+			})
 		},
 	}
 	cmd.Flags().StringVar(&path, "path", "", "`path` of the lock")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -38,6 +39,18 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&c.session, "session-timeout", "ask for this session timeout; servers grant 2 to 20 of their ticks")
 	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never")
 	flags.Var(&c.tick, "tick-time", "tickTime of the servers; lets zkr tell a slow server from a lost lock more exactly")
+}
+
+// connected runs f with a client, which it closes, and with a context that ends with the first signal.
+func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error) error {
+	ctx, done := a.signals.context(cmd.Context())
+	defer done()
+	client, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // it returns nil
+	return f(ctx, client)
 }
 
 // dial connects. The client logs to the log of zkr.

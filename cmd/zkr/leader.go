@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
@@ -33,28 +34,23 @@ lost, so that the leader is not known ("unknown").`,
 			if err != nil {
 				return err
 			}
-			ctx, done := a.signals.context(cmd.Context())
-			defer done()
-			client, err := a.dial(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close() //nolint:errcheck // it returns nil
-			e, err := election.New(client, args[0], election.WithLayout(l))
-			if err != nil {
-				return exitWith(exitUsage, err)
-			}
-			if follow || hook != "" {
-				return a.followLeader(ctx, e, hook)
-			}
-			p, err := e.Leader(ctx)
-			if errors.Is(err, zkrecipes.ErrNoLeader) {
-				return exitWith(1, a.printLeader(election.Leadership{None: true, Current: true, AsOf: time.Now()}))
-			}
-			if err != nil {
-				return err
-			}
-			return a.printLeader(election.Leadership{Leader: p, Current: true, AsOf: time.Now()})
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				e, err := election.New(client, args[0], election.WithLayout(l))
+				if err != nil {
+					return exitWith(exitUsage, err)
+				}
+				if follow || hook != "" {
+					return a.followLeader(ctx, e, hook)
+				}
+				p, err := e.Leader(ctx)
+				if errors.Is(err, zkrecipes.ErrNoLeader) {
+					return exitWith(1, a.printLeader(election.Leadership{None: true, Current: true, AsOf: time.Now()}))
+				}
+				if err != nil {
+					return err
+				}
+				return a.printLeader(election.Leadership{Leader: p, Current: true, AsOf: time.Now()})
+			})
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on, and tell every change")

@@ -418,7 +418,7 @@ func (r *runner) release(g *grant) {
 	}
 }
 
-// environment is the environment of the program: that of zkr, and what tells the lock. Inherited values of an outer zkr go.
+// environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
 func (r *runner) environment(t *target, g *grant, session *conn.Session, statePath string) []string {
 	var nodes, tokens []string
 	for _, h := range g.parts {

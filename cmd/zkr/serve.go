@@ -36,7 +36,7 @@ func newServe(a *app) *cobra.Command {
   zkr serve --observe /app/leader
   zkr serve --ui-root /jobs   # then open http://127.0.0.1:4040/ui/`,
 		Long: `serve answers HTTP requests, and changes nothing but that --elect makes it a candidate. It is for programs beside it, in any
-language: the default address is that of the loopback, and there is no password.
+language: the default address is on the loopback, and there is no password.
 
   /         {"name": "..."} of the leader; 503 if it is not known
   /leader   leader, token, since, asOf; 404 if there is no candidate, 503 if the servers do not answer

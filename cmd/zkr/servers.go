@@ -116,7 +116,7 @@ func (a *app) sessions(ctx context.Context) sessions {
 
 func leads(mode string) bool { return mode == "leader" || mode == "standalone" }
 
-// dumped are the sessions in an answer to dump. Below them are those that have ephemeral nodes, which may be over.
+// dumped are the sessions in an answer to dump. Below them it lists sessions with ephemeral nodes, which may be over.
 func dumped(answer string) []int64 {
 	answer, _, _ = strings.Cut(answer, "ephemeral nodes dump:")
 	var ids []int64

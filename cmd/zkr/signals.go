@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// signals are those that zkr handles, from the first moment on: as process 1 of a container it would not get them otherwise.
+// signals are what zkr handles, from the first moment on: as process 1 of a container it would not get them otherwise.
 type signals struct{ arrived chan os.Signal }
 
 func catchSignals() *signals {

@@ -55,14 +55,9 @@ With --stuck the exit status is 1 if there is a queue to show.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, done := a.signals.context(cmd.Context())
-			defer done()
-			client, err := a.dial(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close() //nolint:errcheck // it returns nil
-			return a.status(ctx, client, args, flags)
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				return a.status(ctx, client, args, flags)
+			})
 		},
 	}
 	cmd.Flags().BoolVarP(&flags.recursive, "recursive", "r", false, "show the queues below PATH as well")

@@ -35,25 +35,20 @@ the lock by the time wait returns.`,
 			if err := conn.ValidatePath(args[0]); err != nil {
 				return exitWith(exitUsage, err)
 			}
-			ctx, done := a.signals.context(cmd.Context())
-			defer done()
-			client, err := a.dial(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close() //nolint:errcheck // it returns nil
-			if limit >= 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), errWaited)
-				defer cancel()
-			}
-			w := waiting{client: client, path: args[0], most: most, leader: leader, named: cmd.Flags().Changed("leader")}
-			if err := w.run(ctx); errors.Is(err, errWaited) {
-				return exitWith(exitBusy, nil)
-			} else if err != nil {
-				return err
-			}
-			return nil
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				if limit >= 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), errWaited)
+					defer cancel()
+				}
+				w := waiting{client: client, path: args[0], most: most, leader: leader, named: cmd.Flags().Changed("leader")}
+				if err := w.run(ctx); errors.Is(err, errWaited) {
+					return exitWith(exitBusy, nil)
+				} else if err != nil {
+					return err
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most so many holders and waiters")

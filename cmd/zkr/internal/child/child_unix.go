@@ -231,7 +231,7 @@ func (c *Child) tree() ([]process, error) {
 	return tree, nil
 }
 
-// Close ends the watch over a command of which nothing is left.
+// Close ends the watch over a command that has left nothing behind.
 func (c *Child) Close() { c.guard.dismiss() }
 
 // process is one line of the list of processes.

@@ -180,13 +180,13 @@ func (l listing) isSemaphore(path string) bool {
 	return l.has(join(path, leases), "lease-") || slices.Contains(l[path], leases) && l.has(join(path, locks), "lock-")
 }
 
-// isKazooSemaphore reports whether path is that of a semaphore of kazoo's layout.
+// isKazooSemaphore reports whether a semaphore in kazoo's layout is at path.
 func (l listing) isKazooSemaphore(path string) bool {
 	_, door := l[path+kazooDoor]
 	return door && !l.has(path, "lock-", "latch-", "__READ__", "__WRIT__", "__lock__", "__rlock__")
 }
 
-// isQueue reports whether path is that of a queue, and not a part of one.
+// isQueue reports whether a queue is at path, and not a part of one.
 func (l listing) isQueue(path string) bool {
 	if b := base(path); (b == leases || b == locks) && l.isSemaphore(parent(path)) {
 		return false
