@@ -98,8 +98,10 @@ func WithName(name string) Option {
 // WithKazoo makes the election count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
 // those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
 // [Selector]. Its Election cannot be given them, but its attribute lock can be replaced by such a Lock. Without them kazoo
-// does not see this side, and both lead. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
-// meets a contender of kazoo.
+// does not see this side, and both lead.
+//
+// Use the option in all programs on the path. A program without it fails with ErrForeignContender when it meets a contender
+// of kazoo.
 //
 // A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
 //

@@ -52,8 +52,10 @@ func WithName(name string) Option {
 
 // WithKazoo makes the lock count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
 // those of this library too: give each WriteLock there extra_lock_patterns=["__WRIT__", "__READ__"], and
-// each ReadLock ["__WRIT__"]. Without them kazoo does not see this side, and both hold. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
-// meets a contender of kazoo.
+// each ReadLock ["__WRIT__"]. Without them kazoo does not see this side, and both hold.
+//
+// Use the option in all programs on the path. A program without it fails with ErrForeignContender when it meets a contender
+// of kazoo.
 //
 // A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
 //
