@@ -20,7 +20,7 @@ type core struct {
 	states *stateLog
 
 	noContainers     atomic.Bool
-	containerHangups atomic.Int32 // connections in a row that ended under createContainer
+	containerHangups atomic.Int32 // connections in a row that ended under createContainer and made no node
 
 	wg sync.WaitGroup
 

@@ -71,8 +71,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
 // containers it makes a plain node. If the node exists, of any kind, that is no error.
 //
-// Some reimplementations drop the connection without an answer. If that happens to the third connection in a row, the server
-// is taken for one without containers.
+// Some reimplementations drop the connection without an answer. If that happens to the third connection in a row, and each
+// time the server then answers that there is no such node, the server is taken for one without containers.
 //
 // Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
@@ -83,6 +83,14 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			flags = 0
 		}
 		_, err := s.Create(ctx, path, nil, flags)
+		// Whether it was made or not, making it again does no harm.
+		again := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil
+		if again {
+			_ = sleep(ctx, retryPause) // the read looks at ctx
+			if made, _, _ := s.Exists(ctx, path); made {
+				err = nil // the answer alone was lost
+			}
+		}
 		if flags != 0 {
 			s.core.judgeContainers(hangups, err)
 		}
@@ -92,18 +100,15 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 		case flags != 0 && errors.Is(err, wire.CodeUnimplemented):
 			s.core.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.core.noContainers.Store(true)
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil:
-			// Whether it was made or not, making it again does no harm.
-			if err := sleep(ctx, retryPause); err != nil {
-				return &OpError{"create", path, unknownOutcome(err)}
-			}
-		default:
+		case again && ctx.Err() != nil:
+			return &OpError{"create", path, unknownOutcome(context.Cause(ctx))}
+		case !again:
 			return err
 		}
 	}
 }
 
-// judgeContainers counts the connections in a row that ended under createContainer. Hangups is the count when the request was
+// judgeContainers counts the connections in a row that ended under createContainer and made no node. Hangups is the count when the request was
 // made: the calls that one connection took with it count once.
 func (c *core) judgeContainers(hangups int32, err error) {
 	switch {

@@ -558,6 +558,32 @@ func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
 }
 
 // Connections that end now and then are no reason to take a server for one without containers.
+// The answers are lost, and not the requests, as on a bad network: the server has containers.
+func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Times: 5}, zktest.DropReply())
+		for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f"} {
+			require.NoError(t, s.CreateContainer(t.Context(), path))
+			n, _ := srv.Node(path)
+			require.True(t, n.Container, path)
+		}
+	})
+}
+
+// The connection ends again and again, whatever the client asks for.
+func TestCreateContainer_ConnectionsEndUnderOtherRequestsToo_LaterParentsAreContainers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		srv.Intercept(zktest.Match{From: client, Times: 9}, zktest.DropRequest())
+		for _, path := range []string{"/a", "/b"} {
+			require.NoError(t, s.CreateContainer(t.Context(), path))
+			n, _ := srv.Node(path)
+			require.True(t, n.Container, path)
+		}
+	})
+}
+
 func TestCreateContainer_HangupsWithSuccessInBetween_AreForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
