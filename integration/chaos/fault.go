@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -224,29 +223,10 @@ func (r *run) awaitReaping() error {
 	err := poll(patience, "the server removes the empty containers while all clients rest", func() bool {
 		var err error
 		left, err = r.tree(Root)
-		if err == nil {
-			r.removeUnused(left)
-		}
 		return err == nil && len(left) == 0
 	})
 	if err != nil {
 		err = fmt.Errorf("%w: left are %v", err, left)
 	}
 	return errors.Join(err, each(r.clients, func(c *client) error { return c.order("work") }))
-}
-
-// containerOwner is what ZooKeeper writes as the owner of a container.
-const containerOwner = math.MinInt64
-
-// removeUnused deletes the containers that never had a child. ZooKeeper keeps them for ever: a client that was stopped between
-// making the container and making its contender leaves one.
-func (r *run) removeUnused(paths []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for _, path := range paths {
-		exists, stat, err := r.operator.Exists(ctx, path)
-		if err == nil && exists && stat.EphemeralOwner == containerOwner && stat.Cversion == 0 {
-			_ = r.operator.Delete(ctx, path, stat.Version) // the next look tells
-		}
-	}
 }
