@@ -99,8 +99,8 @@ func (w *Waiter) leaveGranted() {
 	w.release()
 }
 
-// place returns a listing in which the contender is, and its place. It takes l or the one that was asked for with the create, if
-// that has the contender, and otherwise asks for another. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
+// place returns a listing in which the contender is, and its place there. It tries l, then the listing that was asked for with
+// the create, then new ones. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
 func (w *Waiter) place(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
