@@ -54,11 +54,8 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 // On a client made by [Client.Sub] it closes only that client: new calls on it fail, the connection and its state stay.
 func (c *Client) Close() error { return c.inner().Close() }
 
-// State returns the state of the connection.
-func (c *Client) State() State { return State(c.inner().State()) }
-
 // States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
-// caller, it misses none.
+// caller, it misses none. [Client.Status] has the state of one moment.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		c.inner().States(ctx)(func(s session.State) bool { return yield(State(s)) })
@@ -86,24 +83,24 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 // Identity returns the name under which this client appears to others, see [WithIdentity].
 func (c *Client) Identity() string { return c.inner().Identity() }
 
-// Get returns a node's data and Stat; it survives reconnects and sessions, within ctx.
+// Get returns a node's data and Stat. It is repeated until a server answers, in the next session if need be.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	return c.inner().Get(ctx, path)
 }
 
-// Exists reports whether there is a node, and its Stat; it survives reconnects and sessions, within ctx.
+// Exists reports whether there is a node, and its Stat. It is repeated as [Client.Get] is.
 func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
 	return c.inner().Exists(ctx, path)
 }
 
-// Children returns the names of a node's children, in no order; it survives reconnects and sessions, within ctx.
+// Children returns the names of a node's children, in no order. It is repeated as [Client.Get] is.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
 // Sync waits until the server has caught up with the leader: what is read next, here or on the session, is at least as new as
 // this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
-// since; that takes up to a tick and a half. Sync survives reconnects and sessions, within ctx.
+// since; that takes up to a tick and a half. Sync is repeated as [Client.Get] is.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
 // Follow yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
@@ -145,7 +142,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	return c.inner().CreateAll(ctx, path, data, acl...)
 }
 
-// Multi applies the requests all or none, see [Session.Multi]. It is tried once.
+// Multi applies the requests all or none, see [Session.Multi]. It is tried once, in the session that is live then.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return c.inner().Multi(ctx, ops...)
 }

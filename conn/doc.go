@@ -29,7 +29,7 @@
 //
 //	get /app: context deadline exceeded (connect to zk1:2181: connection refused)
 //
-// Reads and Sync are repeated until they are answered. A write is repeated only as long as it was certainly not executed.
+// Reads and [Client.Sync] are repeated until a server answers. A write is repeated only as long as it was certainly not executed.
 // If the reply to a write is lost, or its context ends first, its error matches zkrecipes.ErrUnknownOutcome: it may have been
 // executed, or may be executed shortly after. Three writes of Client find out by reading: a versioned [Client.Set] is sent
 // again if the node still has the version, and [Client.Delete] takes a missing node for success. [Client.CreateAll] makes
@@ -42,14 +42,16 @@
 // Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent. Errors of the server
 // match the variables of go-zookeeper, such as zk.ErrNoNode, or else a [Code]. [OpError] names the operation and the path.
 //
-// A [Watch] fires at the first change, and whenever a connection was lost: then read again. [Client.Follow] does that for one
-// node, in a loop that says when its view is no longer current.
+// A watch is a channel that is closed once: at the first change, or when the connection was lost. Then read again.
+// [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set one. [Client.Follow] does all that for one node, in a
+// loop that says when its view is no longer current.
 //
 // # Namespaces, access, encryption
 //
 // A chroot in the connect string, and [Client.Sub], put a prefix before every path that goes out and remove it from every
 // path that comes back. Recipes and [Client.CreateAll] create the nodes of the prefix as containers; [Client.Create] and
 // [Client.Multi] do not.
+//
 // [WithAuth] sends credentials on every connection before any request. If they are refused, the session ends, and calls fail
 // with [ErrAuthFailed]. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
 // in the connect string. SASL is not supported.

@@ -15,9 +15,12 @@ import (
 //
 // It ends at the earliest of: the server says that it has expired; nothing was answered for a whole timeout; the
 // client is closed; the server refuses the credentials.
+//
+// A Session has what must not outlive it: watches, ephemeral nodes, and transactions with them. [Client] has the rest. To
+// change a node in this session or not at all, send a [Session.Multi] of one request.
 type Session struct{ inner *session.Session }
 
-// ID returns the id that the server gave to the session.
+// ID returns the id that the server gave to the session. It is the EphemeralOwner in the Stat of the session's ephemeral nodes.
 func (s *Session) ID() int64 { return s.inner.ID() }
 
 // Timeout returns the negotiated session timeout, which is what the server grants and not always what was asked for.
@@ -34,24 +37,30 @@ func (s *Session) Done() <-chan struct{} { return s.inner.Done() }
 // Err is nil while the session lives; afterwards a [*zkrecipes.LostError].
 func (s *Session) Err() error { return s.inner.Err() }
 
-// GetW returns a node's data and Stat, with a watch on its data and its deletion. For a missing node it returns zk.ErrNoNode and
-// no watch.
-func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
+// GetW returns a node's data and Stat, with a watch: a channel that is closed once, at the first change of the data or the
+// deletion. For a missing node it returns zk.ErrNoNode and no watch.
+//
+// A watch also fires, without a change, when the connection was lost. So when it has fired, read again, and decide by what
+// was read. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any number of
+// callers.
+func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
 	data, stat, w, err := s.inner.GetW(ctx, path)
-	return data, stat, (*Watch)(w), err
+	return data, stat, w.Fired(), err
 }
 
-// ExistsW reports whether there is a node, and its Stat, with a watch, also on a node that does not exist. That watch stays on
-// the server until it fires, so use it for paths that will come to exist, or for few paths.
-func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
+// ExistsW reports whether there is a node, and its Stat, with a watch on its creation, its data and its deletion; see
+// [Session.GetW]. The watch on a missing node stays on the server until it fires. So use it for paths that will come to exist,
+// or for few paths.
+func (s *Session) ExistsW(ctx context.Context, path string) (exists bool, stat zk.Stat, changed <-chan struct{}, err error) {
 	exists, stat, w, err := s.inner.ExistsW(ctx, path)
-	return exists, stat, (*Watch)(w), err
+	return exists, stat, w.Fired(), err
 }
 
-// ChildrenW returns the names of a node's children, in no order, with a watch on the list.
-func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+// ChildrenW returns the names of a node's children, in no order, with a watch on the list and on the node's deletion; see
+// [Session.GetW].
+func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, changed <-chan struct{}, err error) {
 	names, w, err := s.inner.ChildrenW(ctx, path)
-	return names, (*Watch)(w), err
+	return names, w.Fired(), err
 }
 
 // Create makes a node and returns its path, which for a sequential node is longer than what was asked for. Flags are
@@ -61,16 +70,6 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 // Errors: what the server said, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	return s.inner.Create(ctx, path, data, flags, acl...)
-}
-
-// Set replaces a node's data if its version is the given one; -1 is any.
-func (s *Session) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return s.inner.Set(ctx, path, b, version)
-}
-
-// Delete removes a node if its version is the given one; -1 is any.
-func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	return s.inner.Delete(ctx, path, version)
 }
 
 // Multi applies the requests (*zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest, *zk.CheckVersionRequest) all

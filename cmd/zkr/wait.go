@@ -90,7 +90,7 @@ func (w *waiting) run(ctx context.Context) error {
 }
 
 // look reports whether the condition holds, and what tells the next change if it does not.
-func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, changes []*conn.Watch, err error) {
+func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, changes []<-chan struct{}, err error) {
 	names, changes, err := children(ctx, session, w.path, nil)
 	if err != nil {
 		return false, nil, err
@@ -121,7 +121,7 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 }
 
 // children lists a node and adds a watch for its next change. A node that is not there has no children.
-func children(ctx context.Context, session *conn.Session, path string, watches []*conn.Watch) ([]string, []*conn.Watch, error) {
+func children(ctx context.Context, session *conn.Session, path string, watches []<-chan struct{}) ([]string, []<-chan struct{}, error) {
 	for {
 		names, watch, err := session.ChildrenW(ctx, path)
 		if err == nil {
@@ -141,10 +141,10 @@ func children(ctx context.Context, session *conn.Session, path string, watches [
 }
 
 // first waits for the first of the watches to fire.
-func first(ctx context.Context, watches []*conn.Watch) error {
+func first(ctx context.Context, watches []<-chan struct{}) error {
 	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
 	for _, w := range watches {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.Fired())})
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w)})
 	}
 	if fired, _, _ := reflect.Select(cases); fired == 0 {
 		return context.Cause(ctx)

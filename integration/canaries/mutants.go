@@ -15,9 +15,9 @@ func chaos(kinds string) test {
 
 var (
 	connTests    = bubbles("./internal/session", "./conn")
-	queueTests   = bubbles("./internal/znode")
+	queueTests   = bubbles("./internal/znode", "./internal/hold", "./internal/ephemeral")
 	mutexTests   = bubbles("./recipes/mutex")
-	valueTests   = bubbles("./recipes/value")
+	valueTests   = bubbles("./recipes/value", "./internal/record")
 	nodeTests    = bubbles("./recipes/node")
 	groupTests   = test{args: []string{"-short", "-timeout=30s", "./recipes/group"}}
 	barrierTests = bubbles("./recipes/barrier")
@@ -124,27 +124,27 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: one fault ends the watching",
-		edits: []edit{{"internal/znode/revoke.go", "		case ctx.Err() != nil:\n			return\n", "		case ctx.Err() != nil || err != nil:\n			return\n"}},
+		edits: []edit{{"internal/hold/watch.go", "		case ctx.Err() != nil:\n			return\n", "		case ctx.Err() != nil || err != nil:\n			return\n"}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "grant: a downgrade has a token of its own",
-		edits: []edit{{"internal/znode/nested.go", "w.grant(g.token)", "w.grant(0 * g.token)"}},
+		edits: []edit{{"internal/znode/nested.go", "w.grant(g.Token)", "w.grant(0 * g.Token)"}},
 		tests: []test{bubbles("./recipes/rwlock")},
 	},
 	{
 		name:  "node: one made by the same create is waited for",
-		edits: []edit{{"internal/znode/node.go", "return n.guid != \"\" && slices.ContainsFunc(", "return false && slices.ContainsFunc("}},
+		edits: []edit{{"internal/ephemeral/node.go", "return n.guid != \"\" && strings.", "return false && strings."}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "node: leases that a late transaction made stay",
-		edits: []edit{{"internal/znode/create.go", "return swept(errRequeue)", "return nil, nil, errRequeue"}},
+		edits: []edit{{"internal/ephemeral/create.go", "return c.fail(ErrGone)", "return nil, ErrGone"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "node: a door that was sent again and given up is not looked for",
-		edits: []edit{{"internal/znode/node.go", "if n.guid == \"\" {", "if true {"}},
+		edits: []edit{{"internal/ephemeral/node.go", "if n.guid == \"\" {", "if true {"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
@@ -154,7 +154,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "body: its context does not look at the clock",
-		edits: []edit{{"internal/znode/body.go", "		if ctx.Err() != nil {", "		if false && ctx.Err() != nil {"}},
+		edits: []edit{{"internal/hold/body.go", "		if ctx.Err() != nil {", "		if false && ctx.Err() != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -164,7 +164,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: every op that fails on the contender is a loss",
-		edits: []edit{{"internal/znode/grant.go", "if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {", "if gone := sh.deleted(); gone != nil {"}},
+		edits: []edit{{"internal/hold/grant.go", "if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {", "if gone := sh.deleted(); gone != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -174,12 +174,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: equal paths of two ensembles are one",
-		edits: []edit{{"internal/znode/nested.go", "	for h := q.held(ctx, kind); h != nil; h = h.outer {\n		if h.grant.queue", "	if h := q.held(ctx, kind); h != nil {\n		if h.grant.queue"}},
+		edits: []edit{{"internal/hold/nested.go", "	for h := allHeld(ctx, p, kind); h != nil; h = h.outer {\n		if h.grant", "	if h := allHeld(ctx, p, kind); h != nil {\n		if h.grant"}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "queue: a contender waits for a hold of its own context",
-		edits: []edit{{"internal/znode/queue.go", "if err := q.checkDeadlock(waiting, e.Kind); err != nil {", "if err := q.checkDeadlock(waiting, e.Kind); false && err != nil {"}},
+		edits: []edit{{"internal/znode/queue.go", "q.conflicting(e.Kind)); err != nil {", "q.conflicting(e.Kind)); false && err != nil {"}},
 		tests: []test{mutexTests},
 	},
 	{
@@ -255,44 +255,44 @@ var mutants = []mutant{
 	{
 		name: "grant: without a proof that the session lives, in both places that ask",
 		edits: []edit{
-			{"internal/znode/grant.go", "if err := w.session.Prove(w.ctx); err != nil {", "if err := w.session.Err(); err != nil {"},
+			{"internal/hold/grant.go", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
 			{"internal/session/loss.go", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
 		},
 		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests},
 	},
 	{
 		name:  "grant: a hold that is being lost holds on to its node",
-		edits: []edit{{"internal/znode/grant.go", "len(g.holds) > 0 && !g.ended", "len(g.holds) > 0"}},
+		edits: []edit{{"internal/hold/grant.go", "len(g.holds) > 0 && !g.ended", "len(g.holds) > 0"}},
 		tests: []test{bubbles("./internal/znode")},
 	},
 	{
 		name:  "grant: our own node is not watched",
-		edits: []edit{{"internal/znode/revoke.go", "g.node.session.Go(func(ctx context.Context) { g.watchPath(ctx, path) })", "_ = path"}},
+		edits: []edit{{"internal/hold/watch.go", "g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path) })", "_ = path"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "grant: another hold on a contender without a proof",
-		edits: []edit{{"internal/znode/nested.go", "return time.Now().Before(g.node.session.ValidUntil())", "return time.Now().Before(g.node.session.ValidUntil().Add(time.Hour))"}},
+		edits: []edit{{"internal/hold/nested.go", "return time.Now().Before(g.Node.Session.ValidUntil())", "return time.Now().Before(g.Node.Session.ValidUntil().Add(time.Hour))"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "grant: a check of what a server has that lags behind",
-		edits: []edit{{"internal/znode/grant.go", "if err := n.session.Sync(ctx, n.paths[0]); err != nil {", "if err := n.session.Err(); err != nil {"}},
+		edits: []edit{{"internal/hold/grant.go", "if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {", "if err := n.Session.Err(); err != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/znode/grant.go", "	g.release()\n", ""}},
+		edits: []edit{{"internal/hold/grant.go", "	g.release()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "wait: the heartbeat goes on after a call that ends without a grant",
-		edits: []edit{{"internal/znode/wait.go", "	w.node.remove()\n	w.release()\n	_ = w.node", "	w.node.remove()\n	_ = w.node"}},
+		edits: []edit{{"internal/znode/wait.go", "	w.node.Remove()\n	w.release()\n	_ = w.node", "	w.node.Remove()\n	_ = w.node"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "election: an observer does not look again when an event is lost",
-		edits: []edit{{"internal/session/follow.go", "recheck := time.NewTimer(2*timeout + rand.N(timeout))", "recheck := time.NewTimer(100*24*time.Hour + rand.N(timeout))"}},
+		edits: []edit{{"internal/session/follow.go", "time.NewTimer(s.RecheckAfter())", "time.NewTimer(100*24*time.Hour + s.RecheckAfter())"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
@@ -302,17 +302,17 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: a lost hold leaves its node",
-		edits: []edit{{"internal/znode/grant.go", "	g.traceEnd()\n	g.node.remove()\n}\n\n// drop", "	g.traceEnd()\n}\n\n// drop"}},
+		edits: []edit{{"internal/hold/grant.go", "	g.traceEnd()\n	g.Node.Remove()\n}\n\n// drop", "	g.traceEnd()\n}\n\n// drop"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: whoever is not in the list is first",
-		edits: []edit{{"internal/znode/wait.go", "if me := l.place(w.node); me >= 0 {", "if me := max(l.place(w.node), 0); me >= 0 {"}},
+		edits: []edit{{"internal/znode/wait.go", "if me := l.place(w.contenders); me >= 0 {", "if me := max(l.place(w.contenders), 0); me >= 0 {"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "queue: granted on the event, without reading anything",
-		edits: []edit{{"internal/znode/queue.go", "if w.node.shortcut.succeeds(w.ctx, w.node, l.queue[predecessor].Name) {", "if w.node.shortcut.on {"}},
+		edits: []edit{{"internal/znode/queue.go", "if w.shortcut.succeeds(w, l.queue[predecessor].Name) {", "if w.shortcut.on {"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
@@ -342,56 +342,56 @@ var mutants = []mutant{
 	},
 	{
 		name:  "shortcut: every contender that leaves was first",
-		edits: []edit{{"internal/znode/shortcut.go", "parent != nil && s.leader == n.first().Name {", "parent != nil {"}},
+		edits: []edit{{"internal/znode/shortcut.go", "parent != nil && s.leader == c.Name {", "parent != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "shortcut: what was gone already has been deleted by us",
-		edits: []edit{{"internal/znode/node.go", "			if err == nil {\n				left()\n", "			if deleted(err) == nil {\n				left()\n"}},
+		edits: []edit{{"internal/ephemeral/node.go", "			if err == nil {\n				left()\n", "			if deleted(err) == nil {\n				left()\n"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "queue: a call that ends without a grant leaves its contender",
-		edits: []edit{{"internal/znode/wait.go", "	w.node.remove()\n	w.release()\n	_ = w.node", "	w.release()\n	_ = w.node"}},
+		edits: []edit{{"internal/znode/wait.go", "	w.node.Remove()\n	w.release()\n	_ = w.node", "	w.release()\n	_ = w.node"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "queue: no second look when an event is lost",
-		edits: []edit{{"internal/znode/wait.go", "return 2*timeout + rand.N(timeout)", "return 100*24*time.Hour + 0*rand.N(timeout)"}},
+		edits: []edit{{"internal/session/watch.go", "return 2*timeout + rand.N(timeout)", "return 100*24*time.Hour + 0*rand.N(timeout)"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: a create is repeated without looking for what the first has made",
-		edits: []edit{{"internal/znode/create.go", "n, findErr := q.find(ctx, s, guid)", "n, findErr := (*node)(nil), error(nil)"}},
+		edits: []edit{{"internal/ephemeral/create.go", "n, findErr := p.find(ctx, s, c.guid)", "n, findErr := (*Node)(nil), error(nil)"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "node: found by its GUID, whoever owns it",
-		edits: []edit{{"internal/znode/search.go", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}},
+		edits: []edit{{"internal/ephemeral/search.go", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: the search does not wait for what is on its way",
-		edits: []edit{{"internal/znode/search.go", "	if err := s.Barrier(ctx); err != nil {\n		return nil, err\n	}\n	children", "	children"}}, tests: []test{queueTests, mutexTests},
+		edits: []edit{{"internal/ephemeral/search.go", "	if err := s.Barrier(ctx); err != nil {\n		return nil, err\n	}\n	children", "	children"}}, tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: the search asks a leader that may have been replaced",
-		edits: []edit{{"internal/znode/search.go", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, q.path); err != nil {"}},
+		edits: []edit{{"internal/ephemeral/search.go", "if err := s.Barrier(ctx); err != nil {", "if err := s.Sync(ctx, p.Path); err != nil {"}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "node: a create that was sent again leaves what the first made late",
-		edits: []edit{{"internal/znode/create.go", "			repeated = guid\n", ""}},
+		edits: []edit{{"internal/ephemeral/create.go", "				c.copies++\n", ""}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "node: one attempt to delete, and done",
-		edits: []edit{{"internal/znode/node.go", "if err == nil || ctx.Err() != nil {\n			return", "if true || err == nil || ctx.Err() != nil {\n			return"}},
+		edits: []edit{{"internal/ephemeral/node.go", "if err == nil || ctx.Err() != nil {\n			return", "if true || err == nil || ctx.Err() != nil {\n			return"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
 		name:  "node: the sequence number is the token",
-		edits: []edit{{"internal/znode/node.go", "paths: paths, czxid: zxid,", "paths: paths, czxid: func() (n int64) {\nfor _, digit := range paths[0][len(paths[0])-10:] {\nn = n*10 + int64(digit-'0')\n}\nreturn n + 0*zxid\n}(),"}},
+		edits: []edit{{"internal/ephemeral/node.go", "Paths: paths, Czxid: zxid,", "Paths: paths, Czxid: func() (n int64) {\nfor _, digit := range paths[0][len(paths[0])-10:] {\nn = n*10 + int64(digit-'0')\n}\nreturn n + 0*zxid\n}(),"}},
 		tests: []test{queueTests, mutexTests, chaos("reap")},
 	},
 	{
@@ -421,12 +421,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "kazoo: its parent is a container",
-		edits: []edit{{"internal/znode/queue.go", "	if q.sharedWithKazoo() {\n", "	if false {\n"}},
+		edits: []edit{{"internal/znode/queue.go", "Plain: q.sharedWithKazoo()}", "Plain: false && q.sharedWithKazoo()}"}},
 		tests: []test{bubbles("./recipes/mutex")},
 	},
 	{
 		name:  "other servers: a create without a zxid is taken",
-		edits: []edit{{"internal/znode/create.go", "case err == nil && zxid <= 0:", "case false:"}},
+		edits: []edit{{"internal/ephemeral/create.go", "case err == nil && zxid <= 0:", "case false:"}},
 		tests: []test{{args: []string{"-run=TestDeviations", "./internal/faults"}}},
 	},
 	{
@@ -451,17 +451,17 @@ var mutants = []mutant{
 	},
 	{
 		name:  "contender: whatever contains the base",
-		edits: []edit{{"internal/znode/contender.go", "if c.Kind != \"\" && isNumber(c.Key) {", "if c.Kind != \"\" {"}},
+		edits: []edit{{"internal/znode/contender.go", "if c.Kind != \"\" && IsNumber(c.Key) {", "if c.Kind != \"\" {"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "node: a removal that is not allowed is waited for",
-		edits: []edit{{"internal/znode/node.go", "	case <-n.refused:\n		return n.refusal\n", ""}},
+		edits: []edit{{"internal/ephemeral/node.go", "	case <-n.refused:\n		return n.refusal\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "semaphore: the door does not stay shut until the leases are there",
-		edits: []edit{{"internal/znode/semaphore.go", "		err = m.waitForLeases(", "		door.node.remove()\n		err = m.waitForLeases("}},
+		edits: []edit{{"internal/znode/semaphore.go", "		err = m.waitForLeases(", "		door.node.Remove()\n		err = m.waitForLeases("}},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "./recipes/semaphore"}}}, // they wait for each other: it hangs
 	},
 	{
@@ -476,50 +476,50 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: those behind are counted as well",
-		edits: []edit{{"internal/znode/semaphore.go", "	_, others, err := w.place(l)\n", "	l, _, err := w.place(l)\n	others := 0\n	if err == nil {\n		others = len(l.queue) - want.Count\n	}\n"}},
+		edits: []edit{{"internal/znode/semaphore.go", "	_, others, err := w.place(nil)\n	if err == nil && changed", "	l, _, err := w.place(nil)\n	others := 0\n	if err == nil {\n		others = len(l.queue) - want.Count\n	}\n	if err == nil && changed"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "semaphore: leases without the door",
-		edits: []edit{{"internal/znode/semaphore.go", "		c.instead = door.node.paths\n", ""}},
+		edits: []edit{{"internal/znode/semaphore.go", "		c.Instead = door.node.Paths\n", ""}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "counter: a lost reply means that nothing was added",
-		edits: []edit{{"internal/znode/marker.go", "number); applied {", "number); applied && false {"}},
+		edits: []edit{{"internal/record/marked.go", "told == applied {", "told == applied && false {"}},
 		tests: []test{valueTests},
 	},
 	{
 		name: "counter: the marker is read before the node",
 		edits: []edit{
-			{"internal/znode/marker.go", "		before, err := m.read(ctx, s)\n", "		var applied bool\n		var unread error\n		if doubt != nil {\n			applied, unread = m.applied(ctx, s, number)\n		}\n		before, err := m.read(ctx, s)\n"},
-			{"internal/znode/marker.go", "			var applied bool\n			if applied, err = m.applied(ctx, s, number); applied {\n", "			if err = unread; applied {\n"},
+			{"internal/record/marked.go", "		now, err := m.read(ctx, s)\n", "		told, unread := open, error(nil)\n		if w.doubt != nil {\n			told, unread = m.fate(ctx, s, &w, w.over)\n		}\n		now, err := m.read(ctx, s)\n		if told == open && err == nil && now.Stat.Version != w.over.Stat.Version {\n			told = refused\n		}\n"},
+			{"internal/record/marked.go", "			var told fate\n			if told, err = m.fate(ctx, s, &w, now); told", "			if err = unread; told"},
 		},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "counter: the marker has no number",
-		edits: []edit{{"internal/znode/marker.go", "Data: []byte(number), Version: -1", "Data: nil, Version: -1"}},
+		edits: []edit{{"internal/record/marked.go", "Data: []byte(strconv.Itoa(m.number)), Version: -1", "Data: nil, Version: -1"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "counter: every update of a session has the same number",
-		edits: []edit{{"internal/znode/marker.go", "	m.number++\n", "	m.number = 1\n"}},
+		edits: []edit{{"internal/record/marked.go", "	m.number++\n", "	m.number = 1\n"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "counter: a node that was made again is the old one",
-		edits: []edit{{"internal/znode/marker.go", "	if !m.made {\n		m.left = nil\n", "	if !m.made {\n"}, {"internal/znode/marker.go", "			m.left, m.made, m.marker = nil, false, \"\" // deleted by hand", "			m.made, m.marker = false, \"\""}},
+		edits: []edit{{"internal/record/marked.go", "func (m *Marked) forget() { m.session, m.marker, m.made, m.left = nil, \"\", false, nil }", "func (m *Marked) forget() { m.session, m.marker, m.made = nil, \"\", false }"}, {"internal/record/marked.go", "	m.left = nil\n	switch", "	switch"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "counter: no version is compared",
-		edits: []edit{{"internal/znode/marker.go", "Data: after, Version: before.version}", "Data: after, Version: -1}"}},
+		edits: []edit{{"internal/record/marked.go", "Data: w.data, Version: w.over.Stat.Version}", "Data: w.data, Version: -1}"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "value: no version is compared",
-		edits: []edit{{"internal/znode/replace.go", "Data: data, Version: now.Stat.Version}", "Data: data, Version: -1}"}},
+		edits: []edit{{"internal/record/replacement.go", "Data: data, Version: now.Stat.Version}", "Data: data, Version: -1}"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -529,17 +529,17 @@ var mutants = []mutant{
 	},
 	{
 		name:  "value: after a lost reply it begins again, whatever the node holds",
-		edits: []edit{{"internal/znode/replace.go", "			default:\n				return session.Node{}, doubt\n", "			default:\n				doubt = nil\n"}},
+		edits: []edit{{"internal/record/replacement.go", "				return session.Node{}, w.doubt\n			}", "				w.doubt = nil\n			}"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "value: a server that lags refuses",
-		edits: []edit{{"internal/znode/replace.go", "if err != nil && !synced {", "if err != nil && !synced && err == nil {"}},
+		edits: []edit{{"internal/record/replacement.go", "if err != nil && !synced { //", "if err != nil && !synced && err == nil { //"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "value: a lost write makes the node again",
-		edits: []edit{{"internal/znode/replace.go", "case now.Exists && now.Stat.Czxid == tried", "case now.Stat.Czxid == tried"}},
+		edits: []edit{{"internal/record/replacement.go", "case now.Exists && same && now.Stat.Version == w.over", "case same && now.Stat.Version == w.over"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -565,34 +565,34 @@ var mutants = []mutant{
 	{
 		name: "double barrier: members that are in count for the next round",
 		edits: []edit{
-			{"internal/znode/rounds.go", "{m, data, stat.Version == 0}", "{m, data, true}"},
-			{"internal/znode/rounds.go", "Data: data, Version: 0}", "Data: data, Version: -1}"},
+			{"recipes/barrier/rounds.go", "{m, data, stat.Version == 0}", "{m, data, true}"},
+			{"recipes/barrier/rounds.go", "Data: data, Version: 0}", "Data: data, Version: -1}"},
 		},
 		tests: []test{barrierTests},
 	},
 	{
 		name:  "double barrier: a late copy of a member that is in counts",
-		edits: []edit{{"internal/znode/rounds.go", "if !seen[made] && m.waits {", "if m.waits {"}},
+		edits: []edit{{"recipes/barrier/rounds.go", "if !seen[made] && m.waits {", "if m.waits {"}},
 		tests: []test{barrierTests},
 	},
 	{
 		name:  "double barrier: the list alone lets in",
-		edits: []edit{{"internal/znode/rounds.go", "		if again {\n			continue\n", "		if again {\n			return Round{l.queue[0].Key, l.queue[len(l.queue)-1].Key, stat.Czxid}, nil\n"}},
+		edits: []edit{{"recipes/barrier/rounds.go", "		if err == nil && !again {\n", "		if again {\n			return span{members[0].Key, members[len(members)-1].Key, stat.Czxid}, nil\n		}\n		if err == nil {\n"}},
 		tests: []test{barrierTests},
 	},
 	{
 		name:  "double barrier: a leaver waits for the next round, too",
-		edits: []edit{{"internal/znode/rounds.go", "return c.Key < round.First || c.Key > round.Last", "return c.Key < round.First"}},
+		edits: []edit{{"recipes/barrier/rounds.go", "return c.Key < in.first || c.Key > in.last", "return c.Key < in.first"}},
 		tests: []test{barrierTests},
 	},
 	{
 		name:  "double barrier: nobody looks again",
-		edits: []edit{{"internal/znode/rounds.go", "		if _, err := w.pause(w.ctx, changed); err != nil {\n			return Round{}, err\n		}\n", "		for again := true; again; {\n			if again, err = w.pause(w.ctx, changed); err != nil {\n				return Round{}, err\n			}\n		}\n"}},
+		edits: []edit{{"internal/znode/wait.go", "	_, err := w.pause(w.ctx, changed)\n	return err\n", "	for again := true; again; {\n		var err error\n		if again, err = w.pause(w.ctx, changed); err != nil {\n			return err\n		}\n	}\n	return nil\n"}},
 		tests: []test{barrierTests},
 	},
 	{
 		name:  "election: a panic of the leader does not resign",
-		edits: []edit{{"internal/znode/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
+		edits: []edit{{"internal/hold/body.go", "if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {", "if r := recover(); r != nil {\n			panic(r)\n		}\n		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {"}},
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
 	},
 	{

@@ -39,7 +39,8 @@ const (
 )
 
 // rules by directory; a name that ends in a slash means all below it, and the longest match counts. Imports run one
-// way: recipes, internal/znode, conn, internal/session, internal/wire, the root package, the libraries.
+// way: recipes, internal/znode, internal/hold, internal/ephemeral, conn, internal/session, internal/wire, the root package, the
+// libraries.
 var rules = map[string]rule{
 	".":     {imports: []string{zk}},
 	"conn":  {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
@@ -47,21 +48,26 @@ var rules = map[string]rule{
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
-	"internal/faults":   {},
-	"internal/lint":     {},
-	"internal/presence": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
-	"internal/recipe":   {imports: []string{"conn"}},
-	"internal/session":  {imports: []string{".", "internal/trace", "internal/wire", zk, backoff}, goroutines: true},
-	"internal/trace":    {imports: []string{"."}},
-	"internal/wire":     {imports: []string{zk}},
-	"internal/znode":    {imports: []string{".", "conn", "internal/session", "internal/trace", "internal/wire", zk, backoff}},
-	"recipes/":          {imports: []string{".", "conn", "internal/presence", "internal/recipe", "internal/session", "internal/znode", zk, backoff}},
-	"zkhttp":            {imports: []string{".", "conn", "internal/session", "recipes/election"}},
-	"zktest":            {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"zktest/":           {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"cmd/zktestd":       {imports: []string{"zktest"}, goroutines: true},
-	"docs/":             {imports: []string{".", "conn", "fence", "recipes/", zk}},
-	"examples/":         {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
+	"internal/ephemeral": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
+	"internal/faults":    {},
+	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/session", "internal/trace", zk}},
+	"internal/lint":      {},
+	"internal/presence":  {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
+	"internal/recipe":    {imports: []string{"conn"}},
+	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", "internal/wire", zk}},
+	"internal/session":   {imports: []string{".", "internal/trace", "internal/wire", zk, backoff}, goroutines: true},
+	"internal/trace":     {imports: []string{"."}},
+	"internal/wire":      {imports: []string{zk}},
+	"internal/znode":     {imports: []string{".", "conn", "internal/ephemeral", "internal/hold", "internal/session", zk}},
+	"recipes/": {imports: []string{
+		".", "conn", "internal/hold", "internal/presence", "internal/recipe", "internal/record", "internal/session", "internal/znode", zk, backoff,
+	}},
+	"zkhttp":      {imports: []string{".", "conn", "internal/session", "recipes/election"}},
+	"zktest":      {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"zktest/":     {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"cmd/zktestd": {imports: []string{"zktest"}, goroutines: true},
+	"docs/":       {imports: []string{".", "conn", "fence", "recipes/", zk}},
+	"examples/":   {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -169,8 +168,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 
 // watch waits until it has to be looked again: what was read has changed, or there is new data.
 func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
-	timeout := k.session.Timeout()
-	recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
+	recheck := time.NewTimer(k.session.RecheckAfter())
 	defer recheck.Stop()
 	select {
 	case <-k.look.Fired():

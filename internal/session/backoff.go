@@ -69,10 +69,10 @@ func (c *core) newBackOff() backoff.BackOff {
 		backoff.WithMaxElapsedTime(0))
 }
 
-func (p *pauses) wait(ctx context.Context) error { return sleep(ctx, p.pause()) }
+func (p *pauses) wait(ctx context.Context) error { return Sleep(ctx, p.pause()) }
 
-// sleep waits for d, or for the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or for the end of ctx.
+func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

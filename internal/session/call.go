@@ -144,8 +144,8 @@ func retryRead(err error) bool {
 	return errors.Is(err, errAgain) || errors.Is(err, errUnanswered)
 }
 
-// retryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.
-const retryPause = 10 * time.Millisecond
+// RetryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.
+const RetryPause = 10 * time.Millisecond
 
 // ask sends a request and waits for the answer. A read is repeated until it is answered, a write as long as it was certainly
 // not executed. Both wait for the connection, within ctx and the session. Each try has a request of its own. sent, if not
@@ -168,7 +168,7 @@ func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent f
 		default:
 			return v, err
 		}
-		if err := sleep(ctx, retryPause); err != nil {
+		if err := Sleep(ctx, RetryPause); err != nil {
 			return v, &OpError{op, path, err}
 		}
 	}

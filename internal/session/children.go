@@ -52,7 +52,7 @@ func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wi
 			err = s.failed("children", path, readOnly, err)
 		}
 		if retryRead(err) && s.Go(func(ctx context.Context) {
-			_ = sleep(ctx, retryPause) // ChildrenThen looks at ctx
+			_ = Sleep(ctx, RetryPause) // ChildrenThen looks at ctx
 			listed(s.ChildrenThen(ctx, path, sent))
 		}) {
 			return

@@ -302,7 +302,7 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, s
 		case version == -1 || now.Version != version:
 			return stat, err
 		}
-		if ctxErr := sleep(ctx, retryPause); ctxErr != nil {
+		if ctxErr := Sleep(ctx, RetryPause); ctxErr != nil {
 			return stat, errors.Join(err, ctxErr)
 		}
 	}

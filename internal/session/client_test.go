@@ -176,7 +176,7 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 			}
 			_, err = client.Sub("/x")
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
-			require.Equal(t, conn.Closed, client.State())
+			require.Equal(t, conn.Closed, client.Status().State)
 		}
 		for op, err := range everythingIn(t.Context(), s) {
 			require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
@@ -332,7 +332,7 @@ func TestSub_Close_ClosesOnlyThat(t *testing.T) {
 		}
 		_, err = sub.Sub("/x")
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
-		require.Equal(t, conn.Connected, c.State())
+		require.Equal(t, conn.Connected, c.Status().State)
 		require.NoError(t, c.Sync(t.Context(), "/"))
 	})
 }

@@ -71,7 +71,7 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 				<-s.Done()
 				board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
 					raw, err := srv.DialAs(label)(ctx, network, address)
-					if err != nil || c.State() != conn.Connected || closing.Add(1) > 1 {
+					if err != nil || c.Status().State != conn.Connected || closing.Add(1) > 1 {
 						return raw, err
 					}
 					near, far := net.Pipe()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -98,8 +97,7 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		timeout := s.Timeout()
-		recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
+		recheck := time.NewTimer(s.RecheckAfter())
 		select {
 		case <-w.Fired(): // also if the connection was away since the reading, and is back
 		case <-recheck.C:

@@ -187,7 +187,7 @@ func TestProve_Resumed_TakesOneRoundTrip(t *testing.T) {
 
 func reconnect(srv *zktest.Server, c *conn.Client) {
 	srv.Cut(client)
-	for synctest.Wait(); c.State() != conn.Connected; synctest.Wait() {
+	for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -285,7 +285,7 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		require.False(t, ok)
 		srv.Accept(client)
 		time.Sleep(time.Second)
-		require.Equal(t, conn.Connected, c.State())
+		require.Equal(t, conn.Connected, c.Status().State)
 		require.Empty(t, patient.all())
 		require.Len(t, sensitive.all(), 1, "once")
 		require.NoError(t, c.Close())

@@ -56,7 +56,7 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: 1}, zktest.Ignore())
 		time.Sleep(time.Minute)
 		require.Empty(t, losses.all(), "the heartbeat goes on")
-		require.Equal(t, conn.Connected, c.State())
+		require.Equal(t, conn.Connected, c.Status().State)
 
 		srv.Refuse(client)
 		srv.Cut(client)

@@ -75,7 +75,7 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 		time.Sleep(time.Minute)
 		srv.Cut(client)
 		synctest.Wait()
-		require.Equal(t, conn.Suspended, c.State())
+		require.Equal(t, conn.Suspended, c.Status().State)
 		for _, state := range []conn.State{conn.Suspended, conn.Lost} {
 			for name, call := range calls {
 				err := call(ended)
@@ -86,7 +86,7 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 				require.EqualError(t, err, name+": context deadline exceeded "+refused, state)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "never sent")
-				require.Equal(t, state, c.State())
+				require.Equal(t, state, c.Status().State)
 			}
 			time.Sleep(time.Minute)
 		}

@@ -86,7 +86,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 		// Whether it was made or not, making it again does no harm.
 		again := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil
 		if again {
-			_ = sleep(ctx, retryPause) // the read looks at ctx
+			_ = Sleep(ctx, RetryPause) // the read looks at ctx
 			if made, _, _ := s.Exists(ctx, path); made {
 				err = nil // the answer alone was lost
 			}

@@ -104,7 +104,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 			return nil
 		}
 		if err == nil {
-			err = sleep(ctx, retryPause)
+			err = Sleep(ctx, RetryPause)
 		}
 		if err != nil {
 			return errors.Join(doubt, err)

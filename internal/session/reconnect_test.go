@@ -91,7 +91,7 @@ func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *te
 				board.connect(first(board))
 				srv.Cut(client)
 				synctest.Wait()
-				require.Equal(t, conn.Suspended, c.State())
+				require.Equal(t, conn.Suspended, c.Status().State)
 				require.Equal(t, bound, after(func() { require.NoError(t, s.Sync(t.Context(), "/")) }))
 				require.NoError(t, s.Err(), "same session")
 
@@ -227,7 +227,7 @@ func TestStates_ManyWatchesAtAnExpiry_NoneIsLost(t *testing.T) {
 			}
 		}
 		require.Equal(t, 3, lost)
-		require.Equal(t, conn.Connected, c.State())
+		require.Equal(t, conn.Connected, c.Status().State)
 	})
 }
 
@@ -275,7 +275,7 @@ func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 		for range 5 {
 			srv.Cut(client)
 			time.Sleep(3 * time.Second)
-			require.Equal(t, conn.Connected, c.State())
+			require.Equal(t, conn.Connected, c.Status().State)
 		}
 		list := dialed.values()
 		require.Len(t, list, 6)
@@ -291,7 +291,7 @@ func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		srv.Cut(client)
 		synctest.Wait()
-		require.Equal(t, conn.Connected, c.State())
+		require.Equal(t, conn.Connected, c.Status().State)
 		require.Zero(t, after(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
 	})
 }
@@ -303,7 +303,7 @@ func TestReconnect_ServersDown_IsPaced(t *testing.T) {
 		srv.Down()
 		time.Sleep(10 * time.Minute)
 		require.Less(t, int(board.dials.Load()), 3*600*2)
-		require.NotEqual(t, conn.Connected, c.State())
+		require.NotEqual(t, conn.Connected, c.Status().State)
 		srv.Up()
 		require.LessOrEqual(t, after(func() { live(t, c) }), 5*time.Second)
 	})
@@ -318,7 +318,7 @@ func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
 		before := board.dials.Load()
 		time.Sleep(time.Minute)
 		require.Less(t, int(board.dials.Load()-before), 90)
-		require.NotEqual(t, conn.Connected, c.State())
+		require.NotEqual(t, conn.Connected, c.Status().State)
 	})
 }
 

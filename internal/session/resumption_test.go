@@ -104,7 +104,7 @@ func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
 		srv.Cut(client)
 		time.Sleep(100 * time.Millisecond)
 		require.True(t, s.ValidUntil().Before(before), "what it was granted is not known")
-		for c.State() != conn.Connected {
+		for c.Status().State != conn.Connected {
 			time.Sleep(time.Millisecond)
 		}
 		require.False(t, s.ValidUntil().Before(before))

@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
@@ -31,6 +34,12 @@ func (c *core) tooLargeReply(size int) error {
 
 // suspect is the least size of a request that may have ended its connection by its size. No server is useful with a lower limit.
 const suspect = 64 << 10
+
+// ReplyLost reports whether the outcome of a write is unknown because its reply was lost, so that sending it again does no
+// harm to others. It does not report a server that failed on the request, or hung up on its size.
+func ReplyLost(err error) bool {
+	return errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && !errors.Is(err, ErrTooLarge)
+}
 
 // Hangups counts the connections in a row that ended under one request. A server hangs up on a request above its
 // jute.maxbuffer, and says nothing.

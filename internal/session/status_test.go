@@ -79,7 +79,7 @@ func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
 		c := dial(t, srv)
 		srv.Cut(client)
 		time.Sleep(time.Second)
-		require.Equal(t, conn.Connected, c.State())
+		require.Equal(t, conn.Connected, c.Status().State)
 		require.ErrorContains(t, c.Status().LastError, "connection to "+srv.Addr()+": ")
 		srv.Expire(srv.SessionOf(label))
 		time.Sleep(time.Second)

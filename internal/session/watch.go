@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -33,6 +35,13 @@ func (w *Watch) HasFired() bool {
 	default:
 		return false
 	}
+}
+
+// RecheckAfter returns how long to wait for an event before what is watched is read again, since an event may be lost. It is
+// random, so that many waiters do not read at once.
+func (s *Session) RecheckAfter() time.Duration {
+	timeout := s.Timeout()
+	return 2*timeout + rand.N(timeout)
 }
 
 type watchKind int

@@ -404,7 +404,7 @@ func TestTracer_IsCalledWithoutALock(t *testing.T) {
 		require.NoError(t, err)
 		r.look = func() {
 			s.ValidUntil()
-			c.State()
+			c.Status()
 			_, _ = c.Session(t.Context())
 		}
 		m := newMutex(t, c)

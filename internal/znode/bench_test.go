@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 )
 
 func BenchmarkArrange(b *testing.B) {
@@ -12,7 +14,7 @@ func BenchmarkArrange(b *testing.B) {
 		b.Run(fmt.Sprintf("waiters=%d", n), func(b *testing.B) {
 			names := make([]string, n)
 			for i, at := range rand.Perm(n) {
-				names[at] = fmt.Sprintf("%s%010d", protected(newGUID(), Lock), i)
+				names[at] = fmt.Sprintf("%s%010d", ephemeral.Prefix(ephemeral.NewGUID())+Lock, i)
 			}
 			first, _ := parse(slices.Min(names), []string{Lock})
 			for _, name := range names {

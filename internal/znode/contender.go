@@ -2,7 +2,6 @@ package znode
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +45,7 @@ func parse(name string, kinds []string) (Contender, bool) {
 			c.Kind, c.Key = kind, c.Key[i+len(kind):]
 		}
 	}
-	if c.Kind != "" && isNumber(c.Key) {
+	if c.Kind != "" && IsNumber(c.Key) {
 		return c, true
 	}
 	return Contender{Name: name, Kind: KazooLease}, slices.Contains(kinds, KazooLease)
@@ -55,9 +54,9 @@ func parse(name string, kinds []string) (Contender, bool) {
 // Writes reports whether c excludes all others on a read-write lock.
 func (c Contender) Writes() bool { return c.Kind == Write || c.Kind == KazooLock }
 
-// isNumber reports whether key is what a server appends to a sequential node: %010d, which is negative past the end of
+// IsNumber reports whether key is what a server appends to a sequential node: %010d, which is negative past the end of
 // the sequence.
-func isNumber(key string) bool {
+func IsNumber(key string) bool {
 	digits := strings.TrimPrefix(key, "-")
 	return (len(key) == 10 || len(digits) == 10) && onlyDigits(digits)
 }
@@ -130,20 +129,3 @@ func checkKey(key string) error {
 	}
 	return nil
 }
-
-const anyGUID = "00000000-0000-0000-0000-000000000000"
-
-// newGUID returns a random UUID, version 4, as Java writes it.
-func newGUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// protected returns the name of a contender before the server appends its number; the GUID is how it is found again
-// when the answer to its create is lost.
-func protected(guid, kind string) string { return guidPrefix(guid) + kind }
-
-func guidPrefix(guid string) string { return "_c_" + guid + "-" }

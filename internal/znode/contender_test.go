@@ -2,7 +2,6 @@ package znode
 
 import (
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,18 +78,6 @@ func TestCheckKey(t *testing.T) {
 	}
 	for _, key := range []string{"2147483647", "-2147483648", "-000000001", "", "12", "00000000x1", "9999999999"} {
 		require.ErrorIs(t, checkKey(key), zkrecipes.ErrSequenceExhausted, key)
-	}
-}
-
-func TestProtected_IsCuratorsName(t *testing.T) {
-	seen := map[string]bool{}
-	for range 100 {
-		guid := newGUID()
-		require.False(t, seen[guid])
-		seen[guid] = true
-		name := protected(guid, Lock)
-		require.Regexp(t, regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-$`), name)
-		require.Equal(t, byte('-'), name[39])
 	}
 }
 

@@ -23,7 +23,7 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 		if !looksSequential(name) {
 			continue
 		}
-		exists, stat, err := s.Exists(ctx, q.path+"/"+name)
+		exists, stat, err := s.Exists(ctx, q.Path()+"/"+name)
 		if err != nil {
 			return err
 		}
@@ -32,15 +32,15 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 			if _, kazoos := parse(name, []string{KazooLock, KazooRead}); kazoos && !q.sharedWithKazoo() {
 				wayOut = "it is kazoo's: share the path by the option WithKazoo, or " + wayOut
 			}
-			return &session.OpError{Op: "queue", Path: q.path + "/" + name, Err: fmt.Errorf(
+			return &session.OpError{Op: "queue", Path: q.Child(name), Err: fmt.Errorf(
 				"%w: it is ephemeral and ends in ten digits, but is not named %s: %s",
 				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "), wayOut)}
 		}
 	}
 	q.skipped.Do(func() {
 		s.Go(func(context.Context) { // the caller does not wait for a logger
-			q.client.Logger().Warn("zookeeper: children that are no contenders are skipped",
-				"path", q.path, "kinds", strings.Join(q.kinds, " "), "children", children[:min(len(children), 5)], "of", len(children))
+			q.Client().Logger().Warn("zookeeper: children that are no contenders are skipped",
+				"path", q.Path(), "kinds", strings.Join(q.kinds, " "), "children", children[:min(len(children), 5)], "of", len(children))
 		})
 	})
 	return nil

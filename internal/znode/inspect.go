@@ -30,8 +30,8 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 		wg.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			path := q.path + "/" + c.Name
-			data, stat, err := q.client.Get(ctx, path)
+			path := q.Child(c.Name)
+			data, stat, err := q.Client().Get(ctx, path)
 			readings[i] = reading{participant(path, data, stat), err}
 		})
 	}
@@ -54,19 +54,24 @@ func (q *Queue) Parse(path string) Contender {
 	return c
 }
 
+// Arrange returns the contenders among children, in the order of the queue.
+func (q *Queue) Arrange(children []string) []Contender {
+	queue, _ := arrange(children, q.kinds)
+	return queue
+}
+
 func (q *Queue) contenders(ctx context.Context) ([]Contender, error) {
-	if err := q.client.Sync(ctx, q.path); err != nil {
+	if err := q.Client().Sync(ctx, q.Path()); err != nil {
 		return nil, err
 	}
-	children, err := q.client.Children(ctx, q.path)
+	children, err := q.Client().Children(ctx, q.Path())
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	queue, _ := arrange(children, q.kinds)
-	return queue, nil
+	return q.Arrange(children), nil
 }
 
 // Head returns the contender at the head of the queue, and a watch that fires when the head may have changed. If the queue
@@ -76,9 +81,9 @@ func (q *Queue) contenders(ctx context.Context) ([]Contender, error) {
 // or, if the parent is missing, its creation.
 func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Participant, bool, *session.Watch, error) {
 	for {
-		children, err := s.Children(ctx, q.path)
+		children, err := s.Children(ctx, q.Path())
 		if errors.Is(err, zk.ErrNoNode) {
-			exists, _, w, err := s.ExistsW(ctx, q.path)
+			exists, _, w, err := s.ExistsW(ctx, q.Path())
 			if err == nil && exists {
 				continue
 			}
@@ -87,18 +92,18 @@ func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Partici
 		if err != nil {
 			return zkrecipes.Participant{}, false, nil, err
 		}
-		queue, _ := arrange(children, q.kinds)
+		queue := q.Arrange(children)
 		if len(queue) == 0 {
 			var w *session.Watch
-			children, w, err = s.ChildrenW(ctx, q.path)
+			children, w, err = s.ChildrenW(ctx, q.Path())
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}
-			if queue, _ = arrange(children, q.kinds); err != nil || len(queue) == 0 {
+			if queue = q.Arrange(children); err != nil || len(queue) == 0 {
 				return zkrecipes.Participant{}, false, w, err
 			}
 		}
-		path := q.path + "/" + queue[0].Name
+		path := q.Child(queue[0].Name)
 		data, stat, w, err := s.GetW(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue // gone in between

@@ -51,19 +51,19 @@ func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// place returns the place of the node's first contender in the queue, or -1 if one of its contenders is not there. The
-// queue is then in order up to that place, with the others behind it.
-func (l *listing) place(n *node) int {
-	if !l.shared && len(n.contenders) == 1 {
-		return arrangeAhead(l.queue, n.first())
+// place returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
+// then in order up to that place, with the others behind it.
+func (l *listing) place(contenders []Contender) int {
+	if !l.shared && len(contenders) == 1 {
+		return arrangeAhead(l.queue, contenders[0])
 	}
 	l.sort()
-	for _, c := range n.contenders {
+	for _, c := range contenders {
 		if l.index(c) < 0 {
 			return -1
 		}
 	}
-	return l.index(n.first())
+	return l.index(contenders[0])
 }
 
 // sort brings the whole queue into order.
@@ -135,7 +135,7 @@ func (r *reader) read(l *listing) {
 			close(l.sent)
 		}
 	}
-	if !r.session.ReadChildren(r.queue.path, sent, r.listed) {
+	if !r.session.ReadChildren(r.queue.Path(), sent, r.listed) {
 		r.listed(nil, zk.Stat{}, context.Canceled) // the client is closed, and waiters see the session's end
 	}
 }
@@ -165,7 +165,7 @@ func (r *reader) askBehind(other *listing) *listing {
 		case <-ctx.Done():
 		}
 		var names []string
-		names, l.err = r.session.Children(ctx, r.queue.path)
+		names, l.err = r.session.Children(ctx, r.queue.Path())
 		l.queue, l.others = pick(names, r.queue.kinds)
 	}) {
 		l.err = context.Canceled // the client is closed, and waiters see the session's end

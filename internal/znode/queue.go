@@ -15,13 +15,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use.
 type Queue struct {
-	client        *session.Client
-	path          string
+	parent        *ephemeral.Parent
 	kinds         []string
 	lossOnSuspend bool
 	shortcuts     bool      // see shortcut
@@ -37,8 +38,10 @@ type Entry struct {
 	Kind string // one of the queue's
 	Data []byte
 	Rule Rule
-	As   Label
+	As   hold.Label
 }
+
+func (e Entry) spec() ephemeral.Spec { return ephemeral.Spec{Kind: e.Kind, Data: e.Data} }
 
 // New returns the queue under path. Contenders of the given kinds take part in its order.
 //
@@ -53,28 +56,31 @@ func New(client *conn.Client, path string, lossOnSuspend bool, kinds ...string) 
 	if path == "/" {
 		return nil, errors.New("path \"/\" is the root, which cannot be a queue: want a path such as /app/lock")
 	}
-	return &Queue{
-		client: (*session.Client)(client), path: path, kinds: kinds, lossOnSuspend: lossOnSuspend, shortcuts: useShortcuts,
-	}, nil
+	q := newQueue((*session.Client)(client), path, kinds...)
+	q.lossOnSuspend, q.shortcuts = lossOnSuspend, useShortcuts
+	return q, nil
+}
+
+// newQueue returns a queue without shortcuts.
+func newQueue(client *session.Client, path string, kinds ...string) *Queue {
+	q := &Queue{kinds: kinds}
+	// If kazoo uses the parent too, it is a plain node: an object of kazoo looks for it once, and fails if the server has
+	// removed a container since.
+	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
+	return q
 }
 
 // Path returns the path of the queue.
-func (q *Queue) Path() string { return q.path }
+func (q *Queue) Path() string { return q.parent.Path }
 
 // Client returns the client of the queue.
-func (q *Queue) Client() *session.Client { return q.client }
+func (q *Queue) Client() *session.Client { return q.parent.Client }
+
+// Child returns the path of a child of the queue.
+func (q *Queue) Child(name string) string { return q.parent.Path + "/" + name }
 
 // sharedWithKazoo reports whether kazoo uses the queue too.
 func (q *Queue) sharedWithKazoo() bool { return slices.ContainsFunc(q.kinds, isKazoo) }
-
-// makeParent makes the parent of the contenders, and what is missing above it. If kazoo uses it too, it is a plain node: an
-// object of kazoo looks for it once, and fails if the server has removed a container since.
-func (q *Queue) makeParent(ctx context.Context, s *session.Session) error {
-	if q.sharedWithKazoo() {
-		return s.Ensure(ctx, q.path, nil)
-	}
-	return s.MakeContainers(ctx, q.path)
-}
 
 // in returns the reader of the queue for s.
 func (q *Queue) in(s *session.Session) *reader {
@@ -86,69 +92,86 @@ func (q *Queue) in(s *session.Session) *reader {
 	return q.reader
 }
 
-// errRequeue says that the caller's contender was deleted while it waited, by hand or with its session.
-var errRequeue = errors.New("the contender was deleted")
-
 // Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the
 // caller queues again at the tail. On error the caller is out of the queue. Its contender is deleted in the background.
 //
 // Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends; ErrSequenceExhausted;
 // ErrForeignContender; ErrClosed; otherwise the server's.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
+	if err := q.parent.Check(e.spec()); err != nil {
 		return nil, err
 	}
-	waiting, a := q.begin(ctx, e.As, q.path, false)
-	if err := q.checkDeadlock(waiting, e.Kind); err != nil {
-		return a.end(nil, err)
+	waiting, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, false)
+	if err := hold.CheckDeadlock(waiting, q.parent, q.conflicting(e.Kind)); err != nil {
+		return a.End(nil, err)
 	}
-	return a.end(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+	return a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
 		return q.acquire(waiting, s, e, a, forever)
 	}))
 }
 
 // Try is Acquire for a caller that does not wait. If others are ahead it returns a *BusyError, and leaves nothing behind.
 func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := q.check(contenders{kind: e.Kind, data: e.Data}); err != nil {
+	if err := q.parent.Check(e.spec()); err != nil {
 		return nil, err
 	}
-	trying, a := q.begin(ctx, e.As, q.path, true)
-	return a.end(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
+	trying, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, true)
+	return a.End(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
 		l, err := q.current(trying, s) // most refusals need no write
 		if err != nil {
 			return nil, err
 		}
 		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
-			a.at(len(l.queue))
+			a.At(len(l.queue))
 			return nil, q.busy(trying, s, l)
 		}
 		return q.acquire(trying, s, e, a, noTime)
 	}))
 }
 
+// AcquireBy is Acquire for a queue without a rule: turn returns nil when the contender is granted.
+func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Context, *Waiter) error) (*zkrecipes.Hold, error) {
+	if err := q.parent.Check(e.spec()); err != nil {
+		return nil, err
+	}
+	waiting, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, false)
+	return a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+		w, err := q.join(waiting, s, e.spec(), a, true)
+		if err != nil {
+			return nil, err
+		}
+		defer w.leaveUnlessGranted()
+		if err := turn(waiting, w); err != nil {
+			return nil, w.gaveUp(err)
+		}
+		h, err := w.grant(zkrecipes.Token(w.node.Czxid))
+		return h, w.gaveUp(err)
+	}))
+}
+
 // inSession repeats f in the next session for as long as the end of a session is what makes it fail.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
 	for {
-		s, err := q.client.Session(ctx)
+		s, err := q.parent.Client.Session(ctx)
 		if err == nil {
 			var h *zkrecipes.Hold
 			if h, err = f(s); err == nil {
 				return h, nil
 			}
-			if ctx.Err() == nil && (errors.Is(err, errRequeue) || s.Err() != nil && q.client.State() != session.Closed) {
+			if ctx.Err() == nil && (errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != session.Closed) {
 				continue
 			}
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.client.State() == session.Closed:
-			return nil, fmt.Errorf("%s: %w", q.path, zkrecipes.ErrClosed)
+		case q.parent.Client.State() == session.Closed:
+			return nil, fmt.Errorf("%s: %w", q.parent.Path, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)
 			if err = inTheWay(s, cause, err); !errors.Is(err, cause) {
 				err = errors.Join(cause, err)
 			}
-			return nil, &zkrecipes.WaitError{Path: q.path, Err: err}
+			return nil, &zkrecipes.WaitError{Path: q.parent.Path, Err: err}
 		default:
 			return nil, err
 		}
@@ -156,21 +179,21 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 }
 
 // acquire is one acquisition in one session.
-func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *attempt, patience time.Duration) (*zkrecipes.Hold, error) {
+func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
 	shortcut := q.in(s).shortcut
 	vacancy := shortcut.take()
-	w, l, err := q.join(ctx, s, contenders{kind: e.Kind, data: e.Data, attempt: a}, vacancy == nil || !shortcut.reliable())
+	w, err := q.join(ctx, s, e.spec(), a, vacancy == nil || !shortcut.reliable())
 	if err != nil {
 		return nil, err
 	}
 	defer w.leaveUnlessGranted() // also when a rule panics
-	if shortcut.follows(vacancy, w.node) {
-		a.at(0)
-	} else if _, err := w.takeTurn(l, e.Rule, patience); err != nil {
+	if shortcut.follows(vacancy, w) {
+		a.At(0)
+	} else if _, err := w.takeTurn(e.Rule, patience); err != nil {
 		return nil, w.gaveUp(err)
 	}
-	shortcut.lead(w.node)
-	h, err := w.grant(zkrecipes.Token(w.node.czxid))
+	shortcut.lead(w)
+	h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 	return h, w.gaveUp(err)
 }
 
@@ -186,20 +209,19 @@ var errPatience = errors.New("waited for as long as the caller wants")
 // it went by, if any.
 //
 // Errors: *BusyError if others are ahead when the patience ends.
-func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listing, error) {
+func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 	waiting := w.ctx
 	if patience > 0 {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeoutCause(w.ctx, patience, errPatience)
 		defer cancel()
 	}
-	for ; ; l = nil {
-		var me int
-		var err error
-		if l, me, err = w.place(l); err != nil {
+	for {
+		l, me, err := w.place(nil)
+		if err != nil {
 			return nil, err
 		}
-		w.attempt.at(me)
+		w.attempt.At(me)
 		predecessor, granted := rule(l.queue, me)
 		if granted {
 			return l, nil
@@ -214,7 +236,7 @@ func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listi
 		case err != nil:
 			return nil, err
 		}
-		if w.node.shortcut.succeeds(w.ctx, w.node, l.queue[predecessor].Name) {
+		if w.shortcut.succeeds(w, l.queue[predecessor].Name) {
 			return nil, nil //nolint:nilnil // first, and no list was read
 		}
 	}
@@ -223,7 +245,7 @@ func (w *waiter) takeTurn(l *listing, rule Rule, patience time.Duration) (*listi
 // current returns a sorted listing that is as new as this call, as far as the leader knows. A queue without a parent is
 // empty.
 func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, error) {
-	if err := s.Sync(ctx, q.path); err != nil { // a server that lags would say no for too long
+	if err := s.Sync(ctx, q.parent.Path); err != nil { // a server that lags would say no for too long
 		return nil, err
 	}
 	l := q.in(s).ask()
@@ -236,9 +258,9 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 
 // busy returns the error that names the contender at the head.
 func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error {
-	e := &zkrecipes.BusyError{Path: q.path, Queue: len(l.queue)}
+	e := &zkrecipes.BusyError{Path: q.parent.Path, Queue: len(l.queue)}
 	if len(l.queue) > 0 {
-		path := q.path + "/" + l.queue[0].Name
+		path := q.Child(l.queue[0].Name)
 		data, stat, err := s.Get(ctx, path)
 		switch {
 		case err == nil:

@@ -11,6 +11,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -40,10 +42,12 @@ type Leases struct {
 	Data  []byte
 	// Limit returns the limit, and a watch that fires when it may have changed; nil if it cannot change.
 	Limit func(ctx context.Context, s *session.Session) (int, *session.Watch, error)
-	As    Label
+	As    hold.Label
 }
 
-func (l Leases) contenders() contenders { return contenders{kind: Lease, data: l.Data, count: l.Count} }
+func (l Leases) spec() ephemeral.Spec {
+	return ephemeral.Spec{Kind: Lease, Data: l.Data, Count: l.Count}
+}
 
 // NewSemaphore returns the semaphore under path. With kazoo it is laid out as kazoo's. Errors: those of New.
 //
@@ -58,22 +62,22 @@ func NewSemaphore(client *conn.Client, path string, lossOnSuspend, kazoo bool) (
 	}
 	m := &Semaphore{path: path}
 	// Neither uses shortcuts: the leases are counted together with the list of the door.
-	m.leases = &Queue{client: q.client, path: path + "/leases", kinds: []string{Lease}, lossOnSuspend: lossOnSuspend}
-	m.door = &Queue{client: q.client, path: path + "/locks", kinds: []string{Lock}, behind: m.leases}
 	if kazoo {
-		m.leases.path, m.leases.kinds = path, []string{Lease, KazooLease}
-		m.door.path, m.door.kinds = path+"-__lock__", []string{KazooLock}
+		m.leases, m.door = newQueue(q.Client(), path, Lease, KazooLease), newQueue(q.Client(), path+"-__lock__", KazooLock)
+	} else {
+		m.leases, m.door = newQueue(q.Client(), path+"/leases", Lease), newQueue(q.Client(), path+"/locks", Lock)
 	}
+	m.leases.lossOnSuspend, m.door.behind = lossOnSuspend, m.leases
 	return m, nil
 }
 
 // atDoor says what to create at the door.
-func (m *Semaphore) atDoor(data []byte, a *attempt) contenders {
-	return contenders{kind: m.door.kinds[0], data: data, attempt: a}
+func (m *Semaphore) atDoor(data []byte) ephemeral.Spec {
+	return ephemeral.Spec{Kind: m.door.kinds[0], Data: data}
 }
 
 // Client returns the client of the semaphore.
-func (m *Semaphore) Client() *session.Client { return m.leases.client }
+func (m *Semaphore) Client() *session.Client { return m.leases.Client() }
 
 // List returns the leases that are out, as new as this call. The last may be those of a caller that waits for others to go.
 func (m *Semaphore) List(ctx context.Context) ([]zkrecipes.Participant, error) {
@@ -90,8 +94,8 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	waiting, a := m.leases.begin(ctx, want.As, m.path, false)
-	return a.end(m.leases.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
+	waiting, a := hold.Begin(ctx, m.Client(), want.As, m.path, false)
+	return a.End(m.leases.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
 		return m.acquire(waiting, s, want, a, forever)
 	}))
 }
@@ -102,8 +106,8 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	trying, a := m.leases.begin(ctx, want.As, m.path, true)
-	return a.end(m.leases.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
+	trying, a := hold.Begin(ctx, m.Client(), want.As, m.path, true)
+	return a.End(m.leases.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
 		l, err := m.leases.current(trying, s)
 		if err == nil {
 			err = m.refuseOtherLayout(l)
@@ -128,9 +132,9 @@ const tryAtDoor = time.Second
 
 // check returns the error of leases that no server would accept together with the deletion of a node at the door.
 func (m *Semaphore) check(want Leases) error {
-	c := want.contenders()
-	c.instead = []string{m.atDoor(nil, nil).name(m.door, anyGUID) + "0000000000"}
-	return m.leases.check(c)
+	c := want.spec()
+	c.Instead = []string{m.door.parent.Sample(m.door.kinds[0])}
+	return m.leases.parent.Check(c)
 }
 
 // fits reports whether count leases are within the limit beside those of others. It logs once that the others alone are
@@ -146,13 +150,13 @@ func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool 
 }
 
 // acquire is one acquisition in one session.
-func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *attempt, patience time.Duration) (*zkrecipes.Hold, error) {
-	door, l, err := m.door.join(ctx, s, m.atDoor(want.Data, a), true)
+func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
+	door, err := m.door.join(ctx, s, m.atDoor(want.Data), a, true)
 	if err != nil {
 		return nil, err
 	}
 	defer door.leaveUnlessGranted() // also when the limit panics
-	out, err := m.passDoor(door, l, patience)
+	out, err := m.passDoor(door, patience)
 	if err == nil {
 		err = m.refuseOtherLayout(out)
 	}
@@ -168,39 +172,38 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		out.sort()
 		return nil, m.leases.busy(ctx, s, out)
 	}
-	c := want.contenders()
-	c.attempt = a
+	c := want.spec()
 	if enough {
-		c.instead = door.node.paths
+		c.Instead = door.node.Paths
 	}
-	w, l, err := m.leases.join(ctx, s, c, enough)
+	w, err := m.leases.join(ctx, s, c, a, enough)
 	if err != nil {
 		return nil, err
 	}
 	defer w.leaveUnlessGranted()
 	door.release() // from here on w keeps the session
 	if enough {
-		err = m.countAgain(w, l, want, limit, changed)
+		err = m.countAgain(w, want, limit, changed)
 	} else {
 		err = m.waitForLeases(w, door, want, limit, changed)
 	}
 	if err != nil {
 		return nil, w.gaveUp(err)
 	}
-	h, err := w.grant(zkrecipes.Token(w.node.czxid))
+	h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 	if err != nil {
 		return nil, w.gaveUp(err)
 	}
 	if enough {
-		door.node.wasRemoved()
+		door.node.Removed()
 	}
 	door.leaveGranted()
 	return h, nil
 }
 
 // passDoor waits until the caller is first at the door. It returns a listing of the leases that was read after that.
-func (m *Semaphore) passDoor(door *waiter, l *listing, patience time.Duration) (*listing, error) {
-	l, err := door.takeTurn(l, First, patience)
+func (m *Semaphore) passDoor(door *Waiter, patience time.Duration) (*listing, error) {
+	l, err := door.takeTurn(First, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +223,7 @@ func (m *Semaphore) passDoor(door *waiter, l *listing, patience time.Duration) (
 func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	for _, c := range out.queue {
 		if c.Name == "leases" {
-			return &session.OpError{Op: "acquire", Path: m.leases.path + "/leases", Err: fmt.Errorf(
+			return &session.OpError{Op: "acquire", Path: m.leases.Child("leases"), Err: fmt.Errorf(
 				"%w: the semaphore has Curator's layout too: use the option WithKazoo in all programs, and delete this node",
 				zkrecipes.ErrForeignContender)}
 		}
@@ -228,25 +231,25 @@ func (m *Semaphore) refuseOtherLayout(out *listing) error {
 	return nil
 }
 
-// countAgain returns errRequeue if the leases that were made as the door was given up are above the limit after all.
-func (m *Semaphore) countAgain(w *waiter, l *listing, want Leases, limit int, changed *session.Watch) error {
-	_, others, err := w.place(l)
+// countAgain returns ErrGone if the leases that were made as the door was given up are above the limit after all.
+func (m *Semaphore) countAgain(w *Waiter, want Leases, limit int, changed *session.Watch) error {
+	_, others, err := w.place(nil)
 	if err == nil && changed.HasFired() {
 		limit, changed, err = want.Limit(w.ctx, w.session)
 	}
 	if err == nil && !m.fits(others, want.Count, limit, changed) {
-		err = errRequeue
+		err = ephemeral.ErrGone
 	}
 	return err
 }
 
 // waitForLeases waits at the door until the leases of w and those ahead of them are within the limit. It looks again when
 // the leases, the limit or the door have changed, or an event about one of them may have been lost.
-func (m *Semaphore) waitForLeases(w, door *waiter, want Leases, limit int, limitChanged *session.Watch) error {
+func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limitChanged *session.Watch) error {
 	var doorChanged *session.Watch
 	recheck := false
 	for {
-		names, leasesChanged, err := w.session.ChildrenW(w.ctx, m.leases.path)
+		names, leasesChanged, err := w.session.ChildrenW(w.ctx, m.leases.Path())
 		if err != nil {
 			return requeueIfGone(err)
 		}
@@ -264,7 +267,7 @@ func (m *Semaphore) waitForLeases(w, door *waiter, want Leases, limit int, limit
 		}
 		w.saw(l, others)
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
-			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.paths[0]); err != nil {
+			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {
 				return requeueIfGone(err)
 			}
 		}

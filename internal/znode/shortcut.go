@@ -61,17 +61,17 @@ type vacancy struct {
 var useShortcuts = true
 
 func newShortcut(q *Queue, s *session.Session) *shortcut {
-	return &shortcut{session: s, path: q.path, on: q.shortcuts && len(q.kinds) == 1}
+	return &shortcut{session: s, path: q.Path(), on: q.shortcuts && len(q.kinds) == 1}
 }
 
-// lead notes that n is first.
-func (s *shortcut) lead(n *node) {
+// lead notes that w is first.
+func (s *shortcut) lead(w *Waiter) {
 	if !s.on {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leader = n.first().Name
+	s.leader = w.first().Name
 	s.watchParent()
 }
 
@@ -95,17 +95,17 @@ func (s *shortcut) watchParent() {
 	s.wanted = true
 }
 
-// leaving is called before n is deleted. What it returns is called when the server has said that this deletion succeeded.
-func (s *shortcut) leaving(n *node) (left func()) {
+// leaving is called before the node of c is deleted. What it returns is called when the server has said that this deletion succeeded.
+func (s *shortcut) leaving(c Contender, czxid int64) (left func()) {
 	s.mu.Lock()
 	parent := s.parent
 	s.mu.Unlock()
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		number, err := strconv.Atoi(n.first().Key)
-		if err == nil && parent != nil && s.leader == n.first().Name {
-			s.vacant = &vacancy{number, n.czxid, parent}
+		number, err := strconv.Atoi(c.Key)
+		if err == nil && parent != nil && s.leader == c.Name {
+			s.vacant = &vacancy{number, czxid, parent}
 		}
 	}
 }
@@ -130,13 +130,13 @@ func (s *shortcut) reliable() bool {
 	return s.hits > 1
 }
 
-// follows reports whether n, just created, has filled the vacancy, and so is first.
-func (s *shortcut) follows(v *vacancy, n *node) bool {
+// follows reports whether w, just created, has filled the vacancy, and so is first.
+func (s *shortcut) follows(v *vacancy, w *Waiter) bool {
 	if v == nil {
 		return false
 	}
-	number, err := strconv.Atoi(n.first().Key)
-	ok := err == nil && number == v.number+1 && !v.parent.HasFired() && n.czxid-v.czxid < int64(number)+3
+	number, err := strconv.Atoi(w.first().Key)
+	ok := err == nil && number == v.number+1 && !v.parent.HasFired() && w.node.Czxid-v.czxid < int64(number)+3
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ok {
@@ -147,8 +147,8 @@ func (s *shortcut) follows(v *vacancy, n *node) bool {
 	return ok
 }
 
-// succeeds reports whether n is first now that its predecessor has probably gone.
-func (s *shortcut) succeeds(ctx context.Context, n *node, predecessor string) bool {
+// succeeds reports whether w is first now that its predecessor has probably gone.
+func (s *shortcut) succeeds(w *Waiter, predecessor string) bool {
 	s.mu.Lock()
 	wasFirst := s.leader == predecessor
 	s.mu.Unlock()
@@ -162,13 +162,13 @@ func (s *shortcut) succeeds(ctx context.Context, n *node, predecessor string) bo
 	}) {
 		return false
 	}
-	if n.requireExists(ctx) != nil {
+	if w.node.RequireExists(w.ctx) != nil {
 		return false
 	}
 	select {
 	case ok := <-gone:
 		return ok
-	case <-ctx.Done():
+	case <-w.ctx.Done():
 	case <-s.session.Done():
 	}
 	return false

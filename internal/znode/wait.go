@@ -3,25 +3,31 @@ package znode
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// waiter is one acquisition in one session, from its contender's creation to its grant.
-type waiter struct {
-	queue   *Queue
-	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
-	session *session.Session
-	node    *node
-	attempt *attempt
-	release func() // ends the session's retention, which is suspended while the waiter waits
-	granted bool
+// Waiter is one acquisition in one session, from its contender's creation to its grant.
+type Waiter struct {
+	queue    *Queue
+	ctx      context.Context //nolint:containedctx // a waiter lives as long as one call
+	session  *session.Session
+	node     *ephemeral.Node
+	shortcut *shortcut
+	attempt  *hold.Attempt
+	release  func() // ends the session's retention, which is suspended while the waiter waits
+	granted  bool
+
+	contenders []Contender // what the node is in the queue: one, or several leases
+	asked      *listing    // asked for with the create, until it is taken; may be nil
 
 	// What the waiter has seen, for the error when it gives up.
 	position, of int
@@ -32,45 +38,74 @@ type waiter struct {
 }
 
 // join creates contenders. Until they are granted or removed, a connection that does not answer is given up soon. That does
-// not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list it returns a listing as
-// create does.
-func (q *Queue) join(ctx context.Context, s *session.Session, want contenders, list bool) (*waiter, *listing, error) {
+// not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list, a listing is asked for once
+// the create is on its way, so that both cost one round trip.
+func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
+	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shortcut: q.in(s).shortcut}
+	var ask func()
+	if list {
+		ask = func() { w.asked = q.in(s).ask() }
+	}
 	release := s.Retain()
-	n, l, err := q.create(ctx, s, want, list)
+	n, err := q.parent.Create(ctx, s, want, ask)
 	if err != nil {
 		release()
-		return nil, nil, err
+		return nil, err
 	}
-	w := &waiter{queue: q, ctx: ctx, session: s, node: n, attempt: want.attempt, release: release}
-	if err := n.checkKeys(); err != nil {
+	w.node, w.release = n, release
+	for _, path := range n.Paths {
+		c := q.Parse(path)
+		w.contenders = append(w.contenders, c)
+		if bad := checkKey(c.Key); bad != nil {
+			err = &session.OpError{Op: "queue", Path: path, Err: bad}
+		}
+	}
+	if err != nil {
 		w.leaveUnlessGranted()
-		return nil, nil, err
+		return nil, err
 	}
-	return w, l, nil
+	shortcut, first := w.shortcut, w.first() // a waiter is larger, and a hold may last
+	n.Leaving = func() (left func()) { return shortcut.leaving(first, n.Czxid) }
+	return w, nil
+}
+
+func (w *Waiter) first() Contender { return w.contenders[0] }
+
+// grant makes the hold.
+func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
+	h, err := hold.Give(w.ctx, w.node, token, w.queue.lossOnSuspend, w.attempt)
+	if err == nil {
+		w.granted = true
+		w.release() // the grant has a retention of its own
+	}
+	return h, err
 }
 
 // leaveUnlessGranted removes the contender. It waits for the removal, so that nothing is left behind, unless ctx ends first
 // or the removal is not allowed; then the removal goes on.
-func (w *waiter) leaveUnlessGranted() {
+func (w *Waiter) leaveUnlessGranted() {
 	if w.granted {
 		return
 	}
-	w.node.remove()
+	w.node.Remove()
 	w.release()
-	_ = w.node.waitRemoved(w.ctx) // either is no error of the acquisition
+	_ = w.node.WaitRemoved(w.ctx) // either is no error of the acquisition
 }
 
 // leaveGranted removes a contender that the caller needs no more, and does not wait for that.
-func (w *waiter) leaveGranted() {
+func (w *Waiter) leaveGranted() {
 	w.granted = true
-	w.node.remove()
+	w.node.Remove()
 	w.release()
 }
 
-// place returns a listing in which the contender is, and its place. It takes l if that has the contender, and otherwise
-// asks for another. Errors: errRequeue if the contender was deleted, or stands behind a copy of itself.
-func (w *waiter) place(l *listing) (*listing, int, error) {
+// place returns a listing in which the contender is, and its place there. It tries l, then the listing that was asked for with
+// the create, then new ones. Errors: ErrGone if the contender was deleted, or stands behind a copy of itself.
+func (w *Waiter) place(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
+		if l == nil {
+			l, w.asked = w.asked, nil
+		}
 		if l == nil {
 			l = w.queue.in(w.session).ask()
 		}
@@ -83,30 +118,60 @@ func (w *waiter) place(l *listing) (*listing, int, error) {
 		}
 		// A list without the contender never says that it is first. The contender was deleted, or the list was read before
 		// the create was applied.
-		if me := l.place(w.node); me >= 0 {
-			if w.node.aheadOfItself(l.queue[:me]) {
-				return nil, 0, errRequeue
+		if me := l.place(w.contenders); me >= 0 {
+			if slices.ContainsFunc(l.queue[:me], func(c Contender) bool { return w.node.IsCopy(c.Name) }) {
+				return nil, 0, ephemeral.ErrGone // it would wait for itself
 			}
 			return l, me, nil
 		}
-		if err := w.node.requireExists(w.ctx); err != nil {
+		if err := w.node.RequireExists(w.ctx); err != nil {
 			return nil, 0, err
 		}
 	}
 }
 
-// requeueIfGone returns errRequeue if the queue was deleted, and the contender with it.
+// requeueIfGone returns ErrGone if the queue was deleted, and the contender with it.
 func requeueIfGone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
-		return errRequeue
+		return ephemeral.ErrGone
 	}
+	return err
+}
+
+// Path returns the path of the own node.
+func (w *Waiter) Path() string { return w.node.Paths[0] }
+
+// Session returns the session of the acquisition.
+func (w *Waiter) Session() *session.Session { return w.session }
+
+// Own reads the own node, with a watch on it. Errors: the contender was deleted, for [Queue.AcquireBy].
+func (w *Waiter) Own() ([]byte, zk.Stat, *session.Watch, error) {
+	data, stat, changed, err := w.session.GetW(w.ctx, w.Path())
+	return data, stat, changed, requeueIfGone(err)
+}
+
+// Queue returns the contenders in order, with the own one among them. But for the first call, it reads them. Errors: as Own.
+func (w *Waiter) Queue() ([]Contender, error) {
+	l, me, err := w.place(nil)
+	if err != nil {
+		return nil, err
+	}
+	w.attempt.At(me)
+	l.sort()
+	w.position, w.of = me+1, len(l.queue)
+	return l.queue, nil
+}
+
+// Pause waits until the watch fires, or its event may have been lost.
+func (w *Waiter) Pause(changed *session.Watch) error {
+	_, err := w.pause(w.ctx, changed)
 	return err
 }
 
 // await waits until there is a reason to read the list again: the predecessor has gone or changed, or the connection was
 // away. It watches with getData, which leaves no watch on the server if the node is gone already.
-func (w *waiter) await(ctx context.Context, l *listing, predecessor int) error {
-	path := w.queue.path + "/" + l.queue[predecessor].Name
+func (w *Waiter) await(ctx context.Context, l *listing, predecessor int) error {
+	path := w.queue.Child(l.queue[predecessor].Name)
 	for {
 		data, stat, changed, err := w.session.GetW(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -134,7 +199,7 @@ const nameAfter = 50 * time.Millisecond
 //
 // Meanwhile the session is not kept proven: only a hold needs that, and thousands may wait. After an event one sync goes out
 // in front of the readings, so that the proof is there when they are answered.
-func (w *waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck bool, err error) {
+func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck bool, err error) {
 	w.release()
 	defer func() {
 		if !recheck && err == nil {
@@ -164,25 +229,18 @@ func (w *waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 			return true, nil
 		}
 		w.readHolder()
-		timer.Reset(recheckAfter(w.session) - nameAfter)
+		timer.Reset(w.session.RecheckAfter() - nameAfter)
 	}
 }
 
-// recheckAfter returns how long to wait for an event before what is watched is read again. It is random, so that many
-// waiters do not read at once.
-func recheckAfter(s *session.Session) time.Duration {
-	timeout := s.Timeout()
-	return 2*timeout + rand.N(timeout)
-}
-
 // saw notes the waiter's place.
-func (w *waiter) saw(l *listing, me int) {
+func (w *Waiter) saw(l *listing, me int) {
 	w.position, w.of = me+1, len(l.queue)
-	w.head = w.queue.path + "/" + l.queue[0].Name
+	w.head = w.queue.Child(l.queue[0].Name)
 }
 
 // readHolder reads in the background who is at the head, unless that is known or the caller cannot give up.
-func (w *waiter) readHolder() {
+func (w *Waiter) readHolder() {
 	path := w.head
 	w.mu.Lock()
 	known := w.holder.Path == path
@@ -197,14 +255,14 @@ func (w *waiter) readHolder() {
 	})
 }
 
-func (w *waiter) setHolder(p zkrecipes.Participant) {
+func (w *Waiter) setHolder(p zkrecipes.Participant) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.holder = p
 }
 
 // gaveUp turns the end of ctx into a WaitError.
-func (w *waiter) gaveUp(err error) error {
+func (w *Waiter) gaveUp(err error) error {
 	if err == nil || w.ctx.Err() == nil {
 		return err
 	}
@@ -214,7 +272,7 @@ func (w *waiter) gaveUp(err error) error {
 	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
 		err = cause // something else went wrong as the context ended
 	}
-	return &zkrecipes.WaitError{Path: w.queue.path, Position: w.position, Of: w.of, Holder: w.holder, Err: err}
+	return &zkrecipes.WaitError{Path: w.queue.Path(), Position: w.position, Of: w.of, Holder: w.holder, Err: err}
 }
 
 // inTheWay returns the end of a context with what was in the way. Behind a request that was not answered it names the server

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -196,8 +197,24 @@ func (b *Barrier) wait(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		if err := znode.AwaitChange(ctx, s, changed); err != nil {
+		if err := awaitChange(ctx, s, changed); err != nil {
 			return b.failed("wait", err)
 		}
+	}
+}
+
+// awaitChange waits until the watch fires, or its event may have been lost. Errors: the session's own, or the cause of ctx.
+func awaitChange(ctx context.Context, s *session.Session, w *session.Watch) error {
+	recheck := time.NewTimer(s.RecheckAfter())
+	defer recheck.Stop()
+	select {
+	case <-w.Fired():
+		return nil
+	case <-recheck.C:
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

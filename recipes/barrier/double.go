@@ -7,14 +7,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
-	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
 // Double is a barrier that members enter together and leave together, in rounds of a fixed number. It has no state: each
 // call of [Double.Enter] is a member of its own.
 type Double struct {
-	rounds *znode.Rounds
+	rounds *rounds
 	data   []byte
 	name   string
 }
@@ -45,7 +45,7 @@ func WithName(name string) DoubleOption {
 func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Double, error) {
 	var cfg doubleConfig
 	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	rounds, err := znode.NewRounds(c, path, n)
+	rounds, err := newRounds(c, path, n)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
@@ -55,13 +55,13 @@ func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Doubl
 // Round is one member's part in a round: a hold that ends when the member leaves, or is lost as every hold is.
 type Round struct {
 	*zkrecipes.Hold
-	rounds *znode.Rounds
-	round  znode.Round
+	rounds *rounds
+	span   span
 }
 
 // Number returns the number of the round, which is the same for its n members. Each round has a larger one than all rounds
 // before it on the same ensemble.
-func (r *Round) Number() int64 { return r.round.Zxid }
+func (r *Round) Number() int64 { return r.span.zxid }
 
 // Enter waits until n members are there, and lets the caller in as one of them. If the session ends meanwhile, the caller
 // comes again in the next session, as a new member. ctx bounds the waiting, not the round.
@@ -74,11 +74,11 @@ func (r *Round) Number() int64 { return r.round.Zxid }
 //
 // Source: Curator's DistributedDoubleBarrier, whose nodes are others.
 func (d *Double) Enter(ctx context.Context) (*Round, error) {
-	h, round, err := d.rounds.Enter(ctx, d.data, znode.Label{Recipe: "barrier", Name: d.name})
+	h, span, err := d.rounds.enter(ctx, d.data, hold.Label{Recipe: "barrier", Name: d.name})
 	if err != nil {
 		return nil, err
 	}
-	return &Round{h, d.rounds, round}, nil
+	return &Round{h, d.rounds, span}, nil
 }
 
 // Leave ends the caller's part in the round, and waits until all members of the round have left, or were lost. With an
@@ -91,7 +91,7 @@ func (r *Round) Leave(ctx context.Context) error {
 	if lost != nil && !errors.Is(lost, zkrecipes.ErrLost) {
 		return lost
 	}
-	if err := r.rounds.AwaitLeft(ctx, r.round); err != nil {
+	if err := r.rounds.awaitLeft(ctx, r.span); err != nil {
 		return err
 	}
 	return lost

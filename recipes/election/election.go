@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -162,7 +163,7 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	h, err := e.queue.Acquire(ctx, znode.Entry{
-		Kind: e.kind, Data: e.data, Rule: znode.First, As: znode.Label{Recipe: "election", Name: e.name},
+		Kind: e.kind, Data: e.data, Rule: znode.First, As: hold.Label{Recipe: "election", Name: e.name},
 	})
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
 // A term that ends within brief is followed by a pause, which doubles from one such term to the next.
@@ -73,7 +73,7 @@ func (e *Election) Term() (*Term, bool) {
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	e.term.Store(t)
 	defer e.term.CompareAndSwap(t, nil)
-	_ = znode.Do(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
+	_ = hold.Do(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)
 		if ctx.Err() != nil && saysEnded(err, context.Cause(ctx)) {
 			err = nil

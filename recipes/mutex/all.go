@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
 // Holds are holds on several mutexes that were locked together.
@@ -40,7 +40,7 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 	all := &Holds{ctx: context.WithoutCancel(ctx)}
 	for _, m := range inOrder(ms) {
 		// The wait ends with ctx, and with the loss of any hold so far.
-		waiting, stop := znode.Both(all.ctx, ctx)
+		waiting, stop := hold.Both(all.ctx, ctx)
 		h, err := m.Lock(waiting)
 		stop(nil)
 		if err != nil {
@@ -49,7 +49,7 @@ func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
 		}
 		all.taken = append(all.taken, m)
 		all.holds = append(all.holds, h)
-		all.ctx, _ = znode.Both(h.Context(), all.ctx) //nolint:fatcontext // it ends with the first of them, and is inside all
+		all.ctx, _ = hold.Both(h.Context(), all.ctx) //nolint:fatcontext // it ends with the first of them, and is inside all
 	}
 	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -83,7 +84,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 }
 
 func (m *Mutex) entry() znode.Entry {
-	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First, As: znode.Label{Recipe: "mutex", Name: m.name}}
+	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First, As: hold.Label{Recipe: "mutex", Name: m.name}}
 }
 
 // Lock waits until the caller holds the mutex: a waiter is let in when all contenders before it have left. If the session
@@ -131,7 +132,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 	if err != nil {
 		return err
 	}
-	return znode.Do(ctx, h, fn)
+	return hold.Do(ctx, h, fn)
 }
 
 // Queue returns the holder and the waiters, in the order in which they will be let in, as new as this call.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -121,7 +122,7 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 		return nil, fmt.Errorf("%s: %w", l.queue.Path(), zkrecipes.ErrUpgrade)
 	}
 	return acquire(ctx, znode.Entry{
-		Kind: znode.Write, Data: l.data, Rule: znode.First, As: znode.Label{Recipe: "rwlock-write", Name: l.name},
+		Kind: znode.Write, Data: l.data, Rule: znode.First, As: hold.Label{Recipe: "rwlock-write", Name: l.name},
 	})
 }
 
@@ -153,7 +154,7 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 		return h, nil
 	}
 	e := znode.Entry{
-		Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead, As: znode.Label{Recipe: "rwlock-read", Name: l.name},
+		Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead, As: hold.Label{Recipe: "rwlock-read", Name: l.name},
 	}
 	if h, err := l.queue.Downgrade(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
 		return h, err
@@ -172,7 +173,7 @@ func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecip
 	if err != nil {
 		return err
 	}
-	return znode.Do(ctx, h, fn)
+	return hold.Do(ctx, h, fn)
 }
 
 // RDo is [RWLock.Do] with the read lock.
@@ -181,7 +182,7 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 	if err != nil {
 		return err
 	}
-	return znode.Do(ctx, h, fn)
+	return hold.Do(ctx, h, fn)
 }
 
 // Revoke asks the writer, or every reader, that holds the lock to release: [zkrecipes.Hold.Revoked] of the hold is closed.

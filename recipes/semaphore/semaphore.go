@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
@@ -151,7 +152,7 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
-	return znode.Do(ctx, h, fn)
+	return hold.Do(ctx, h, fn)
 }
 
 // Holders returns the leases that are out, the oldest first, as new as this call. Leases of
@@ -199,7 +200,7 @@ func (s *Semaphore) check(n int) error {
 
 func (s *Semaphore) leases(n int) znode.Leases {
 	return znode.Leases{
-		Count: n, Data: s.data, As: znode.Label{Recipe: "semaphore", Name: s.name},
+		Count: n, Data: s.data, As: hold.Label{Recipe: "semaphore", Name: s.name},
 		Limit: func(ctx context.Context, in *session.Session) (int, *session.Watch, error) {
 			limit, changed, err := s.limit.follow(ctx, in)
 			if err != nil {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/internal/record"
 )
 
 // Counter is a number to which processes add. It is safe for concurrent use. Its additions run one after the other, so one
 // Counter for each process and path is enough. Of [Value] it has everything else.
 type Counter struct {
 	*Value[int64]
-	marked *znode.Marked
+	marked *record.Marked
 }
 
 // NewCounter returns the counter at path, in the bytes of codec: [AtomicLong], [SharedCount] or [KazooCounter]. It sends
@@ -28,7 +28,7 @@ func NewCounter(c *conn.Client, path string, codec Codec[int64]) (*Counter, erro
 	if err != nil {
 		return nil, fmt.Errorf("value: %w", err)
 	}
-	return &Counter{v, znode.NewMarked(v.client, path, zero)}, nil
+	return &Counter{v, record.NewMarked(v.client, path, zero)}, nil
 }
 
 // Add adds delta, which may be negative, and returns the sum. While the session lives, Add counts exactly once: if the reply

@@ -9,8 +9,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
-	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
 // ErrChanged says that the value is not the one that the caller has read. Nothing was written.
@@ -82,7 +82,7 @@ func (v *Value[T]) Get(ctx context.Context) (T, Version, error) {
 	if err := v.client.Sync(ctx, v.path); err != nil {
 		return none, Version{}, err
 	}
-	now, err := znode.Load(ctx, v.client, v.path)
+	now, err := record.Load(ctx, v.client, v.path)
 	if err != nil {
 		return none, Version{}, err
 	}
@@ -134,7 +134,7 @@ func (v *Value[T]) set(ctx context.Context, x T, apply func(context.Context, ...
 	if err != nil {
 		return Version{}, err
 	}
-	now, err := znode.Replacement{
+	now, err := record.Replacement{
 		Client: v.client, Path: v.path, Apply: apply, Idempotent: true,
 		Next: func(session.Node) ([]byte, error) { return data, nil },
 	}.Do(ctx)
@@ -189,5 +189,5 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 }
 
 func (v *Value[T]) replace(ctx context.Context, next func(session.Node) ([]byte, error)) (session.Node, error) {
-	return znode.Replacement{Client: v.client, Path: v.path, Next: next}.Do(ctx)
+	return record.Replacement{Client: v.client, Path: v.path, Next: next}.Do(ctx)
 }

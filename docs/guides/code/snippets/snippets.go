@@ -137,7 +137,7 @@ func states(ctx context.Context, client *conn.Client) {
 
 func ready(client *conn.Client) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		if client.State() != conn.Connected {
+		if client.Status().State != conn.Connected {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}

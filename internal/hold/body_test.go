@@ -1,4 +1,4 @@
-package znode
+package hold
 
 import (
 	"context"

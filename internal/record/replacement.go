@@ -1,4 +1,4 @@
-package znode
+package record
 
 import (
 	"bytes"
@@ -10,17 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
-
-// Load returns what the server at hand knows of path.
-func Load(ctx context.Context, c *session.Client, path string) (session.Node, error) {
-	data, stat, err := c.Get(ctx, path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return session.Node{}, nil
-	}
-	return session.Node{Data: data, Stat: stat, Exists: err == nil}, err
-}
 
 // Replacement replaces the data of a node, or makes the node, by transactions that compare its version.
 type Replacement struct {
@@ -36,41 +26,29 @@ type Replacement struct {
 
 // Do reads and writes, again and again until it has written.
 //
-// After a lost reply it reads the node. If the node has the version that was replaced, the same transaction is sent again:
-// only one of the copies can be applied. If one write followed on that version, and its data are others, the copies were
-// refused, and Do begins again. Otherwise the outcome is unknown. That includes a missing node: the lost transaction may have
-// made it, and another client may have deleted it since.
-//
-// A server may lag behind. So an error of Next counts only if the read that it is about came after a sync.
-//
-// No read can be too old for that: a session reads nothing older than it has read, and neither does the next session.
-//
 // Errors: those of Next and Apply, and nothing was written; ErrUnknownOutcome; otherwise what the server said.
 func (r Replacement) Do(ctx context.Context) (session.Node, error) {
-	var hangups session.Hangups
-	var doubt error // of a copy that may have been applied, or may still be; nil if there is none
-	var tried, now session.Node
-	var data []byte
-	var err error
+	var w write
 	synced := false
 	for {
-		if now, err = Load(ctx, r.Client, r.Path); err != nil {
-			return session.Node{}, errors.Join(doubt, err)
+		now, err := Load(ctx, r.Client, r.Path)
+		if err != nil {
+			return session.Node{}, errors.Join(w.doubt, err)
 		}
-		if doubt != nil {
-			switch {
-			case now.Exists && now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version: // send it again
-			case r.Idempotent && now.Exists && bytes.Equal(now.Data, data):
+		if w.doubt != nil {
+			switch r.fate(&w, now) {
+			case open:
+			case applied:
 				return now, nil
-			case tried.Exists && now.Stat.Czxid == tried.Stat.Czxid && now.Stat.Version == tried.Stat.Version+1 && !bytes.Equal(now.Data, data):
-				doubt = nil
-			default:
-				return session.Node{}, doubt
+			case refused:
+				w.doubt = nil
+			case unknown:
+				return session.Node{}, w.doubt
 			}
 		}
-		if doubt == nil {
-			data, err = r.Next(now)
-			if err != nil && !synced {
+		if w.doubt == nil {
+			w.data, err = r.Next(now)
+			if err != nil && !synced { // the server may lag behind, and the error be about an old state
 				if synced, err = true, r.Client.Sync(ctx, r.Path); err == nil {
 					continue
 				}
@@ -79,28 +57,53 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 				return session.Node{}, err
 			}
 		}
-		stat, err := r.write(ctx, now, data)
-		err = hangups.Judge(len(data), err)
-		switch {
-		case err == nil:
-			return session.Node{Data: data, Stat: *stat, Exists: true}, nil
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-			doubt, tried = err, now
-			if ctx.Err() != nil || r.Client.State() == session.Closed || wire.ServerFault(err) || errors.Is(err, session.ErrTooLarge) {
-				return session.Node{}, doubt
-			}
-			_ = sleep(ctx, retryPause) // the read looks at ctx
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), now.Exists && r.missing(err):
-		case errors.Is(err, zkrecipes.ErrFenced) && doubt != nil:
-			return session.Node{}, doubt // a copy may have been applied before
-		case !r.missing(err):
-			return session.Node{}, errors.Join(doubt, err)
-		default:
-			if err := r.makeParents(ctx); err != nil {
-				return session.Node{}, errors.Join(doubt, err)
-			}
+		w.over = now
+		written, again, err := r.send(ctx, &w)
+		if !again {
+			return written, err
 		}
 	}
+}
+
+// fate tells the fate of w by what the node holds now.
+//
+// If the node has the version that was to be replaced, no copy was applied. If one write followed on that version, and its
+// data are others, the copies were refused. Otherwise nothing tells. That includes a missing node: a copy may have made it, and
+// another client may have deleted it since.
+//
+// No reading is too old for that: a session reads nothing older than it has read, and neither does the next session.
+func (r Replacement) fate(w *write, now session.Node) fate {
+	same := now.Stat.Czxid == w.over.Stat.Czxid
+	switch {
+	case now.Exists && same && now.Stat.Version == w.over.Stat.Version:
+		return open
+	case r.Idempotent && now.Exists && bytes.Equal(now.Data, w.data):
+		return applied // by a copy or by another client, which is as good
+	case w.over.Exists && same && now.Stat.Version == w.over.Stat.Version+1 && !bytes.Equal(now.Data, w.data):
+		return refused
+	default:
+		return unknown
+	}
+}
+
+// send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
+func (r Replacement) send(ctx context.Context, w *write) (written session.Node, again bool, err error) {
+	stat, err := r.write(ctx, w.over, w.data)
+	switch err = w.hangups.Judge(len(w.data), err); {
+	case err == nil:
+		return session.Node{Data: w.data, Stat: *stat, Exists: true}, false, nil
+	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		return session.Node{}, r.Client.State() != session.Closed && w.lost(ctx, err), err
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), w.over.Exists && r.missing(err):
+		return session.Node{}, true, nil
+	case errors.Is(err, zkrecipes.ErrFenced) && w.doubt != nil:
+		return session.Node{}, false, w.doubt // a copy may have been applied before
+	case r.missing(err):
+		if err = r.makeParents(ctx); err == nil {
+			return session.Node{}, true, nil
+		}
+	}
+	return session.Node{}, false, errors.Join(w.doubt, err)
 }
 
 // write makes one transaction. A new node is made and written in one, so that its version is not the one of a node that is

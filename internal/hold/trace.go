@@ -1,18 +1,19 @@
-package znode
+package hold
 
 import (
 	"context"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
 // Label is what tracers know a recipe by.
 type Label struct{ Recipe, Name string }
 
-// attempt is one acquisition that a tracer observes; nil if there is none. Only the goroutine of its caller uses it.
-type attempt struct {
+// Attempt is one acquisition that a tracer observes; nil if there is none. Only the goroutine of its caller uses it.
+type Attempt struct {
 	tracers  *trace.Tracers
 	ctx      context.Context //nolint:containedctx // an attempt lives as long as one call
 	start    zkrecipes.AcquireStart
@@ -21,13 +22,13 @@ type attempt struct {
 	position int
 }
 
-// begin tells the tracers that an acquisition begins. It returns the context to go on with.
-func (q *Queue) begin(ctx context.Context, as Label, path string, try bool) (context.Context, *attempt) {
-	tracers := q.client.Tracers()
+// Begin tells the tracers that an acquisition begins. It returns the context to go on with.
+func Begin(ctx context.Context, client *session.Client, as Label, path string, try bool) (context.Context, *Attempt) {
+	tracers := client.Tracers()
 	if !tracers.ObserveHolds() {
 		return ctx, nil
 	}
-	a := &attempt{
+	a := &Attempt{
 		tracers: tracers, began: time.Now(),
 		start: zkrecipes.AcquireStart{Recipe: as.Recipe, Name: as.Name, Path: path, Try: try},
 	}
@@ -35,15 +36,15 @@ func (q *Queue) begin(ctx context.Context, as Label, path string, try bool) (con
 	return a.ctx, a
 }
 
-// at notes that so many contenders are ahead, when the caller sees that for the first time.
-func (a *attempt) at(ahead int) {
+// At notes that so many contenders are ahead, when the caller sees that for the first time.
+func (a *Attempt) At(ahead int) {
 	if a != nil && a.position == 0 {
 		a.position = ahead + 1
 	}
 }
 
-// end tells the tracers how the acquisition ended, and returns its results.
-func (a *attempt) end(h *zkrecipes.Hold, err error) (*zkrecipes.Hold, error) {
+// End tells the tracers how the acquisition ended, and returns its results.
+func (a *Attempt) End(h *zkrecipes.Hold, err error) (*zkrecipes.Hold, error) {
 	if a == nil {
 		return h, err
 	}
@@ -67,15 +68,15 @@ type tracedHold struct {
 
 // hold tells the tracers that g is granted, and returns the context for its hold. The grant may be lost at any moment from
 // its loss callback on, so the end may be due before the start has returned. Then the caller's traceEnd tells it.
-func (a *attempt) hold(ctx context.Context, through *Queue, g *grant) context.Context {
+func (a *Attempt) hold(ctx context.Context, g *Grant) context.Context {
 	if a == nil {
 		return ctx
 	}
-	first := &share{grant: g, through: through}
+	first := &share{grant: g, through: g.Node.Parent}
 	a.granted = time.Now()
 	t := &tracedHold{tracers: a.tracers, since: a.granted, start: zkrecipes.HoldStart{
-		Recipe: a.start.Recipe, Name: a.start.Name, Queue: a.start.Path, Path: first.Path(), Token: g.token,
-		ValidUntil: g.node.session.ValidUntil,
+		Recipe: a.start.Recipe, Name: a.start.Name, Queue: a.start.Path, Path: first.Path(), Token: g.Token,
+		ValidUntil: g.Node.Session.ValidUntil,
 	}}
 	t.ctx = a.tracers.HoldStart(ctx, t.start)
 	g.mu.Lock()
@@ -85,8 +86,8 @@ func (a *attempt) hold(ctx context.Context, through *Queue, g *grant) context.Co
 }
 
 // traceEnd tells the tracers that the grant, which has ended, is over. The first call that finds a started trace tells it.
-func (g *grant) traceEnd() {
-	if !g.queue.client.Tracers().ObserveHolds() {
+func (g *Grant) traceEnd() {
+	if !g.Node.Parent.Client.Tracers().ObserveHolds() {
 		return
 	}
 	g.mu.Lock()

@@ -1,4 +1,4 @@
-package znode
+package hold
 
 import (
 	"bytes"
@@ -16,21 +16,35 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
+
+const kind = "lock-"
+
+// give makes a node and the hold on it.
+func give(t *testing.T, client *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Grant) {
+	t.Helper()
+	parent := &ephemeral.Parent{Client: (*session.Client)(client), Path: "/app/lock"}
+	s, err := parent.Client.Session(t.Context())
+	require.NoError(t, err)
+	n, err := parent.Create(t.Context(), s, ephemeral.Spec{Kind: kind}, nil)
+	require.NoError(t, err)
+	h, err := Give(t.Context(), n, zkrecipes.Token(n.Czxid), false, nil)
+	require.NoError(t, err)
+	g, ok := Above(h.Context(), parent, kind)
+	require.True(t, ok)
+	return parent, h, g
+}
 
 // TestShare_ReleasedWhileBeingLost: a hold that is given back just before it is told that it was lost, beside another on
 // the same contender. Its release waits for the node: the other, which has been lost as well, holds on to nothing.
 func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		q, err := New(bubble.Dial(t, srv, "a"), "/app/lock", false, Lock)
-		require.NoError(t, err)
-		outer, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
-		require.NoError(t, err)
-		inner, ok := q.Held(outer.Context(), Lock)
-		require.True(t, ok)
-		g, ok := q.above(outer.Context(), Lock)
+		parent, outer, g := give(t, bubble.Dial(t, srv, "a"))
+		inner, ok := Again(outer.Context(), parent, kind)
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 
@@ -52,24 +66,21 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		q, err := New(bubble.Dial(t, srv, "a"), "/app/lock", false, Lock)
-		require.NoError(t, err)
-		h, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
-		require.NoError(t, err)
+		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		remove := &zk.DeleteRequest{Path: h.Path(), Version: -1}
 		for name, ops := range map[string][]any{
 			"deleted twice":      {remove, remove},
 			"deleted, then set":  {remove, &zk.SetDataRequest{Path: h.Path(), Version: -1}},
 			"deleted, then read": {remove, &zk.CheckVersionRequest{Path: h.Path(), Version: -1}},
 		} {
-			_, err = h.Txn(t.Context(), ops...)
+			_, err := h.Txn(t.Context(), ops...)
 			require.ErrorIs(t, err, zk.ErrNoNode, name)
 			require.NotErrorIs(t, err, zkrecipes.ErrFenced, name)
 			require.NoError(t, h.Err(), name)
 			require.NoError(t, h.Check(t.Context()), name)
 		}
 		require.NoError(t, srv.Delete(h.Path()))
-		_, err = h.Txn(t.Context(), remove, remove)
+		_, err := h.Txn(t.Context(), remove, remove)
 		require.ErrorIs(t, err, zkrecipes.ErrFenced)
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
 	})
@@ -80,54 +91,49 @@ func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
 func TestHeld_DeadlinePassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		q, err := New(bubble.Dial(t, srv, "a"), "/app/lock", false, Lock)
-		require.NoError(t, err)
-		outer, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
-		require.NoError(t, err)
-		inner, ok := q.Held(outer.Context(), Lock)
+		parent, outer, g := give(t, bubble.Dial(t, srv, "a"))
+		inner, ok := Again(outer.Context(), parent, kind)
 		require.True(t, ok)
-		require.True(t, q.Holds(inner.Context(), Lock))
-		g, ok := q.above(outer.Context(), Lock)
-		require.True(t, ok)
+		require.True(t, g.IsHeld())
 		g.stopLoss()
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		time.Sleep(time.Until(outer.ValidUntil()))
-		require.False(t, q.Holds(inner.Context(), Lock))
-		_, ok = q.Held(inner.Context(), Lock)
+		require.False(t, g.IsHeld())
+		_, ok = Again(inner.Context(), parent, kind)
 		require.False(t, ok)
-		_, err = q.Downgrade(inner.Context(), Lock, Entry{Kind: Lock, Rule: First})
-		require.ErrorIs(t, err, ErrNotHeld)
+		_, ok = Above(inner.Context(), parent, kind)
+		require.False(t, ok)
 	})
 }
 
 // TestLoss_IsLoggedOnce: however a hold is lost, an operator sees it. A release is no loss.
 func TestLoss_IsLoggedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
-		end  func(srv *zktest.Server, h *zkrecipes.Hold, g *grant)
+		end  func(srv *zktest.Server, h *zkrecipes.Hold, g *Grant)
 		says string // "" is nothing
 	}{
-		"session expired": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+		"session expired": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
 			srv.Expire(srv.SessionOf("a"))
 			<-h.Done()
 		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=expired held=1m0s session=SESSION"},
-		"deleted by hand": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+		"deleted by hand": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
 			_ = srv.Delete(h.Path()) // it is there
 			<-h.Done()
 		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=node-deleted held=1m0s session=SESSION"},
-		"found out by the holder": {func(srv *zktest.Server, h *zkrecipes.Hold, g *grant) {
+		"found out by the holder": {func(srv *zktest.Server, h *zkrecipes.Hold, g *Grant) {
 			g.stopLoss() // as in a process that was frozen: the holder looks first
 			srv.Stall(zktest.Label("a"), zktest.Both)
 			time.Sleep(time.Until(h.ValidUntil()))
 			_ = h.Err()
 			srv.Heal(zktest.Label("a"))
 		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=deadline held=HELD session=SESSION"},
-		"client closed": {func(_ *zktest.Server, _ *zkrecipes.Hold, g *grant) {
-			_ = g.queue.client.Close() // never fails
+		"client closed": {func(_ *zktest.Server, _ *zkrecipes.Hold, g *Grant) {
+			_ = g.Node.Parent.Client.Close() // never fails
 		}, "level=INFO msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=closed held=1m0s session=SESSION error=\"client closed\""},
-		"released": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+		"released": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
 			_ = h.Release(context.Background())
 		}, ""},
-		"released with its own context": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *grant) {
+		"released with its own context": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
 			_ = h.Release(h.Context())
 		}, ""},
 	} {
@@ -141,13 +147,8 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 					}
 					return a
 				}})
-				q, err := New(bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(handler))), "/app/lock", false, Lock)
-				require.NoError(t, err)
-				h, err := q.Acquire(t.Context(), Entry{Kind: Lock, Rule: First})
-				require.NoError(t, err)
+				_, h, g := give(t, bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(handler))))
 				session := fmt.Sprintf("0x%x", srv.SessionOf("a"))
-				g, ok := q.above(h.Context(), Lock)
-				require.True(t, ok)
 				time.Sleep(time.Minute)
 				tt.end(srv, h, g)
 				held := time.Since(h.Since())

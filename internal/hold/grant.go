@@ -1,4 +1,5 @@
-package znode
+// Package hold is about a contender that was granted: the holds on it, how they end, and work under a hold.
+package hold
 
 import (
 	"context"
@@ -13,15 +14,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// grant is a node that has been granted, with the holds on it: one, or several if acquisitions are nested through the
+// Grant is a node that has been granted, with the holds on it: one, or several if acquisitions are nested through the
 // context. It ends with the last of them, or when it is lost.
-type grant struct {
-	node    *node
-	queue   *Queue
-	token   zkrecipes.Token
+type Grant struct {
+	Node  *ephemeral.Node
+	Token zkrecipes.Token
+
 	revoked chan struct{}
 	over    chan struct{} // closed when the grant has ended
 
@@ -38,65 +40,67 @@ type grant struct {
 	release  func() // ends the session's retention
 }
 
-// share is what one hold has of a grant. The queue that it came through may be that of another client, made by Sub, which
-// has other names for the same paths.
+// share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
+// names for the same paths.
 type share struct {
-	grant   *grant
-	through *Queue
+	grant   *Grant
+	through *ephemeral.Parent
 }
 
 // local returns a path of the node as the client of the share sees it.
 func (sh *share) local(path string) string {
-	return sh.through.path + strings.TrimPrefix(path, sh.grant.queue.path)
+	return sh.through.Path + strings.TrimPrefix(path, sh.grant.Node.Parent.Path)
 }
 
-// grant makes the hold. It is the last gate: the session must be proven alive now, and its loss callback must be set before
-// the caller sees the hold.
-func (w *waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	g := &grant{
-		node: w.node, queue: w.queue, release: w.session.Retain(), token: token,
+// Give makes the hold on a node that is granted. It is the last gate: the session must be proven alive now, and its loss
+// callback must be set before the caller sees the hold. On error the caller removes the node.
+//
+// Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
+func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
+	g := &Grant{
+		Node: n, Token: token, release: n.Session.Retain(),
 		revoked: make(chan struct{}), over: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
-	if err := w.endOnLoss(g); err != nil {
+	if err := g.endOnLoss(ctx, lossOnSuspend); err != nil {
 		g.drop(nil)
 		return nil, err
 	}
-	h, ok := g.hold(w.attempt.hold(w.ctx, w.queue, g), w.queue)
-	if !ok || w.ctx.Err() != nil {
-		g.drop(nil) // and the caller removes the node
-		g.traceEnd()
-		if err := w.session.Err(); err != nil {
-			return nil, err
-		}
-		if w.ctx.Err() == nil {
-			return nil, errRequeue // lost between the proof and here
-		}
-		return nil, context.Cause(w.ctx)
+	h, ok := g.hold(a.hold(ctx, g), n.Parent)
+	if ok && ctx.Err() == nil {
+		g.watch()
+		return h, nil
 	}
-	w.granted = true
-	w.release() // the grant has a retention of its own
-	g.watch()
-	return h, nil
+	g.drop(nil)
+	g.traceEnd()
+	switch {
+	case n.Session.Err() != nil:
+		return nil, n.Session.Err()
+	case ctx.Err() == nil:
+		return nil, ephemeral.ErrGone // lost between the proof and here
+	default:
+		return nil, context.Cause(ctx)
+	}
 }
 
 // endOnLoss sets the callback that ends the grant with its session.
-func (w *waiter) endOnLoss(g *grant) error {
+func (g *Grant) endOnLoss(ctx context.Context, lossOnSuspend bool) error {
+	s := g.Node.Session
 	for {
-		if err := w.session.Prove(w.ctx); err != nil {
+		if err := s.Prove(ctx); err != nil {
 			return err
 		}
-		stop, ok := w.session.OnLoss(w.queue.lossOnSuspend, g.lose)
+		stop, ok := s.OnLoss(lossOnSuspend, g.lose)
 		if ok {
 			g.mu.Lock()
 			g.stopLoss = stop
 			g.mu.Unlock()
 			return nil
 		}
-		if w.queue.lossOnSuspend {
+		if lossOnSuspend {
 			// Proven, but not connected. The next answer comes when it is.
-			if err := w.session.Sync(w.ctx, w.queue.path); err != nil {
+			if err := s.Sync(ctx, g.Node.Parent.Path); err != nil {
 				return err
 			}
 		}
@@ -104,8 +108,8 @@ func (w *waiter) endOnLoss(g *grant) error {
 }
 
 // hold returns another hold on the grant, unless that has ended.
-func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool) {
-	key := heldKey{g.queue.client.Abs(g.queue.path), g.node.first().Kind}
+func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent) (*zkrecipes.Hold, bool) {
+	key := keyOf(g.Node.Parent, g.Node.Kind)
 	outer, _ := ctx.Value(key).(*held) // without mu: a context that is asked may find its own hold lapsed, and release it
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +124,7 @@ func (g *grant) hold(ctx context.Context, through *Queue) (*zkrecipes.Hold, bool
 
 // lose ends all holds as lost, and then removes the node: in a session that lives on, it would be in the way of others.
 // When lose returns the holds have ended, also if another goroutine was about to end them.
-func (g *grant) lose(why *zkrecipes.LostError) {
+func (g *Grant) lose(why *zkrecipes.LostError) {
 	holds := g.drop(why)
 	for sh, end := range holds {
 		lost := *why
@@ -131,11 +135,11 @@ func (g *grant) lose(why *zkrecipes.LostError) {
 		g.logLoss(why)
 	}
 	g.traceEnd()
-	g.node.remove()
+	g.Node.Remove()
 }
 
 // drop ends the grant, and returns what ends the holds that are left on it.
-func (g *grant) drop(why *zkrecipes.LostError) map[*share]func(*zkrecipes.LostError) {
+func (g *Grant) drop(why *zkrecipes.LostError) map[*share]func(*zkrecipes.LostError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.finish(why)
@@ -143,7 +147,7 @@ func (g *grant) drop(why *zkrecipes.LostError) map[*share]func(*zkrecipes.LostEr
 }
 
 // finish is called with mu held. After it no hold is given out.
-func (g *grant) finish(why *zkrecipes.LostError) {
+func (g *Grant) finish(why *zkrecipes.LostError) {
 	if g.ended {
 		return
 	}
@@ -156,17 +160,17 @@ func (g *grant) finish(why *zkrecipes.LostError) {
 }
 
 // Path is part of zkrecipes.Grant.
-func (sh *share) Path() string { return sh.local(sh.grant.node.paths[0]) }
+func (sh *share) Path() string { return sh.local(sh.grant.Node.Paths[0]) }
 
 // Token is part of zkrecipes.Grant.
-func (sh *share) Token() zkrecipes.Token { return sh.grant.token }
+func (sh *share) Token() zkrecipes.Token { return sh.grant.Token }
 
 // ValidUntil is part of zkrecipes.Grant.
-func (sh *share) ValidUntil() time.Time { return sh.grant.node.session.ValidUntil() }
+func (sh *share) ValidUntil() time.Time { return sh.grant.Node.Session.ValidUntil() }
 
 // OnExpiring is part of zkrecipes.Grant.
 func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
-	return sh.grant.node.session.OnExpiring(lead, f)
+	return sh.grant.Node.Session.OnExpiring(lead, f)
 }
 
 // Revoked is part of zkrecipes.Grant.
@@ -182,10 +186,10 @@ func (sh *share) Release(ctx context.Context) error {
 		return nil
 	}
 	sh.grant.traceEnd()
-	n := sh.grant.node
-	n.remove()
+	n := sh.grant.Node
+	n.Remove()
 	// A context that descends from the hold has ended with it, which is no error.
-	if err := n.waitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
+	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
 		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
 	}
 	return nil
@@ -206,15 +210,15 @@ func (sh *share) lapsed(ctx context.Context) *zkrecipes.LostError {
 }
 
 // logLoss logs that the grant was lost, once. To close the client is the owner's own doing, and no reason to warn.
-func (g *grant) logLoss(why *zkrecipes.LostError) {
-	write := g.queue.client.Logger().Warn
+func (g *Grant) logLoss(why *zkrecipes.LostError) {
+	write := g.Node.Parent.Client.Logger().Warn
 	if why.Reason == zkrecipes.LossClosed {
-		write = g.queue.client.Logger().Info
+		write = g.Node.Parent.Client.Logger().Info
 	}
 	g.logged.Do(func() {
 		attrs := []any{
-			"path", g.node.paths[0], "token", g.token, "reason", why.Reason.String(),
-			"held", why.At.Sub(g.since).Round(time.Millisecond), "session", fmt.Sprintf("0x%x", g.node.session.ID()),
+			"path", g.Node.Paths[0], "token", g.Token, "reason", why.Reason.String(),
+			"held", why.At.Sub(g.since).Round(time.Millisecond), "session", fmt.Sprintf("0x%x", g.Node.Session.ID()),
 		}
 		if why.Err != nil {
 			attrs = append(attrs, "error", why.Err)
@@ -239,11 +243,11 @@ func (sh *share) letGo(why *zkrecipes.LostError) (held bool) {
 
 // Check is part of zkrecipes.Grant: a read that is as new as the leader.
 func (sh *share) Check(ctx context.Context) error {
-	n := sh.grant.node
-	if err := n.session.Sync(ctx, n.paths[0]); err != nil {
+	n := sh.grant.Node
+	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
 		return err
 	}
-	if err := n.requireExists(ctx); errors.Is(err, errRequeue) {
+	if err := n.RequireExists(ctx); errors.Is(err, ephemeral.ErrGone) {
 		return sh.deleted()
 	} else {
 		return err
@@ -260,15 +264,15 @@ func (sh *share) deleted() error {
 // Txn is part of zkrecipes.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
 // no other contender can have been granted what it stands for.
 func (sh *share) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	n := sh.grant.node
+	n := sh.grant.Node
 	var guarded []any
 	var own []string
-	for _, path := range n.paths {
+	for _, path := range n.Paths {
 		own = append(own, sh.local(path))
 		guarded = append(guarded, &zk.CheckVersionRequest{Path: sh.local(path), Version: -1})
 	}
 	guarded = append(guarded, ops...)
-	responses, err := sh.through.client.View(n.session).Multi(ctx, guarded...)
+	responses, err := sh.through.Client.View(n.Session).Multi(ctx, guarded...)
 	var failed *session.OpError
 	switch {
 	case err == nil:

@@ -1,15 +1,15 @@
-package znode
+package record
 
 import (
 	"context"
 	"errors"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
@@ -31,16 +31,7 @@ type Marked struct {
 	marker  string           // its path; empty if there is none
 	made    bool             // it is known to exist
 	number  int              // of the newest update
-	left    *state           // what the newest update left; nil if that is not known
-}
-
-// retryPause is the pause before a request is sent again whose answer was lost.
-const retryPause = 10 * time.Millisecond
-
-// state is what a node holds.
-type state struct {
-	data    []byte
-	version int32
+	left    *session.Node    // what the newest update left; nil if that is not known
 }
 
 // NewMarked returns what updates the node at path. A missing node is made with the seed.
@@ -85,93 +76,103 @@ func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, err
 }
 
 // updateIn is one update in one session.
-//
-// After a lost reply it reads the node, then the marker, and both reads are needed in this order. If the marker has another
-// number, the update had not been applied when the marker was read. If the node had another version before, the update can
-// never be applied. If the node has the version still, the update is sent again: only one of the copies can be applied. No
-// read can be too old: the session never reads what is older than what it has read, and the server that refuses a copy for
-// its version has applied what changed the version.
 func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]byte) ([]byte, error)) ([]byte, error) {
 	m.number++
-	number := strconv.Itoa(m.number)
-	var hangups session.Hangups
-	var doubt error // of a copy that may have been applied, or may still be; nil if there is none
-	var tried state // the version and the data of that copy
+	var w write
 	for {
-		before, err := m.read(ctx, s)
-		if err == nil && doubt != nil {
-			var applied bool
-			if applied, err = m.applied(ctx, s, number); applied {
-				return tried.data, nil
-			}
-			if err == nil && before.version != tried.version {
-				doubt = nil
+		now, err := m.read(ctx, s)
+		if err == nil && w.doubt != nil {
+			var told fate
+			if told, err = m.fate(ctx, s, &w, now); told == applied {
+				return w.data, nil
+			} else if told == refused {
+				w.doubt = nil
 			}
 		}
-		if errors.Is(err, zk.ErrNoNode) && doubt == nil {
-			m.made, m.marker = false, "" // deleted by hand
+		if errors.Is(err, zk.ErrNoNode) && w.doubt == nil {
+			m.forget() // deleted by hand
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(doubt, err)
+			return nil, errors.Join(w.doubt, err)
 		}
-		after := tried.data
-		if doubt == nil {
-			if after, err = next(before.data); err != nil && m.left != nil {
+		if w.doubt == nil {
+			if w.data, err = next(now.Data); err != nil && m.left != nil {
 				m.left = nil // the error may be about what another client has replaced
 				continue
 			} else if err != nil {
 				return nil, err
 			}
 		}
-		responses, err := s.Multi(ctx,
-			&zk.SetDataRequest{Path: m.path, Data: after, Version: before.version},
-			&zk.SetDataRequest{Path: m.marker, Data: []byte(number), Version: -1})
-		err = hangups.Judge(len(after), err)
-		switch {
-		case err == nil:
-			m.left = &state{after, responses[0].Stat.Version}
-			return after, nil
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-			m.left = nil
-			doubt, tried = err, state{after, before.version}
-			if ctx.Err() != nil || s.Err() != nil || wire.ServerFault(err) || errors.Is(err, session.ErrTooLarge) {
-				return nil, doubt
-			}
-			_ = sleep(ctx, retryPause) // the read looks at ctx
-		case errors.Is(err, zk.ErrBadVersion):
-			m.left = nil
-		case errors.Is(err, zk.ErrNoNode) && doubt == nil:
-			m.left, m.made, m.marker = nil, false, "" // deleted by hand
-		default:
-			m.left = nil
-			return nil, errors.Join(doubt, err)
+		w.over = now
+		if again, err := m.send(ctx, s, &w); !again {
+			return w.data, err
 		}
 	}
 }
 
-// applied reports whether the marker has the number of the update.
-func (m *Marked) applied(ctx context.Context, s *session.Session, number string) (bool, error) {
-	data, _, err := s.Get(ctx, m.marker)
-	return err == nil && string(data) == number, err
+// fate tells the fate of w by the node, which holds now, and by the marker, which is read here. Both readings are needed,
+// in this order.
+//
+// If the marker has the number of the update, a copy was applied. If it has another number, none had been applied when the
+// marker was read. If the node had another version before, none can ever be. If the node has the version still, only one of
+// the copies can be. No reading is too old: the session never reads what is older than what it has read, and the server that
+// refuses a copy for its version has applied what changed the version.
+func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now session.Node) (fate, error) {
+	number, _, err := s.Get(ctx, m.marker)
+	switch {
+	case err != nil:
+		return unknown, err
+	case string(number) == strconv.Itoa(m.number):
+		return applied, nil
+	case now.Stat.Version != w.over.Stat.Version:
+		return refused, nil
+	default:
+		return open, nil
+	}
 }
 
+// send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
+func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again bool, err error) {
+	responses, err := s.Multi(ctx,
+		&zk.SetDataRequest{Path: m.path, Data: w.data, Version: w.over.Stat.Version},
+		&zk.SetDataRequest{Path: m.marker, Data: []byte(strconv.Itoa(m.number)), Version: -1})
+	m.left = nil
+	switch err = w.hangups.Judge(len(w.data), err); {
+	case err == nil:
+		m.left = &session.Node{Data: w.data, Stat: *responses[0].Stat, Exists: true}
+		return false, nil
+	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		return s.Err() == nil && w.lost(ctx, err), err
+	case errors.Is(err, zk.ErrBadVersion):
+		return true, nil
+	case errors.Is(err, zk.ErrNoNode) && w.doubt == nil:
+		m.forget() // deleted by hand
+		return true, nil
+	default:
+		return false, errors.Join(w.doubt, err)
+	}
+}
+
+// forget forgets the marker, so that the next reading makes another.
+func (m *Marked) forget() { m.session, m.marker, m.made, m.left = nil, "", false, nil }
+
 // read returns what the node holds, and makes the marker before if this session has none.
-func (m *Marked) read(ctx context.Context, s *session.Session) (state, error) {
+func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, error) {
 	if m.session == nil || m.session.ID() != s.ID() {
-		m.session, m.marker, m.made = s, "", false
+		m.forget()
+		m.session = s
 	}
 	if !m.made {
-		m.left = nil
 		if err := m.make(ctx, s); err != nil {
-			return state{}, err
+			return session.Node{}, err
 		}
 	}
 	if m.left != nil {
 		return *m.left, nil
 	}
 	data, stat, err := s.Get(ctx, m.path)
-	return state{data, stat.Version}, err
+	return session.Node{Data: data, Stat: stat, Exists: err == nil}, err
 }
 
 // make makes the marker. Its name is unique, so the create may be repeated.
@@ -179,7 +180,7 @@ func (m *Marked) read(ctx context.Context, s *session.Session) (state, error) {
 // Errors: the session's own, the cause of ctx, or what the server said. None of them is about the update.
 func (m *Marked) make(ctx context.Context, s *session.Session) error {
 	if m.marker == "" {
-		m.marker = m.path + "/" + guidPrefix(newGUID()) + "marker"
+		m.marker = m.path + "/" + ephemeral.Prefix(ephemeral.NewGUID()) + "marker"
 	}
 	for {
 		_, err := s.Create(ctx, m.marker, nil, zk.FlagEphemeral)
@@ -199,7 +200,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 		case !errors.Is(err, zkrecipes.ErrUnknownOutcome), wire.ServerFault(err):
 			return err
 		}
-		_ = sleep(ctx, retryPause) // the loop looks at ctx
+		_ = session.Sleep(ctx, session.RetryPause) // the loop looks at ctx
 	}
 }
 
@@ -213,7 +214,7 @@ func (m *Marked) Close(ctx context.Context) error {
 	}
 	defer unlock()
 	s, marker := m.session, m.marker
-	m.session, m.marker, m.made, m.left = nil, "", false, nil
+	m.forget()
 	for marker != "" && s.Err() == nil {
 		switch err := s.Delete(ctx, marker, -1); {
 		case err == nil, errors.Is(err, zk.ErrNoNode), s.Err() != nil:
@@ -221,7 +222,7 @@ func (m *Marked) Close(ctx context.Context) error {
 		case !errors.Is(err, zkrecipes.ErrUnknownOutcome), wire.ServerFault(err), ctx.Err() != nil:
 			return err
 		}
-		_ = sleep(ctx, retryPause) // the loop looks at ctx
+		_ = session.Sleep(ctx, session.RetryPause) // the loop looks at ctx
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package znode
+package ephemeral
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 // the leader that answers it may have been replaced by the one that has the create. One create can still come late. A
 // server may hang while it has the create, and take the session back when it goes on, after we tried again in vain; see
 // sweep.
-func (q *Queue) find(ctx context.Context, s *session.Session, guid string) (*node, error) {
+func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*Node, error) {
 	if err := s.Barrier(ctx); err != nil {
 		return nil, err
 	}
-	children, err := s.Children(ctx, q.path)
+	children, err := s.Children(ctx, p.Path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil //nolint:nilnil // not there, and no error
 	}
@@ -31,10 +31,10 @@ func (q *Queue) find(ctx context.Context, s *session.Session, guid string) (*nod
 	var paths []string
 	var zxid int64
 	for _, name := range children {
-		if !strings.HasPrefix(name, guidPrefix(guid)) {
+		if !strings.HasPrefix(name, Prefix(guid)) {
 			continue
 		}
-		path := q.path + "/" + name
+		path := p.Path + "/" + name
 		exists, stat, err := s.Exists(ctx, path)
 		switch {
 		case err != nil:
@@ -42,35 +42,22 @@ func (q *Queue) find(ctx context.Context, s *session.Session, guid string) (*nod
 		case exists && stat.EphemeralOwner == s.ID():
 			paths, zxid = append(paths, path), stat.Czxid
 		case exists:
-			q.client.Logger().Warn("zookeeper: a node with our GUID belongs to another session and is left alone", "path", path)
+			p.Client.Logger().Warn("zookeeper: a node with our GUID belongs to another session and is left alone", "path", path)
 		}
 	}
 	if len(paths) == 0 {
 		return nil, nil //nolint:nilnil // as above
 	}
 	slices.Sort(paths) // they differ in their numbers alone, and the first must be the first
-	return q.newNode(s, paths, zxid), nil
+	return p.newNode(s, paths, zxid), nil
 }
 
-// abandon removes what a create makes whose caller is gone. It waits for the answer first, so that nothing can be made
-// after the removal. It ends when the removal is confirmed, or with the session.
-func (q *Queue) abandon(s *session.Session, c *session.Creation, guid string) {
-	s.Go(func(ctx context.Context) {
-		select {
-		case <-c.Done():
-		case <-ctx.Done():
-			return
-		}
-		q.sweep(ctx, s, guid)
-	})
-}
-
-// sweep removes what there is with the GUID. A create that was sent again may have made two contenders after all, the first
+// sweep removes what there is with the GUID. A create that was sent again may have made two nodes after all, the first
 // of them late (ZOOKEEPER-710 is about such servers). A late one behind the one that counts does no harm while that stands,
-// but it must not outlive it. If the late one is ahead, neither counts; see aheadOfItself.
-func (q *Queue) sweep(ctx context.Context, s *session.Session, guid string) {
-	q.untilDone(ctx, func() error {
-		n, err := q.find(ctx, s, guid)
+// but it must not outlive it. If the late one is ahead, neither counts; see [Node.IsCopy].
+func (p *Parent) sweep(ctx context.Context, s *session.Session, guid string) {
+	p.untilDone(ctx, func() error {
+		n, err := p.find(ctx, s, guid)
 		if err != nil || n == nil {
 			return err
 		}

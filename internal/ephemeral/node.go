@@ -1,0 +1,185 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Node is a node of ours. It ends with its session at the latest. Several that were made in one transaction are one Node: they
+// share the czxid, and none is of use without the others.
+type Node struct {
+	Parent  *Parent
+	Session *session.Session
+	Kind    string
+	Paths   []string
+	Czxid   int64
+	// Leaving, unless it is nil, is called before the node is deleted. What it returns is called when the server has said that
+	// this deletion succeeded.
+	Leaving func() (left func())
+
+	guid string // set if several copies of its create were sent
+
+	once    sync.Once     // guards the removal
+	gone    chan struct{} // closed when the removal is complete, or the session over
+	refused chan struct{} // closed when the server does not allow the removal
+	refusal error         // valid once refused is closed
+}
+
+func (p *Parent) newNode(s *session.Session, paths []string, zxid int64) *Node {
+	return &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, gone: make(chan struct{}), refused: make(chan struct{})}
+}
+
+// IsCopy reports whether a copy of the node's own create made the node of that name.
+func (n *Node) IsCopy(name string) bool {
+	return n.guid != "" && strings.HasPrefix(name, Prefix(n.guid))
+}
+
+// RequireExists returns ErrGone if one of the paths does not exist.
+func (n *Node) RequireExists(ctx context.Context) error {
+	for _, path := range n.Paths {
+		exists, stat, err := n.Session.Exists(ctx, path)
+		if err != nil {
+			return err
+		}
+		if !exists || stat.Czxid != n.Czxid {
+			return ErrGone
+		}
+	}
+	return nil
+}
+
+// Remove begins to delete the node and returns at once. The deletion is repeated, with backoff, until it is complete or the
+// session over. It may be called any number of times.
+func (n *Node) Remove() {
+	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's hold
+	// would come back into once and wait without an end. The hold has taken it off the session before.
+	n.once.Do(func() {
+		left := func() {}
+		if n.Leaving != nil {
+			left = n.Leaving()
+		}
+		if len(n.Paths) > 1 || n.guid != "" || !n.Session.StartDelete(n.Paths[0], -1, func(err error) {
+			if err == nil {
+				left()
+			}
+			if deleted(err) == nil {
+				close(n.gone)
+			} else {
+				n.keepRemoving()
+			}
+		}) {
+			n.keepRemoving()
+		}
+	})
+}
+
+func (n *Node) keepRemoving() {
+	var once sync.Once
+	if !n.Session.Go(func(ctx context.Context) {
+		defer close(n.gone)
+		n.Parent.untilDone(ctx, func() error {
+			err := n.delete(ctx)
+			if errors.Is(err, zk.ErrNoAuth) {
+				once.Do(func() {
+					n.refusal = err
+					close(n.refused)
+				})
+			}
+			return err
+		})
+		if n.guid != "" {
+			n.Parent.sweep(ctx, n.Session, n.guid)
+		}
+	}) {
+		close(n.gone) // the client is closed, and its session with it
+	}
+}
+
+// Removed notes that a transaction has deleted the node.
+func (n *Node) Removed() {
+	n.once.Do(func() {
+		if n.guid == "" {
+			close(n.gone)
+		} else {
+			n.keepRemoving() // see sweep
+		}
+	})
+}
+
+// WaitRemoved returns when the removal is complete, or the session over.
+//
+// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
+func (n *Node) WaitRemoved(ctx context.Context) error {
+	select {
+	case <-n.gone:
+		return nil
+	default:
+	}
+	select {
+	case <-n.gone:
+		return nil
+	case <-n.refused:
+		return n.refusal
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// delete deletes all paths. Several are deleted in one transaction. If one of them is gone the transaction fails, and they
+// are deleted one by one.
+func (n *Node) delete(ctx context.Context) error {
+	if len(n.Paths) > 1 {
+		ops := make([]any, len(n.Paths))
+		for i, path := range n.Paths {
+			ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
+		}
+		if _, err := n.Session.Multi(ctx, ops...); err == nil {
+			return nil
+		}
+	}
+	for _, path := range n.Paths {
+		if err := deleted(n.Session.Delete(ctx, path, -1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleted turns the answer to a delete into whether there is more to do.
+func deleted(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// untilDone repeats f, with backoff, until it returns nil or ctx, the session's, ends. A refusal is logged once, because
+// others wait for what is to be removed.
+func (p *Parent) untilDone(ctx context.Context, f func() error) {
+	var pause backoff.BackOff // most succeed at once
+	logged := false
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, zk.ErrNoAuth) && !logged {
+			logged = true
+			p.Client.Logger().Warn("zookeeper: not allowed to remove a contender: others wait for it until this session ends",
+				"path", p.Path, "error", err)
+		}
+		if pause == nil {
+			pause = backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
+				backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+		}
+		_ = session.Sleep(ctx, pause.NextBackOff()) // the loop looks at ctx
+	}
+}

@@ -1,0 +1,43 @@
+// Package ephemeral makes and removes ephemeral nodes, so that none is left behind. If the answer to a create is lost, the node
+// is found by the GUID in its name. If the caller has gone, its node is removed. A removal goes on until it is done, or
+// the session is over.
+package ephemeral
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Parent is the node under which the nodes are made.
+type Parent struct {
+	Client *session.Client
+	Path   string
+	Plain  bool // if it is missing, it is made as a plain node; otherwise as a container
+}
+
+// make makes the parent, and what is missing above it.
+func (p *Parent) make(ctx context.Context, s *session.Session) error {
+	if p.Plain {
+		return s.Ensure(ctx, p.Path, nil)
+	}
+	return s.MakeContainers(ctx, p.Path)
+}
+
+// NewGUID returns a random UUID, version 4, as Java writes it.
+func NewGUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// Prefix returns what a name begins with. The GUID is how the node is found again.
+func Prefix(guid string) string { return "_c_" + guid + "-" }
+
+// ErrGone says that a node of ours was deleted, by hand or with its parent.
+var ErrGone = errors.New("the node was deleted")

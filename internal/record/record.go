@@ -1,0 +1,49 @@
+// Package record writes the data of one node, which other clients write too. It belongs to no queue. Each write names the
+// version that it replaces. So if a reply is lost, the same write may be sent again, and only one of its copies is applied.
+package record
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// Load returns what the server at hand knows of path.
+func Load(ctx context.Context, c *session.Client, path string) (session.Node, error) {
+	data, stat, err := c.Get(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return session.Node{}, nil
+	}
+	return session.Node{Data: data, Stat: stat, Exists: err == nil}, err
+}
+
+// write is one write, of which several copies may be sent.
+type write struct {
+	over    session.Node // what the copies replace
+	data    []byte
+	doubt   error // of a copy that may have been applied, or may still be; nil if there is none
+	hangups session.Hangups
+}
+
+// A fate is what a reading tells of the copies in doubt.
+type fate int
+
+const (
+	open    fate = iota // none was applied yet, and one may still be: the same write is sent again
+	applied             // one was
+	refused             // none was, and none can be: what comes next is another write
+	unknown             // the reading does not tell
+)
+
+// lost notes that the outcome of a copy is unknown. It reports whether a reading may tell more, and waits a moment for that.
+func (w *write) lost(ctx context.Context, doubt error) bool {
+	w.doubt = doubt
+	if ctx.Err() != nil || !session.ReplyLost(doubt) {
+		return false
+	}
+	_ = session.Sleep(ctx, session.RetryPause) // the reading looks at ctx
+	return true
+}

@@ -1,0 +1,210 @@
+package barrier
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+)
+
+// member is the name of the members, up to the sequence number.
+const member = "member-"
+
+// rounds lets members in by n. A member is a contender under the path. A client that finds n members waiting lets the first
+// n of them in, in one transaction that writes the round into each of their nodes. The transaction fails unless all n exist and
+// none was let in before. So at that instant n members were there, each is let in once, and no flag is left that could let
+// in another one.
+type rounds struct {
+	queue *znode.Queue
+	n     int
+}
+
+// span is what the node of a member says after it was let in. Its members are all whose keys are in the range: they were the
+// first that waited, and every later member has a greater key.
+type span struct {
+	first, last string // keys
+	zxid        int64  // of the transaction
+}
+
+// newRounds returns the rounds of n members under path. Errors: those of [znode.New]; n below 1.
+func newRounds(client *conn.Client, path string, n int) (*rounds, error) {
+	q, err := znode.New(client, path, false, member)
+	if n < 1 {
+		err = errors.Join(err, fmt.Errorf("%d members: want at least 1", n))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rounds{q, n}, nil
+}
+
+// enter waits until the caller is in a round. See [znode.Queue.Acquire] for sessions and errors.
+func (r *rounds) enter(ctx context.Context, data []byte, as hold.Label) (h *zkrecipes.Hold, in span, err error) {
+	e := znode.Entry{Kind: member, Data: data, As: as}
+	h, err = r.queue.AcquireBy(ctx, e, func(ctx context.Context, w *znode.Waiter) (err error) {
+		in, err = r.await(ctx, w)
+		return err
+	})
+	return h, in, err
+}
+
+// await waits until the own node says that it is in a round. The member that completes a round lets it in. Any other waiter
+// does so when it looks again, if that member has stopped before.
+func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
+	var hangups session.Hangups
+	for {
+		// The watch is set before the list is read. So a round that the list does not show yet fires it.
+		data, stat, changed, err := w.Own()
+		if err != nil {
+			return span{}, err
+		}
+		if stat.Version > 0 {
+			return parseSpan(w.Path(), data, stat)
+		}
+		members, err := w.Queue()
+		if err != nil {
+			return span{}, err
+		}
+		again, err := r.letIn(ctx, w.Session(), members, &hangups)
+		if err == nil && !again {
+			err = w.Pause(changed)
+		}
+		if err != nil {
+			return span{}, err
+		}
+	}
+}
+
+// letIn lets the first n waiting members in, if there are as many. Again says that there were, so that the caller looks at
+// its own node next, whether it was let in, another client was faster, or a member has left.
+func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.Contender, hangups *session.Hangups) (again bool, err error) {
+	if len(members) < r.n {
+		return false, nil
+	}
+	waiting, err := r.waiting(ctx, s, members)
+	if err != nil || len(waiting) < r.n {
+		return false, err
+	}
+	waiting = waiting[:r.n]
+	keys := waiting[0].Key + "-" + waiting[r.n-1].Key
+	var ops []any
+	size := 0
+	for _, m := range waiting {
+		data := slices.Concat([]byte(keys+" "), m.data)
+		size += len(m.Name) + len(data)
+		ops = append(ops, &zk.SetDataRequest{Path: r.queue.Child(m.Name), Data: data, Version: 0})
+	}
+	_, err = s.Multi(ctx, ops...)
+	err = hangups.Judge(size, err)
+	switch {
+	case err == nil, errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return true, nil
+	case session.ReplyLost(err):
+		return true, session.Sleep(ctx, session.RetryPause) // the own node tells; a second copy is refused for its versions
+	default:
+		return false, err
+	}
+}
+
+// waitingMember is a member as it was read.
+type waitingMember struct {
+	znode.Contender
+	data  []byte
+	waits bool // it was not let in yet
+}
+
+// waiting reads which of the members wait. A create that was sent again may have made two nodes, of which the first counts,
+// also if that one was let in before.
+func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znode.Contender) ([]waitingMember, error) {
+	found, errs := make([]*waitingMember, len(members)), make([]error, len(members))
+	var all sync.WaitGroup
+	turns := make(chan struct{}, 64) // in flight at once: enough to fill the pipe
+	for i, m := range members {
+		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			data, stat, err := s.Get(ctx, r.queue.Child(m.Name))
+			switch {
+			case err == nil && stat.EphemeralOwner != 0:
+				found[i] = &waitingMember{m, data, stat.Version == 0}
+			case err != nil && !errors.Is(err, zk.ErrNoNode):
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	var waiting []waitingMember
+	seen := map[string]bool{}
+	for _, m := range found {
+		if m == nil {
+			continue
+		}
+		made := strings.TrimSuffix(m.Name, m.Key)
+		if !seen[made] && m.waits {
+			waiting = append(waiting, *m)
+		}
+		seen[made] = true
+	}
+	return waiting, errors.Join(errs...)
+}
+
+func parseSpan(path string, data []byte, stat zk.Stat) (span, error) {
+	keys, _, _ := bytes.Cut(data, []byte(" "))
+	first, last, ok := strings.Cut(string(keys), "-")
+	if !ok || !znode.IsNumber(first) || !znode.IsNumber(last) {
+		return span{}, &session.OpError{Op: "enter", Path: path, Err: fmt.Errorf("the node holds %q, which says no round", data)}
+	}
+	return span{first, last, stat.Mzxid}, nil
+}
+
+// awaitLeft waits until no member of the round is left.
+//
+// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+func (r *rounds) awaitLeft(ctx context.Context, in span) error {
+	for {
+		s, err := r.queue.Client().Session(ctx)
+		if err == nil {
+			err = r.awaitLeftIn(ctx, s, in)
+		}
+		if err == nil || s == nil || s.Err() == nil || ctx.Err() != nil || r.queue.Client().State() == session.Closed {
+			return err
+		}
+	}
+}
+
+func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) error {
+	for {
+		children, err := s.Children(ctx, r.queue.Path())
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(r.queue.Arrange(children), func(c znode.Contender) bool { return c.Key < in.first || c.Key > in.last })
+		if len(left) == 0 {
+			return nil
+		}
+		_, stat, gone, err := s.GetW(ctx, r.queue.Child(left[len(left)-1].Name))
+		if err == nil && stat.Czxid > in.zxid {
+			return nil // the parent was deleted when the members of the round had left, and numbers began again
+		}
+		if err == nil {
+			err = awaitChange(ctx, s, gone)
+		}
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+}
