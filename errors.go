@@ -121,7 +121,10 @@ type BusyError struct {
 
 // Error names the holder and since when it has been there.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s: %v: %s", e.Path, ErrLocked, describe(e.Holder, e.Queue))
+	if e.Holder.Path == "" {
+		return fmt.Sprintf("%s: %v: %d in the queue", e.Path, ErrLocked, e.Queue)
+	}
+	return fmt.Sprintf("%s: %v: %s, %d in the queue", e.Path, ErrLocked, describe(e.Holder), e.Queue)
 }
 
 // Is reports that every BusyError matches [ErrLocked].
@@ -173,20 +176,23 @@ func (e *WaitError) Error() string {
 	if e.Position == 0 {
 		return fmt.Sprintf("%s: gave up before joining the queue: %v", e.Path, e.Err)
 	}
-	return fmt.Sprintf("%s: gave up at place %d: %s: %v", e.Path, e.Position, describe(e.Holder, e.Of), e.Err)
+	if e.Holder.Path == "" {
+		return fmt.Sprintf("%s: gave up at place %d: %d in the queue: %v", e.Path, e.Position, e.Of, e.Err)
+	}
+	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, describe(e.Holder), e.Of, e.Err)
 }
 
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-func describe(holder Participant, queue int) string {
-	if holder.Path == "" {
-		return fmt.Sprintf("%d in the queue", queue)
-	}
+func describe(holder Participant) string {
 	name := "unnamed" // its contender has no data
 	if holder.ID != "" {
 		name = strconv.Quote(holder.ID)
 	}
-	return fmt.Sprintf("held by %s (session 0x%x, token %d, since %s), %d in the queue",
-		name, holder.Session, holder.Token, holder.Since.Format(time.RFC3339), queue)
+	session := fmt.Sprintf("session 0x%x", holder.Session)
+	if holder.Session == 0 {
+		session = "not ephemeral: it stays when its process ends"
+	}
+	return fmt.Sprintf("%s (%s, token %d, since %s)", name, session, holder.Token, holder.Since.Format(time.RFC3339))
 }
