@@ -187,7 +187,11 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 func describe(holder Participant) string {
 	name := "unnamed" // its contender has no data
-	if holder.ID != "" {
+	switch holder.ID {
+	case "":
+	case "__REVOKE__": // Curator's Revoker has put it in place of the name
+		name = "a contender that was asked to release"
+	default:
 		name = strconv.Quote(holder.ID)
 	}
 	session := fmt.Sprintf("session 0x%x", holder.Session)

@@ -313,6 +313,8 @@ func TestErrors_Say(t *testing.T) {
 	}
 	unnamed := holder
 	unnamed.ID = "" // as Curator's LeaderLatch without an id
+	asked := holder
+	asked.ID = "__REVOKE__" // the request replaces the name
 	ghost := holder
 	ghost.Session = 0
 	for want, err := range map[string]error{
@@ -327,6 +329,9 @@ func TestErrors_Say(t *testing.T) {
 		},
 		`/l: held by another contender: "db1/77" (not ephemeral: it stays when its process ends, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: ghost, Queue: 1,
+		},
+		`/l: gave up at place 2: held by a contender that was asked to release (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
+			Path: "/l", Position: 2, Of: 3, Holder: asked, Err: context.Canceled,
 		},
 		`/l: held by another contender: 2 in the queue`:          &zkrecipes.BusyError{Path: "/l", Queue: 2},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
