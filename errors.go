@@ -148,7 +148,8 @@ func (e *TakenError) Error() string {
 		return fmt.Sprintf("%s: taken by a node that is not ephemeral (czxid 0x%x, data %q): delete it if nothing needs it",
 			e.Path, e.Czxid, excerpt(e.Data))
 	}
-	return fmt.Sprintf("%s: %v: session 0x%x (czxid 0x%x, data %q)", e.Path, ErrTaken, e.Session, e.Czxid, excerpt(e.Data))
+	return fmt.Sprintf("%s: %v: 0x%x (czxid 0x%x, data %q): the node goes when that session ends",
+		e.Path, ErrTaken, e.Session, e.Czxid, excerpt(e.Data))
 }
 
 // excerpt returns as much of data as fits into a message.

@@ -333,6 +333,9 @@ func TestErrors_Say(t *testing.T) {
 		`/l: gave up at place 2: held by a contender that was asked to release (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
 			Path: "/l", Position: 2, Of: 3, Holder: asked, Err: context.Canceled,
 		},
+		`/n: taken by another session: 0x1f (czxid 0xc, data "db1/77"): the node goes when that session ends`: &zkrecipes.TakenError{
+			Path: "/n", Session: 0x1f, Czxid: 12, Data: []byte("db1/77"),
+		},
 		`/l: held by another contender: 2 in the queue`:          &zkrecipes.BusyError{Path: "/l", Queue: 2},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
 		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
