@@ -21,12 +21,17 @@
 // # Packages
 //
 //   - conn is the client. It connects, reconnects and opens the next session. It knows until when a session is proven alive.
-//   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election are the recipes. Each grants a [Hold].
+//   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election are the recipes. Each grants a [Hold]. So does
+//     the double barrier of recipes/barrier.
+//   - recipes/node and recipes/group say which processes are there. recipes/cache and recipes/value share data.
+//   - zkhttp has handlers that tell who leads, and whether the client works.
 //   - fence refuses stale tokens at the resource that a hold protects.
 //   - zkprom has metrics for Prometheus, and zkotel spans for OpenTelemetry. Both are modules of their own. See [Tracer].
 //   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock saw.
+//   - cmd/zkr, a module of its own, runs any program under a lock, and shows which process holds what.
 //
-// The docs directory of the repository has guides: first steps, choosing a recipe, production, testing, migration.
+// The docs directory of the repository has guides. Begin with docs/guides/first-steps.md, and choose a recipe with
+// docs/guides/choosing.md.
 //
 // # What is guaranteed
 //

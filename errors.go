@@ -121,7 +121,10 @@ type BusyError struct {
 
 // Error names the holder and since when it has been there.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s: %v: %s", e.Path, ErrLocked, describe(e.Holder, e.Queue))
+	if e.Holder.Path == "" {
+		return fmt.Sprintf("%s: %v: %d in the queue", e.Path, ErrLocked, e.Queue)
+	}
+	return fmt.Sprintf("%s: %v: %s, %d in the queue", e.Path, ErrLocked, describe(e.Holder), e.Queue)
 }
 
 // Is reports that every BusyError matches [ErrLocked].
@@ -145,7 +148,8 @@ func (e *TakenError) Error() string {
 		return fmt.Sprintf("%s: taken by a node that is not ephemeral (czxid 0x%x, data %q): delete it if nothing needs it",
 			e.Path, e.Czxid, excerpt(e.Data))
 	}
-	return fmt.Sprintf("%s: %v: session 0x%x (czxid 0x%x, data %q)", e.Path, ErrTaken, e.Session, e.Czxid, excerpt(e.Data))
+	return fmt.Sprintf("%s: %v: 0x%x (czxid 0x%x, data %q): the node goes when that session ends",
+		e.Path, ErrTaken, e.Session, e.Czxid, excerpt(e.Data))
 }
 
 // excerpt returns as much of data as fits into a message.
@@ -173,20 +177,27 @@ func (e *WaitError) Error() string {
 	if e.Position == 0 {
 		return fmt.Sprintf("%s: gave up before joining the queue: %v", e.Path, e.Err)
 	}
-	return fmt.Sprintf("%s: gave up at place %d: %s: %v", e.Path, e.Position, describe(e.Holder, e.Of), e.Err)
+	if e.Holder.Path == "" {
+		return fmt.Sprintf("%s: gave up at place %d: %d in the queue: %v", e.Path, e.Position, e.Of, e.Err)
+	}
+	return fmt.Sprintf("%s: gave up at place %d: held by %s, %d in the queue: %v", e.Path, e.Position, describe(e.Holder), e.Of, e.Err)
 }
 
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-func describe(holder Participant, queue int) string {
-	if holder.Path == "" {
-		return fmt.Sprintf("%d in the queue", queue)
-	}
+func describe(holder Participant) string {
 	name := "unnamed" // its contender has no data
-	if holder.ID != "" {
+	switch holder.ID {
+	case "":
+	case "__REVOKE__": // Curator's Revoker has put it in place of the name
+		name = "a contender that was asked to release"
+	default:
 		name = strconv.Quote(holder.ID)
 	}
-	return fmt.Sprintf("held by %s (session 0x%x, token %d, since %s), %d in the queue",
-		name, holder.Session, holder.Token, holder.Since.Format(time.RFC3339), queue)
+	session := fmt.Sprintf("session 0x%x", holder.Session)
+	if holder.Session == 0 {
+		session = "not ephemeral: it stays when its process ends"
+	}
+	return fmt.Sprintf("%s (%s, token %d, since %s)", name, session, holder.Token, holder.Since.Format(time.RFC3339))
 }

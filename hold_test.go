@@ -313,16 +313,30 @@ func TestErrors_Say(t *testing.T) {
 	}
 	unnamed := holder
 	unnamed.ID = "" // as Curator's LeaderLatch without an id
+	asked := holder
+	asked.ID = "__REVOKE__" // the request replaces the name
+	ghost := holder
+	ghost.Session = 0
 	for want, err := range map[string]error{
-		`/l: held by another contender: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue`: &zkrecipes.BusyError{
+		`/l: held by another contender: "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: holder, Queue: 3,
 		},
 		`/l: gave up at place 2: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
 			Path: "/l", Position: 2, Of: 3, Holder: holder, Err: context.Canceled,
 		},
-		`/l: held by another contender: held by unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+		`/l: held by another contender: unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: unnamed, Queue: 1,
 		},
+		`/l: held by another contender: "db1/77" (not ephemeral: it stays when its process ends, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+			Path: "/l", Holder: ghost, Queue: 1,
+		},
+		`/l: gave up at place 2: held by a contender that was asked to release (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
+			Path: "/l", Position: 2, Of: 3, Holder: asked, Err: context.Canceled,
+		},
+		`/n: taken by another session: 0x1f (czxid 0xc, data "db1/77"): the node goes when that session ends`: &zkrecipes.TakenError{
+			Path: "/n", Session: 0x1f, Czxid: 12, Data: []byte("db1/77"),
+		},
+		`/l: held by another contender: 2 in the queue`:          &zkrecipes.BusyError{Path: "/l", Queue: 2},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
 		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
 		`session: lost (closed): client closed`:                  &zkrecipes.LostError{Reason: zkrecipes.LossClosed, Err: zkrecipes.ErrClosed},

@@ -75,6 +75,8 @@ type diagnosis struct {
 	Servers  []*examination `json:"servers"`
 	Clock    string         `json:"clock"`
 	Findings []string       `json:"findings"`
+	// Unknown is what the servers did not tell, so that a finding may be missing.
+	Unknown string `json:"unknown,omitempty"`
 }
 
 func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
@@ -288,7 +290,10 @@ func (a *app) compareQueues(ctx context.Context, client *conn.Client, d *diagnos
 				node, strings.Join(with, ", "), strings.Join(without, ", "))
 		}
 	}
-	if known := a.sessions(ctx); known.complete {
+	known := a.sessions(ctx)
+	if !known.complete {
+		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow srvr and dump on the leader"
+	} else {
 		for _, c := range queue.Contenders() {
 			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
 				d.find("ghost: the leader does not know session %s of %s", c.Session, c.Node)
@@ -311,7 +316,10 @@ func (a *app) printDiagnosis(d diagnosis) error {
 		return err
 	}
 	lines := append([]string{"clock: " + d.Clock}, d.Findings...)
-	if len(d.Findings) == 0 {
+	switch {
+	case d.Unknown != "":
+		lines = append(lines, d.Unknown)
+	case len(d.Findings) == 0:
 		lines = append(lines, "all is well")
 	}
 	_, err := fmt.Fprintln(a.out, strings.Join(lines, "\n"))

@@ -29,6 +29,16 @@ func TestDoctor_OneServer(t *testing.T) {
 	require.Contains(t, out, "127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused")
 }
 
+// TestDoctor_Unknown: doctor does not say that all is well when the servers have not told which sessions are alive.
+func TestDoctor_Unknown(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithFourLetterWords("srvr"))
+	status, out, errs := run(t, srv.Addr(), "doctor", "/q")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "sessions: not known")
+	require.Contains(t, out, "dump")
+	require.NotContains(t, out, "all is well")
+}
+
 // TestDoctor_Ghost: two servers with different trees stand for an ensemble whose servers differ.
 func TestDoctor_Ghost(t *testing.T) {
 	with, without := zktest.Run(t), zktest.Run(t)

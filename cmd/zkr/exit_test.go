@@ -155,3 +155,18 @@ func TestMan_HasAPageForEachVerb(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(page), "min-hold")
 }
+
+// Cron mails what a job prints. A refusal that is a failure says which process holds the lock, one that is none says nothing.
+func TestExit_BusyNamesTheHolder(t *testing.T) {
+	srv := zktest.Run(t)
+	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
+	require.NoError(t, err)
+	_, err = m.Lock(t.Context())
+	require.NoError(t, err)
+	status, _, errs := run(t, srv.Addr(), "lock", "--try", "/held", "--", "true")
+	require.Equal(t, exitBusy, status)
+	require.Contains(t, errs, "web1/42")
+	status, _, errs = run(t, srv.Addr(), "lock", "--try", "--busy-ok", "/held", "--", "true")
+	require.Zero(t, status)
+	require.Empty(t, errs)
+}

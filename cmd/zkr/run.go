@@ -350,7 +350,11 @@ var errWaited = errors.New("the time to wait is over")
 // busy gives the errors of an acquisition their exit status.
 func (r *runner) busy(err error) error {
 	if errors.Is(err, zkrecipes.ErrLocked) || errors.Is(err, errWaited) {
-		r.events.say(slog.LevelInfo, "busy", fields{"reason": err.Error()}, "%v", err)
+		level := slog.LevelInfo
+		if r.flags.busy != 0 { // cron mails it
+			level = slog.LevelWarn
+		}
+		r.events.say(level, "busy", fields{"reason": err.Error()}, "%v", err)
 		return statusOfBusy(r.flags.busy)
 	}
 	return err

@@ -42,6 +42,7 @@ The age of a contender counts from when it joined the queue: a holder may have w
   revoke asked  the holder was asked to release it
   exhausted     the sequence numbers have run out
 
+With -r, what the access lists forbid to read is left out, and standard error says so.
 With --stuck the exit status is 1 if there is a queue to show.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -72,6 +73,8 @@ type snapshot struct {
 	AsOf     time.Time       `json:"as_of"`
 	Requests int64           `json:"requests"`
 	Queues   []*survey.Queue `json:"queues"`
+	// Forbidden are the nodes that -r left out, because this client may not read them.
+	Forbidden []string `json:"forbidden,omitempty"`
 }
 
 func (a *app) status(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) error {
@@ -103,7 +106,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 
 // look reads the queues at or below paths.
 func look(ctx context.Context, client *conn.Client, paths []string, flags statusFlags) (snapshot, error) {
-	reader := &survey.Reader{Client: client, Stuck: time.Duration(flags.stuck)}
+	reader := &survey.Reader{Client: client, Stuck: time.Duration(flags.stuck), SkipForbidden: true}
 	view := snapshot{AsOf: time.Now(), Queues: []*survey.Queue{}}
 	for _, path := range paths {
 		if flags.recursive {
@@ -123,11 +126,14 @@ func look(ctx context.Context, client *conn.Client, paths []string, flags status
 	if flags.stuck > 0 {
 		view.Queues = slices.DeleteFunc(view.Queues, func(q *survey.Queue) bool { return !q.Has(survey.Stuck) })
 	}
-	view.Requests = reader.Requests()
+	view.Requests, view.Forbidden = reader.Requests(), reader.Forbidden()
 	return view, nil
 }
 
 func (a *app) printStatus(view snapshot, again bool) error {
+	if n := len(view.Forbidden); n > 0 {
+		a.log.Warn("not shown: the access list forbids to read it, see --auth-file", "nodes", view.Forbidden[:min(n, 5)], "of", n)
+	}
 	if a.output.format != "table" {
 		rows := make([][]string, len(view.Queues))
 		for i, q := range view.Queues {

@@ -6,12 +6,15 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"syscall"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -54,6 +57,28 @@ func TestStatus_Stuck(t *testing.T) {
 	status, out, errs = run(t, srv.Addr(), "status", "-r", "--stuck", "1ns", "/")
 	require.Equal(t, 1, status, errs)
 	require.Contains(t, out, "stuck behind web/1")
+}
+
+// TestStatus_Forbidden: one node that may not be read hides no other queue.
+func TestStatus_Forbidden(t *testing.T) {
+	srv := zktest.Run(t)
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	defer func() { _ = client.Close() }() // always nil
+	_, err = client.Create(t.Context(), "/closed", nil, 0, zk.DigestACL(zk.PermAll, "joe", "secret")...)
+	require.NoError(t, err)
+	_, err = srv.Create("/q", nil, zktest.Persistent)
+	require.NoError(t, err)
+	_, err = srv.Create("/q/lock-0000000001", []byte("web/1"), zktest.Persistent)
+	require.NoError(t, err)
+	status, out, errs := run(t, srv.Addr(), "status", "-r", "/")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "held by web/1")
+	require.Contains(t, errs, "not shown")
+	require.Contains(t, errs, "/closed")
+	status, _, errs = run(t, srv.Addr(), "status", "/closed")
+	require.Equal(t, exitNoAccess, status)
+	require.Contains(t, errs, "--auth-file")
 }
 
 // TestStatus_Watch: it goes on until it is stopped.

@@ -67,7 +67,7 @@ func Do(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkreci
 		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		// A deletion that takes longer is no error: the hold has ended.
-		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {
+		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) && !errors.Is(err, left) { // fn may have said it
 			err = errors.Join(err, left)
 		}
 	}()

@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,4 +91,18 @@ func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 		ctx, _ = Both(first, second)
 		require.Error(t, ctx.Err(), "ended before")
 	}
+}
+
+// Work that ends with its context returns the loss itself. It was in the error twice, and so on two lines of the log.
+func TestDo_SaysALossOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, lose := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
+		err := Do(t.Context(), h, func(ctx context.Context, _ *zkrecipes.Hold) error {
+			lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
+			<-ctx.Done()
+			return fmt.Errorf("work: %w", context.Cause(ctx))
+		})
+		require.ErrorIs(t, err, zkrecipes.ErrLost)
+		require.EqualError(t, err, "work: /app/lock/x: lost (deadline)")
+	})
 }

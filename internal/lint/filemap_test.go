@@ -70,6 +70,39 @@ func TestFileMap_NamesEveryFileOfItsPackages(t *testing.T) {
 	}
 }
 
+// A newcomer looks for a package in the map, so none may be missing: it has a heading or a row, or a directory above it has.
+func TestFileMap_NamesEveryPackage(t *testing.T) {
+	tree := os.DirFS("../..")
+	design, err := fs.ReadFile(tree, "docs/design.md")
+	require.NoError(t, err)
+	_, files, found := strings.Cut(string(design), "\n## File map\n")
+	require.True(t, found)
+	packages := 0
+	require.NoError(t, fs.WalkDir(tree, ".", func(dir string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		if base := path.Base(dir); base != "." && strings.HasPrefix(base, ".") || base == "testdata" {
+			return fs.SkipDir
+		}
+		sources, err := sourcesIn(tree, dir)
+		if err != nil || len(sources) == 0 {
+			return err
+		}
+		packages++
+		for at := dir; ; at = path.Dir(at) {
+			if strings.Contains(files, "`"+at+"`") {
+				return nil
+			}
+			if path.Dir(at) == "." {
+				t.Errorf("docs/design.md: the file map does not name %s", dir)
+				return nil
+			}
+		}
+	}))
+	require.Greater(t, packages, 20, "the packages were found")
+}
+
 func TestFileMap_IsRead(t *testing.T) {
 	assert.Equal(t, map[string][]string{".": {"a.go"}, "x/y": {"b.go", "c.go"}}, fileMap(
 		"### `.`\n\n| file | concept |\n| --- | --- |\n| `a.go` | see `other.go` |\n\n### `x/y`\n| `b.go`, `c.go` | d |\n## End\n| `e.go` | f |\n"))

@@ -66,7 +66,7 @@ var rules = map[string]rule{
 	"zktest":      {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":     {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"cmd/zktestd": {imports: []string{"zktest"}, goroutines: true},
-	"docs/":       {imports: []string{".", "conn", "fence", "recipes/", zk}},
+	"docs/":       {imports: []string{".", "conn", "fence", "recipes/", "zkhttp", zk}},
 	"examples/":   {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
 }
 

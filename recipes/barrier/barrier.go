@@ -54,6 +54,9 @@ func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	return &Barrier{queue.Client(), path, cfg.Data, cfg.flags}, nil
 }
 
+// Path returns the path of the barrier.
+func (b *Barrier) Path() string { return b.path }
+
 func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }

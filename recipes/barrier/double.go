@@ -17,6 +17,7 @@ type Double struct {
 	rounds *rounds
 	data   []byte
 	name   string
+	path   string
 }
 
 // DoubleOption configures [NewDouble].
@@ -31,6 +32,9 @@ func WithData(data []byte) DoubleOption {
 		return nil
 	}
 }
+
+// WithID is [WithData] with text. It need not be unique.
+func WithID(id string) DoubleOption { return WithData([]byte(id)) }
 
 // WithName sets the name by which tracers, and so metrics and traces, know the double barrier; default none. It has at most
 // 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
@@ -49,8 +53,11 @@ func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Doubl
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Double{rounds, cfg.Data, cfg.Name}, nil
+	return &Double{rounds, cfg.Data, cfg.Name, path}, nil
 }
+
+// Path returns the path of the double barrier.
+func (d *Double) Path() string { return d.path }
 
 // Round is one member's part in a round: a hold that ends when the member leaves, or is lost as every hold is.
 type Round struct {

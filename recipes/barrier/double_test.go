@@ -310,6 +310,19 @@ func TestEnter_LateCopyOfAMember(t *testing.T) {
 	})
 }
 
+func TestEnter_WithID(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d, err := barrier.NewDouble(bubble.Dial(t, srv, "a"), path, 2, barrier.WithID("step-1/a"))
+		require.NoError(t, err)
+		enter(t.Context(), d).requireWaits(t)
+		members := srv.Children(path)
+		require.Len(t, members, 1)
+		node, ok := srv.Node(path + "/" + members[0])
+		require.True(t, ok)
+		require.Contains(t, string(node.Data), "step-1/a")
+	})
+}
+
 // TestEnter_RoundIsTooLarge: servers hang up on the transaction. The member that sends it gives up, so that others go on.
 func TestEnter_RoundIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (m *Mutex) entry() znode.Entry {
 // On error the caller is out of the queue. Its node is deleted in the background.
 //
 // Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live hold of another client
-// on the same path; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// on the same path; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
 func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -135,11 +135,20 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipe
 	return hold.Do(ctx, h, fn)
 }
 
-// Queue returns the holder and the waiters, in the order in which they will be let in, as new as this call.
+// Path returns the path of the mutex.
+func (m *Mutex) Path() string { return m.queue.Path() }
+
+// Queue returns the holder and the waiters, in the order in which they will be let in, as new as this call. A free mutex has
+// none, and that is no error.
+//
+// Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
 func (m *Mutex) Queue(ctx context.Context) ([]zkrecipes.Participant, error) { return m.queue.List(ctx) }
 
 // Revoke asks the holder to release: [zkrecipes.Hold.Revoked] of its hold is closed. The holder decides whether it
-// releases, and when. It is no error if there is no holder.
+// releases, and when. It is no error if there is no holder. The request replaces the data of the holder, so [Mutex.Queue] shows
+// its name no more.
+//
+// Errors: a holder of kazoo, which cannot be asked; otherwise those of [Mutex.Queue].
 //
 // Source: Curator's Revoker; the two understand each other.
 func (m *Mutex) Revoke(ctx context.Context) error { return m.queue.Revoke(ctx) }

@@ -99,7 +99,7 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 // On error the caller is out of the queue. Its node is deleted in the background.
 //
 // Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path; ErrDeadlock, at once, if ctx descends from a live hold of another client on the same path;
-// [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// [*zkrecipes.WaitError] when ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -186,7 +186,10 @@ func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkreci
 }
 
 // Revoke asks the writer, or every reader, that holds the lock to release: [zkrecipes.Hold.Revoked] of the hold is closed.
-// Each holder decides whether it releases, and when. It is no error if there is none.
+// Each holder decides whether it releases, and when. It is no error if there is none. The request replaces the data of the
+// holders, so [RWLock.Queue] shows their names no more.
+//
+// Errors: a holder of kazoo, which cannot be asked; otherwise those of [RWLock.Queue].
 //
 // Source: Curator's Revoker; the two understand each other.
 func (l *RWLock) Revoke(ctx context.Context) error {
@@ -212,7 +215,13 @@ type Contender struct {
 	Holds bool
 }
 
-// Queue returns all readers and writers, holders and waiters, in the order of the queue, as new as this call.
+// Path returns the path of the lock.
+func (l *RWLock) Path() string { return l.queue.Path() }
+
+// Queue returns all readers and writers, holders and waiters, in the order of the queue, as new as this call. A free lock has
+// none, and that is no error.
+//
+// Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
 func (l *RWLock) Queue(ctx context.Context) ([]Contender, error) {
 	participants, err := l.queue.List(ctx)
 	if err != nil {

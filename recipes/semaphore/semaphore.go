@@ -118,7 +118,7 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 // On error the caller holds no lease and is out of the queue. Its nodes are deleted in the background.
 //
 // Errors, at once: n below 1, above a limit that is not in a node, or more than fit into one request (thousands). Later:
-// [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read; otherwise what
+// [*zkrecipes.WaitError] when ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read; otherwise what
 // the server said.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
@@ -155,8 +155,13 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, 
 	return hold.Do(ctx, h, fn)
 }
 
+// Path returns the path of the semaphore.
+func (s *Semaphore) Path() string { return s.path }
+
 // Holders returns the leases that are out, the oldest first, as new as this call. Leases of
 // one hold have the same token. The first waiter may have created its leases already: these are then the last.
+//
+// Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
 func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return s.shared.List(ctx)
 }
@@ -164,6 +169,8 @@ func (s *Semaphore) Holders(ctx context.Context) ([]zkrecipes.Participant, error
 // Queue returns the leases that are out, as [Semaphore.Holders] does, and after them the callers that wait, one node for
 // each, in the order in which they will be let in. The list is as new as this call. A caller that is granted
 // meanwhile may be in both parts.
+//
+// Errors: those of [Semaphore.Holders].
 func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	waiting, err := s.shared.Waiting(ctx)
 	if err != nil {
@@ -174,7 +181,10 @@ func (s *Semaphore) Queue(ctx context.Context) ([]zkrecipes.Participant, error) 
 }
 
 // Revoke asks all holders to release their leases: [zkrecipes.Hold.Revoked] of their holds is closed. Each holder decides
-// whether it releases, and when. It is no error if there is none.
+// whether it releases, and when. It is no error if there is none. The request replaces the data of the leases, so
+// [Semaphore.Holders] shows the names of the holders no more.
+//
+// Errors: a lease of kazoo, which cannot be asked; otherwise those of [Semaphore.Holders].
 func (s *Semaphore) Revoke(ctx context.Context) error {
 	leases, err := s.Holders(ctx)
 	if err != nil {

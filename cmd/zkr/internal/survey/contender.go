@@ -27,9 +27,10 @@ type Contender struct {
 	Asked   time.Time `json:"revoke_asked,omitzero"` // to release
 	Leases  []string  `json:"leases,omitempty"`      // permits that a waiter has made, and that are not granted yet
 
-	Stat zk.Stat `json:"-"`
-	kind string
-	key  string
+	Stat      zk.Stat `json:"-"`
+	kind      string
+	key       string
+	forbidden bool // the client may not read it
 }
 
 const (

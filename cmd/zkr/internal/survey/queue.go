@@ -20,7 +20,8 @@ type Queue struct {
 	Foreign  []*Contender `json:"foreign,omitempty"`
 	AsOf     time.Time    `json:"as_of,omitzero"`
 
-	limit int // of a semaphore of kazoo; 0 is unknown
+	limit  int  // of a semaphore of kazoo; 0 is unknown
+	unread bool // the client may not read a part of it
 }
 
 // Finding is one thing that is to be said of a queue.

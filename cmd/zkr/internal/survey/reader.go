@@ -32,12 +32,35 @@ type Reader struct {
 	Client Source
 	Stuck  time.Duration  // a first waiter that waits for so long is worth a finding; 0 is never
 	Alive  map[int64]bool // the sessions that the leader knows; nil if that is not known
+	// SkipForbidden makes Below leave out what the client may not read below its root. Otherwise that is an error.
+	SkipForbidden bool
 
-	requests atomic.Int64
+	requests  atomic.Int64
+	mu        sync.Mutex
+	forbidden []string
 }
 
 // Requests is how many requests the reader has sent.
 func (r *Reader) Requests() int64 { return r.requests.Load() }
+
+// Forbidden returns the nodes that were left out, sorted.
+func (r *Reader) Forbidden() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.Sort(r.forbidden)
+	return slices.Compact(slices.Clone(r.forbidden))
+}
+
+// skips reports whether err says that the client may not read a node, and if so, whether to leave it out. It notes the node.
+func (r *Reader) skips(skip bool, path string, err error) bool {
+	if !skip || !errors.Is(err, zk.ErrNoAuth) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forbidden = append(r.forbidden, path)
+	return true
+}
 
 // Path reads the queue at a path. A path without a node is a free lock.
 func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
@@ -49,7 +72,7 @@ func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := r.queues(ctx, asOf, tree, []string{path})
+	queues, err := r.queues(ctx, asOf, tree, []string{path}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +80,8 @@ func (r *Reader) Path(ctx context.Context, path string) (*Queue, error) {
 }
 
 // Below reads all queues at root and below it that have contenders, in the order of their paths. An empty path tells
-// nothing of what it is for, so free locks are left out, except root itself.
+// nothing of what it is for, so free locks are left out, except root itself. With SkipForbidden, a queue with a contender that
+// may not be read is left out as a whole, since nothing certain can be said of it.
 func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 	if err := r.sync(ctx, root); err != nil {
 		return nil, err
@@ -74,8 +98,13 @@ func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 		}
 	}
 	slices.Sort(paths)
-	queues, err := r.queues(ctx, asOf, tree, paths)
-	return slices.DeleteFunc(queues, func(q *Queue) bool { return len(q.Contenders()) == 0 }), err
+	queues, err := r.queues(ctx, asOf, tree, paths, r.SkipForbidden)
+	forbidden := r.Forbidden()
+	return slices.DeleteFunc(queues, func(q *Queue) bool {
+		parts := []string{join(q.Path, leases), join(q.Path, locks), q.Path + kazooDoor}
+		return q.unread || len(q.Contenders()) == 0 ||
+			slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(forbidden, part) })
+	}), err
 }
 
 // listing has the names of the children of nodes, by path.
@@ -86,13 +115,13 @@ func (r *Reader) sync(ctx context.Context, path string) error {
 	return r.Client.Sync(ctx, path)
 }
 
-// list lists nodes. A node that is not there has no entry.
-func (r *Reader) list(ctx context.Context, tree listing, paths []string) error {
+// list lists nodes. A node that is not there has no entry, nor has one that is skipped.
+func (r *Reader) list(ctx context.Context, tree listing, paths []string, skip bool) error {
 	var mu sync.Mutex
 	return each(ctx, paths, func(path string) error {
 		r.requests.Add(1)
 		names, err := r.Client.Children(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) {
+		if errors.Is(err, zk.ErrNoNode) || r.skips(skip, path, err) {
 			return nil
 		}
 		if err == nil {
@@ -111,7 +140,7 @@ func (r *Reader) around(ctx context.Context, path string) (listing, error) {
 	if path != "/" {
 		wanted = append(wanted, path+kazooDoor)
 	}
-	if err := r.list(ctx, tree, wanted); err != nil {
+	if err := r.list(ctx, tree, wanted, false); err != nil {
 		return nil, err
 	}
 	var parts []string
@@ -120,14 +149,14 @@ func (r *Reader) around(ctx context.Context, path string) (listing, error) {
 			parts = append(parts, join(path, part))
 		}
 	}
-	return tree, r.list(ctx, tree, parts)
+	return tree, r.list(ctx, tree, parts, false)
 }
 
 // walk lists all nodes at root and below it, level by level, but contenders, which have no children.
 func (r *Reader) walk(ctx context.Context, root string) (listing, error) {
 	tree := listing{}
 	for level := []string{root}; len(level) > 0; {
-		if err := r.list(ctx, tree, level); err != nil {
+		if err := r.list(ctx, tree, level, r.SkipForbidden && len(tree) > 0); err != nil {
 			return nil, err
 		}
 		var next []string
@@ -209,7 +238,7 @@ type part struct {
 }
 
 // queues reads the contenders of queues whose names are in tree.
-func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths []string) ([]*Queue, error) {
+func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths []string, skip bool) ([]*Queue, error) {
 	queues := make([]*Queue, 0, len(paths))
 	var parts []*part
 	var nodes []*Contender
@@ -224,7 +253,7 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 		case tree.isKazooSemaphore(path):
 			q.Kind = "semaphore"
 			all = append(all, &part{queue: q, node: path + kazooDoor, waiting: true})
-			if err := r.limit(ctx, q); err != nil {
+			if err := r.limit(ctx, q, skip); err != nil {
 				return nil, err
 			}
 		}
@@ -239,13 +268,15 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 		}
 		parts = append(parts, all...)
 	}
-	if err := each(ctx, nodes, func(c *Contender) error { return r.read(ctx, c) }); err != nil {
+	if err := each(ctx, nodes, func(c *Contender) error { return r.read(ctx, c, skip) }); err != nil {
 		return nil, err
 	}
 	holding, waiting := map[*Queue][]*Contender{}, map[*Queue][]*Contender{}
 	for _, p := range parts {
 		for _, c := range p.list {
 			switch {
+			case c.forbidden:
+				p.queue.unread = true
 			case c.Node == "": // it has left
 			case c.kind == "":
 				p.queue.Foreign = append(p.queue.Foreign, c)
@@ -286,12 +317,15 @@ func (l listing) contenders(path string, permits bool) []*Contender {
 }
 
 // read reads one contender. It takes the path away from one that has left, or turns out to be no contender.
-func (r *Reader) read(ctx context.Context, c *Contender) error {
+func (r *Reader) read(ctx context.Context, c *Contender, skip bool) error {
 	r.requests.Add(1)
 	data, stat, err := r.Client.Get(ctx, c.Node)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && c.kind == "" && stat.EphemeralOwner == 0:
 		c.Node = ""
+		return nil
+	case r.skips(skip, c.Node, err):
+		c.forbidden = true
 		return nil
 	case err != nil:
 		return err
@@ -301,10 +335,11 @@ func (r *Reader) read(ctx context.Context, c *Contender) error {
 }
 
 // limit reads how many permits a semaphore of kazoo has: the data of its node.
-func (r *Reader) limit(ctx context.Context, q *Queue) error {
+func (r *Reader) limit(ctx context.Context, q *Queue, skip bool) error {
 	r.requests.Add(1)
 	data, _, err := r.Client.Get(ctx, q.Path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	q.unread = r.skips(skip, q.Path, err)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && !q.unread {
 		return err
 	}
 	q.limit, _ = strconv.Atoi(string(data)) // 0 if it is no number

@@ -363,3 +363,36 @@ func TestReader_TenThousandLocks(t *testing.T) {
 	require.False(t, slices.ContainsFunc(queues, func(q *Queue) bool { return len(q.Holders) != 1 || len(q.Waiters) != 1 }))
 	require.EqualValues(t, 1+1+100+10_000+20_000, reader.Requests())
 }
+
+// One node that the client may not read hid all queues of the ensemble from operators.
+func TestBelow_LeavesOutWhatItMayNotRead(t *testing.T) {
+	srv := zktest.Run(t)
+	c := dial(t, srv, "a")
+	secret := zk.DigestACL(zk.PermAll, "joe", "secret")
+	node(t, c, "/open/"+guid+"lock-", "web/1")
+	_, err := c.Create(t.Context(), "/closed", nil, 0, secret...)
+	require.NoError(t, err)
+	node(t, c, "/half/"+guid+"lock-", "web/2")
+	node(t, c, "/sem/locks/"+guid+"lock-", "web/4")
+	_, err = c.Create(t.Context(), "/sem/leases", nil, 0, secret...)
+	require.NoError(t, err)
+	held, err := c.Create(t.Context(), "/half/"+guid+"lock-", []byte("web/3"), zk.FlagEphemeral|zk.FlagSequence, secret...)
+	require.NoError(t, err)
+
+	_, err = (&Reader{Client: c}).Below(t.Context(), "/")
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+
+	r := &Reader{Client: c, SkipForbidden: true}
+	queues, err := r.Below(t.Context(), "/")
+	require.NoError(t, err)
+	require.Len(t, queues, 1)
+	require.Equal(t, "/open", queues[0].Path)
+	require.Equal(t, []string{"/closed", held, "/sem/leases"}, r.Forbidden())
+
+	for _, read := range []func() error{
+		func() error { _, err := r.Below(t.Context(), "/closed"); return err },
+		func() error { _, err := r.Path(t.Context(), "/closed"); return err },
+	} {
+		require.ErrorIs(t, read(), zk.ErrNoAuth, "what was asked for by name is not left out")
+	}
+}

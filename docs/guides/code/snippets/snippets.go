@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
+	"github.com/zkrecipes/zkrecipes/zkhttp"
 )
 
 func bill(context.Context, zkrecipes.Token) error { return nil }
@@ -51,7 +52,9 @@ func leader(ctx context.Context, client *conn.Client) error {
 		return err
 	}
 	// Run campaigns, leads, and campaigns again until ctx ends.
-	return e.Run(ctx, lead) // lead gets a context that ends with the term
+	return e.Run(ctx, func(ctx context.Context, t *election.Term) error {
+		return bill(ctx, t.Token()) // ctx ends with the term
+	})
 }
 
 func observe(ctx context.Context, e *election.Election) error {
@@ -135,12 +138,9 @@ func states(ctx context.Context, client *conn.Client) {
 	}
 }
 
-func ready(client *conn.Client) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if client.Status().State != conn.Connected {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	}
+func handle(mux *http.ServeMux, client *conn.Client, e *election.Election) {
+	mux.Handle("/readyz", zkhttp.Health(client)) // 503 says in words what is wrong
+	mux.Handle("/self", zkhttp.Self(e))          // 200 only while this process leads
 }
 
 func longJob(ctx context.Context) error {
