@@ -32,7 +32,7 @@ const (
 	RepliesLost     Kind = "partition-replies"    // what is sent to the victims does not arrive
 	Blink           Kind = "partition-short"      // both ways, for less than a session timeout
 	Cut             Kind = "cut"                  // all connections, again and again
-	LoseAnswers     Kind = "lose-answers"         // to creates and deletes that are executed
+	LoseAnswers     Kind = "lose-answers"         // to writes that are executed
 	DeleteHolders   Kind = "operator-deletes"     // the nodes of the victims
 	DeleteAll       Kind = "operator-deletes-all" // everything below the locks, again and again
 	Reap            Kind = "reap"                 // all clients rest until the server has removed the empty containers
@@ -63,6 +63,12 @@ var lasts = map[Kind][2]float64{
 var needsVictims = map[Kind]bool{
 	OutageShort: true, OutageLong: true, IsolateFollower: true, IsolateLeader: true, PauseClient: true, KillClient: true,
 	Partition: true, RequestsLost: true, RepliesLost: true, Blink: true, DeleteHolders: true,
+}
+
+// hitsServers lists the kinds after which a server may lag behind, or may not know that it was replaced.
+var hitsServers = map[Kind]bool{
+	KillLeader: true, KillFollower: true, PauseLeader: true, PauseFollower: true, RollingRestart: true, OutageShort: true,
+	OutageLong: true, IsolateFollower: true, IsolateLeader: true,
 }
 
 // Step is one fault of a schedule.

@@ -22,6 +22,7 @@ const (
 	opCreateContainer = 19
 	opDeleteContainer = 20
 	opCreateTTL       = 21
+	opError           = -1
 	opCloseSession    = -11
 )
 
@@ -98,13 +99,18 @@ func parse(record []byte) (Txn, error) {
 		t.Changes = r.changes(op, t.Session)
 		return t, r.err("transaction", op)
 	}
+	failed := false
 	for range r.int() {
 		op := r.int()
+		failed = failed || op == opError
 		part := reader{r.bytes()}
 		t.Changes = append(t.Changes, part.changes(op, t.Session)...)
 		if err := part.err("part of a transaction", op); err != nil {
 			return t, err
 		}
+	}
+	if failed { // the operations before the one that failed are in the log, too
+		t.Changes = nil
 	}
 	return t, r.err("transaction", op)
 }
@@ -147,11 +153,12 @@ func (r *reader) changes(op int32, session int64) []Change {
 		if (op == opCreate || op == opCreate2) && r.take(1)[0] == 1 {
 			c.Owner = session
 		}
+		c.Version = r.int()
 		return []Change{c}
 	case opDelete, opDeleteContainer:
 		return []Change{{Kind: zktest.ChangeDelete, Path: string(r.bytes())}}
 	case opSet:
-		return []Change{{Kind: zktest.ChangeSet, Path: string(r.bytes()), Data: r.bytes()}}
+		return []Change{{Kind: zktest.ChangeSet, Path: string(r.bytes()), Data: r.bytes(), Version: r.int()}}
 	default:
 		return nil
 	}

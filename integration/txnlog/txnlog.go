@@ -3,8 +3,10 @@
 package txnlog
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,18 +25,20 @@ type Txn struct {
 
 // Change is one effect of a transaction on the tree.
 type Change struct {
-	Kind  zktest.ChangeKind
-	Path  string
-	Data  []byte // of Create and Set
-	Owner int64  // of Create: session of an ephemeral node
+	Kind    zktest.ChangeKind
+	Path    string
+	Data    []byte // of Create and Set
+	Owner   int64  // of Create: session of an ephemeral node
+	Version int32  // of Set: of the data; of Create: how many children the parent has had
 }
 
 // Read returns what an ensemble has done below a path, in order. dirs are the data directories of its servers, which may be
 // running but must be at rest. Transactions that changed nothing there are left out.
 //
 // The logs of the servers complement each other: a server that was far behind gets a snapshot, and its log has a gap. A
-// transaction that less than half of them have, at the end of an epoch, was not committed by that epoch's leader. Whether the
-// next leader has taken it over is not known. Read returns how many there are below the path, and takes them for not done.
+// transaction that less than half of them have, at the end of an epoch, was not committed by the leader of that epoch. The
+// next leader may have taken it over. The versions in later transactions tell that. If they do not, Read takes it for not
+// done, and counts it in unknown.
 func Read(under string, dirs ...string) (history []Txn, unknown int, err error) {
 	seen := map[int64]int{} // in how many logs
 	txns := map[int64]Txn{}
@@ -64,16 +68,20 @@ func Read(under string, dirs ...string) (history []Txn, unknown int, err error) 
 	if err != nil {
 		return nil, 0, err
 	}
+	tails := map[int64][]Txn{} // by epoch
 	for _, zxid := range slices.Sorted(maps.Keys(txns)) {
-		t := txns[zxid]
-		switch {
-		case certain[zxid>>32] >= zxid:
-			history = append(history, t)
-		default:
-			unknown++
+		if epoch := zxid >> 32; zxid <= certain[epoch] {
+			history = append(history, txns[zxid])
+		} else {
+			tails[epoch] = append(tails[epoch], txns[zxid])
 		}
 	}
-	return endSessions(history), unknown, nil
+	history, unknown = settle(history, tails)
+	history = endSessions(history)
+	if n := conflicts(history); n > 0 && unknown == 0 {
+		return nil, 0, fmt.Errorf("%d changes in the logs do not fit to those before", n)
+	}
+	return history, unknown, nil
 }
 
 // committed returns, for each epoch, the last transaction that a quorum has. All before it are committed, too.
@@ -120,4 +128,65 @@ func endSessions(history []Txn) []Txn {
 		}
 	}
 	return slices.DeleteFunc(history, func(t Txn) bool { return len(t.Changes) == 0 })
+}
+
+// settle adds the ends of epochs that fit to what came later.
+func settle(history []Txn, tails map[int64][]Txn) (settled []Txn, unknown int) {
+	for _, epoch := range slices.Sorted(maps.Keys(tails)) {
+		tail := tails[epoch]
+		at, _ := slices.BinarySearchFunc(history, tail[0].Zxid, func(t Txn, zxid int64) int { return cmp.Compare(t.Zxid, zxid) })
+		with := slices.Concat(history[:at], tail, history[at:])
+		switch without, kept := conflicts(endSessions(copied(history))), conflicts(endSessions(copied(with))); {
+		case kept < without:
+			history = with
+		case kept == without:
+			unknown += len(tail)
+		}
+	}
+	return history, unknown
+}
+
+// copied returns a copy to which changes can be added.
+func copied(history []Txn) []Txn {
+	c := slices.Clone(history)
+	for i := range c {
+		c[i].Changes = slices.Clip(c[i].Changes)
+	}
+	return c
+}
+
+// conflicts counts the changes that cannot have been made to the tree, as the changes before have left it.
+func conflicts(history []Txn) (n int) {
+	type node struct{ version, children int32 }
+	tree := map[string]*node{}
+	expect := func(ok bool) {
+		if !ok {
+			n++
+		}
+	}
+	for _, t := range history {
+		for _, c := range t.Changes {
+			node, parent := &node{}, tree[path.Dir(c.Path)]
+			if was, ok := tree[c.Path]; ok {
+				node = was
+				expect(c.Kind != zktest.ChangeCreate)
+			} else {
+				expect(c.Kind == zktest.ChangeCreate)
+			}
+			switch c.Kind {
+			case zktest.ChangeCreate:
+				tree[c.Path] = node
+				if parent != nil {
+					expect(c.Version == parent.children+1)
+					parent.children = c.Version
+				}
+			case zktest.ChangeSet:
+				expect(c.Version == node.version+1)
+				node.version = c.Version
+			default:
+				delete(tree, c.Path)
+			}
+		}
+	}
+	return n
 }

@@ -49,6 +49,9 @@ func TestRead(t *testing.T) {
 	must(t, c.CreateAll(ctx, "/other", nil))
 	ask(&zk.SetDataRequest{Path: "/a/b", Data: []byte("2"), Version: 0},
 		&zk.CreateRequest{Path: "/a/c", Data: []byte("3"), Acl: acl, Flags: zk.FlagEphemeral})
+	if _, err := c.Multi(ctx, &zk.SetDataRequest{Path: "/a/b", Version: -1}, &zk.CheckVersionRequest{Path: "/a/b"}); err == nil {
+		t.Error("the version is not 0")
+	}
 	must(t, follower.Restart())
 	leader, err := e.Leader()
 	must(t, err)
