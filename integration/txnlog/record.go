@@ -75,14 +75,14 @@ func readRecord(in io.Reader) ([]byte, error) {
 	}
 	sum, length := binary.BigEndian.Uint64(head[:]), binary.BigEndian.Uint32(head[8:])
 	if length == 0 || length > 1<<30 {
-		return nil, nil //nolint:nilnil // the end
+		return nil, nil // the end
 	}
 	record := make([]byte, length+1)
 	if _, err := io.ReadFull(in, record); err != nil {
 		return nil, err
 	}
 	if record[length] != endOfRecord || uint64(adler32.Checksum(record[:length])) != sum {
-		return nil, nil //nolint:nilnil // torn
+		return nil, nil // torn
 	}
 	return record[:length], nil
 }

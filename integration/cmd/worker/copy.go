@@ -53,9 +53,10 @@ func (w *worker) copies(ctx context.Context) (turn, error) {
 
 // write changes a random node.
 func (w *worker) write(ctx context.Context) {
-	path := w.path
-	for range 1 + w.rng.IntN(2) {
-		path += "/" + string(rune('a'+w.rng.IntN(3)))
+	name := func() string { return "/" + string(rune('a'+w.rng.IntN(3))) }
+	path := w.path + name()
+	if w.rng.IntN(2) == 0 {
+		path += name()
 	}
 	data := fmt.Append(nil, w.rng.IntN(1000))
 	switch w.rng.IntN(4) {
