@@ -172,6 +172,24 @@ func TestPresence(t *testing.T) {
 			s.aOver(journal.Orphaned, 20)
 		}},
 		{"written by another", "a has written", func(s *tale) { s.did(45, 1, wrote(path, "a")) }},
+		{"written by another, a round trip after its own was deleted", "", func(s *tale) {
+			s.did(50, 9, deleted(path))
+			s.did(50, 3, ephemeral(path, "c"))
+			s.saw("c", 50, there(50, 3))
+			s.did(50, 2, wrote(path, "b"))
+		}},
+		{"written by another, long after its own was deleted", "b has written", func(s *tale) {
+			s.did(50, 9, deleted(path))
+			s.did(51, 3, ephemeral(path, "c"))
+			s.saw("c", 51, there(51, 3))
+			s.did(52, 2, wrote(path, "b"))
+		}},
+		{"written by another, that has deleted its own", "b has written", func(s *tale) {
+			s.did(50, 2, deleted(path))
+			s.did(50, 3, ephemeral(path, "c"))
+			s.saw("c", 50, there(50, 3))
+			s.did(50, 2, wrote(path, "b"))
+		}},
 		{"deleted by another", "a has deleted", func(s *tale) { s.did(45, 1, deleted(path)) }},
 	})
 }

@@ -20,6 +20,7 @@ type Report struct {
 	Follows    map[string]Follows // by recipe
 	Stills     int                // how often all views were the same as what the servers had
 	Unsettled  int                // transactions of which it is not known whether they were applied
+	Overtaken  int                // writes to the node of another that had followed the writer's own, which package node allows
 	Losses     map[string]int
 	Sets       map[string]SetResult
 	HandOver   map[string]Durations
@@ -91,7 +92,8 @@ func (rep *Report) String() string {
 		f := rep.Follows[name]
 		row(name, f.Done, f.Refused, f.Unknown, f.Applied, f.Views)
 	}
-	row("transactions that may have been applied:", rep.Unsettled)
+	row("transactions of which the logs do not tell whether they were applied:", rep.Unsettled)
+	row("writes that met a node which had just followed the own one:", rep.Overtaken)
 	row()
 	row("hold ended by", "times")
 	for _, how := range slices.Sorted(maps.Keys(rep.Losses)) {

@@ -28,11 +28,31 @@ func TestSettle(t *testing.T) {
 		"a write elsewhere":             {tail: txn(first+3, zktest.ChangeSet, "/a/b", 1), next: txn(second+1, zktest.ChangeCreate, "/a/d", 2), unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			history, unknown := settle(append(begin[:2:2], c.next), map[int64][]Txn{1: {c.tail}})
+			history, unknown, _ := settle(append(begin[:2:2], c.next), map[int64][]Txn{1: {c.tail}})
 			if done := len(history) == 4 && history[2].Zxid == c.tail.Zxid; done != c.done || (unknown == 1) != c.unknown {
 				t.Errorf("done %v, %d unknown: %v", done, unknown, history)
 			}
 		})
+	}
+}
+
+// Changes that cannot have been made are found: the log is not what the servers have done.
+func TestSettle_Misfits(t *testing.T) {
+	begin := []Txn{txn(first+1, zktest.ChangeCreate, "/a", 1), txn(first+2, zktest.ChangeCreate, "/a/b", 1)}
+	begin[1].Session, begin[1].Changes[0].Owner = 7, 7
+	end := Txn{Zxid: first + 3, Session: 7, Ends: true}
+	again := txn(first+4, zktest.ChangeCreate, "/a/b", 2)
+	history, _, misfits := settle(append(begin, end, again), nil)
+	if misfits != 0 || len(history) != 4 || history[2].Changes[0].Path != "/a/b" {
+		t.Errorf("%d misfits: %v", misfits, history)
+	}
+	for _, wrong := range []Txn{
+		txn(first+4, zktest.ChangeSet, "/a/b", 1), txn(first+4, zktest.ChangeDelete, "/a/b", 0),
+		txn(first+4, zktest.ChangeCreate, "/a", 2), txn(first+4, zktest.ChangeCreate, "/a/b", 3), txn(first+4, zktest.ChangeSet, "/a", 2),
+	} {
+		if _, _, misfits := settle(append(begin[:2:2], end, wrong), nil); misfits != 1 {
+			t.Errorf("%v: %d misfits, want 1", wrong, misfits)
+		}
 	}
 }
 

@@ -3,10 +3,8 @@
 package txnlog
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -76,10 +74,9 @@ func Read(under string, dirs ...string) (history []Txn, unknown int, err error) 
 			tails[epoch] = append(tails[epoch], txns[zxid])
 		}
 	}
-	history, unknown = settle(history, tails)
-	history = endSessions(history)
-	if n := conflicts(history); n > 0 && unknown == 0 {
-		return nil, 0, fmt.Errorf("%d changes in the logs do not fit to those before", n)
+	history, unknown, misfits := settle(history, tails)
+	if misfits > 0 && unknown == 0 {
+		return nil, 0, fmt.Errorf("%d changes in the logs do not fit to those before", misfits)
 	}
 	return history, unknown, nil
 }
@@ -100,93 +97,4 @@ func committed(seen map[int64]int, quorum int) (map[int64]int64, error) {
 		}
 	}
 	return last, nil
-}
-
-// endSessions adds the deletions of ephemeral nodes, and drops the ends of sessions that had none.
-func endSessions(history []Txn) []Txn {
-	owned := map[int64]map[string]bool{}
-	owner := map[string]int64{}
-	for i, t := range history {
-		for _, c := range t.Changes {
-			switch {
-			case c.Kind == zktest.ChangeCreate && c.Owner != 0:
-				if owned[c.Owner] == nil {
-					owned[c.Owner] = map[string]bool{}
-				}
-				owned[c.Owner][c.Path], owner[c.Path] = true, c.Owner
-			case c.Kind == zktest.ChangeDelete:
-				delete(owned[owner[c.Path]], c.Path)
-				delete(owner, c.Path)
-			}
-		}
-		if t.Ends {
-			for _, path := range slices.Sorted(maps.Keys(owned[t.Session])) {
-				history[i].Changes = append(history[i].Changes, Change{Kind: zktest.ChangeDelete, Path: path})
-				delete(owner, path)
-			}
-			delete(owned, t.Session)
-		}
-	}
-	return slices.DeleteFunc(history, func(t Txn) bool { return len(t.Changes) == 0 })
-}
-
-// settle adds the ends of epochs that fit to what came later.
-func settle(history []Txn, tails map[int64][]Txn) (settled []Txn, unknown int) {
-	for _, epoch := range slices.Sorted(maps.Keys(tails)) {
-		tail := tails[epoch]
-		at, _ := slices.BinarySearchFunc(history, tail[0].Zxid, func(t Txn, zxid int64) int { return cmp.Compare(t.Zxid, zxid) })
-		with := slices.Concat(history[:at], tail, history[at:])
-		switch without, kept := conflicts(endSessions(copied(history))), conflicts(endSessions(copied(with))); {
-		case kept < without:
-			history = with
-		case kept == without:
-			unknown += len(tail)
-		}
-	}
-	return history, unknown
-}
-
-// copied returns a copy to which changes can be added.
-func copied(history []Txn) []Txn {
-	c := slices.Clone(history)
-	for i := range c {
-		c[i].Changes = slices.Clip(c[i].Changes)
-	}
-	return c
-}
-
-// conflicts counts the changes that cannot have been made to the tree, as the changes before have left it.
-func conflicts(history []Txn) (n int) {
-	type node struct{ version, children int32 }
-	tree := map[string]*node{}
-	expect := func(ok bool) {
-		if !ok {
-			n++
-		}
-	}
-	for _, t := range history {
-		for _, c := range t.Changes {
-			node, parent := &node{}, tree[path.Dir(c.Path)]
-			if was, ok := tree[c.Path]; ok {
-				node = was
-				expect(c.Kind != zktest.ChangeCreate)
-			} else {
-				expect(c.Kind == zktest.ChangeCreate)
-			}
-			switch c.Kind {
-			case zktest.ChangeCreate:
-				tree[c.Path] = node
-				if parent != nil {
-					expect(c.Version == parent.children+1)
-					parent.children = c.Version
-				}
-			case zktest.ChangeSet:
-				expect(c.Version == node.version+1)
-				node.version = c.Version
-			default:
-				delete(tree, c.Path)
-			}
-		}
-	}
-	return n
 }
