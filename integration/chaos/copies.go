@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
@@ -9,14 +11,15 @@ import (
 )
 
 // copies judges caches. What a cache shows has existed, and each path only goes forward. A node that was deleted and created
-// again is told as deleted and created. After Sync the cache has at least all that was committed before.
+// again is told as deleted and created. When the cache says that it is current, it has told all that its server had then.
+// After Sync it has at least all that was committed before.
 func (t *trial) copies(g Group) {
 	path := Root + "/" + g.Recipe + "/tree"
 	for _, id := range t.processes(g.Recipe) {
-		t.changes(id)
+		t.changes(id, path)
 		for _, op := range t.clients[id] {
 			if op.answer.Kind == check.Granted && op.answer.View != nil {
-				t.snapshot(id, path, *op.answer.View)
+				t.complete(id, path, "after Sync", op.answer.View.Nodes, op.answer.View.Zxid)
 			}
 		}
 	}
@@ -35,11 +38,14 @@ func (t *trial) existed(id string, n journal.Node) {
 	}
 }
 
-func (t *trial) changes(id string) {
+func (t *trial) changes(id, root string) {
 	there := map[string]journal.Node{}
 	newest := map[string]int64{} // mzxid by path
 	for _, v := range t.views[id] {
 		if len(v.Nodes) == 0 {
+			if v.Change == "current" {
+				t.complete(id, root, "C12: current", slices.Collect(maps.Values(there)), t.known(v.AsOf))
+			}
 			continue
 		}
 		n := v.Nodes[0]
@@ -62,10 +68,10 @@ func (t *trial) changes(id string) {
 	}
 }
 
-// snapshot checks a view that must be as new as its zxid, which the client has written before it called Sync.
-func (t *trial) snapshot(id, root string, v journal.View) {
+// complete checks that the nodes are at least as new as a transaction.
+func (t *trial) complete(id, root, when string, nodes []journal.Node, zxid int64) {
 	got := map[string]journal.Node{}
-	for _, n := range v.Nodes {
+	for _, n := range nodes {
 		got[n.Path] = n
 		t.existed(id, n)
 	}
@@ -74,14 +80,14 @@ func (t *trial) snapshot(id, root string, v journal.View) {
 			continue
 		}
 		n, shown := got[path]
-		was := t.past.at(path, v.Zxid)
+		was := t.past.at(path, zxid)
 		switch {
-		case was == nil && shown && n.Czxid <= v.Zxid:
-			t.violated("%s: after Sync it shows %s of %#x, which was gone at %#x", id, path, n.Czxid, v.Zxid)
-		case was != nil && shown && n.Mzxid < was.writes[was.write(v.Zxid)].zxid:
-			t.violated("%s: after Sync it shows %s as of %#x: at %#x it was newer", id, path, n.Mzxid, v.Zxid)
+		case was == nil && shown && n.Czxid <= zxid:
+			t.violated("%s: %s, it shows %s of %#x, which was gone at %#x", id, when, path, n.Czxid, zxid)
+		case was != nil && shown && n.Mzxid < was.writes[was.write(zxid)].zxid:
+			t.violated("%s: %s, it shows %s as of %#x: at %#x it was newer", id, when, path, n.Mzxid, zxid)
 		case was != nil && !shown && was.gone == 0:
-			t.violated("%s: after Sync it lacks %s of %#x, which was there at %#x", id, path, was.czxid, v.Zxid)
+			t.violated("%s: %s, it lacks %s of %#x, which was there at %#x", id, when, path, was.czxid, zxid)
 		}
 	}
 }

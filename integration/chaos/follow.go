@@ -235,8 +235,9 @@ func (t *trial) judge(g Group) {
 	}
 }
 
-// slack is how long a view may be behind the servers while none of them is at fault: an event is on its way.
-const slack = time.Second
+// slack is how long a view may be behind the servers while none of them is at fault: an event is on its way, or the machine
+// is busy.
+const slack = 2 * time.Second
 
 // lag returns until when a view may show what was gone at the stamp. A server at fault may not have heard of it until
 // the fault was over.
@@ -247,6 +248,17 @@ func (t *trial) lag(gone int64) int64 {
 		}
 	}
 	return gone + int64(slack)
+}
+
+// known returns the newest transaction that a current view as of the stamp must know of.
+func (t *trial) known(asOf int64) int64 {
+	at := asOf - int64(slack)
+	for _, rd := range t.rounds {
+		if hitsServers[rd.Kind] && rd.Injected <= at && at <= rd.Healed+int64(slack) {
+			at = rd.Injected - int64(slack)
+		}
+	}
+	return t.past.until(at)
 }
 
 // fresh checks that a view that says that it is current is not too old: without an answer for a whole session timeout the

@@ -13,25 +13,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// Stamps of these histories count seconds, so that slack is one.
-const second = int64(time.Second)
+// Stamps of these histories count the slack that views have.
+const unit = int64(slack)
 
 // tale is a history of the servers, and what clients say of it.
 type tale struct {
 	story
 	recipe string
 	txns   []txnlog.Txn
-	kind   Kind // of the fault, from second 20 to 30
+	kind   Kind // of the fault, from 20 to 30
 }
 
-// did adds a transaction of a session. Its zxid is the second in which it was.
+// did adds a transaction of a session. Its zxid is its time.
 func (s *tale) did(at, session int64, changes ...txnlog.Change) {
 	for i, c := range changes {
 		if c.Owner != 0 {
 			changes[i].Owner = session
 		}
 	}
-	s.txns = append(s.txns, txnlog.Txn{Zxid: at, Time: at * 1000, Session: session, Changes: changes})
+	s.txns = append(s.txns, txnlog.Txn{Zxid: at, Time: at * unit / int64(time.Millisecond), Session: session, Changes: changes})
 }
 
 func created(path, data string) txnlog.Change {
@@ -58,30 +58,30 @@ func (s *tale) saw(client string, at int64, v journal.View) {
 	if v.AsOf == 0 {
 		v.AsOf = at
 	}
-	v.AsOf *= second
-	s.tell(client, journal.Line{Event: check.Event{Kind: journal.Viewed, At: at * second}, View: &v})
+	v.AsOf *= unit
+	s.tell(client, journal.Line{Event: check.Event{Kind: journal.Viewed, At: at * unit}, View: &v})
 }
 
 // done tells an operation of weight n.
 func (s *tale) done(client string, at int64, n int, answer journal.Line) {
 	s.groups[client] = s.recipe
 	number := int64(len(s.clients[client]) + 1)
-	s.tell(client, journal.Line{Event: check.Event{Kind: check.Called, Op: number, At: at * second, Weight: n}})
+	s.tell(client, journal.Line{Event: check.Event{Kind: check.Called, Op: number, At: at * unit, Weight: n}})
 	if answer.Kind != "" {
-		answer.Op, answer.At = number, at*second
+		answer.Op, answer.At = number, at*unit
 		s.tell(client, answer)
 	}
 }
 
 // aOver tells that the newest operation of client a is over.
 func (s *tale) aOver(kind check.Kind, at int64) {
-	s.tell("a", journal.Line{Event: check.Event{Kind: kind, At: at * second}})
+	s.tell("a", journal.Line{Event: check.Event{Kind: kind, At: at * unit}})
 }
 
 // verdict is the text of all violations.
 func (s *tale) verdict() string {
-	r := &run{Config: Config{Groups: []Group{{Recipe: s.recipe, Limit: 2}}, Session: 3 * time.Second}, history: s.history}
-	r.rounds = []round{{Step: Step{Kind: s.kind}, Injected: 20 * second, Healed: 30 * second, Served: 31 * second}}
+	r := &run{Config: Config{Groups: []Group{{Recipe: s.recipe, Limit: 2}}, Session: 3 * time.Duration(unit)}, history: s.history}
+	r.rounds = []round{{Step: Step{Kind: s.kind}, Injected: 20 * unit, Healed: 30 * unit, Served: 31 * unit}}
 	return strings.Join(r.judge(time.Second, remember(s.txns, 0)).Violations, "\n")
 }
 
@@ -131,9 +131,9 @@ func TestPresence(t *testing.T) {
 			s.aOver(check.Released, 22)
 		}},
 		{"never there", "never was", func(s *tale) { s.saw("a", 8, there(7, 1)) }},
-		{"of another", "C13: at 42000000000 it says that session 0x1 has", func(s *tale) { s.saw("a", 42, there(40, 1)) }},
+		{"of another", "C13: at 84000000000 it says that session 0x1 has", func(s *tale) { s.saw("a", 42, there(40, 1)) }},
 		{"of another's session", "say that they have session 0x2", func(s *tale) { s.saw("a", 42, there(40, 2)) }},
-		{"long gone", "it was gone 4s before", func(s *tale) { s.saw("a", 9, there(1, 1)) }},
+		{"long gone", "it was gone 8s before", func(s *tale) { s.saw("a", 9, there(1, 1)) }},
 		{"long gone, and it says that it does not know", "", func(s *tale) {
 			v := there(1, 1)
 			v.Current = false
@@ -151,13 +151,13 @@ func TestPresence(t *testing.T) {
 			s.kind = Partition
 			s.saw("a", 29, there(6, 1))
 		}},
-		{"an old view", "it is told a current view that is 6s old", func(s *tale) {
+		{"an old view", "it is told a current view that is 12s old", func(s *tale) {
 			v := there(6, 1)
 			v.AsOf = 8
 			s.saw("a", 14, v)
 		}},
 		{"an old view of a client that stood still", "", func(s *tale) {
-			s.acts["a"] = []act{{paused, 9 * second}, {resumed, 14 * second}}
+			s.acts["a"] = []act{{paused, 9 * unit}, {resumed, 14 * unit}}
 			v := there(6, 1)
 			v.AsOf = 8
 			s.saw("a", 14, v)
@@ -267,6 +267,26 @@ func TestCopies(t *testing.T) {
 			synced(s, 3, top, node(4, 4, "y"))
 			synced(s, 3, top) // it was gone later
 			synced(s, 6, top)
+		}},
+		{"current, and complete", "", func(s *tale) {
+			told(s, "created", top, "created", node(2, 3, "y"))
+			s.saw("c", 4, journal.View{Change: "current", Current: true})
+		}},
+		{"current, and not complete", "C12: current, it shows /chaos/cache/tree/a as of 0x2", func(s *tale) {
+			told(s, "created", top, "created", node(2, 2, "x"))
+			s.saw("c", 4, journal.View{Change: "current", Current: true})
+		}},
+		{"current, and a server at fault does not know of the rest", "", func(s *tale) {
+			s.kind = PauseLeader
+			s.did(21, 1, created(path, "z"))
+			told(s, "created", top)
+			s.saw("c", 30, journal.View{Change: "current", Current: true})
+		}},
+		{"current, and the fault is over", "it lacks /chaos/cache/tree/a of 0x15", func(s *tale) {
+			s.kind = PauseLeader
+			s.did(21, 1, created(path, "z"))
+			told(s, "created", top)
+			s.saw("c", 33, journal.View{Change: "current", Current: true})
 		}},
 		{"steps are missed", "", func(s *tale) {
 			told(s, "created", node(2, 3, "y"), "deleted", node(2, 3, ""), "created", node(4, 4, "y"), "deleted", node(4, 4, ""))
@@ -423,7 +443,7 @@ func TestMeetings(t *testing.T) {
 			s.did(13, 3, wrote(member(3), "r"), wrote(member(4), "r"), wrote(member(5), "r"))
 		}},
 		{"one alone", "has 1 members", func(s *tale) { s.did(12, 3, wrote(member(3), "r"), deleted(member(4))) }},
-		{"in a second round", "is in the rounds", func(s *tale) { s.did(12, 3, wrote(member(2), "r"), wrote(member(3), "r")) }},
+		{"in a unit round", "is in the rounds", func(s *tale) { s.did(12, 3, wrote(member(2), "r"), wrote(member(3), "r")) }},
 		{"with one that is gone", "it was not there", func(s *tale) {
 			s.did(11, 4, deleted(member(4)))
 			s.did(12, 3, wrote(member(3), "r"), wrote(member(4), "r"))

@@ -12,8 +12,12 @@ import (
 type past struct {
 	nodes   map[string][]*incarnation // by path, in the order of their creation
 	multi   map[int64][]txnlog.Change // transactions with more than one change, by zxid
+	txns    []stamped                 // all of them, in order
 	unknown int                       // transactions of which it is not known whether they were applied
 }
+
+// stamped is a transaction, and when it was on the shared clock.
+type stamped struct{ zxid, at int64 }
 
 // incarnation is a node from its creation to its deletion.
 type incarnation struct {
@@ -40,6 +44,7 @@ func remember(history []txnlog.Txn, clock time.Duration) *past {
 	p := &past{nodes: map[string][]*incarnation{}, multi: map[int64][]txnlog.Change{}}
 	for _, t := range history {
 		at := t.Time*int64(time.Millisecond) - int64(clock)
+		p.txns = append(p.txns, stamped{t.Zxid, at})
 		if len(t.Changes) > 1 {
 			p.multi[t.Zxid] = t.Changes
 		}
@@ -64,6 +69,15 @@ func remember(history []txnlog.Txn, clock time.Duration) *past {
 		}
 	}
 	return p
+}
+
+// until returns the newest transaction up to a stamp; 0 if there was none.
+func (p *past) until(at int64) int64 {
+	later := sort.Search(len(p.txns), func(i int) bool { return p.txns[i].at > at })
+	if later == 0 {
+		return 0
+	}
+	return p.txns[later-1].zxid
 }
 
 // find returns an incarnation, or nil.
