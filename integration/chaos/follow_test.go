@@ -219,7 +219,8 @@ func TestMembers(t *testing.T) {
 		{"not by seniority", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(3, member("a", 3, "a1"), member("b", 2, "b2"))) }},
 		{"one is missing", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(3, member("b", 2, "b2"))) }},
 		{"one is too many", "there were [0x3]", func(s *tale) { s.saw("x", 6, view(5, member("b", 2, "b2"), member("a", 3, "a1"))) }},
-		{"at no instant", "there were []", func(s *tale) { s.saw("x", 6, view(6, member("a", 3, "a1"))) }},
+		{"as of a transaction that changed nothing", "", func(s *tale) { s.saw("x", 6, view(6, member("a", 3, "a1"))) }},
+		{"when the path was gone", "there were [0x2 0x3]", func(s *tale) { s.saw("x", 4, view(4)) }},
 		{"back in time", "goes back from 0x5 to 0x3", func(s *tale) {
 			s.saw("x", 5, view(5, member("a", 3, "a1")))
 			s.saw("x", 6, view(3, member("b", 2, "b2"), member("a", 3, "a1")))

@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
@@ -10,6 +12,9 @@ import (
 
 // members judges views of a group. Each is one instant of the servers: those members, in those incarnations, by seniority.
 // For one client, views never go back, and neither does the payload of a member.
+//
+// The zxid of a view need not be that of a change. If the end of a session finds that a node is gone already, the server
+// takes it for a change of the list all the same. Source: DataTree.deleteNode.
 func (t *trial) members(g Group) {
 	path := Root + "/" + g.Recipe
 	lists := t.past.lists(path)
@@ -18,7 +23,7 @@ func (t *trial) members(g Group) {
 		payloads := map[int64]int{} // by czxid, the number of the write
 		for _, v := range t.views[id] {
 			t.fresh(id, v)
-			if want, known := lists[v.Zxid]; !known && v.Zxid != 0 || !slices.Equal(want, czxids(v.Nodes)) {
+			if want := lists.at(v.Zxid); !slices.Equal(want, czxids(v.Nodes)) {
 				t.violated("%s: at %d it sees %#x as of %#x: there were %#x", id, v.at, czxids(v.Nodes), v.Zxid, want)
 			}
 			if v.Zxid != 0 && v.Zxid < zxid { // 0 if the path is gone
@@ -58,33 +63,46 @@ func czxids(nodes []journal.Node) []int64 {
 	return list
 }
 
-// lists returns, for each transaction that changed the list of the children of a node, their czxids after it, in order.
-func (p *past) lists(path string) map[int64][]int64 {
+// list is what the children of a node were after a transaction.
+type list struct {
+	zxid   int64
+	czxids []int64 // in order
+}
+
+type lists []list
+
+// at returns the list after a transaction.
+func (l lists) at(zxid int64) []int64 {
+	later := sort.Search(len(l), func(i int) bool { return l[i].zxid > zxid })
+	if later == 0 {
+		return nil
+	}
+	return l[later-1].czxids
+}
+
+// lists returns what the children of a node were, in order.
+func (p *past) lists(path string) (all lists) {
 	type step struct{ zxid, czxid int64 } // comes, or goes if the zxid is another
 	var steps []step
-	at := map[int64][]int64{}
-	for _, n := range p.nodes[path] {
-		at[n.czxid] = nil
-	}
-	for name, all := range p.nodes {
+	for name, nodes := range p.nodes {
 		if !strings.HasPrefix(name, path+"/") || strings.Contains(name[len(path)+1:], "/") {
 			continue
 		}
-		for _, n := range all {
+		for _, n := range nodes {
 			steps = append(steps, step{n.czxid, n.czxid})
 			if n.gone != 0 {
 				steps = append(steps, step{n.gone, n.czxid})
 			}
 		}
 	}
-	slices.SortStableFunc(steps, func(a, b step) int { return int(a.zxid - b.zxid) })
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.zxid, b.zxid) })
 	var now []int64
 	for _, s := range steps {
 		now = slices.DeleteFunc(slices.Clone(now), func(czxid int64) bool { return czxid == s.czxid })
 		if s.zxid == s.czxid {
 			now = append(now, s.czxid)
 		}
-		at[s.zxid] = now
+		all = append(all, list{s.zxid, now})
 	}
-	return at
+	return all
 }
