@@ -103,12 +103,13 @@ fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)
 	done
 
 .PHONY: bench
-bench: ## benchmarks, COUNT (6) times, and the comparison in integration/bench (needs a real ZooKeeper, and Curator)
+bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, caches (needs a real ZooKeeper, and Curator)
 	mkdir -p bin
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./... | tee bin/bench.txt
 	$(TOOL) benchstat bin/bench.txt
 	cd integration && go test $(REAL) -run '^$$' -bench . -timeout=0 ./...
 	cd integration && go run ./bench
+	cd integration && go run ./caches
 
 .PHONY: parity
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED

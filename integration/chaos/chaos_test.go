@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,8 @@ const (
 	tick    = 500 * time.Millisecond
 )
 
-// The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults.
+// The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults, CHAOS_RECIPES
+// some recipes.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -69,6 +71,13 @@ func configure(t *testing.T) chaos.Config {
 			{Recipe: "try", Clients: 2, Limit: 1},
 			{Recipe: "rwlock", Clients: 3},
 			{Recipe: "semaphore", Clients: 3, Limit: 2},
+			{Recipe: "node", Clients: 2},
+			{Recipe: "claim", Clients: 2},
+			{Recipe: "group", Clients: 3},
+			{Recipe: "cache", Clients: 2},
+			{Recipe: "value", Clients: 2},
+			{Recipe: "counter", Clients: 2},
+			{Recipe: "double", Clients: 3, Limit: 2},
 		},
 	}
 	if text := os.Getenv("CHAOS_SEED"); text != "" {
@@ -86,6 +95,11 @@ func configure(t *testing.T) chaos.Config {
 		for kind := range strings.SplitSeq(only, ",") {
 			cfg.Kinds = append(cfg.Kinds, chaos.Kind(kind))
 		}
+	}
+	if only := os.Getenv("CHAOS_RECIPES"); only != "" {
+		cfg.Groups = slices.DeleteFunc(cfg.Groups, func(g chaos.Group) bool {
+			return !slices.Contains(strings.Split(only, ","), g.Recipe)
+		})
 	}
 	return cfg
 }

@@ -57,6 +57,21 @@ func (c *client) start() error {
 	return nil
 }
 
+// path is where the client's recipe works. The clients of a group share it, but nodes that do not contend have one each.
+func (c *client) path() string {
+	path := Root + "/" + c.group.Recipe
+	switch c.group.Recipe {
+	case "node":
+		return fmt.Sprint(path, "/", c.place)
+	case "cache":
+		return path + "/tree"
+	case "claim", "value", "counter":
+		return path + "/it"
+	default:
+		return path
+	}
+}
+
 func (c *client) connect() string {
 	addrs := make([]string, len(c.proxies))
 	for i, p := range c.proxies {

@@ -77,6 +77,7 @@ func (r *run) clientFault(kind Kind, victims []*client) fault {
 			during: r.everybody(func(p *proxy.Proxy) {
 				p.Trap(proxy.Match{Ops: proxy.Creates, Path: "/chaos"}, proxy.DropReply)
 				p.Trap(proxy.Match{Ops: []int32{2}, Path: "/chaos"}, proxy.DropReply)
+				p.Trap(proxy.Match{Ops: []int32{5, 14}}, proxy.DropReply)
 			}),
 			heal: func() error {
 				return each(r.clients, func(c *client) error { return c.network(func(p *proxy.Proxy) { p.Disarm() }) })
@@ -221,8 +222,10 @@ func (r *run) tree(root string) ([]string, error) {
 func (r *run) awaitReaping() error {
 	var left []string
 	err := poll(patience, "the server removes the empty containers while all clients rest", func() bool {
-		var err error
-		left, err = r.tree(Root)
+		err := r.clear()
+		if err == nil {
+			left, err = r.tree(Root)
+		}
 		return err == nil && len(left) == 0
 	})
 	if err != nil {

@@ -39,18 +39,28 @@ type operation struct {
 	deletedAt int64 // by an operator; 0: not deleted
 }
 
+// view is something that a client was told, and the operation in which it was told; 0 if in none.
+type view struct {
+	journal.View
+	at        int64
+	operation int64
+}
+
 // history collects the reports of all clients.
 type history struct {
 	mu      sync.Mutex
 	groups  map[string]string // by client
 	clients map[string][]*operation
+	views   map[string][]view
+	shown   map[string]*shown // what the newest views come to
 	acts    map[string][]act
 	deleted map[string]int64 // contenders, and when the operator began to delete them
 }
 
 func newHistory() *history {
 	return &history{
-		groups: map[string]string{}, clients: map[string][]*operation{}, acts: map[string][]act{}, deleted: map[string]int64{},
+		groups: map[string]string{}, clients: map[string][]*operation{}, views: map[string][]view{}, shown: map[string]*shown{}, acts: map[string][]act{},
+		deleted: map[string]int64{},
 	}
 }
 
@@ -71,6 +81,14 @@ func (h *history) read(group, client string, in io.Reader) {
 }
 
 func (h *history) add(client string, l journal.Line) {
+	if l.Kind == journal.Viewed {
+		h.views[client] = append(h.views[client], view{*l.View, l.At, l.Op})
+		if h.shown[client] == nil {
+			h.shown[client] = &shown{nodes: map[string]journal.Node{}}
+		}
+		h.shown[client].add(*l.View)
+		return
+	}
 	ops := h.clients[client]
 	if l.Kind == check.Called {
 		if n := len(ops); n > 0 {
@@ -126,6 +144,20 @@ func (h *history) last(client string) (operation, bool) {
 		return operation{}, false
 	}
 	return *ops[len(ops)-1], true
+}
+
+// processes returns the processes that were in the group.
+func (h *history) processes(group string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var ids []string
+	for id, g := range h.groups {
+		if g == group {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // grantedSince reports whether the client was granted, at or after the stamp, an operation that began or was answered

@@ -17,6 +17,10 @@ type Report struct {
 	Tick       time.Duration
 	Operations map[string]Operations // by recipe
 	Faults     map[Kind]int
+	Follows    map[string]Follows // by recipe
+	Stills     int                // how often all views were the same as what the servers had
+	Unsettled  int                // transactions of which it is not known whether they were applied
+	Overtaken  int                // writes to the node of another that had followed the writer's own, which package node allows
 	Losses     map[string]int
 	Sets       map[string]SetResult
 	HandOver   map[string]Durations
@@ -26,6 +30,10 @@ type Report struct {
 
 // Operations counts what a group did.
 type Operations struct{ Calls, Holds, Busy, Lost int }
+
+// Follows counts what a group did that follows and writes nodes. Done, Refused and Unknown are how its operations ended, as
+// the clients know; Applied is how many of the unknown ones the servers have applied.
+type Follows struct{ Done, Refused, Unknown, Applied, Views int }
 
 // SetResult counts the updates of one kind of set. For lost updates it says how the holds of the late writers had
 // ended.
@@ -78,6 +86,14 @@ func (rep *Report) String() string {
 		o := rep.Operations[name]
 		row(name, o.Calls, o.Holds, o.Busy, o.Lost)
 	}
+	row()
+	row("follower", "done", "refused", "unknown", "of them applied", "views told", fmt.Sprint("compared at rest: ", rep.Stills))
+	for _, name := range slices.Sorted(maps.Keys(rep.Follows)) {
+		f := rep.Follows[name]
+		row(name, f.Done, f.Refused, f.Unknown, f.Applied, f.Views)
+	}
+	row("transactions of which the logs do not tell whether they were applied:", rep.Unsettled)
+	row("writes that met a node which had just followed the own one:", rep.Overtaken)
 	row()
 	row("hold ended by", "times")
 	for _, how := range slices.Sorted(maps.Keys(rep.Losses)) {

@@ -51,6 +51,7 @@ type run struct {
 	clients  []*client
 	history  *history
 	rounds   []round
+	stills   int // how often the views were compared with what the servers had
 	trouble  []error
 }
 
@@ -89,7 +90,11 @@ func Run(cfg Config, e *zkserver.Ensemble) (*Report, error) {
 	}
 	took := time.Since(began)
 	r.leave()
-	return r.judge(took), nil
+	p, err := r.recall()
+	if err != nil {
+		r.trouble = append(r.trouble, err)
+	}
+	return r.judge(took, p), nil
 }
 
 func (r *run) open() (err error) {
@@ -117,8 +122,12 @@ func (r *run) open() (err error) {
 }
 
 func (r *run) command(id string, c *client) *exec.Cmd {
-	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe,
-		"-path", Root+"/"+c.group.Recipe, "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
+	section := 40 * time.Millisecond
+	if isFollower(c.group) {
+		section = 200 * time.Millisecond // they tell much
+	}
+	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(),
+		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
 		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed+uint64(c.place)))
 }
 
@@ -173,6 +182,9 @@ func (r *run) round(number int, step Step) error {
 	}
 	rd.Served = journal.Now()
 	r.rounds = append(r.rounds, rd)
+	if err := r.still(); err != nil {
+		r.trouble = append(r.trouble, fmt.Errorf("after round %d (%s): %w", number, step.Kind, err))
+	}
 	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault", time.Now().Format("15:04:05"), number,
 		step.Kind, rd.victims, time.Duration(rd.Served-rd.Healed).Round(time.Millisecond))
 	return r.last(r.Session/4, nil) // some work in peace
@@ -271,7 +283,11 @@ func (r *run) leave() {
 	}
 	var left error
 	err := poll(3*r.Session, "nothing left", func() bool {
-		paths, err := r.tree(Root)
+		var paths []string
+		err := r.clear()
+		if err == nil {
+			paths, err = r.tree(Root)
+		}
 		if err == nil {
 			err = check.Leftovers(Root, paths, r.parents()...)
 		}

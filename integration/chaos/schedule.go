@@ -1,7 +1,9 @@
-// Package chaos breaks a real ensemble while client processes take locks on it, and judges what they saw.
+// Package chaos breaks a real ensemble while client processes take locks on it, and follow and write nodes. It judges what
+// they saw.
 //
 // A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be
-// served within three session timeouts. A seed decides the kinds, victims and durations, so a run can be repeated. The
+// served within three session timeouts. The clients that follow nodes stand still for a moment, and must show what the
+// servers have. After the run, all that they were told is compared with the logs of the servers. A seed decides the kinds, victims and durations, so a run can be repeated. The
 // interleaving of processes and packets cannot.
 package chaos
 
@@ -32,7 +34,7 @@ const (
 	RepliesLost     Kind = "partition-replies"    // what is sent to the victims does not arrive
 	Blink           Kind = "partition-short"      // both ways, for less than a session timeout
 	Cut             Kind = "cut"                  // all connections, again and again
-	LoseAnswers     Kind = "lose-answers"         // to creates and deletes that are executed
+	LoseAnswers     Kind = "lose-answers"         // to writes that are executed
 	DeleteHolders   Kind = "operator-deletes"     // the nodes of the victims
 	DeleteAll       Kind = "operator-deletes-all" // everything below the locks, again and again
 	Reap            Kind = "reap"                 // all clients rest until the server has removed the empty containers
@@ -63,6 +65,12 @@ var lasts = map[Kind][2]float64{
 var needsVictims = map[Kind]bool{
 	OutageShort: true, OutageLong: true, IsolateFollower: true, IsolateLeader: true, PauseClient: true, KillClient: true,
 	Partition: true, RequestsLost: true, RepliesLost: true, Blink: true, DeleteHolders: true,
+}
+
+// hitsServers lists the kinds after which a server may lag behind, or may not know that it was replaced.
+var hitsServers = map[Kind]bool{
+	KillLeader: true, KillFollower: true, PauseLeader: true, PauseFollower: true, RollingRestart: true, OutageShort: true,
+	OutageLong: true, IsolateFollower: true, IsolateLeader: true,
 }
 
 // Step is one fault of a schedule.

@@ -13,11 +13,11 @@ import (
 const writer = 1 << 20
 
 // judge checks everything once the run is over.
-func (r *run) judge(took time.Duration) *Report {
+func (r *run) judge(took time.Duration, p *past) *Report {
 	rep := &Report{
 		Seed: r.Seed, Took: took, Session: r.Session, Tick: r.Tick, Faults: map[Kind]int{}, Operations: map[string]Operations{},
 		Losses: map[string]int{}, Sets: map[string]SetResult{}, Margins: map[Kind]Margins{},
-		HandOver: map[string]Durations{},
+		HandOver: map[string]Durations{}, Follows: map[string]Follows{}, Stills: r.stills,
 	}
 	for _, err := range r.trouble {
 		rep.violated("%v", err)
@@ -25,7 +25,15 @@ func (r *run) judge(took time.Duration) *Report {
 	for _, rd := range r.rounds {
 		rep.Faults[rd.Kind]++
 	}
+	if p != nil {
+		rep.Unsettled = p.unknown
+	}
+	t := &trial{rep, r.history, p, r.rounds, r.Session}
 	for _, g := range r.Groups {
+		if isFollower(g) {
+			t.judge(g)
+			continue
+		}
 		spans := r.history.spans(g.Recipe)
 		limit := weigh(spans, g)
 		r.count(rep, g, spans)

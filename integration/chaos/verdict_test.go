@@ -79,7 +79,7 @@ func judgeStory(t *testing.T, tell func(s story)) *Report {
 		history: s.history, resource: sets,
 		rounds: []round{{Step: Step{Kind: Partition}, Injected: 1, Served: 1000, victims: []string{"a"}}},
 	}
-	return r.judge(time.Second)
+	return r.judge(time.Second, nil)
 }
 
 func TestJudge(t *testing.T) {

@@ -7,10 +7,14 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.Map;
+import java.util.Queue;
+import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -21,6 +25,7 @@ import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicNumber;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
+import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
@@ -31,11 +36,14 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
+import org.apache.curator.framework.recipes.nodes.PersistentNode;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.recipes.shared.SharedValue;
 import org.apache.curator.framework.recipes.shared.VersionedValue;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.curator.retry.RetryNTimes;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
 
 /**
  * Curator on a line protocol: a request is "tag word arguments", its answer "tag ok result" or "tag error text", in
@@ -54,6 +62,14 @@ import org.apache.curator.retry.RetryNTimes;
  *   payload name payload               replaces its payload
  *   members name                       the members as it sees them: id=payload
  *   leave name                         closes it
+ *   keep name path data                makes name a PersistentNode that is ephemeral
+ *   kept name                          waits until it was created once, and returns its path and its data as it knows them
+ *   drop name                          closes it
+ *   follow name path                   makes name a CuratorCache
+ *   cached name                        what it has: path=version:data
+ *   told name                          what its listener was told since it was asked last
+ *   unfollow name                      closes it
+ *   scribble path seed n               n random writes below the path
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -71,6 +87,9 @@ public final class Peer {
     static final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
     static final Map<String, Lock> locks = new ConcurrentHashMap<>();
     static final Map<String, GroupMember> members = new ConcurrentHashMap<>();
+    static final Map<String, PersistentNode> nodes = new ConcurrentHashMap<>();
+    static final Map<String, CuratorCache> caches = new ConcurrentHashMap<>();
+    static final Map<String, Queue<String>> told = new ConcurrentHashMap<>();
 
     public static void main(String[] args) throws Exception {
         client = CuratorFrameworkFactory.newClient(args[0], Integer.parseInt(args[1]), 5000, new ExponentialBackoffRetry(50, 5));
@@ -81,7 +100,7 @@ public final class Peer {
         for (String line; (line = in.readLine()) != null; ) {
             String[] request = line.split(" ");
             // Curator's locks belong to the thread that took them, so each name has one.
-            String thread = request[1].matches("take|give|downgrade|loop") ? request[2] : request[request.length - 1].equals("wait") ? "wait" : "";
+            String thread = request[1].matches("take|give|downgrade|loop|scribble") ? request[2] : request[request.length - 1].equals("wait") ? "wait" : "";
             threads.computeIfAbsent(thread, x -> Executors.newSingleThreadExecutor()).execute(() -> answer(request));
         }
         Runtime.getRuntime().halt(0);
@@ -161,11 +180,72 @@ public final class Peer {
             case "leave":
                 members.remove(q[2]).close();
                 return "";
+            case "keep":
+                PersistentNode node = new PersistentNode(client, CreateMode.EPHEMERAL, false, q[3], q[4].getBytes(StandardCharsets.UTF_8));
+                node.start();
+                nodes.put(q[2], node);
+                return "";
+            case "kept":
+                return nodes.get(q[2]).waitForInitialCreate(20, TimeUnit.SECONDS) + " " + nodes.get(q[2]).getActualPath() + " "
+                        + new String(nodes.get(q[2]).getData(), StandardCharsets.UTF_8);
+            case "drop":
+                nodes.remove(q[2]).close();
+                return "";
+            case "follow":
+                CuratorCache cache = CuratorCache.build(client, q[3]);
+                Queue<String> events = new ConcurrentLinkedQueue<>();
+                told.put(q[2], events);
+                cache.listenable().addListener((type, old, now) -> events.add(type + ":" + (now != null ? now : old).getPath()));
+                cache.start();
+                caches.put(q[2], cache);
+                return "";
+            case "cached":
+                return caches.get(q[2]).stream()
+                        .map(d -> d.getPath() + "=" + d.getStat().getVersion() + ":"
+                                + (d.getData() == null ? "" : new String(d.getData(), StandardCharsets.UTF_8)))
+                        .sorted().collect(Collectors.joining(" "));
+            case "told":
+                StringBuilder list = new StringBuilder();
+                for (String event; (event = told.get(q[2]).poll()) != null; ) {
+                    list.append(event).append(' ');
+                }
+                return list.toString().trim();
+            case "unfollow":
+                caches.remove(q[2]).close();
+                return "";
+            case "scribble":
+                scribble(q[2], Integer.parseInt(q[3]), Integer.parseInt(q[4]));
+                return "";
             case "loop":
                 new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
                 return "";
             default:
                 throw new IllegalArgumentException(q[1]);
+        }
+    }
+
+    static void scribble(String root, int seed, int n) throws Exception {
+        Random random = new Random(seed);
+        for (int i = 0; i < n; i++) {
+            StringBuilder path = new StringBuilder(root);
+            for (int depth = 1 + random.nextInt(3); depth > 0; depth--) {
+                path.append('/').append((char) ('a' + random.nextInt(3)));
+            }
+            byte[] data = ("java" + i).getBytes(StandardCharsets.UTF_8);
+            try {
+                switch (random.nextInt(4)) {
+                    case 0:
+                        client.delete().forPath(path.toString());
+                        break;
+                    case 1:
+                        client.setData().forPath(path.toString(), data);
+                        break;
+                    default:
+                        client.create().creatingParentsIfNeeded().forPath(path.toString(), data);
+                }
+            } catch (KeeperException e) {
+                // it is there already, or not there, or has children
+            }
         }
     }
 

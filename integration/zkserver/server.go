@@ -155,6 +155,14 @@ func (s *Server) Log() string {
 	return s.log.Name()
 }
 
+// Data is the directory of its snapshots and of its log of transactions; empty if the server is not ours.
+func (s *Server) Data() string {
+	if s.external != "" {
+		return ""
+	}
+	return filepath.Join(s.dir, "data")
+}
+
 // Restart starts the server with the same address and data, and waits until it serves. It first stops one that runs.
 func (s *Server) Restart() error {
 	if err := s.Stop(); err != nil {

@@ -19,9 +19,38 @@ const Unknown check.Kind = "unknown"
 // when the servers end the session.
 const Orphaned check.Kind = "orphaned"
 
+// Viewed is another such kind. The client was told of a view, or asked for it.
+const Viewed check.Kind = "viewed"
+
+// A View is what a client believes of nodes: of one node, of the members of a group, of a cache, or of a value.
+type View struct {
+	Nodes []Node `json:"nodes,omitempty"`
+	// Change belongs to caches, which tell one change at a time: created, updated or deleted.
+	Change string `json:"change,omitempty"`
+	// Zxid is the transaction that the view says it has seen; 0 if it does not say so.
+	Zxid    int64 `json:"zxid,omitempty"`
+	Current bool  `json:"current,omitempty"`
+	AsOf    int64 `json:"asOf,omitempty"` // on the shared clock
+}
+
+// Node is a node in a view. What the view does not say is zero.
+type Node struct {
+	Path    string `json:"path"`
+	Czxid   int64  `json:"czxid"`
+	Mzxid   int64  `json:"mzxid,omitempty"`
+	Session int64  `json:"session,omitempty"` // that owns it
+	Data    []byte `json:"data,omitempty"`
+}
+
 // Line is one event as it is written.
 type Line struct {
 	check.Event
+	// Session is the client's session when the operation was answered. Holds have none.
+	Session int64 `json:"session,omitempty"`
+	// Number belongs to Granted: the sum of a counter, or the round of a double barrier.
+	Number int64 `json:"number,omitempty"`
+	// View belongs to Viewed, and to Granted if the operation returned a view.
+	View *View `json:"view,omitempty"`
 	// Until belongs to Granted and Lost: the deadline of the hold, and when the loss took effect, on the shared clock.
 	Until int64 `json:"until,omitempty"`
 	// Stuck belongs to Granted: the hold was ordered to last until it is lost or until the next order.
@@ -49,6 +78,11 @@ func NewWriter(out io.Writer, client string) *Writer {
 	return &Writer{client: client, out: json.NewEncoder(out)}
 }
 
+// View writes a view that belongs to no operation, stamped now.
+func (w *Writer) View(v View) {
+	(&Op{writer: w}).View(v)
+}
+
 // Op is one operation that has begun.
 type Op struct {
 	writer *Writer
@@ -63,6 +97,11 @@ func (w *Writer) Call(weight int, read bool) *Op {
 	w.mu.Unlock()
 	op.Tell(Line{Event: check.Event{Kind: check.Called, Weight: weight, Read: read}})
 	return op
+}
+
+// View writes a view that the operation has brought, stamped now.
+func (o *Op) View(v View) {
+	o.Tell(Line{Event: check.Event{Kind: Viewed}, View: &v})
 }
 
 // Tell writes a line about the operation, stamped now.

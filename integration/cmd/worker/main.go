@@ -1,9 +1,10 @@
-// Command worker is one client process of the chaos tests. It acquires, works on what the lock protects, releases, and
-// begins again. It writes one JSON line for each event.
+// Command worker is one client process of the chaos tests. It takes one turn after the other. With a lock it acquires, works
+// on what the lock protects, and releases. Each other recipe has a file that says what a turn is. The worker writes one JSON
+// line for each event.
 //
-// It reads orders from its input, one word a line. "work" is the default. "hold" makes the next acquisition last until
-// the next order, which may be "hold" again, and repeats it if it is lost. "rest" stops new acquisitions. The end of
-// the input ends the program in order.
+// It reads orders from its input, one word a line. "work" is the default. "hold" makes the next turn last until
+// the next order, which may be "hold" again, and repeats it if it is lost. "rest" stops new turns. The end of the input
+// ends the program in order.
 package main
 
 import (
@@ -38,14 +39,14 @@ func main() {
 	var c config
 	flag.StringVar(&c.id, "id", "worker", "name of this client")
 	flag.StringVar(&c.servers, "servers", "", "ZooKeeper to use")
-	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock or semaphore")
-	flag.StringVar(&c.path, "path", "/chaos", "path of the lock")
+	flag.StringVar(&c.recipe, "recipe", "mutex", "election, mutex, try, rwlock, semaphore, node, claim, group, cache, value, counter or double")
+	flag.StringVar(&c.path, "path", "/chaos", "path of the lock, or of the node that the recipe is about")
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
 	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")
 	flag.BoolVar(&c.kazoo, "kazoo", false, "share the path with kazoo")
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
-	flag.IntVar(&c.limit, "limit", 2, "of the semaphore")
+	flag.IntVar(&c.limit, "limit", 2, "of the semaphore, and of the rounds of the double barrier")
 	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
 	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
@@ -71,10 +72,6 @@ func run(c config) error {
 		return leaving(ctx, err)
 	}
 	defer func() { _ = client.Close() }() // never fails
-	recipe, err := newRecipe(client, c)
-	if err != nil {
-		return err
-	}
 	res, err := resource.Dial(c.socket, c.id)
 	if err != nil {
 		return err
@@ -84,17 +81,44 @@ func run(c config) error {
 		config: c, client: client, orders: orders, resource: res, journal: journal.NewWriter(os.Stdout, c.id),
 		rng: rand.New(rand.NewPCG(c.seed, 0)),
 	}
+	turn, err := w.recipe(ctx)
+	if err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		orders.rested(ctx)
 		if w.session, err = client.Session(ctx); err != nil {
 			return leaving(ctx, err)
 		}
-		if err := w.section(ctx, recipe(w.rng)); err != nil {
+		if err := turn(ctx); err != nil {
 			return leaving(ctx, err)
 		}
 		pause(ctx, rand.N(c.section))
 	}
 	return nil
+}
+
+// A turn is one operation, whatever its result. An error ends the worker.
+type turn func(context.Context) error
+
+// recipe returns what a turn is. What a recipe does beside the turns ends with ctx.
+func (w *worker) recipe(ctx context.Context) (turn, error) {
+	switch w.config.recipe {
+	case "node", "claim":
+		return w.presences(), nil
+	case "group":
+		return w.memberships(ctx)
+	case "cache":
+		return w.copies(ctx)
+	case "value":
+		return w.updates(ctx)
+	case "counter":
+		return w.additions()
+	case "double":
+		return w.meetings()
+	default:
+		return w.locks()
+	}
 }
 
 // leaving drops an error that only says that the worker was told to leave.
@@ -115,14 +139,32 @@ type worker struct {
 	rng      *rand.Rand
 }
 
+// locks returns the turn of a lock.
+func (w *worker) locks() (turn, error) {
+	recipe, err := newRecipe(w.client, w.config)
+	return func(ctx context.Context) error { return w.section(ctx, recipe(w.rng)) }, err
+}
+
+// orphaned tells that the session, in which an operation began, has ended.
+func (w *worker) orphaned(op *journal.Op) {
+	if w.session.Err() != nil {
+		op.Tell(journal.Line{Event: check.Event{Kind: journal.Orphaned}})
+	}
+}
+
+// failed tells an error that does not say whether the operation has done anything.
+func (w *worker) failed(ctx context.Context, op *journal.Op, err error) {
+	op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Session: w.client.Status().Session, Reason: err.Error()})
+	pause(ctx, w.length())
+}
+
+// last lets a turn last: until the next order if the newest is "hold".
+func (w *worker) last(ctx context.Context, stuck <-chan struct{}) { <-released(ctx, stuck, w.length()) }
+
 // section is one acquisition, whatever its result.
 func (w *worker) section(ctx context.Context, a ask) error {
 	op := w.journal.Call(a.weight, a.read)
-	defer func() {
-		if w.session.Err() != nil {
-			op.Tell(journal.Line{Event: check.Event{Kind: journal.Orphaned}})
-		}
-	}()
+	defer w.orphaned(op)
 	h, err := a.acquire(ctx)
 	switch {
 	case err == nil:
@@ -130,8 +172,7 @@ func (w *worker) section(ctx context.Context, a ask) error {
 		op.Tell(journal.Line{Event: check.Event{Kind: check.Failed}, Reason: "busy"})
 		return nil
 	default:
-		op.Tell(journal.Line{Event: check.Event{Kind: journal.Unknown}, Reason: err.Error()})
-		pause(ctx, w.length())
+		w.failed(ctx, op, err)
 		return nil
 	}
 	stuck := w.orders.holding()

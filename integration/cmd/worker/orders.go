@@ -82,3 +82,25 @@ func (o *orders) rested(ctx context.Context) {
 		}
 	}
 }
+
+// untilRest returns a context that ends when the newest order is "rest".
+func (o *orders) untilRest(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			o.mu.Lock()
+			now, changed := o.current, o.changed
+			o.mu.Unlock()
+			if now == rest {
+				cancel()
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
+}
