@@ -591,10 +591,11 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.NoError(t, err)
 		c := ready(t, open(t, srv, cache.Children))
 		calls := 0
-		typed := cache.As(c, func(e cache.Entry) (int, error) {
+		typed, err := cache.As(c, func(e cache.Entry) (int, error) {
 			calls++
 			return strconv.Atoi(string(e.Data))
 		})
+		require.NoError(t, err)
 		for range 3 {
 			list := typed.List(root)
 			require.Len(t, list, 2)
