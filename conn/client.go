@@ -136,9 +136,11 @@ func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32,
 }
 
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. The ACL is for the node; the containers have the client's. If the reply is lost, CreateAll looks: if there is
-// no node, it is created again. If there is a node with the same data, that is success, also if another client has made it.
-// Otherwise the error matches ErrUnknownOutcome.
+// included. The ACL is for the node; the containers have the client's.
+//
+// If the reply is lost, CreateAll looks. A node with the same data is success, also if another client has made it. If it is
+// certain that the node was never made, it is created again: nothing has changed below its parent since, and no copy of the request
+// can still arrive. Otherwise the error matches ErrUnknownOutcome.
 //
 // Errors: zk.ErrNodeExists if there was a node before; otherwise what the server said about the node that could not be made.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
