@@ -30,6 +30,7 @@ type Marked struct {
 	session *session.Session // of the marker
 	marker  string           // its path; empty if there is none
 	made    bool             // it is known to exist
+	late    bool             // a create of it has no answer, and a copy may still be applied
 	number  int              // of the newest update
 	left    *state           // what the newest update left; nil if that is not known
 }
@@ -109,7 +110,7 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 			}
 		}
 		if errors.Is(err, zk.ErrNoNode) && doubt == nil {
-			m.made, m.marker = false, "" // deleted by hand
+			m.forget(s) // deleted by hand
 			continue
 		}
 		if err != nil {
@@ -142,7 +143,8 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 		case errors.Is(err, zk.ErrBadVersion):
 			m.left = nil
 		case errors.Is(err, zk.ErrNoNode) && doubt == nil:
-			m.left, m.made, m.marker = nil, false, "" // deleted by hand
+			m.left = nil
+			m.forget(s) // deleted by hand
 		default:
 			m.left = nil
 			return nil, errors.Join(doubt, err)
@@ -159,7 +161,7 @@ func (m *Marked) applied(ctx context.Context, s *session.Session, number string)
 // read returns what the node holds, and makes the marker before if this session has none.
 func (m *Marked) read(ctx context.Context, s *session.Session) (state, error) {
 	if m.session == nil || m.session.ID() != s.ID() {
-		m.session, m.marker, m.made = s, "", false
+		m.session, m.marker, m.made, m.late = s, "", false, false
 	}
 	if !m.made {
 		m.left = nil
@@ -183,6 +185,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 	}
 	for {
 		_, err := s.Create(ctx, m.marker, nil, zk.FlagEphemeral)
+		m.late = m.late || errors.Is(err, zkrecipes.ErrUnknownOutcome)
 		if errors.Is(err, zk.ErrNoNode) {
 			if err = s.Ensure(ctx, m.path, m.seed); err == nil {
 				continue
@@ -203,25 +206,59 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 	}
 }
 
+// forget gives up a marker that was deleted by hand. A late copy of its create must not stay beside the next marker.
+func (m *Marked) forget(s *session.Session) {
+	if marker := m.marker; m.late {
+		s.Go(func(ctx context.Context) { _ = removeMarker(ctx, s, marker, true) }) // it ends with the session
+	}
+	m.made, m.marker, m.late = false, "", false
+}
+
 // Close deletes the marker. The next update makes another.
 //
-// Errors: the cause of ctx, or what the server said. The marker then stays until its session ends.
+// Errors: the cause of ctx, and the removal goes on; what the server said, and the marker stays until its session ends.
 func (m *Marked) Close(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: err}
 	}
 	defer unlock()
-	s, marker := m.session, m.marker
-	m.session, m.marker, m.made, m.left = nil, "", false, nil
-	for marker != "" && s.Err() == nil {
-		switch err := s.Delete(ctx, marker, -1); {
-		case err == nil, errors.Is(err, zk.ErrNoNode), s.Err() != nil:
+	s, marker, late := m.session, m.marker, m.late
+	m.session, m.marker, m.made, m.late, m.left = nil, "", false, false, nil
+	removed := make(chan error, 1)
+	if marker == "" || !s.Go(func(ctx context.Context) { removed <- removeMarker(ctx, s, marker, late) }) {
+		return nil
+	}
+	select {
+	case err := <-removed:
+		return err
+	case <-ctx.Done():
+		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: context.Cause(ctx)}
+	}
+}
+
+// removeMarker deletes a marker, until that is certain or the session over. If a copy of its create may be late, it deletes
+// behind a barrier, so that no copy is on its way, and once more after it has deleted one: a server may have hung with the
+// first of two copies.
+func removeMarker(ctx context.Context, s *session.Session, marker string, late bool) error {
+	for {
+		var err error
+		if late {
+			err = s.Barrier(ctx)
+		}
+		if err == nil {
+			err = s.Delete(ctx, marker, -1)
+		}
+		if s.Err() != nil {
+			return nil //nolint:nilerr // the marker goes with the session
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode), err == nil && !late:
 			return nil
-		case !errors.Is(err, zkrecipes.ErrUnknownOutcome), wire.ServerFault(err), ctx.Err() != nil:
+		case err == nil, errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err):
+			_ = sleep(ctx, retryPause) // the next request looks at ctx
+		default:
 			return err
 		}
-		_ = sleep(ctx, retryPause) // the loop looks at ctx
 	}
-	return nil
 }
