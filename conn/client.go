@@ -110,8 +110,8 @@ func (c *Client) Sync(ctx context.Context, path string) error { return c.inner()
 // newest state, and not what it has missed. It never gets an older state after a newer one. If a node was deleted and created
 // again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
 //
-// When the connection is lost, or a reading takes an eighth of the session timeout, Follow yields the last view again at
-// once, with Current false. It reads again as soon as it can, in the next session if need be. A current view is what one
+// When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all of
+// it, Follow yields the last view again at once, with Current false. It reads again as soon as it can, in the next session if need be. A current view is what one
 // server knows, which may be behind its leader: [Client.Sync] and then [Client.Get] ask for the newest.
 //
 // Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,

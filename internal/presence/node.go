@@ -167,6 +167,7 @@ func (n *Node) Changes(ctx context.Context, yield func(State) bool) {
 		if now.Current {
 			down = n.reading.Disconnected()
 		}
+		look := n.lookAgain()
 		n.mu.Unlock()
 		if told == nil || !told.same(now) {
 			told = &now
@@ -181,10 +182,19 @@ func (n *Node) Changes(ctx context.Context, yield func(State) bool) {
 		select {
 		case <-changed:
 		case <-down:
+		case <-look:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// lookAgain fires when the state has to be looked at again, although it has not changed; nil is never. Called with mu held.
+func (n *Node) lookAgain() <-chan time.Time {
+	if n.reading == nil {
+		return nil
+	}
+	return time.After(n.reading.LookAgain())
 }
 
 // Ready waits until the node is there.
@@ -239,7 +249,7 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) await(ctx context.Context, isDone func() bool) error {
 	for {
 		n.mu.Lock()
-		done, final, why, changed := isDone(), n.final, n.inTheWay(), n.changed
+		done, final, why, changed, look := isDone(), n.final, n.inTheWay(), n.changed, n.lookAgain()
 		n.mu.Unlock()
 		switch {
 		case done:
@@ -251,6 +261,7 @@ func (n *Node) await(ctx context.Context, isDone func() bool) error {
 		}
 		select {
 		case <-changed:
+		case <-look:
 		case <-ctx.Done():
 			n.mu.Lock()
 			defer n.mu.Unlock()

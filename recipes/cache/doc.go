@@ -30,7 +30,8 @@
 //
 // # What happens on disconnect, expiry and close
 //
-// On disconnect the entries stay readable and grow old. The view says so at once, and readers of the changes are told Behind. When the
+// On disconnect, or if no server has answered for the session timeout, the entries stay readable and grow old. The view says so
+// at once, and readers of the changes are told Behind. When the
 // client is connected again, in the same session or a new one, the cache sets its watches again. The server tells which of them
 // would have fired meanwhile, and only those nodes are read.
 //

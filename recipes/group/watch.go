@@ -40,8 +40,8 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 // Watch tells which members there are now, then after every change. A slow caller gets the newest view and misses those in
 // between.
 //
-// When the connection is lost, Watch tells the last view again at once, with Current false. When the client is connected
-// again, Watch reads again and tells a current view. A current view is the view of one server, which may be behind its
+// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once,
+// with Current false. When the client is connected again, Watch reads again and tells a current view. A current view is the view of one server, which may be behind its
 // leader: [Group.Members] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
@@ -188,9 +188,9 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 			return
 		}
 		var down <-chan struct{}
-		var settled <-chan time.Time
-		var timer *time.Timer
+		var settled, look <-chan time.Time
 		if newest != nil {
+			look = time.After(newest.reading.LookAgain())
 			now := newest.now()
 			isNew := told == nil || !told.view.same(newest.view)
 			wait := time.Until(due)
@@ -212,8 +212,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 			case now.Current:
 				down = newest.reading.Disconnected()
 				if isNew {
-					timer = time.NewTimer(wait)
-					settled = timer.C
+					settled = time.After(wait)
 				} else {
 					told = newest         // it may be of a later connection
 					w.settledWith(newest) // what had changed is as it was
@@ -224,10 +223,8 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 		case <-changed:
 		case <-down:
 		case <-settled:
+		case <-look:
 		case <-ctx.Done():
-		}
-		if timer != nil {
-			timer.Stop()
 		}
 	}
 }
