@@ -33,7 +33,8 @@
 // On disconnect, or if no server has answered for the session timeout, the entries stay readable and grow old. The view says so
 // at once, and readers of the changes are told Behind. When the
 // client is connected again, in the same session or a new one, the cache sets its watches again. The server tells which of them
-// would have fired meanwhile, and only those nodes are read.
+// would have fired meanwhile, and only those nodes are read. If the server refuses that, or three connections in a row end under it,
+// all nodes are read again instead, until a recheck finds that the server can set watches.
 //
 // [Cache.Close] takes the watches away. Closing the client ends the cache, too. Afterwards entries can be read, and calls that wait
 // return an error that matches [zkrecipes.ErrClosed].

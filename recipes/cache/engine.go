@@ -44,6 +44,8 @@ type engine struct {
 	rest     bool
 	hangups  [3]int // the newest connections, in a row, that ended under a request to set watches
 	readOnly bool   // the server cannot set watches; all are set by reading
+	skip     int    // rechecks until that is tried again
+	skipped  int    // how many were skipped last
 	present  bool   // the root exists, says a request that was to set a watch on its creation
 
 	verify   []*node // whose watches are to be verified
