@@ -323,6 +323,8 @@ func TestMembers_AsksTheLeader(t *testing.T) {
 		v, err := g.Members(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, v.Members)
+		require.False(t, v.Current, "nothing tells of the next change")
+		require.Equal(t, time.Now(), v.AsOf)
 		require.Equal(t, []zktest.Op{zktest.OpSync, zktest.OpGetChildren2}, order)
 		total, _ := srv.Watches()
 		require.Zero(t, total)
