@@ -69,7 +69,7 @@ func newEngine(c *Cache, path string) engine {
 }
 
 func (e *engine) entry(n *node, path string) Entry {
-	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner}
+	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.details().owner}
 	if n.failed {
 		entry.Err = e.errs[n].err()
 	}
