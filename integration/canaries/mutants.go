@@ -509,7 +509,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: a node that was made again is the old one",
-		edits: []edit{{"internal/znode/marker.go", "	if !m.made {\n		m.left = nil\n", "	if !m.made {\n"}, {"internal/znode/marker.go", "			m.left, m.made, m.marker = nil, false, \"\" // deleted by hand", "			m.made, m.marker = false, \"\""}},
+		edits: []edit{{"internal/znode/marker.go", "	if !m.made {\n		m.left = nil\n", "	if !m.made {\n"}, {"internal/znode/marker.go", "			m.left = nil\n			m.forget(s) // deleted by hand", "			m.forget(s)"}},
 		tests: []test{valueTests},
 	},
 	{

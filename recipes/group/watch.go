@@ -26,7 +26,10 @@ func WithPayloads() WatchOption {
 }
 
 // WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
-// tell at once. So members that are started together make one view. That a view is no longer current is told at once.
+// tell at once. So members that are started together make one view.
+//
+// It also spares readings: the list of the members is read at most four times in the quiet time, so that a change may be
+// told a quarter of it later. While a reading is put off, the last view is no longer current, which Watch tells at once.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(w *watcher) error {
 		if quiet <= 0 || most < quiet {
@@ -79,6 +82,7 @@ type watcher struct {
 
 	mu      sync.Mutex
 	newest  *reading
+	putOff  bool          // the members have changed since, and are not read yet
 	last    time.Time     // when the members changed last
 	first   time.Time     // when they changed first since the caller was told; zero if they have not
 	err     error         // why there will be nothing newer
@@ -127,12 +131,14 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 			})
 		}
 	}
+	var changed time.Time // when it was read last because of a change
 	for {
 		now, err := r.read(ctx)
 		if err != nil {
 			return err
 		}
 		w.note(&now)
+		spare := true
 		timeout := s.Timeout()
 		recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
 		select {
@@ -140,15 +146,43 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 		case <-dirty:
 		case <-recheck.C:
 			r.doubt()
+			spare = false
 		case <-s.Done():
 			err = s.Err()
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
 		recheck.Stop()
+		if err == nil && spare {
+			err = w.spare(ctx, changed.Add(w.quiet/settlingReads))
+			changed = time.Now()
+		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// settlingReads is how often the members are read in the quiet time at most.
+const settlingReads = 4
+
+// spare puts the next reading off until a time.
+func (w *watcher) spare(ctx context.Context, until time.Time) error {
+	wait := time.Until(until)
+	if w.quiet == 0 || wait <= 0 {
+		return nil
+	}
+	w.mu.Lock()
+	w.putOff = true
+	w.broadcast()
+	w.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -162,7 +196,7 @@ func (w *watcher) note(now *reading) {
 			w.first = w.last
 		}
 	}
-	w.newest = now
+	w.newest, w.putOff = now, false
 	w.broadcast()
 }
 
@@ -178,7 +212,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 	var current bool  // what the caller knows
 	for {
 		w.mu.Lock()
-		newest, err, changed, due := w.newest, w.err, w.changed, w.due()
+		newest, putOff, err, changed, due := w.newest, w.putOff, w.err, w.changed, w.due()
 		w.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
@@ -192,6 +226,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 		if newest != nil {
 			look = time.After(newest.reading.LookAgain())
 			now := newest.now()
+			now.Current = now.Current && !putOff
 			isNew := told == nil || !told.view.same(newest.view)
 			wait := time.Until(due)
 			switch {
