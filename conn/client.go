@@ -107,8 +107,8 @@ func (c *Client) Sync(ctx context.Context, path string) error { return c.inner()
 // newest state, and not what it has missed. It never gets an older state after a newer one. If a node was deleted and created
 // again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
 //
-// When the connection is lost, or a reading takes an eighth of the session timeout, Follow yields the last view again at
-// once, with Current false. It reads again as soon as it can, in the next session if need be. A current view is what one
+// When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all of
+// it, Follow yields the last view again at once, with Current false. It reads again as soon as it can, in the next session if need be. A current view is what one
 // server knows, which may be behind its leader: [Client.Sync] and then [Client.Get] ask for the newest.
 //
 // Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
@@ -133,9 +133,11 @@ func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32,
 }
 
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. The ACL is for the node; the containers have the client's. If the reply is lost, CreateAll looks: if there is
-// no node, it is created again. If there is a node with the same data, that is success, also if another client has made it.
-// Otherwise the error matches ErrUnknownOutcome.
+// included. The ACL is for the node; the containers have the client's.
+//
+// If the reply is lost, CreateAll looks. A node with the same data is success, also if another client has made it. If it is
+// certain that the node was never made, it is created again: nothing has changed below its parent since, and no copy of the request
+// can still arrive. Otherwise the error matches ErrUnknownOutcome.
 //
 // Errors: zk.ErrNodeExists if there was a node before; otherwise what the server said about the node that could not be made.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {

@@ -46,7 +46,11 @@ func newOptions(opts []Option) (*options, error) {
 		Identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
 	}}
 	var errs []error
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			errs = append(errs, fmt.Errorf("option %d is nil", i))
+			continue
+		}
 		errs = append(errs, opt(o))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -153,6 +157,9 @@ func WithBackOff(newBackOff func() backoff.BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {
 			return errors.New("back-off: nil function")
+		}
+		if newBackOff() == nil {
+			return errors.New("back-off: the function returns a nil policy")
 		}
 		o.NewBackOff = newBackOff
 		return nil

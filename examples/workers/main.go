@@ -121,7 +121,7 @@ func (w *worker) follow(ctx context.Context, g *group.Group) error {
 		}
 		now := share(view.Members, w.id, w.parts)
 		switch {
-		case !view.Current: // the connection is lost, and others may take over this share unseen
+		case !view.Current: // no connection, or the members are changing: others may take over this share
 			w.journal.Event(w.id, "outdated", "stops", list(last))
 			now = nil
 		case !slices.Equal(now, last):

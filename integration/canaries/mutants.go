@@ -509,7 +509,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: a node that was made again is the old one",
-		edits: []edit{{"internal/record/marked.go", "func (m *Marked) forget() { m.session, m.marker, m.made, m.left = nil, \"\", false, nil }", "func (m *Marked) forget() { m.session, m.marker, m.made = nil, \"\", false }"}, {"internal/record/marked.go", "	m.left = nil\n	switch", "	switch"}},
+		edits: []edit{{"internal/record/marked.go", "m.session, m.marker, m.made, m.late, m.left = nil, \"\", false, false, nil", "m.session, m.marker, m.made, m.late = nil, \"\", false, false"}, {"internal/record/marked.go", "	m.left = nil\n	switch", "	switch"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -637,7 +637,7 @@ var mutants = []mutant{
 		name: "node: a state is current until the next one is read",
 		edits: []edit{
 			{"internal/session/freshness.go", "	case <-f.down:\n		return false\n", "	case <-f.down:\n		return true\n"},
-			{"internal/session/freshness.go", "return time.Since(f.session.Heard()) <= f.session.Timeout()", "return true"},
+			{"internal/session/freshness.go", "return f.session.hears()", "return true"},
 		},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
 	},
@@ -653,7 +653,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a frozen process looks at the connection alone",
-		edits: []edit{{"internal/session/freshness.go", "return time.Since(f.session.Heard()) <= f.session.Timeout()", "return true"}},
+		edits: []edit{{"internal/session/freshness.go", "return f.session.hears()", "return true"}},
 		tests: []test{nodeTests},
 	},
 	{

@@ -56,11 +56,25 @@ func (b *bothContext) Value(key any) any {
 // the timeout.
 const releaseTimeout = time.Second
 
-// Do runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first. A
+// Do acquires, and runs fn under the hold; see [Under].
+//
+// Errors: a nil fn, and nothing was acquired; those of acquire; those of Under.
+func Do(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), fn func(context.Context, *zkrecipes.Hold) error) error {
+	if fn == nil {
+		return errors.New("the function is nil: want one to run under the hold")
+	}
+	h, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return Under(ctx, h, fn)
+}
+
+// Under runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first. A
 // panic of fn releases, and goes on as a panic.
 //
 // Errors: that of fn, joined with a *LostError if h was lost before fn had returned.
-func Do(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkrecipes.Hold) error) (err error) {
+func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkrecipes.Hold) error) (err error) {
 	inside, end := Both(h.Context(), ctx)
 	defer func() { // also when fn panics
 		end(zkrecipes.ErrReleased)

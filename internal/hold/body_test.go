@@ -97,7 +97,7 @@ func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 func TestDo_SaysALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, lose := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
-		err := Do(t.Context(), h, func(ctx context.Context, _ *zkrecipes.Hold) error {
+		err := Under(t.Context(), h, func(ctx context.Context, _ *zkrecipes.Hold) error {
 			lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
 			<-ctx.Done()
 			return fmt.Errorf("work: %w", context.Cause(ctx))

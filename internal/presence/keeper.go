@@ -200,7 +200,7 @@ func (k *keeper) remove(ctx context.Context) {
 			k.broadcast()
 			k.mu.Unlock()
 		}
-		k.sleep(ctx, k.session.Done())
+		k.sleep(ctx, k.session.Done(), nil)
 	}
 }
 

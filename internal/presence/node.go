@@ -167,6 +167,7 @@ func (n *Node) Changes(ctx context.Context, yield func(State) bool) {
 		if now.Current {
 			down = n.reading.Disconnected()
 		}
+		look := n.lookAgain()
 		n.mu.Unlock()
 		if told == nil || !told.same(now) {
 			told = &now
@@ -181,10 +182,19 @@ func (n *Node) Changes(ctx context.Context, yield func(State) bool) {
 		select {
 		case <-changed:
 		case <-down:
+		case <-look:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// lookAgain fires when the state has to be looked at again, although it has not changed; nil is never. Called with mu held.
+func (n *Node) lookAgain() <-chan time.Time {
+	if n.reading == nil {
+		return nil
+	}
+	return time.After(n.reading.LookAgain())
 }
 
 // Ready waits until the node is there.
@@ -239,7 +249,7 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) await(ctx context.Context, isDone func() bool) error {
 	for {
 		n.mu.Lock()
-		done, final, why, changed := isDone(), n.final, n.inTheWay(), n.changed
+		done, final, why, changed, look := isDone(), n.final, n.inTheWay(), n.changed, n.lookAgain()
 		n.mu.Unlock()
 		switch {
 		case done:
@@ -251,6 +261,7 @@ func (n *Node) await(ctx context.Context, isDone func() bool) error {
 		}
 		select {
 		case <-changed:
+		case <-look:
 		case <-ctx.Done():
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -315,7 +326,7 @@ func (n *Node) run(ctx, client context.Context) {
 			return
 		default: // the credentials are refused, and the client goes on trying
 			n.failed(State{}, nil, err)
-			n.sleep(ctx, nil)
+			n.sleep(ctx, nil, nil)
 		}
 	}
 }
@@ -366,7 +377,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			if !errors.Is(err, errOverwritten) { // which passes
 				n.failed(k.seen, r, err)
 			}
-			n.sleep(ctx, s.Done())
+			n.sleep(ctx, s.Done(), k.look)
 		}
 	}
 }
@@ -380,8 +391,9 @@ func (n *Node) failed(seen State, r *session.Freshness, err error) {
 	n.tell(seen, r, 0)
 }
 
-// sleep waits before the next try: not at all if the node stood for long.
-func (n *Node) sleep(ctx context.Context, over <-chan struct{}) {
+// sleep waits before the next try: not at all if the node stood for long. If the watch fires meanwhile, the state is no longer
+// current. What has changed is looked up after the pause: an event must not make it shorter.
+func (n *Node) sleep(ctx context.Context, over <-chan struct{}, look *session.Watch) {
 	stood := !n.since.IsZero() && time.Since(n.since) >= steady
 	n.since = time.Time{}
 	if stood {
@@ -390,11 +402,28 @@ func (n *Node) sleep(ctx context.Context, over <-chan struct{}) {
 	}
 	timer := time.NewTimer(n.backOff.NextBackOff())
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-over:
-	case <-ctx.Done():
+	fired := look.Fired()
+	for {
+		select {
+		case <-fired:
+			n.outdated()
+			fired = nil
+			continue
+		case <-timer.C:
+		case <-over:
+		case <-ctx.Done():
+		}
+		return
 	}
+}
+
+// outdated notes that what the state says may be over.
+func (n *Node) outdated() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state = n.view()
+	n.state.Current, n.reading = false, nil
+	n.broadcast()
 }
 
 // wasOurs reports whether a session is one of ours before the present one.

@@ -30,6 +30,7 @@ type Marked struct {
 	session *session.Session // of the marker
 	marker  string           // its path; empty if there is none
 	made    bool             // it is known to exist
+	late    bool             // a create of it has no answer, and a copy may still be applied
 	number  int              // of the newest update
 	left    *session.Node    // what the newest update left; nil if that is not known
 }
@@ -154,8 +155,13 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 	}
 }
 
-// forget forgets the marker, so that the next reading makes another.
-func (m *Marked) forget() { m.session, m.marker, m.made, m.left = nil, "", false, nil }
+// forget forgets the marker, so that the next reading makes another. A late copy of its create must not stay beside that.
+func (m *Marked) forget() {
+	if s, marker := m.session, m.marker; m.late {
+		s.Go(func(ctx context.Context) { _ = removeMarker(ctx, s, marker, true) }) // it ends with the session
+	}
+	m.session, m.marker, m.made, m.late, m.left = nil, "", false, false, nil
+}
 
 // read returns what the node holds, and makes the marker before if this session has none.
 func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, error) {
@@ -184,6 +190,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 	}
 	for {
 		_, err := s.Create(ctx, m.marker, nil, zk.FlagEphemeral)
+		m.late = m.late || errors.Is(err, zkrecipes.ErrUnknownOutcome)
 		if errors.Is(err, zk.ErrNoNode) {
 			if err = s.Ensure(ctx, m.path, m.seed); err == nil {
 				continue
@@ -206,23 +213,50 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 
 // Close deletes the marker. The next update makes another.
 //
-// Errors: the cause of ctx, or what the server said. The marker then stays until its session ends.
+// Errors: the cause of ctx, and the removal goes on; what the server said, and the marker stays until its session ends.
 func (m *Marked) Close(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: err}
 	}
 	defer unlock()
-	s, marker := m.session, m.marker
+	s, marker, late := m.session, m.marker, m.late
+	m.late = false // the removal below looks for late copies
 	m.forget()
-	for marker != "" && s.Err() == nil {
-		switch err := s.Delete(ctx, marker, -1); {
-		case err == nil, errors.Is(err, zk.ErrNoNode), s.Err() != nil:
+	removed := make(chan error, 1)
+	if marker == "" || !s.Go(func(ctx context.Context) { removed <- removeMarker(ctx, s, marker, late) }) {
+		return nil
+	}
+	select {
+	case err := <-removed:
+		return err
+	case <-ctx.Done():
+		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: context.Cause(ctx)}
+	}
+}
+
+// removeMarker deletes a marker, until that is certain or the session over. If a copy of its create may be late, it deletes
+// behind a barrier, so that no copy is on its way, and once more after it has deleted one: a server may have hung with the
+// first of two copies.
+func removeMarker(ctx context.Context, s *session.Session, marker string, late bool) error {
+	for {
+		var err error
+		if late {
+			err = s.Barrier(ctx)
+		}
+		if err == nil {
+			err = s.Delete(ctx, marker, -1)
+		}
+		if s.Err() != nil {
+			return nil //nolint:nilerr // the marker goes with the session
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode), err == nil && !late:
 			return nil
-		case !errors.Is(err, zkrecipes.ErrUnknownOutcome), wire.ServerFault(err), ctx.Err() != nil:
+		case err == nil, errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err):
+			_ = session.Sleep(ctx, session.RetryPause) // the next request looks at ctx
+		default:
 			return err
 		}
-		_ = session.Sleep(ctx, session.RetryPause) // the loop looks at ctx
 	}
-	return nil
 }

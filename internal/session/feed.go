@@ -107,9 +107,13 @@ func (f *Feed) Idle() bool {
 	return len(f.news) == 0 && !f.taken
 }
 
-// IsDown reports that the connection is gone, or the session, also if the reader has not taken the news yet.
+// LookAgain is [Freshness.LookAgain] for IsDown.
+func (f *Feed) LookAgain() time.Duration { return f.session.lookAgain() }
+
+// IsDown reports that the connection is gone, or the session, also if the reader has not taken the news yet; or that no server
+// was heard for the session timeout, see [Freshness.Current].
 func (f *Feed) IsDown() bool {
-	if f.session.ended() {
+	if f.session.ended() || !f.session.hears() {
 		return true
 	}
 	f.mu.Lock()

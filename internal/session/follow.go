@@ -28,8 +28,8 @@ type Reading[T any] func(context.Context, *Session) (T, *Watch, error)
 // current. It reads again when the watch has fired, and only when the caller asks for the next view. So a slow caller gets the
 // newest value, and no backlog.
 //
-// When the connection is lost, or a reading takes an eighth of the session timeout, Follow yields the last value again at
-// once, with Current false. It goes on in the next session.
+// When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all
+// of it, Follow yields the last value again at once, with Current false. It goes on in the next session.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last that it yields, when it cannot go on.
 func Follow[T any](ctx context.Context, c *Client, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
@@ -97,20 +97,35 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		recheck := time.NewTimer(s.RecheckAfter())
+		if err := f.wait(ctx, s, w); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits until it has to be read again. If the last view is no longer current, it tells that.
+func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
+	recheck := time.NewTimer(s.RecheckAfter()) // an event may be lost
+	defer recheck.Stop()
+	look := time.NewTimer(f.fresh.LookAgain())
+	defer look.Stop()
+	for {
 		select {
 		case <-w.Fired(): // also if the connection was away since the reading, and is back
+			return nil
 		case <-recheck.C:
+			return nil
+		case <-look.C:
+			if !f.fresh.Current() {
+				return f.outdated()
+			}
+			look.Reset(f.fresh.LookAgain())
 		case <-s.Disconnected():
-			err = f.outdated()
+			return f.outdated()
 		case <-s.Done():
-			err = errors.Join(s.Err(), f.outdated())
+			return errors.Join(s.Err(), f.outdated())
 		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		recheck.Stop()
-		if err != nil {
-			return err
+			return context.Cause(ctx)
 		}
 	}
 }

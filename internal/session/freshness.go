@@ -29,15 +29,37 @@ func (f *Freshness) Watch(w *Watch) {
 	}
 }
 
-// Current reports whether the connection of the request is up, and a server was heard on it within the session timeout: a
-// process that was frozen for longer finds out by the clock.
+// Current reports whether the connection of the request is up, and a server has answered within the session timeout. So it
+// looks at the clock: a process that was frozen for longer finds out with the first look, and so does one to which a large
+// reply takes longer to arrive. A caller that waits finds out with LookAgain.
 func (f *Freshness) Current() bool {
 	select {
 	case <-f.down:
 		return false
 	default:
-		return time.Since(f.session.Heard()) <= f.session.Timeout()
+		return f.session.hears()
 	}
+}
+
+// LookAgain returns after which time a caller that waits has to look at Current again, although nothing wakes it: only the
+// clock, and then an answer to any request, may have changed it.
+func (f *Freshness) LookAgain() time.Duration { return f.session.lookAgain() }
+
+// hears reports whether a server has answered a request of the last session timeout.
+func (s *session) hears() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.proof.silentUntil())
+}
+
+// lookAgain returns how long hears stays true unless a server answers; if it is false, a short time.
+func (s *session) lookAgain() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := time.Until(s.proof.silentUntil()); left > 0 {
+		return left
+	}
+	return s.proof.timeout / 8
 }
 
 // Disconnected is closed when the connection of the request is lost.

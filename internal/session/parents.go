@@ -60,17 +60,21 @@ func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl .
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		if err := s.Root().MakeContainers(ctx, parentOf(s.Abs(path))); err != nil {
+		if err := s.makeParents(ctx, path); err != nil {
 			return err
 		}
 	}
 }
 
+// makeParents makes what is missing above path, that of the chroot included.
+func (s *Session) makeParents(ctx context.Context, path string) error {
+	return s.Root().MakeContainers(ctx, parentOf(s.Abs(path)))
+}
+
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. If the reply is lost, CreateAll looks: if there is no node, it is created again; if there is one with the same
-// data, that is success, also if another client made it. Otherwise the error matches ErrUnknownOutcome.
+// included. If the reply is lost, CreateAll looks; see [Client.settle].
 //
-// Errors: zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
+// Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	if err := checkPath("create", path); err != nil {
 		return err
@@ -85,7 +89,16 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		if err != nil {
 			return errors.Join(doubt, err)
 		}
-		err = hangups.Judge(len(data), s.CreateAll(ctx, path, data, acl...))
+		before := s.zxid.Load()
+		_, err = s.Create(ctx, path, data, 0, acl...)
+		if errors.Is(err, zk.ErrNoNode) {
+			err = s.makeParents(ctx, path)
+			if err == nil || s.Err() != nil && ctx.Err() == nil && c.State() != Closed {
+				continue // it does no harm to make a container again
+			}
+			return errors.Join(doubt, err)
+		}
+		err = hangups.Judge(len(data), err)
 		switch {
 		case err == nil:
 			return nil
@@ -99,7 +112,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		default:
 			return errors.Join(doubt, err)
 		}
-		made, err := c.isMade(ctx, path, data)
+		made, err := c.settle(ctx, path, data, s, before)
 		if made {
 			return nil
 		}
@@ -112,18 +125,46 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 }
 
-// isMade reports whether there is a node with the data. It is an error if there is one with other data.
-func (c *Client) isMade(ctx context.Context, path string, data []byte) (bool, error) {
-	// The sync makes the read newer than the create in question, as far as that has reached the leader.
-	if err := c.Sync(ctx, path); err != nil {
+// settle looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
+// known. A node with the same data is success, also if another client has made it. No node and no error says that the create
+// was not executed and never will be, so that it may be sent again. For that settle needs two things:
+//
+//   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
+//   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
+//     lowest node above that exists is not above before. A client that has not heard of a transaction yet cannot tell.
+//
+// Errors: that either is missing; that there is a node with other data; the errors of a read.
+func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
+	s, err := read(ctx, c, "create", path, func(s *Session) (*Session, error) { return s, s.Barrier(ctx) })
+	if err != nil {
 		return false, err
 	}
 	now, _, err := c.Get(ctx, path)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return false, nil
 	case err == nil && !bytes.Equal(now, data):
 		return false, &OpError{"create", path, errors.New("there is a node with other data: another client has made or changed it")}
+	case !errors.Is(err, zk.ErrNoNode):
+		return err == nil, err
 	}
-	return err == nil, err
+	var over *zkrecipes.LostError
+	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
+	if s.ID() != tried.ID() && !expired {
+		return false, &OpError{"create", path, errors.New("its session was lost, and the node may still come to exist")}
+	}
+	for above := c.Abs(path); above != "/"; {
+		above = parentOf(above)
+		parent, err := read(ctx, c, "create", path, func(s *Session) (existence, error) {
+			exists, stat, err := s.Root().Exists(ctx, above)
+			return existence{exists, stat}, err
+		})
+		switch {
+		case err != nil:
+			return false, err
+		case parent.exists && parent.stat.Pzxid <= before:
+			return false, nil
+		case parent.exists:
+			return false, &OpError{"create", path, errors.New("there is no node now: it may have been made, and deleted since")}
+		}
+	}
+	return false, nil
 }

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,8 +65,8 @@ func TestCreateAll_Refused(t *testing.T) {
 	})
 }
 
-// TestCreateAll_EveryRequestLost: the request or the reply is lost, or the session ends with it, at each step. There is one
-// node in the end, made once.
+// TestCreateAll_EveryRequestLost: the request or the reply is lost, or the session ends with it, at each step. Nothing else
+// happens below the parents, so that is known: there is one node in the end, made once.
 func TestCreateAll_EveryRequestLost(t *testing.T) {
 	faults := map[string]zktest.Action{
 		"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply(), "throttled": zktest.Fail(zktest.CodeThrottled),
@@ -99,24 +100,36 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 		name   string
 		fault  zktest.Action
 		meddle func(*zktest.Server) error
-		doubt  bool
+		want   string // of the error; empty is none
 	}{
-		{"same data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, false},
-		{"other data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("2"), 0); return err }, true},
-		{"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) }, true},
-		{"deleted", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Delete(path) }, false},
+		{"same data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("1"), 0); return err }, ""},
+		{"other data", zktest.DropRequest(), func(srv *zktest.Server) error { _, err := srv.Create(path, []byte("2"), 0); return err }, "there is a node with other data"},
+		{"changed", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Set(path, []byte("2")) }, "there is a node with other data"},
+		{"deleted", zktest.DropReply(), func(srv *zktest.Server) error { return srv.Delete(path) }, "deleted since"},
+		{"deleted with its parent", zktest.DropReply(), func(srv *zktest.Server) error {
+			return errors.Join(srv.Delete(path), srv.Delete("/a"))
+		}, "deleted since"},
+		{"made and deleted", zktest.DropRequest(), func(srv *zktest.Server) error {
+			_, err := srv.Create(path, []byte("1"), 0)
+			return errors.Join(err, srv.Delete(path))
+		}, "deleted since"},
+		{"elsewhere", zktest.DropRequest(), func(srv *zktest.Server) error {
+			_, err := srv.Create("/b", nil, 0)
+			return err
+		}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				c := dial(t, srv)
 				create(t, srv, "/a", "")
+				require.NoError(t, c.Sync(t.Context(), "/")) // so that it knows how far the servers are
 				srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, tt.fault)
 				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { require.NoError(t, tt.meddle(srv)) }))
 				err := c.CreateAll(t.Context(), path, []byte("1"))
-				if tt.doubt {
+				if tt.want != "" {
 					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-					require.ErrorContains(t, err, "there is a node with other data")
+					require.ErrorContains(t, err, tt.want)
 					return
 				}
 				require.NoError(t, err)
@@ -138,6 +151,26 @@ func TestCreateAll_LateCreate(t *testing.T) {
 		}))
 		require.NoError(t, c.CreateAll(t.Context(), "/a", []byte("1")))
 		require.Equal(t, 1, late.Hits())
+	})
+}
+
+// TestCreateAll_SessionLostUnheard: the session ends here while the servers still keep it. A create of it may come at any time, so
+// none is sent again.
+func TestCreateAll_SessionLostUnheard(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		create(t, srv, "/a", "")
+		s := live(t, c)
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		srv.Refuse(client)
+		srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, zktest.DropRequest())
+		done := make(chan error)
+		go func() { done <- c.CreateAll(t.Context(), "/a/b", nil) }()
+		<-s.Done()
+		srv.Accept(client)
+		err := <-done
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.False(t, srv.Exists("/a/b"))
 	})
 }
 

@@ -1,56 +1,17 @@
 package session_test
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	bubbles "github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-// line is a connection that delivers so many bytes a second once it is slow.
-type line struct {
-	net.Conn
-	rate   *atomic.Int64 // below 0: nothing arrives any more
-	closed chan struct{}
-	close  func()
-}
-
-func (l line) Close() error {
-	l.close()
-	return l.Conn.Close()
-}
-
-func slow(srv *zktest.Server, rate *atomic.Int64) conn.Option {
-	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		rate.Store(0)
-		raw, err := srv.DialAs(label)(ctx, network, address)
-		closed := make(chan struct{})
-		return line{raw, rate, closed, sync.OnceFunc(func() { close(closed) })}, err
-	})
-}
-
-func (l line) Read(p []byte) (int, error) {
-	rate := int(l.rate.Load())
-	switch {
-	case rate == 0:
-		return l.Conn.Read(p)
-	case rate < 0:
-		<-l.closed
-		return 0, net.ErrClosed
-	}
-	n, err := l.Conn.Read(p[:min(len(p), rate)])
-	time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
-	return n, err
-}
 
 // A list of 1 MB takes 50 s to arrive, five session timeouts, and a sync waits behind it.
 func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
@@ -60,15 +21,15 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 				_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
 				require.NoError(t, err)
 			}
-			var rate atomic.Int64
-			c := dial(t, srv, slow(srv, &rate))
+			var line bubbles.Line
+			c := dial(t, srv, conn.WithDialer(line.Dial(srv, label)))
 			s := live(t, c)
 			if retained {
 				defer s.Retain()()
 			}
 			seen := states(t, c)
 			lists := requests(srv, zktest.OpGetChildren2)
-			rate.Store(20_000)
+			line.Set(20_000)
 			var names []string
 			var err error
 			took := after(func() { names, err = c.Children(within(t, time.Hour), "/") })
@@ -78,7 +39,7 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 			require.Len(t, lists.all(), 1)
 			require.Equal(t, []conn.State{conn.Connected}, seen.values())
 			require.NoError(t, s.Err())
-			rate.Store(0)
+			line.Set(0)
 			require.NoError(t, s.Prove(within(t, timeout)))
 		})
 	}
@@ -91,15 +52,15 @@ func TestReads_ReplyThatStops_IsAskedForElsewhere(t *testing.T) {
 			_, err := srv.Create(fmt.Sprintf("/%s-%05d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
 			require.NoError(t, err)
 		}
-		var rate atomic.Int64
-		c := dial(t, srv, slow(srv, &rate))
+		var line bubbles.Line
+		c := dial(t, srv, conn.WithDialer(line.Dial(srv, label)))
 		s := live(t, c)
 		defer s.Retain()()
 		losses := onLoss(t, s, false)
 		time.Sleep(20 * time.Second)
-		rate.Store(10_000)
+		line.Set(10_000)
 		took := after(func() {
-			time.AfterFunc(2*time.Second, func() { rate.Store(-1) })
+			time.AfterFunc(2*time.Second, func() { line.Set(-1) })
 			_, err := c.Children(within(t, time.Hour), "/")
 			require.NoError(t, err)
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 )
 
 // Kind says what a [Change] is.
@@ -54,7 +55,7 @@ func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 		r := c.join()
 		defer c.leave(r)
 		for ctx.Err() == nil {
-			changes, err := c.take(r)
+			changes, look, err := c.take(r)
 			for _, change := range changes {
 				if !yield(change, nil) {
 					return
@@ -68,6 +69,7 @@ func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 			default:
 				select {
 				case <-r.wake:
+				case <-look:
 				case <-ctx.Done():
 				}
 			}
@@ -176,21 +178,25 @@ func (r *reader) forget(path string) {
 	})
 }
 
-// take returns what a reader is to be told next, or why nothing more will come.
-func (c *Cache) take(r *reader) ([]Change, error) {
+// take returns what a reader is to be told next, or why nothing more will come, or when to look again although nothing wakes
+// the reader.
+func (c *Cache) take(r *reader) (changes []Change, look <-chan time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	view := c.view()
 	if r.current && !view.Current {
 		r.current = false
-		return []Change{{Kind: Behind, View: view}}, nil
+		return []Change{{Kind: Behind, View: view}}, nil, nil
 	}
-	changes := r.next(&c.engine)
+	changes = r.next(&c.engine)
 	if len(changes) == 0 && view.Current && !r.current {
 		r.current = true
 		changes = []Change{{Kind: Current, View: view}}
 	}
-	return changes, c.engine.err
+	if len(changes) == 0 && c.engine.standing {
+		look = time.After(c.engine.feed.LookAgain())
+	}
+	return changes, look, c.engine.err
 }
 
 func (r *reader) next(e *engine) []Change {

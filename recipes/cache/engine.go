@@ -44,6 +44,8 @@ type engine struct {
 	rest     bool
 	hangups  [3]int // the newest connections, in a row, that ended under a request to set watches
 	readOnly bool   // the server cannot set watches; all are set by reading
+	skip     int    // rechecks until that is tried again
+	skipped  int    // how many were skipped last
 	present  bool   // the root exists, says a request that was to set a watch on its creation
 
 	verify   []*node // whose watches are to be verified
@@ -67,7 +69,7 @@ func newEngine(c *Cache, path string) engine {
 }
 
 func (e *engine) entry(n *node, path string) Entry {
-	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner}
+	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.details().owner}
 	if n.failed {
 		entry.Err = e.errs[n].err()
 	}

@@ -105,7 +105,11 @@ func ExampleAs() {
 		fmt.Println(err)
 		return
 	}
-	numbers := cache.As(all, func(e cache.Entry) (int, error) { return strconv.Atoi(string(e.Data)) })
+	numbers, err := cache.As(all, func(e cache.Entry) (int, error) { return strconv.Atoi(string(e.Data)) })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	limit, _ := numbers.Get("/limit")
 	fmt.Println(limit.Value, limit.Err)
 	timeout, _ := numbers.Get("/timeout")

@@ -214,6 +214,40 @@ func TestTree_ServerWithoutSetWatches_IsReadAgain(t *testing.T) {
 	}
 }
 
+// Three bad connections make the cache read all nodes again after each reconnect. When a recheck finds that the server can set
+// watches, only what has changed is read.
+func TestTree_ServerSetsWatchesAgain_OnlyChangesAreRead(t *testing.T) {
+	for name, action := range map[string]zktest.Action{
+		"refuses": zktest.Fail(zktest.CodeUnimplemented), "hangs up": zktest.DropRequest(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, root)
+				for i := range 100 {
+					create(t, srv, fmt.Sprintf("/app/n%d", i))
+				}
+				bad := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, action)
+				c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+				tries := bad.Hits()
+				time.Sleep(time.Hour)
+				require.Less(t, bad.Hits()-tries, 8, "it tries after 1, 2, 4 and more rechecks")
+				bad.Remove()
+				time.Sleep(time.Hour + 10*time.Minute)
+				for range 3 {
+					count := reads(srv)
+					srv.Cut(watcher)
+					require.NoError(t, srv.Set("/app/n7", []byte("new")))
+					time.Sleep(time.Second)
+					require.True(t, c.View().Current)
+					require.Equal(t, truth(srv), content(c))
+					require.Less(t, count.Hits(), 5)
+					count.Remove()
+				}
+			})
+		})
+	}
+}
+
 // The server spends a watch without an event. The next recheck finds it.
 func TestTree_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -591,10 +625,11 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.NoError(t, err)
 		c := ready(t, open(t, srv, cache.Children))
 		calls := 0
-		typed := cache.As(c, func(e cache.Entry) (int, error) {
+		typed, err := cache.As(c, func(e cache.Entry) (int, error) {
 			calls++
 			return strconv.Atoi(string(e.Data))
 		})
+		require.NoError(t, err)
 		for range 3 {
 			list := typed.List(root)
 			require.Len(t, list, 2)

@@ -184,7 +184,7 @@ func TestSize_OfANode(t *testing.T) {
 		clear(kept)
 		each := (before - heap()) / nodes
 		t.Logf("%d bytes a node", each)
-		require.Less(t, each, int64(150), "with 16 bytes of data, and 11 of a name")
+		require.Less(t, each, int64(130), "with 16 bytes of data, and 11 of a name")
 	}, zktest.WithHistory(0))
 }
 

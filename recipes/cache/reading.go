@@ -38,6 +38,7 @@ func (e *engine) got(n *node, a *session.Answer, parity part) {
 	stat := &a.Stat
 	same := n.known && !e.hasFailed(n, data) && n.czxid == stat.Czxid && n.mzxid == stat.Mzxid
 	first := !n.known || n.czxid != stat.Czxid
+	details := n.details()
 	if !same {
 		e.note(n)
 		e.bytes += int64(len(a.Data) - len(n.data))
@@ -46,16 +47,21 @@ func (e *engine) got(n *node, a *session.Answer, parity part) {
 		}
 		n.known = true
 		n.data = slices.Clone(a.Data) // the answer is larger than that
-		n.czxid, n.mzxid, n.version, n.owner = stat.Czxid, stat.Mzxid, stat.Version, stat.EphemeralOwner
+		n.czxid, n.mzxid, n.version, details.owner = stat.Czxid, stat.Mzxid, stat.Version, stat.EphemeralOwner
+		if first {
+			details.pzxid = stat.Czxid // what was listed was of another node
+		}
+		n.detail(details)
 		e.forgive(n, data)
 		e.checkSize()
 	}
 	switch {
 	case !e.has(n, list):
-	case first && stat.NumChildren == 0 && n.kids == nil:
-		n.pzxid = stat.Pzxid
+	case first && stat.NumChildren == 0 && len(details.kids) == 0:
+		details.pzxid = stat.Pzxid
+		n.detail(details)
 		e.bare(n, list, a.Zxid, parity)
-	case first, n.parts[list] == 0 && stat.Pzxid > n.pzxid:
+	case first, n.parts[list] == 0 && stat.Pzxid > details.pzxid:
 		e.spoil(n, list, stale, parity)
 	}
 }
@@ -107,9 +113,11 @@ func (e *engine) listed(n *node, a *session.Answer, parity part) {
 		e.note(n)
 		e.forgive(n, list)
 	}
-	n.pzxid = a.Stat.Pzxid
+	details := n.details()
+	details.pzxid = a.Stat.Pzxid
+	n.detail(details)
 	slices.Sort(a.Names)
-	old := n.children()
+	old := details.kids
 	if len(a.Names) == 0 && len(old) == 0 {
 		return
 	}
@@ -137,9 +145,8 @@ func (e *engine) listed(n *node, a *session.Answer, parity part) {
 	for _, kid := range old {
 		e.drop(kid)
 	}
-	if n.kids = nil; len(kids) > 0 {
-		n.kids = &family{kids}
-	}
+	details.kids = kids
+	n.detail(details)
 	e.checkSize()
 }
 
@@ -148,7 +155,6 @@ func (e *engine) gone(n *node, parity part) {
 	for _, kid := range n.children() {
 		e.drop(kid)
 	}
-	n.kids = nil
 	e.empty(n)
 	if n == e.root {
 		e.bare(n, data, e.zxid, parity)
@@ -160,7 +166,6 @@ func (e *engine) drop(n *node) {
 	for _, kid := range n.children() {
 		e.drop(kid)
 	}
-	n.kids = nil
 	e.empty(n)
 	e.nodes--
 	e.bytes -= int64(len(n.name))
@@ -175,7 +180,7 @@ func (e *engine) empty(n *node) {
 	delete(e.errs, n)
 	n.failed = false
 	e.bytes -= int64(len(n.data))
-	n.known, n.data, n.czxid, n.mzxid, n.pzxid, n.version, n.owner = false, nil, 0, 0, 0, 0, 0
+	n.known, n.data, n.czxid, n.mzxid, n.version, n.more = false, nil, 0, 0, 0, nil
 }
 
 func (e *engine) checkSize() {

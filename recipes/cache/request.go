@@ -149,6 +149,27 @@ func (e *engine) cannotRearm() {
 	e.bares = nil
 }
 
+// canRearm is called when the server has set watches.
+func (e *engine) canRearm() {
+	e.hangups = [3]int{}
+	if e.readOnly {
+		e.cache.client.Logger().Info("zookeeper: cache: the server can set watches again", "path", e.path)
+		e.readOnly, e.skip, e.skipped = false, 0, 0
+	}
+}
+
+// triesToRearm reports whether this recheck is to try whether the server can set watches after all: its connections may only
+// have been bad. To try may cost the connection, so each time twice as many rechecks are skipped.
+func (e *engine) triesToRearm() bool {
+	if e.skip > 0 {
+		e.skip--
+		return false
+	}
+	e.skipped = 2*e.skipped + 1
+	e.skip = e.skipped
+	return true
+}
+
 // rearmed handles the answer to a request that set watches. The events of nodes that have changed came before it.
 func (e *engine) rearmed(r *request, a *session.Answer) {
 	if a.Err != nil {
@@ -156,7 +177,7 @@ func (e *engine) rearmed(r *request, a *session.Answer) {
 		e.unanswered(r, a.Err)
 		return
 	}
-	e.hangups = [3]int{}
+	e.canRearm()
 	if r.kind == verifying {
 		if r.last {
 			e.verified = e.verifies
@@ -188,9 +209,9 @@ func (e *engine) startVerify() {
 	e.verifies = e.zxid
 	e.root.all(func(n *node) {
 		switch {
-		case n.failed || e.readOnly && n.known:
+		case n.failed || e.readOnly && (n.known || n == e.root):
 			for p := range n.parts {
-				if e.has(n, p) {
+				if e.has(n, p) && (n.known || p == data) {
 					e.spoil(n, p, stale, e.parity)
 				}
 			}
@@ -198,6 +219,9 @@ func (e *engine) startVerify() {
 			e.verify = append(e.verify, n)
 		}
 	})
+	if e.readOnly && e.triesToRearm() {
+		e.verify = append(e.verify, e.root) // one node will do
+	}
 }
 
 // batch returns what there is to send, within the window.

@@ -6,32 +6,44 @@ import (
 )
 
 // node is what the cache knows of one znode. There may be a million of them, so it has no map, no Stat and no path: it takes
-// 96 bytes, beside its name and its data.
+// 80 bytes, beside its name and its data.
 type node struct {
 	parent  *node // nil for the root
 	name    string
 	data    []byte
-	kids    *family // nil for none
+	more    *details // nil if they are those of most nodes
 	czxid   int64
 	mzxid   int64
-	pzxid   int64 // of the newest list
-	owner   int64
 	version int32
 	parts   [2]part
 	known   bool // there is such a node, and its data was read or refused
 	failed  bool // engine.errs says why
 }
 
-// family is the list of children, sorted by name. It has nodes of which only the name is known, and nodes that were deleted
-// since the list was read.
-type family struct{ list []*node }
-
-func (n *node) children() []*node {
-	if n.kids == nil {
-		return nil
-	}
-	return n.kids.list
+// details are what a node has that is not as most nodes are: a leaf that never had a child, and is not ephemeral.
+type details struct {
+	// kids are the children, sorted by name. Of some only the name is known, and some were deleted since the list was read.
+	kids  []*node
+	pzxid int64 // of the newest list
+	owner int64 // of an ephemeral node
 }
+
+func (n *node) details() details {
+	if n.more == nil {
+		return details{pzxid: n.czxid}
+	}
+	return *n.more
+}
+
+// detail sets the details, after the czxid.
+func (n *node) detail(d details) {
+	n.more = nil
+	if len(d.kids) > 0 || d.owner != 0 || d.pzxid != n.czxid {
+		n.more = &d
+	}
+}
+
+func (n *node) children() []*node { return n.details().kids }
 
 func (n *node) child(name string) *node {
 	list := n.children()

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -24,8 +25,16 @@ type TypedEntry[T any] struct {
 // As returns the entries of a cache decoded by a function. The function is called once for each version of a node, when the node is
 // asked for. It may be called at the same time on several goroutines. A node that does not decode is an entry with an
 // error, and does not concern the others.
-func As[T any](c *Cache, decode func(Entry) (T, error)) *Typed[T] {
-	return &Typed[T]{cache: c, decode: decode, decoded: map[string]TypedEntry[T]{}}
+//
+// Errors: a nil cache; a nil function.
+func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
+	if c == nil {
+		return nil, errors.New("cache: the cache is nil: want one made by cache.Tree or another constructor")
+	}
+	if decode == nil {
+		return nil, fmt.Errorf("cache %s: the function is nil: want one that decodes an entry", c.Path())
+	}
+	return &Typed[T]{cache: c, decode: decode, decoded: map[string]TypedEntry[T]{}}, nil
 }
 
 // Get is [Cache.Get] with the value.

@@ -32,10 +32,13 @@ const (
 // [WithRetry] accepts. Several errors that are joined say more if one of them does. If lead panics, Run resigns, and the
 // panic goes on.
 //
-// Errors: the error of lead; the cause of ctx; the errors of [Election.Campaign].
+// Errors: a nil lead, at once; the error of lead; the cause of ctx; the errors of [Election.Campaign].
 //
 // Source: Curator's LeaderSelector with autoRequeue.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
+	if lead == nil {
+		return errors.New("run: the function is nil: want one that leads")
+	}
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
@@ -73,7 +76,7 @@ func (e *Election) Term() (*Term, bool) {
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	e.term.Store(t)
 	defer e.term.CompareAndSwap(t, nil)
-	_ = hold.Do(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
+	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)
 		if ctx.Err() != nil && saysEnded(err, context.Cause(ctx)) {
 			err = nil

@@ -40,6 +40,7 @@
 // A watching client has one watch on the list of the children and one on each member. It reads each member once, at
 // most 64 at a time; then a member that joins costs one list and one getData, a member that leaves costs one list. After a reconnect every member
 // is read again. With payloads there is a goroutine for each member, and a change of data costs one list and one getData. So n members that all
-// watch each other cause n events for each change. When Watch ends, its watches stay on the server until they fire: ZooKeeper
+// watch each other cause n events for each change. If n members come one by one while n watch, each client reads up to n
+// lists, unless it settles ([WithSettle]). When Watch ends, its watches stay on the server until they fire: ZooKeeper
 // shares them among all callers of the session.
 package group

@@ -51,8 +51,7 @@ func ExampleGroup_Watch() {
 		case err != nil: // the last that it yields
 			fmt.Println(err)
 			return
-		case !view.Current:
-			fmt.Println("disconnected: the members may have changed since", view.AsOf)
+		case !view.Current: // the members may have changed since view.AsOf; a current view follows
 			continue
 		case m == nil:
 			fmt.Println("members:", len(view.Members))

@@ -59,7 +59,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 func (g *Group) Path() string { return g.path }
 
 // Members returns who is there, with the data of each, as new as this call. If members come and go faster than they can be
-// read, it reads again, within ctx. It leaves no watches.
+// read, it reads again, within ctx. It leaves no watches, so the view is never Current: the group may change the moment after
+// AsOf, and nothing tells. [Group.Watch] has views that are current.
 //
 // Errors: the cause of ctx; ErrClosed; otherwise what the server said.
 func (g *Group) Members(ctx context.Context) (View, error) {
@@ -74,7 +75,9 @@ func (g *Group) Members(ctx context.Context) (View, error) {
 		r := &reader{group: g, session: s}
 		v, err := r.read(ctx)
 		if err == nil {
-			return v.now(), nil
+			view := v.now()
+			view.Current = false
+			return view, nil
 		}
 		if ctx.Err() != nil || s.Err() == nil || g.client.State() == session.Closed {
 			return View{}, err

@@ -323,6 +323,8 @@ func TestMembers_AsksTheLeader(t *testing.T) {
 		v, err := g.Members(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, v.Members)
+		require.False(t, v.Current, "nothing tells of the next change")
+		require.Equal(t, time.Now(), v.AsOf)
 		require.Equal(t, []zktest.Op{zktest.OpSync, zktest.OpGetChildren2}, order)
 		total, _ := srv.Watches()
 		require.Zero(t, total)
@@ -517,13 +519,17 @@ func TestWatch_Settle(t *testing.T) {
 		const quiet, most = 10 * time.Second, time.Minute
 		began := time.Now()
 		ctx := t.Context()
-		at := make(chan time.Duration, 100)
+		at, outdated := make(chan time.Duration, 100), make(chan time.Duration, 100)
 		go func() {
-			for _, err := range open(t, bubble.Dial(t, srv, "w")).Watch(ctx, group.WithSettle(quiet, most)) {
+			for view, err := range open(t, bubble.Dial(t, srv, "w")).Watch(ctx, group.WithSettle(quiet, most)) {
 				if err != nil {
 					t.Error(err)
 				}
-				at <- time.Since(began)
+				if view.Current {
+					at <- time.Since(began)
+				} else {
+					outdated <- time.Since(began)
+				}
 			}
 		}()
 		next := func() time.Duration {
@@ -557,13 +563,22 @@ func TestWatch_Settle(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		require.LessOrEqual(t, len(at), 1)
-		// What has gone back to what was told is not told.
-		require.NoError(t, join(t, b, "churn", "").Leave(ctx))
-		for len(at) > 0 {
-			<-at
+		// What has gone back to what was told is told as current again, without settling.
+		for len(at)+len(outdated) > 0 {
+			select {
+			case <-at:
+			case <-outdated:
+			}
 		}
+		began = time.Now()
+		again := join(t, b, "churn", "")
+		synctest.Wait()
+		require.NoError(t, again.Leave(ctx))
+		require.Equal(t, quiet/4, next())
+		require.Zero(t, <-outdated)
 		time.Sleep(time.Hour)
 		require.Empty(t, at)
+		require.Empty(t, outdated)
 		// Then the next change waits for quiet as well.
 		began = time.Now()
 		join(t, b, "churn", "")
@@ -572,8 +587,51 @@ func TestWatch_Settle(t *testing.T) {
 		began = time.Now()
 		srv.Refuse(zktest.Label("w"))
 		srv.Cut(zktest.Label("w"))
-		require.Zero(t, next())
+		require.Zero(t, <-outdated)
 	})
+}
+
+// TestWatch_Settle_SparesReadings: a thousand members come within a second. Without settling each of them costs a list. With it, the list is
+// read at most four times in the quiet time, and the caller is told that the last view is not current meanwhile.
+func TestWatch_Settle_SparesReadings(t *testing.T) {
+	const members, quiet = 1000, time.Second
+	for _, settles := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			joined(t, srv, "first")
+			g := open(t, bubble.Dial(t, srv, "w"))
+			var opts []group.WatchOption
+			if settles {
+				opts = []group.WatchOption{group.WithSettle(quiet, time.Minute)}
+			}
+			v := watch(t, g, opts...)
+			time.Sleep(time.Minute)
+			lists := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+			reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
+			before := len(v.all())
+			for i := range members {
+				_, err := srv.Create(fmt.Sprintf("%s/m%d", path, i), nil, zktest.Persistent)
+				require.NoError(t, err)
+				time.Sleep(quiet / members)
+			}
+			end := time.Now()
+			for len(v.last().Members) <= members {
+				time.Sleep(quiet / 100)
+			}
+			require.Equal(t, members, reads.Hits(), "each member is read once")
+			t.Logf("settles %v: %d lists", settles, lists.Hits())
+			if !settles {
+				require.Equal(t, members, lists.Hits())
+				return
+			}
+			require.LessOrEqual(t, lists.Hits(), 8)
+			require.LessOrEqual(t, time.Since(end), quiet*5/4+quiet/100)
+			told := v.all()[before:]
+			require.Len(t, told, 2)
+			require.False(t, told[0].Current)
+			require.Equal(t, []string{"first"}, ids(told[0]))
+			require.True(t, told[1].Current)
+		})
+	}
 }
 
 // TestWatch_Ends with its context, its caller or its client.

@@ -39,7 +39,7 @@ type View struct {
 	// the larger Zxid is newer.
 	Zxid int64
 	// Current says that the client is connected and will be told of the next change. If it is false, the group may have
-	// changed since AsOf.
+	// changed since AsOf. It is always false in what [Group.Members] returns.
 	Current bool
 	// AsOf is the local time of the newest request whose answer agrees with this view.
 	AsOf time.Time

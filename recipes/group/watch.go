@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -26,7 +25,10 @@ func WithPayloads() WatchOption {
 }
 
 // WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
-// tell at once. So members that are started together make one view. That a view is no longer current is told at once.
+// tell at once. So members that are started together make one view.
+//
+// It also spares readings: the list of the members is read at most four times in the quiet time, so that a change may be
+// told a quarter of it later. While a reading is put off, the last view is no longer current, which Watch tells at once.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(w *watcher) error {
 		if quiet <= 0 || most < quiet {
@@ -40,8 +42,8 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 // Watch tells which members there are now, then after every change. A slow caller gets the newest view and misses those in
 // between.
 //
-// When the connection is lost, Watch tells the last view again at once, with Current false. When the client is connected
-// again, Watch reads again and tells a current view. A current view is the view of one server, which may be behind its
+// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once,
+// with Current false. When the client is connected again, Watch reads again and tells a current view. A current view is the view of one server, which may be behind its
 // leader: [Group.Members] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
@@ -79,6 +81,7 @@ type watcher struct {
 
 	mu      sync.Mutex
 	newest  *reading
+	putOff  bool          // the members have changed since, and are not read yet
 	last    time.Time     // when the members changed last
 	first   time.Time     // when they changed first since the caller was told; zero if they have not
 	err     error         // why there will be nothing newer
@@ -127,28 +130,57 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 			})
 		}
 	}
+	var changed time.Time // when it was read last because of a change
 	for {
 		now, err := r.read(ctx)
 		if err != nil {
 			return err
 		}
 		w.note(&now)
-		timeout := s.Timeout()
-		recheck := time.NewTimer(2*timeout + rand.N(timeout)) // an event may be lost
+		spare := true
+		recheck := time.NewTimer(s.RecheckAfter()) // an event may be lost
 		select {
 		case <-r.list.Fired(): // also if the connection was away since the read, and is back
 		case <-dirty:
 		case <-recheck.C:
 			r.doubt()
+			spare = false
 		case <-s.Done():
 			err = s.Err()
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
 		recheck.Stop()
+		if err == nil && spare {
+			err = w.spare(ctx, changed.Add(w.quiet/settlingReads))
+			changed = time.Now()
+		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// settlingReads is how often the members are read in the quiet time at most.
+const settlingReads = 4
+
+// spare puts the next reading off until a time.
+func (w *watcher) spare(ctx context.Context, until time.Time) error {
+	wait := time.Until(until)
+	if w.quiet == 0 || wait <= 0 {
+		return nil
+	}
+	w.mu.Lock()
+	w.putOff = true
+	w.broadcast()
+	w.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -162,7 +194,7 @@ func (w *watcher) note(now *reading) {
 			w.first = w.last
 		}
 	}
-	w.newest = now
+	w.newest, w.putOff = now, false
 	w.broadcast()
 }
 
@@ -178,7 +210,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 	var current bool  // what the caller knows
 	for {
 		w.mu.Lock()
-		newest, err, changed, due := w.newest, w.err, w.changed, w.due()
+		newest, putOff, err, changed, due := w.newest, w.putOff, w.err, w.changed, w.due()
 		w.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
@@ -188,10 +220,11 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 			return
 		}
 		var down <-chan struct{}
-		var settled <-chan time.Time
-		var timer *time.Timer
+		var settled, look <-chan time.Time
 		if newest != nil {
+			look = time.After(newest.reading.LookAgain())
 			now := newest.now()
+			now.Current = now.Current && !putOff
 			isNew := told == nil || !told.view.same(newest.view)
 			wait := time.Until(due)
 			switch {
@@ -212,8 +245,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 			case now.Current:
 				down = newest.reading.Disconnected()
 				if isNew {
-					timer = time.NewTimer(wait)
-					settled = timer.C
+					settled = time.After(wait)
 				} else {
 					told = newest         // it may be of a later connection
 					w.settledWith(newest) // what had changed is as it was
@@ -224,10 +256,8 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 		case <-changed:
 		case <-down:
 		case <-settled:
+		case <-look:
 		case <-ctx.Done():
-		}
-		if timer != nil {
-			timer.Stop()
 		}
 	}
 }

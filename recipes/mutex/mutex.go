@@ -128,11 +128,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 // Errors: the errors of Lock, and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
 // fn had returned.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
-	h, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return hold.Do(ctx, h, fn)
+	return hold.Do(ctx, m.Lock, fn)
 }
 
 // Path returns the path of the mutex.

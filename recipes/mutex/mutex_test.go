@@ -281,7 +281,7 @@ func TestLock_DeadContext_FailsAtOnceAndSendsNothing(t *testing.T) {
 			require.ErrorIs(t, err, why, name)
 			_, err = m.TryLock(ctx)
 			require.ErrorIs(t, err, why, name)
-			require.ErrorIs(t, m.Do(ctx, nil), why, name)
+			require.ErrorIs(t, m.Do(ctx, nothing), why, name)
 			_, err = mutex.LockAll(ctx, m)
 			require.ErrorIs(t, err, why, name)
 			require.Zero(t, sent.Hits(), name)
@@ -610,7 +610,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		for name, call := range map[string]func() error{
 			"Lock":    func() error { _, err := m.Lock(t.Context()); return err },
 			"TryLock": func() error { _, err := m.TryLock(t.Context()); return err },
-			"Do":      func() error { return m.Do(t.Context(), nil) },
+			"Do":      func() error { return m.Do(t.Context(), nothing) },
 			"Queue":   func() error { _, err := m.Queue(t.Context()); return err },
 			"Revoke":  func() error { return m.Revoke(t.Context()) },
 			"LockAll": func() error { _, err := mutex.LockAll(t.Context(), m); return err },
@@ -674,3 +674,5 @@ func TestHold_Txn_GuardsWrites(t *testing.T) {
 		require.Equal(t, "new", string(n.Data))
 	})
 }
+
+func nothing(context.Context, *zkrecipes.Hold) error { return nil }

@@ -616,6 +616,42 @@ func TestRefused_SessionExpires(t *testing.T) {
 	})
 }
 
+// TestState_EventDuringAPause: the server refuses the new data, so that the next try is after a pause. An event in that pause
+// says that the node may be gone, and the state says so at once.
+func TestState_EventDuringAPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "0"))
+		refused := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, n.Set(t.Context(), []byte("1")), zk.ErrNoAuth)
+		time.Sleep(time.Minute) // the pauses have grown
+		synctest.Wait()
+		before := refused.Hits()
+		require.True(t, n.State().Present && n.State().Current)
+		told := make(chan node.State, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			for s := range n.Changes(ctx) {
+				told <- s
+			}
+		}()
+		synctest.Wait()
+		require.NoError(t, srv.Delete(path))
+		synctest.Wait()
+		require.False(t, n.State().Current)
+		var last node.State
+		for len(told) > 0 {
+			last = <-told
+		}
+		require.False(t, last.Current)
+		require.Equal(t, before, refused.Hits(), "the pause goes on")
+		refused.Remove()
+		time.Sleep(time.Minute)
+		require.True(t, n.State().Present && n.State().Current)
+		require.NoError(t, n.State().Err)
+	})
+}
+
 // TestClose_CreateComesLate: the answer to a create was lost. So the removal looks behind a barrier, and once more after it has
 // deleted: a server that hung may have the first copy of a create that was sent again.
 func TestClose_CreateComesLate(t *testing.T) {

@@ -169,20 +169,12 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 // Errors: those of [RWLock.Lock], and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold was
 // lost before fn had returned.
 func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
-	h, err := l.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return hold.Do(ctx, h, fn)
+	return hold.Do(ctx, l.Lock, fn)
 }
 
 // RDo is [RWLock.Do] with the read lock.
 func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
-	h, err := l.RLock(ctx)
-	if err != nil {
-		return err
-	}
-	return hold.Do(ctx, h, fn)
+	return hold.Do(ctx, l.RLock, fn)
 }
 
 // Revoke asks the writer, or every reader, that holds the lock to release: [zkrecipes.Hold.Revoked] of the hold is closed.

@@ -228,7 +228,7 @@ func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
 			require.ErrorIs(t, err, zkrecipes.ErrUpgrade)
 			require.ErrorContains(t, err, path)
 		}
-		require.ErrorIs(t, l.Do(reader.Context(), nil), zkrecipes.ErrUpgrade)
+		require.ErrorIs(t, l.Do(reader.Context(), func(context.Context, *zkrecipes.Hold) error { return nil }), zkrecipes.ErrUpgrade)
 		require.Zero(t, sent.Hits())
 		release(t, reader)
 		release(t, held(t, context.WithoutCancel(reader.Context()), l.Lock))

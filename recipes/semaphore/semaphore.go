@@ -148,11 +148,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 // Errors: those of [Semaphore.Acquire], and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold
 // was lost before fn had returned.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
-	h, err := s.Acquire(ctx, n)
-	if err != nil {
-		return err
-	}
-	return hold.Do(ctx, h, fn)
+	return hold.Do(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }, fn)
 }
 
 // Path returns the path of the semaphore.

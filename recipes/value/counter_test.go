@@ -13,9 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -269,6 +271,120 @@ func TestAdd_NodeMadeAgain(t *testing.T) {
 		require.EqualValues(t, 78, add(t, a, 1))
 		require.NoError(t, srv.DeleteAll(path))
 		require.EqualValues(t, 1, add(t, a, 1))
+	})
+}
+
+var makes = zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate, Path: "marker$"}
+
+// lateCopy makes the marker once more, late, in the session of c: when the server gets the next barrier of a, which is as late as a
+// copy can come; without a barrier, some time later.
+func lateCopy(t *testing.T, srv *zktest.Server, c *conn.Client, marker string) (came func() bool) {
+	t.Helper()
+	var err error
+	done := make(chan struct{})
+	create := sync.OnceFunc(func() {
+		go func() {
+			defer close(done)
+			_, err = c.Create(context.WithoutCancel(t.Context()), marker, nil, zk.FlagEphemeral)
+		}()
+	})
+	barrier := zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Path: "^/$", Where: func(zktest.Request) bool {
+		create()
+		return true
+	}}
+	srv.Intercept(barrier, zktest.Fail(zktest.CodeThrottled)) // so that it is sent again, behind the copy
+	time.AfterFunc(time.Minute, create)
+	return func() bool {
+		<-done
+		return err == nil
+	}
+}
+
+// TestClose_CreateComesLate: the create of the marker was lost, and nothing tells whether it will be applied.
+func TestClose_CreateComesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "a")
+		a, err := value.NewCounter(client, path, value.KazooCounter())
+		require.NoError(t, err)
+		add(t, a, 1)
+		require.NoError(t, a.Close(t.Context()))
+		var m string
+		ctx, cancel := context.WithCancel(t.Context())
+		all := makes
+		all.Where = func(r zktest.Request) bool { m = r.Path; return true }
+		srv.Intercept(all, zktest.Before(func(zktest.Request) { cancel(); srv.Cut(zktest.Label("a")) }))
+		_, err = a.Add(ctx, 1)
+		require.ErrorIs(t, err, context.Canceled)
+		for _, child := range srv.Children(path) {
+			require.NoError(t, srv.Delete(path+"/"+child)) // as if that had been lost, too
+		}
+		came := lateCopy(t, srv, client, m)
+		require.NoError(t, a.Close(t.Context()))
+		came()
+		time.Sleep(time.Minute)
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// TestClose_CopyComesAfterTheMarkerWasDeleted: the create was sent again, and the first copy comes when the marker is gone.
+func TestClose_CopyComesAfterTheMarkerWasDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "a")
+		a, err := value.NewCounter(client, path, value.KazooCounter())
+		require.NoError(t, err)
+		add(t, a, 1)
+		require.NoError(t, a.Close(t.Context()))
+		srv.Intercept(makes, zktest.DropRequest())
+		add(t, a, 1)
+		m := marker(t, srv)
+		late := make(chan error, 1)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.After(func(zktest.Request) {
+			go func() {
+				_, err := client.Create(t.Context(), m, nil, zk.FlagEphemeral)
+				late <- err
+			}()
+		}))
+		require.NoError(t, a.Close(t.Context()))
+		require.NoError(t, <-late)
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// TestAdd_MarkerDeletedByHand_CopyComesLate: the counter goes on with another marker, and the copy does not stay beside it.
+func TestAdd_MarkerDeletedByHand_CopyComesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "a")
+		a, err := value.NewCounter(client, path, value.KazooCounter())
+		require.NoError(t, err)
+		add(t, a, 1)
+		require.NoError(t, a.Close(t.Context()))
+		srv.Intercept(makes, zktest.DropRequest())
+		add(t, a, 1)
+		m := marker(t, srv)
+		require.NoError(t, srv.Delete(m))
+		came := lateCopy(t, srv, client, m)
+		require.EqualValues(t, 3, add(t, a, 1))
+		require.True(t, came())
+		time.Sleep(time.Minute)
+		require.NotEqual(t, m, marker(t, srv))
+		require.NoError(t, a.Close(t.Context()))
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// TestClose_GoesOn: ctx ends while the marker cannot be deleted. It is deleted all the same.
+func TestClose_GoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a := counter(t, srv, "a")
+		add(t, a, 1)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.Delay(2*time.Second))
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.DropRequest())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, a.Close(ctx), context.DeadlineExceeded)
+		srv.Cut(zktest.Label("a"))
+		time.Sleep(bubble.Timeout / 2)
+		require.Empty(t, srv.Children(path))
 	})
 }
 

@@ -124,8 +124,11 @@ func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set
 // The hold must come from a recipe on the client of the value. On a client with another root ([conn.Client.Sub]) the path
 // would be another.
 //
-// Errors: ErrFenced if the hold is not held, nothing was written; otherwise those of Set.
+// Errors: a nil hold, at once; ErrFenced if the hold is not held, nothing was written; otherwise those of Set.
 func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version, error) {
+	if h == nil {
+		return Version{}, v.failed("set held", errors.New("the hold is nil: want one of a recipe on the same client"))
+	}
 	return v.set(ctx, x, h.Txn)
 }
 
@@ -168,10 +171,13 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 // wrote. For a missing node fn gets the zero value. An error of fn may be about an old value, if the server lags behind. So
 // Update calls fn again, after a sync, before it returns the first error of fn.
 //
-// Errors: the error of fn, or a value that the codec does not decode or encode, and nothing was written; ErrUnknownOutcome
+// Errors: a nil fn, at once; the error of fn, or a value that the codec does not decode or encode, and nothing was written; ErrUnknownOutcome
 // as in [Value.CompareAndSet]; otherwise what the server said.
 func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Version, error) {
 	var x, none T
+	if fn == nil {
+		return none, Version{}, v.failed("update", errors.New("the function is nil: want one that makes the new value"))
+	}
 	now, err := v.replace(ctx, func(now session.Node) ([]byte, error) {
 		old, err := v.decode(now)
 		if err != nil {

@@ -25,8 +25,8 @@ type View[T any] struct {
 // and not what it has missed. It never gets an older state after a newer one. Data that do not decode are told as a view
 // with an error, and Watch goes on.
 //
-// When the connection is lost, Watch tells the last view again at once, with Current false. When the client is connected
-// again, it reads again and tells a current view, in the next session if need be. A current view is what one server knows,
+// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once,
+// with Current false. When the client is connected again, it reads again and tells a current view, in the next session if need be. A current view is what one server knows,
 // which may be behind its leader: [Value.Get] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on: zk.ErrNoAuth,
