@@ -47,6 +47,9 @@ var rules = map[string]rule{
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
+	"internal/exclusion": {
+		imports: []string{".", "conn", "fence", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"}, tests: true,
+	},
 	"internal/faults":   {},
 	"internal/lint":     {},
 	"internal/presence": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
