@@ -22,7 +22,6 @@ func TestExclusion(t *testing.T) {
 		srv := zktest.Run(t, zktest.WithTickTime(exclusion.Tick))
 		var links atomic.Int64
 		return exclusion.Setting{
-			Server: srv.Addr(),
 			Link: func(t *testing.T) exclusion.Link {
 				label := fmt.Sprint("zkr", links.Add(1))
 				return exclusion.Link{

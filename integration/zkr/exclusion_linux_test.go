@@ -16,7 +16,6 @@ func TestExclusion(t *testing.T) {
 	zkr := program(t)
 	exclusion.Run(t, func(*testing.T) exclusion.Setting {
 		return exclusion.Setting{
-			Server: server.Addr(),
 			Link: func(t *testing.T) exclusion.Link {
 				p := proxy.Start(t, server.Addr())
 				return exclusion.Link{

@@ -3,6 +3,7 @@ package zkr
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	directory = dir
+	_ = flag.Set("test.parallel", "7") // the tests wait for sessions to expire, most of the time
 	code := m.Run()
 	_ = os.RemoveAll(dir) // a directory left in /tmp is no failure
 	os.Exit(code)

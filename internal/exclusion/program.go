@@ -6,13 +6,11 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -112,40 +110,4 @@ func bootClock() time.Duration {
 		panic(failed)
 	}
 	return time.Duration(now.Nano())
-}
-
-// sign is a sign of life.
-type sign struct {
-	token int64
-	pid   int
-	at    time.Duration // on the boot clock
-	word  string
-}
-
-// signs returns the newest signs of life, of several holders: the whole file would take long to read again and again.
-func signs(file string) (all []sign) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	const newest = 1 << 17
-	if size, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(size-newest, 0), io.SeekStart) // half a line at the beginning is skipped below
-	}
-	text, err := io.ReadAll(f)
-	if err != nil {
-		return nil
-	}
-	for line := range strings.SplitSeq(string(text), "\n") {
-		words := strings.Fields(line)
-		if len(words) != 4 {
-			continue
-		}
-		token, _ := strconv.ParseInt(words[0], 10, 64)
-		pid, _ := strconv.Atoi(words[1])
-		at, _ := strconv.ParseInt(words[2], 10, 64)
-		all = append(all, sign{token, pid, time.Duration(at), words[3]})
-	}
-	return all
 }

@@ -48,7 +48,8 @@ var rules = map[string]rule{
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
 	"internal/exclusion": {
-		imports: []string{".", "conn", "fence", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"}, tests: true,
+		imports:    []string{".", "fence", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
+		goroutines: true, tests: true,
 	},
 	"internal/faults":   {},
 	"internal/lint":     {},
