@@ -54,6 +54,7 @@ import org.apache.curator.retry.RetryNTimes;
  *   payload name payload               replaces its payload
  *   members name                       the members as it sees them: id=payload
  *   leave name                         closes it
+ *   session                            the session of the process, in hex
  *   loop name kind path arg n socket   n sections that add to a set of the resource server at socket
  */
 public final class Peer {
@@ -161,6 +162,8 @@ public final class Peer {
             case "leave":
                 members.remove(q[2]).close();
                 return "";
+            case "session":
+                return Long.toHexString(client.getZookeeperClient().getZooKeeper().getSessionId());
             case "loop":
                 new Loop(q[2], q[3], q[4], q[5], q[7]).run(Integer.parseInt(q[6]));
                 return "";
