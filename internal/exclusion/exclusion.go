@@ -121,7 +121,7 @@ func (s *stage) start(t *testing.T) *candidate {
 	t.Cleanup(func() {
 		cancel()
 		<-c.ended
-		if t.Failed() {
+		if t.Failed() && slices.Contains(s.queue, c) {
 			t.Logf("zkr said\n%s", c.log.String())
 		}
 	})
@@ -316,11 +316,12 @@ func frozen(t *testing.T, setting Setting) {
 	for rounds := 0; rounds < s.Rounds; {
 		holder, next := s.settle(t)
 		require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
-		if s.succession(t, next) {
+		succeeded := s.succession(t, next)
+		_, stopping := holder.told("term", "kill") // it was just about to lose the lock by itself
+		if succeeded && !stopping {
 			eventually(t, "the fence refuses the old program", func() bool { return s.life(t, holder).refused > 0 })
 			rounds++
 		}
-		_, stopping := holder.told("term", "kill") // it was just about to lose the lock by itself
 		woken, wall := bootClock(), time.Now()
 		require.NoError(t, holder.Process.Signal(syscall.SIGCONT))
 		require.Equal(t, lost, holder.status(), holder.log.String())
