@@ -88,7 +88,8 @@ func (p *page) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		p.look(ctx)
-		pause := time.NewTimer(max(pageBreath, 4*time.Since(start))) // a large subtree takes a fifth of a core at most
+		// A large subtree takes a fifth of a core. A machine that is busy, or a subtree that is huge, waits no longer than a beat.
+		pause := time.NewTimer(min(max(pageBreath, 4*time.Since(start)), pageBeat))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
