@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,7 +59,8 @@ type stage struct {
 	processes int // of a program
 	signs     *signs
 	queue     []*candidate // that run, in their order
-	disturbed int          // how often a zkr has lost the lock by itself: where a process is not run, no lock can be kept
+	all       []*candidate
+	disturbed int // how often a zkr has lost the lock by itself: where a process is not run, no lock can be kept
 }
 
 // candidate is one zkr.
@@ -114,6 +116,7 @@ func (s *stage) start(t *testing.T) *candidate {
 	c.Stderr = &c.log
 	c.WaitDelay = 5 * time.Second // a frozen one ends late as well
 	require.NoError(t, c.Start())
+	s.all = append(s.all, c)
 	go func() {
 		defer close(c.ended)
 		_ = c.Wait() // status tells
@@ -149,9 +152,10 @@ func (c *candidate) status() int {
 
 // event is what zkr tells in its log.
 type event struct {
-	Time  time.Time
-	Event string
-	Token string
+	Time    time.Time
+	Event   string
+	Token   string  // of acquired
+	Seconds float64 // of late: how long zkr did not run
 }
 
 // events are those that zkr has told. What the connection logs is no event.
@@ -243,6 +247,42 @@ func (s *stage) succession(t *testing.T, next *candidate) (succeeded bool) {
 	return succeeded
 }
 
+// apart compares each holder with the next, and returns the times between the last sign of the one and the first of the other.
+// It counts the holders whose zkr did not run in time, as that tells. A process that is not run cannot kill: only if zkr did not
+// run from when it had to kill, until it was too late, may the two overlap.
+func (s *stage) apart(t *testing.T) (gaps []time.Duration, overloaded int) {
+	t.Helper()
+	require.NoError(t, s.signs.read())
+	late := map[int64]time.Duration{}
+	for _, c := range s.all {
+		for _, e := range c.events() {
+			late[c.token()] = max(late[c.token()], time.Duration(e.Seconds*float64(time.Second)))
+		}
+		if late[c.token()] > 0 {
+			overloaded++
+		}
+	}
+	tokens := slices.Sorted(maps.Keys(s.signs.of))
+	for i, token := range tokens[:max(len(tokens)-1, 0)] {
+		one, next := s.signs.of[token], s.signs.of[tokens[i+1]]
+		gap := next.first - one.last
+		gaps = append(gaps, gap)
+		if gap <= 0 {
+			require.Greater(t, late[token], lead-gap, "holder %d, next %d\n%s", token, tokens[i+1], s.logOf(token))
+		}
+		if late[token] == 0 {
+			require.Zero(t, one.late, "signs of life at the deadline that the program could read\n%s", s.logOf(token))
+		}
+	}
+	return gaps, overloaded
+}
+
+// logOf is the log of the holder with a token.
+func (s *stage) logOf(token int64) string {
+	i := slices.IndexFunc(s.all, func(c *candidate) bool { return c.token() == token })
+	return s.all[i].log.String()
+}
+
 // stop ends all candidates, the waiting ones first.
 func (s *stage) stop(t *testing.T) {
 	t.Helper()
@@ -273,7 +313,6 @@ func Run(t *testing.T, open func(t *testing.T) Setting) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, open(t), "/exclusion/"+strings.ReplaceAll(c.name, " ", "-"), c.processes, c.program)
-			overloaded := 0
 			for rounds := 0; rounds < s.Rounds; {
 				holder, next := s.settle(t)
 				c.fault(holder)
@@ -285,19 +324,14 @@ func Run(t *testing.T, open func(t *testing.T) Setting) {
 					require.Equal(t, lost, holder.status(), "it was just about to stop by itself: %s", holder.log.String())
 				}
 				s.queue = s.queue[1:]
-				if _, late := holder.told("late"); late {
-					overloaded++
-				} else {
-					require.Zero(t, s.life(t, holder).late, "signs of life at the deadline that the program could read")
-				}
-				require.Positive(t, slices.Min(append(s.signs.gaps(), time.Hour)), "round %d: %v\n%s", rounds, s.signs.gaps(), holder.log.String())
 			}
 			s.stop(t)
-			require.NoError(t, s.signs.read())
-			gaps := s.signs.gaps()
-			require.Positive(t, slices.Min(gaps))
-			t.Logf("%d rounds: from the last sign of a holder to the first of the next %v to %v; too busy: %d holders at the fault, %d without one",
-				s.Rounds, slices.Min(gaps), slices.Max(gaps), overloaded, s.disturbed)
+			gaps, overloaded := s.apart(t)
+			slices.Sort(gaps)
+			overlaps := slices.IndexFunc(append(gaps, time.Hour), func(gap time.Duration) bool { return gap > 0 })
+			t.Logf("%d rounds: from the last sign of a holder to the first of the next %v to %v; too busy: %d of %d zkr did not run in time, "+
+				"%d of them killed after the next had started; %d lost the lock without a fault",
+				s.Rounds, gaps[0], gaps[len(gaps)-1], overloaded, len(s.all), overlaps, s.disturbed)
 		})
 	}
 	t.Run("zkr is frozen", func(t *testing.T) {

@@ -5,9 +5,7 @@ package exclusion
 import (
 	"bytes"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,13 +72,4 @@ func (s *signs) add(words []string) {
 	if words[3] == "refused" {
 		l.refused++
 	}
-}
-
-// gaps are the times between the last sign of each holder and the first of the next.
-func (s *signs) gaps() (gaps []time.Duration) {
-	tokens := slices.Sorted(maps.Keys(s.of))
-	for i := 1; i < len(tokens); i++ {
-		gaps = append(gaps, s.of[tokens[i]].first-s.of[tokens[i-1]].last)
-	}
-	return gaps
 }
