@@ -74,6 +74,7 @@ Exit status: the program's (128+n if signal n killed it), or
 		newStatus(a), newRevoke(a), newBreak(a), newServe(a), newDoctor(a),
 		newMan(a),
 	)
+	a.completePaths(root)
 	return root
 }
 
@@ -104,6 +105,19 @@ Examples:
 
 // prepare fills in flags from the environment, and sets up the log.
 func (a *app) prepare(cmd *cobra.Command) error {
+	if err := readEnv(cmd); err != nil {
+		return usagef("%v", err)
+	}
+	log, err := a.output.logger(a.err)
+	if err != nil {
+		return err
+	}
+	a.log = log
+	return nil
+}
+
+// readEnv sets the flags that were not typed, and are in the environment.
+func readEnv(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := envName(f)
@@ -115,15 +129,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 			errs = append(errs, fmt.Errorf("%s=%s: %w", name, value, err))
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
-		return usagef("%v", err)
-	}
-	log, err := a.output.logger(a.err)
-	if err != nil {
-		return err
-	}
-	a.log = log
-	return nil
+	return errors.Join(errs...)
 }
 
 const withoutEnv = "without-env"

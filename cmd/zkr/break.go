@@ -60,39 +60,81 @@ Exit status: 1 if there is no such contender, or the answer is no.`,
 }
 
 func (a *app) breakContender(ctx context.Context, client *conn.Client, path string, flags breakFlags) error {
-	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
+	d, err := a.doom(ctx, client, path, flags)
 	if err != nil {
 		return err
+	}
+	if err := a.confirm(ctx, d, flags.yes); err != nil {
+		return err
+	}
+	states, err := a.carryOut(ctx, client, d, flags.reason, "terminal")
+	if states == nil {
+		return err
+	}
+	t := table{header: []string{"NODE", "SERVER", "STATE"}}
+	addresses, _ := a.servers()
+	for _, server := range addresses {
+		t.rows = append(t.rows, []string{d.Node, server, states[server]})
+	}
+	t.json = map[string]any{"node": d.Node, "id": d.ID, "token": strconv.FormatInt(d.Token, 10), "servers": states}
+	return errors.Join(a.print(t), err)
+}
+
+// doomed is a contender that is to be deleted.
+type doomed struct {
+	*survey.Contender
+	queue *survey.Queue
+	alive string // what the servers say of its session
+}
+
+// doom finds the contender with the token, and refuses what the flags do not allow.
+func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags breakFlags) (*doomed, error) {
+	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
+	if err != nil {
+		return nil, err
 	}
 	found, err := withToken(queue, flags.token)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if found.Library == "foreign" && !flags.foreign {
-		return exitWith(exitUsage, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
+		return nil, exitWith(exitUsage, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
 	}
-	alive := "not known"
+	d := &doomed{found, queue, "not known"}
 	switch known := a.sessions(ctx); {
 	case found.Session == "":
-		alive = "none: the node outlives its process"
+		d.alive = "none: the node outlives its process"
 	case known.known[found.Stat.EphemeralOwner]:
-		alive = "alive"
+		d.alive = "alive"
 		if !flags.alive {
-			return exitWith(exitUsage, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
+			return nil, exitWith(exitUsage, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
 				found.Session, found.Name(), path))
 		}
 	case known.complete:
-		alive = "unknown to the leader: a ghost"
+		d.alive = "unknown to the leader: a ghost"
 	}
-	if err := a.confirm(ctx, queue, found, alive, flags.yes); err != nil {
-		return err
+	return d, nil
+}
+
+// describe says what is to be deleted.
+func (d *doomed) describe() string {
+	place := "holds it"
+	if d.Place > 0 {
+		place = fmt.Sprintf("waits at place %d", d.Place)
 	}
-	if err := remove(ctx, client, found); err != nil {
-		return err
+	return fmt.Sprintf("%s: %s, %d waiting\n  node     %s\n  id       %s, %s, here for %v\n  token    %d\n  session  %s, %s\n",
+		d.queue.Path, d.queue.Words, len(d.queue.Waiters), d.Node, d.Name(), place, survey.Round(time.Since(d.Since)), d.Token, orDash(d.Session), d.alive)
+}
+
+// carryOut deletes the contender, and logs that. It returns what each server has afterwards; nil if nothing was deleted. If a
+// server has the node still, there is an error as well.
+func (a *app) carryOut(ctx context.Context, client *conn.Client, d *doomed, reason, from string) (map[string]string, error) {
+	if err := remove(ctx, client, d.Contender); err != nil {
+		return nil, err
 	}
-	a.log.Warn("deleted a contender", "path", path, "node", found.Node, "id", found.ID, "token", found.Token, "session", found.Session,
-		"by", client.Identity(), "reason", flags.reason)
-	return a.verify(ctx, found)
+	a.log.Warn("deleted a contender", "path", d.queue.Path, "node", d.Node, "id", d.ID, "token", d.Token, "session", d.Session,
+		"by", client.Identity(), "from", from, "reason", reason)
+	return a.verify(ctx, d.Contender)
 }
 
 // withToken finds the contender. Permits that were taken together share a token, and are not for this command.
@@ -114,13 +156,8 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 }
 
 // confirm shows what is to be deleted, and asks.
-func (a *app) confirm(ctx context.Context, queue *survey.Queue, c *survey.Contender, alive string, yes bool) error {
-	place := "holds it"
-	if c.Place > 0 {
-		place = fmt.Sprintf("waits at place %d", c.Place)
-	}
-	_, err := fmt.Fprintf(a.err, "%s: %s, %d waiting\n  node     %s\n  id       %s, %s, here for %v\n  token    %d\n  session  %s, %s\n",
-		queue.Path, queue.Words, len(queue.Waiters), c.Node, c.Name(), place, survey.Round(time.Since(c.Since)), c.Token, orDash(c.Session), alive)
+func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
+	_, err := fmt.Fprint(a.err, d.describe())
 	if err != nil || yes {
 		return err
 	}
@@ -169,11 +206,10 @@ func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error
 }
 
 // verify looks at each server. A node that stays on one of them is a ghost of that server.
-func (a *app) verify(ctx context.Context, c *survey.Contender) error {
+func (a *app) verify(ctx context.Context, c *survey.Contender) (states map[string]string, left error) {
 	addresses, chroot := a.servers()
-	left := 0
-	t := table{header: []string{"NODE", "SERVER", "STATE"}}
-	states := map[string]string{}
+	still := 0
+	states = map[string]string{}
 	for _, server := range addresses {
 		states[server] = "deleted"
 		switch there, err := a.onServer(ctx, server, chroot, c); {
@@ -181,18 +217,13 @@ func (a *app) verify(ctx context.Context, c *survey.Contender) error {
 			states[server] = fmt.Sprintf("not asked: %v", err)
 		case there:
 			states[server] = "still there"
-			left++
+			still++
 		}
-		t.rows = append(t.rows, []string{c.Node, server, states[server]})
 	}
-	t.json = map[string]any{"node": c.Node, "id": c.ID, "token": strconv.FormatInt(c.Token, 10), "servers": states}
-	if err := a.print(t); err != nil {
-		return err
+	if still > 0 {
+		left = fmt.Errorf("%s is still there on %d servers, which do not agree with the leader: restart them with an empty data directory, one by one", c.Node, still)
 	}
-	if left > 0 {
-		return fmt.Errorf("%s is still there on %d servers, which do not agree with the leader: restart them with an empty data directory, one by one", c.Node, left)
-	}
-	return nil
+	return states, left
 }
 
 func (a *app) onServer(ctx context.Context, server, chroot string, c *survey.Contender) (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -19,9 +20,10 @@ var assets embed.FS
 
 // page shows all queues below a path, and follows them.
 type page struct {
-	root  string
-	live  *survey.Live
-	stuck time.Duration
+	root    string
+	live    *survey.Live
+	stuck   time.Duration
+	breaker *breaker
 
 	mu      sync.Mutex
 	now     pageView
@@ -30,10 +32,17 @@ type page struct {
 
 // pageView is one state of the page: it is replaced, and never changed.
 type pageView struct {
-	queues  map[string]string // JSON by path
+	queues  map[string]pageQueue // by path
+	changes changes
 	asOf    time.Time
 	current bool
+	begun   bool // it was current once: what was there then is no change
 	err     string
+}
+
+type pageQueue struct {
+	text    string // JSON
+	holders []*survey.Contender
 }
 
 // message is an event for the page: what has changed since the last one.
@@ -46,10 +55,12 @@ type message struct {
 	Error   string            `json:"error,omitempty"`
 	Changed []json.RawMessage `json:"changed,omitempty"`
 	Gone    []string          `json:"gone,omitempty"`
+	Changes []change          `json:"changes,omitempty"`
+	Break   bool              `json:"break,omitempty"` // the page may ask to delete contenders
 }
 
-func newPage(live *survey.Live, root string, stuck time.Duration) *page {
-	return &page{root: root, live: live, stuck: stuck, changed: make(chan struct{})}
+func newPage(live *survey.Live, root string, stuck time.Duration, breaker *breaker) *page {
+	return &page{root: root, live: live, stuck: stuck, breaker: breaker, changed: make(chan struct{})}
 }
 
 // How often the page looks: at most once in a breath after changes, and now and then without, as ages are part of verdicts.
@@ -77,7 +88,8 @@ func (p *page) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		p.look(ctx)
-		pause := time.NewTimer(max(pageBreath, 4*time.Since(start))) // a large subtree takes a fifth of a core at most
+		// A large subtree takes a fifth of a core. A machine that is busy, or a subtree that is huge, waits no longer than a beat.
+		pause := time.NewTimer(min(max(pageBreath, 4*time.Since(start)), pageBeat))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -88,7 +100,7 @@ func (p *page) follow(ctx context.Context) {
 		case <-pause.C:
 		case <-over:
 			if ctx.Err() == nil {
-				p.replace(pageView{queues: p.view().queues, asOf: p.view().asOf, err: fmt.Sprintf("cannot follow %s: %v", p.root, ended)})
+				p.replace(func(v *pageView) { v.current, v.err = false, fmt.Sprintf("cannot follow %s: %v", p.root, ended) })
 			}
 			pause.Stop()
 			return
@@ -103,33 +115,62 @@ func (p *page) look(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
 	view, err := p.live.View(asking, p.stuck)
-	before := p.view()
 	if err != nil {
-		p.replace(pageView{queues: before.queues, asOf: before.asOf})
+		p.replace(func(v *pageView) { v.current = false })
 		return
 	}
-	queues := make(map[string]string, len(view.Queues))
+	queues := make(map[string]pageQueue, len(view.Queues))
 	for _, q := range view.Queues {
 		q.AsOf = time.Time{} // the same for all
 		text, err := json.Marshal(q)
 		if err != nil {
 			continue // it has no field that fails
 		}
-		queues[q.Path] = string(text)
+		queues[q.Path] = pageQueue{string(text), q.Holders}
 	}
-	p.replace(pageView{queues: queues, asOf: view.AsOf, current: view.Current})
+	p.replace(func(v *pageView) {
+		v.changes = v.changes.with(v.successions(queues)...)
+		v.queues, v.asOf, v.current = queues, view.AsOf, view.Current
+		v.begun = v.begun || view.Current
+	})
 }
 
-func (p *page) view() pageView {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now
+// successions are the changes of holders that lead from v to other queues.
+func (v *pageView) successions(queues map[string]pageQueue) (list []change) {
+	if !v.begun {
+		return nil
+	}
+	now, after := time.Now(), time.Time{}
+	if !v.current {
+		after = v.asOf
+	}
+	paths := slices.Collect(maps.Keys(queues))
+	for path := range v.queues {
+		if _, there := queues[path]; !there {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		if words := succession(v.queues[path].holders, queues[path].holders); words != "" {
+			list = append(list, change{At: now, After: after, Path: path, Words: words})
+		}
+	}
+	return list
 }
 
-func (p *page) replace(view pageView) {
+// lost keeps a loss of the candidate of this zkr.
+func (p *page) lost(path, words string) {
+	p.replace(func(v *pageView) {
+		v.changes = v.changes.with(change{At: time.Now(), Path: path, Words: words, Lost: true})
+	})
+}
+
+// replace changes a copy of the view, and tells those that wait for another one.
+func (p *page) replace(edit func(*pageView)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now = view
+	edit(&p.now)
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -143,10 +184,13 @@ func (p *page) next() (pageView, <-chan struct{}) {
 
 // difference is the event that leads from one view to another.
 func (p *page) difference(before, after pageView) message {
-	m := message{Root: p.root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err}
-	for path, text := range after.queues {
-		if before.queues[path] != text {
-			m.Changed = append(m.Changed, json.RawMessage(text))
+	m := message{
+		Root: p.root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err,
+		Changes: after.changes.since(before.changes), Break: p.breaker.allowed(),
+	}
+	for path, q := range after.queues {
+		if before.queues[path].text != q.text {
+			m.Changed = append(m.Changed, json.RawMessage(q.text))
 		}
 	}
 	for path := range before.queues {
@@ -188,9 +232,10 @@ func (p *page) register(mux *http.ServeMux) error {
 	}
 	static := http.StripPrefix("/ui/", http.FileServerFS(files))
 	mux.HandleFunc("GET /ui/events", p.events)
+	mux.Handle("POST /ui/break", p.breaker)
 	mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusFound))
 	mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:")
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		static.ServeHTTP(w, r)
 	})

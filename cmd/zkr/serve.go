@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -23,8 +24,10 @@ import (
 )
 
 type serveFlags struct {
-	address, elect, observe, layout, id, root string
-	stuck                                     duration
+	addresses                        []string
+	elect, observe, layout, id, root string
+	stuck                            duration
+	allowBreak                       bool
 }
 
 func newServe(a *app) *cobra.Command {
@@ -34,25 +37,32 @@ func newServe(a *app) *cobra.Command {
 		Short: "Tell over HTTP which candidate leads, and show all locks in a browser",
 		Example: `  zkr serve --elect /app/leader --id "$POD_NAME"
   zkr serve --observe /app/leader
+  zkr serve --elect /app/leader --http :4040 --http unix:/run/zkr/socket
   zkr serve --ui-root /jobs   # then open http://127.0.0.1:4040/ui/`,
-		Long: `serve answers HTTP requests, and changes nothing but that --elect makes it a candidate. It is for programs beside it, in any
-language: the default address is on the loopback, and there is no password.
+		Long: `serve answers HTTP requests. It only reads, but --elect makes it a candidate, and --allow-break lets the page delete contenders.
+It is for programs beside it, in any language: the default address is on the loopback, and reading needs no password.
 
   /         {"name": "..."} of the leader; 503 if it is not known
   /leader   leader, token, since, asOf; 404 if there is no candidate, 503 if the servers do not answer
   /self     200 only while this candidate leads and its deadline lies ahead; else 503
   /events   server-sent events, one for each change of the leader; the id of an event is the token
   /healthz  200 while zkr runs                   /readyz   200 while the servers answer
-  /metrics  for Prometheus                       /ui/      all locks and elections below --ui-root, live`,
+  /metrics  for Prometheus                       /ui/      all locks and elections below --ui-root, live
+  /resign   POST on a unix socket: this candidate resigns, and stands again at the end of the queue
+
+With --allow-break, serve prints a key at its start. The page asks for it, shows the contender, and asks again before it deletes
+the contender, as zkr break does.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), flags) },
 	}
-	cmd.Flags().StringVar(&flags.address, "http", "127.0.0.1:4040", "`address` to listen at; unix:/path for a socket")
+	cmd.Flags().StringSliceVar(&flags.addresses, "http", []string{"127.0.0.1:4040"}, "`address` to listen at, or several of them; unix:/path for a socket")
 	cmd.Flags().StringVar(&flags.elect, "elect", "", "be a candidate at this `path`")
 	cmd.Flags().StringVar(&flags.observe, "observe", "", "tell which candidate leads at this `path`, and be none")
 	cmd.Flags().StringVar(&flags.id, "id", "", "`name` of this candidate; default host/process")
 	cmd.Flags().StringVar(&flags.root, "ui-root", "/", "`path` of the subtree that the page shows; empty for no page")
 	cmd.Flags().Var(&flags.stuck, "stuck", "the page marks queues whose first waiter has waited for so long")
+	cmd.Flags().BoolVar(&flags.allowBreak, "allow-break", false, "let a browser that has the key delete contenders")
+	noEnv(cmd, "allow-break")
 	addLayout(cmd, &flags.layout)
 	return cmd
 }
@@ -60,6 +70,9 @@ language: the default address is on the loopback, and there is no password.
 func (a *app) serve(parent context.Context, flags serveFlags) error {
 	if flags.elect != "" && flags.observe != "" {
 		return usagef("--elect and --observe: want one of them")
+	}
+	if flags.allowBreak && flags.root == "" {
+		return usagef("--allow-break needs the page: want a path for --ui-root")
 	}
 	layout, err := layoutOf(flags.layout)
 	if err != nil {
@@ -86,12 +99,27 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", alive)
 	mux.Handle("/readyz", zkhttp.Health(client))
-	s := &sidecar{app: a, mux: mux}
+	s := &sidecar{app: a, mux: mux, path: flags.elect, resigning: make(chan chan<- *election.Term)}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer fail(nil)
+	if flags.root != "" {
+		live, err := survey.Follow(client, flags.root)
+		if err != nil {
+			return exitWith(exitUsage, err)
+		}
+		b, err := a.newBreaker(client, flags.root, flags.allowBreak)
+		if err != nil {
+			return err
+		}
+		s.page = newPage(live, flags.root, time.Duration(flags.stuck), b)
+		if err := s.page.register(mux); err != nil {
+			return err
+		}
+		running.Go(func() { s.page.follow(ctx) })
+	}
 	if path := flags.elect + flags.observe; path != "" {
 		e, err := election.New(client, path, election.WithLayout(layout))
 		if err != nil {
@@ -99,49 +127,90 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 		}
 		s.tellLeader(e)
 		if flags.elect != "" {
+			mux.HandleFunc("POST /resign", s.resign)
 			running.Go(func() { fail(e.Run(ctx, s.lead)) })
 		}
 	} else {
 		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusFound))
 	}
-	if flags.root != "" {
-		live, err := survey.Follow(client, flags.root)
-		if err != nil {
-			return exitWith(exitUsage, err)
-		}
-		p := newPage(live, flags.root, time.Duration(flags.stuck))
-		if err := p.register(mux); err != nil {
-			return err
-		}
-		running.Go(func() { p.follow(ctx) })
-	}
-	return s.listen(ctx, flags.address)
+	return s.listen(ctx, flags.addresses)
 }
 
 // sidecar is what serve runs.
 type sidecar struct {
-	app *app
-	mux *http.ServeMux
+	app       *app
+	mux       *http.ServeMux
+	path      string                     // of the election in which it stands
+	page      *page                      // nil without one
+	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and tells its name there
 }
 
 // lead is a term: other programs ask for it.
 func (s *sidecar) lead(ctx context.Context, t *election.Term) error {
 	s.app.log.Info("leading", "token", t.Token().String())
-	<-ctx.Done()
+	select {
+	case asked := <-s.resigning:
+		s.app.log.Info("resigning, as a request asks for", "token", t.Token().String())
+		asked <- t
+		return nil
+	case <-ctx.Done():
+	}
 	s.app.log.Info("leading no more", "token", t.Token().String(), "cause", context.Cause(ctx))
+	if err := t.Err(); err != nil && s.page != nil { // the term was lost, and serve goes on
+		s.page.lost(s.path, fmt.Sprintf("this candidate has lost the term with the token %v: %v", t.Token(), err))
+	}
 	return nil
 }
 
-// listen serves until ctx ends.
-func (s *sidecar) listen(ctx context.Context, address string) error {
-	network := "tcp"
-	if path, is := strings.CutPrefix(address, "unix:"); is {
-		network, address = "unix", path
+// resign ends the term of this candidate, and answers when it has ended. A socket has an owner and a mode, so its clients are
+// of this machine, and no web page is among them.
+func (s *sidecar) resign(w http.ResponseWriter, r *http.Request) {
+	if at, is := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !is || at.Network() != "unix" {
+		writeJSON(w, http.StatusForbidden, failure("only on a unix socket: start zkr serve with --http unix:/path as well"))
+		return
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, network, address)
-	if err != nil {
-		return err
+	ending := make(chan *election.Term, 1)
+	select {
+	case s.resigning <- ending:
+	default:
+		writeJSON(w, http.StatusConflict, failure("this candidate does not lead"))
+		return
 	}
+	t := <-ending
+	select {
+	case <-t.Done():
+		writeJSON(w, http.StatusOK, map[string]any{"resigned": t.Token()})
+	case <-r.Context().Done():
+	}
+}
+
+// failure is the body of an answer that is no success.
+func failure(text string) map[string]string { return map[string]string{"error": text} }
+
+// listen serves at the addresses until ctx ends, or one of them fails.
+func (s *sidecar) listen(ctx context.Context, addresses []string) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for _, address := range addresses {
+		network := "tcp"
+		if path, is := strings.CutPrefix(address, "unix:"); is {
+			network, address = "unix", path
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, network, address)
+		if err != nil {
+			fail(err)
+			break
+		}
+		serving.Go(func() { fail(s.serveAt(ctx, l)) })
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// serveAt serves at one address until ctx ends.
+func (s *sidecar) serveAt(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: local(l.Addr(), s.mux), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
@@ -158,7 +227,7 @@ func (s *sidecar) listen(ctx context.Context, address string) error {
 		}
 	})
 	stopping.Add(1)
-	err = server.Serve(l)
+	err := server.Serve(l)
 	if stopped() { // the listener failed first
 		stopping.Done()
 	}
@@ -181,7 +250,7 @@ func local(address net.Addr, next http.Handler) http.Handler {
 			host = name
 		}
 		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			writeJSON(w, http.StatusForbidden, map[string]string{"error": "Host " + r.Host + ": want localhost or 127.0.0.1"})
+			writeJSON(w, http.StatusForbidden, failure("Host "+r.Host+": want localhost or 127.0.0.1"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -211,9 +280,9 @@ func nameOfLeader(w http.ResponseWriter, r *http.Request, leader http.Handler) {
 	}
 	switch err := json.Unmarshal(answer.body.Bytes(), &body); {
 	case err != nil:
-		writeJSON(w, http.StatusInternalServerError, map[string]string{"error": err.Error()})
+		writeJSON(w, http.StatusInternalServerError, failure(err.Error()))
 	case answer.status != http.StatusOK:
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": body.Error})
+		writeJSON(w, http.StatusServiceUnavailable, failure(body.Error))
 	default:
 		writeJSON(w, http.StatusOK, map[string]string{"name": body.Leader})
 	}

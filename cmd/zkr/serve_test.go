@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -51,6 +52,12 @@ func ask(t *testing.T, client *http.Client, path string) (int, string) {
 	t.Helper()
 	answer, err := client.Get("http://zkr" + path)
 	require.NoError(t, err)
+	return read(t, answer)
+}
+
+// read returns the status and the body of an answer.
+func read(t *testing.T, answer *http.Response) (int, string) {
+	t.Helper()
 	defer answer.Body.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
@@ -153,6 +160,57 @@ func TestServe_Usage(t *testing.T) {
 		status, _, errs := run(t, srv.Addr(), append([]string{"serve"}, args...)...)
 		require.Equal(t, exitUsage, status, errs)
 	}
+}
+
+// TestServe_Resign: the leader gives way to the next candidate, if a request comes by its socket.
+func TestServe_Resign(t *testing.T) {
+	srv := zktest.Run(t)
+	client, z := sidecarClient(t, srv.Addr(), "--elect", "/app/leader", "--id", "pod-1", "--http", "127.0.0.1:0")
+	resign := func() (int, string) {
+		answer, err := client.Post("http://zkr/resign", "", nil)
+		require.NoError(t, err)
+		return read(t, answer)
+	}
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	_, self := ask(t, client, "/self")
+	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("pod-2"), conn.WithLogger(silent))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	e, err := election.New(c, "/app/leader")
+	require.NoError(t, err)
+	elected := make(chan *election.Term, 1)
+	go func() {
+		term, err := e.Campaign(t.Context())
+		if err == nil {
+			elected <- term
+		}
+	}()
+	eventually(t, "the next candidate waits", func() bool { return len(srv.Children("/app/leader")) == 2 })
+	status, text := resign()
+	require.Equal(t, http.StatusOK, status, text)
+	var resigned struct{ Resigned int64 }
+	require.NoError(t, json.Unmarshal([]byte(text), &resigned))
+	require.Contains(t, self, fmt.Sprintf(`"token":%d,`, resigned.Resigned))
+	term := <-elected
+	status, _ = ask(t, client, "/self")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	status, text = resign()
+	require.Equal(t, http.StatusConflict, status, text)
+	eventually(t, "it stands again", func() bool { return len(srv.Children("/app/leader")) == 2 })
+	require.NoError(t, term.Resign(t.Context()))
+	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, exitSignal+int(syscall.SIGTERM), z.status(t), z.err.String())
+}
+
+// TestServe_ResignNeedsASocket: over TCP, any page in a browser could ask.
+func TestServe_ResignNeedsASocket(t *testing.T) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/resign", nil)
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}))
+	(&sidecar{}).resign(w, r)
+	require.Equal(t, http.StatusForbidden, w.Code)
+	require.Contains(t, w.Body.String(), "unix socket")
 }
 
 // TestServe_Host: at the loopback, a page of another site gets no answer. Elsewhere each name is fine.

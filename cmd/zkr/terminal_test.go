@@ -79,7 +79,7 @@ const (
 
 func TestTerminal_InterruptReachesTheProgramOnce(t *testing.T) {
 	srv := zktest.Run(t)
-	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", os.Args[0], asProgram, "interrupts"))
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", os.Args[0], asProgram))
 	x.shows(t, "ready")
 	x.presses(t, ctrlC)
 	assert.Equal(t, 5, x.status(t))

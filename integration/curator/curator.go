@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -32,7 +33,9 @@ func Compile(tb testing.TB, dir string) {
 	if _, err := os.Stat(filepath.Join(dir, "Peer.class")); err == nil {
 		return
 	}
-	if out, err := exec.Command("javac", "-cp", jars, "-d", dir, "Peer.java").CombinedOutput(); err != nil {
+	_, here, _, _ := runtime.Caller(0)
+	source := filepath.Join(filepath.Dir(here), "Peer.java")
+	if out, err := exec.Command("javac", "-cp", jars, "-d", dir, source).CombinedOutput(); err != nil {
 		tb.Fatalf("javac: %v\n%s", err, out)
 	}
 }

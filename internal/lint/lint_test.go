@@ -48,6 +48,10 @@ var rules = map[string]rule{
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
+	"internal/exclusion": {
+		imports:    []string{".", "fence", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
+		goroutines: true, tests: true,
+	},
 	"internal/ephemeral": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
 	"internal/faults":    {},
 	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/session", "internal/trace", zk}},

@@ -6,6 +6,7 @@ const open = new Set();
 const limit = 400; // queues drawn at once: a person reads no more, and a browser draws them in a moment
 let skew = 0; // the clock of zkr minus ours
 let view = { current: false, as_of: null, heard: 0, error: '' };
+let breaks = false; // zkr deletes contenders if it is asked with the key
 
 const $ = (id) => document.getElementById(id);
 const bad = new Set(['mixed', 'foreign node', 'ghost', 'exhausted']);
@@ -41,6 +42,16 @@ function aged(since) {
   return td;
 }
 
+function last(q, c) {
+  const td = element('td', 'token ' + c.token + ' session ' + (c.session || 'none'));
+  if (breaks) {
+    const button = element('button', 'break…');
+    button.onclick = () => ask(q, c);
+    td.append(' ', button);
+  }
+  return td;
+}
+
 function draw(q) {
   const body = element('tbody');
   const first = q.holders[0];
@@ -64,7 +75,7 @@ function draw(q) {
       body.append(row([
         element('td', c.node.slice(c.node.lastIndexOf('/') + 1), 'node'), element('td', c.mode),
         element('td', c.library === 'foreign' ? '?' : c.place ? 'waits, ' + c.place : 'holds'),
-        element('td', name(c)), aged(c.since), element('td', 'token ' + c.token + ' session ' + (c.session || 'none')),
+        element('td', name(c)), aged(c.since), last(q, c),
       ], 'contender'));
     }
   }
@@ -105,19 +116,76 @@ function show() {
   $('more').textContent = wanted.length > limit ? (wanted.length - limit) + ' more: use the filter' : '';
 }
 
-function tell(text) {
-  const li = element('li');
-  li.append(element('time', new Date().toLocaleTimeString()), ' ' + text);
+function tell(c) {
+  const li = element('li', undefined, c.lost ? 'lost' : '');
+  const at = (time) => element('time', new Date(time).toLocaleString());
+  if (c.after) li.append(at(c.after), ' to ');
+  li.append(at(c.at), ' ' + c.path + ': ' + c.words);
   $('changes').prepend(li);
-  while ($('changes').children.length > 50) $('changes').lastChild.remove();
+  while ($('changes').children.length > 200) $('changes').lastChild.remove();
 }
 
-function note(path, before, after) {
-  const was = before ? holders(before) : '', is = after ? holders(after) : '';
-  const tokens = (q) => (q ? q.holders.map((c) => c.token).join() : '');
-  if (tokens(before) === tokens(after)) return;
-  tell(path + ': ' + (was || 'free') + ' → ' + (is || 'free'));
+// The dialog first asks zkr what the servers say of a contender now. Then its button deletes.
+let asked = null; // what the request names
+let looked = false; // the dialog shows the answer
+let key = '';
+
+async function post(body) {
+  const answer = await fetch('break', {
+    method: 'POST', headers: { 'Content-Type': 'application/json', 'Zkr-Key': key }, body: JSON.stringify(body),
+  });
+  const said = await answer.json();
+  if (answer.status === 401) key = '';
+  if (!answer.ok) throw new Error(said.error);
+  return said;
 }
+
+function facts(q, c, alive) {
+  $('doomed').textContent = name(c) + (c.place ? ' waits at place ' + c.place : ' holds') + ' at ' + c.path;
+  $('facts').replaceChildren();
+  for (const [term, text] of [['path', c.path], ['holder', holders(q) || 'none'], ['node', c.node], ['token', c.token + ' (czxid)'],
+    ['here for', age(c.since)], ['session', (c.session || 'none') + (alive ? ', ' + alive : '')]]) {
+    $('facts').append(element('dt', term), element('dd', text));
+  }
+}
+
+function step(error) {
+  $('key').parentElement.hidden = key !== '';
+  $('refused').textContent = error ? error.message : '';
+  $('really').textContent = looked ? 'Delete czxid ' + asked.token : 'Ask the servers';
+}
+
+function ask(q, c) {
+  asked = { path: q.path, token: c.token };
+  looked = false;
+  facts(q, { ...c, path: q.path });
+  for (const id of ['alive', 'foreign']) { $(id).checked = false; $(id).closest('p').hidden = true; }
+  for (const id of ['key', 'reason']) $(id).value = '';
+  step();
+  $('break').showModal();
+}
+
+$('really').onclick = async () => {
+  const what = asked;
+  key = key || $('key').value.trim();
+  try {
+    if (looked) {
+      const done = await post({ ...what, alive: $('alive').checked, foreign: $('foreign').checked, reason: $('reason').value, confirm: true });
+      if (done.error) throw new Error(done.error);
+      $('break').close();
+      return;
+    }
+    const now = await post(what);
+    if (what !== asked) return; // it was closed, and opened for another one
+    looked = true;
+    facts(queues.get(what.path) || { holders: [] }, now, now.alive);
+    $('alive').closest('p').hidden = now.alive !== 'alive';
+    $('foreign').closest('p').hidden = now.library !== 'foreign';
+    step();
+  } catch (error) {
+    step(error);
+  }
+};
 
 function state() {
   const silent = Date.now() - view.heard > 5000;
@@ -135,16 +203,15 @@ source.onmessage = (e) => {
   if (m.first) queues.clear();
   skew = Date.parse(m.now) - Date.now();
   view = { current: m.current, as_of: m.as_of, heard: Date.now(), error: m.error || '' };
+  breaks = Boolean(m.break);
   $('root').textContent = m.root;
+  if (m.first) $('changes').replaceChildren();
   for (const q of m.changed || []) {
-    if (!m.first) note(q.path, queues.get(q.path), q);
     queues.set(q.path, q);
     replace(q);
   }
-  for (const path of m.gone || []) {
-    note(path, queues.get(path), null);
-    queues.delete(path);
-  }
+  for (const path of m.gone || []) queues.delete(path);
+  for (const c of m.changes || []) tell(c);
   if (m.first || m.changed || m.gone) show();
   state();
 };

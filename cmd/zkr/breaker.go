@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// breaker deletes a contender for the page, as zkr break does. It answers a request only if it has the key that zkr has printed.
+type breaker struct {
+	app    *app
+	client *conn.Client
+	root   string // the page shows nothing above it
+	key    string // empty: nothing is deleted
+}
+
+// keyHeader carries the key. A page of another site cannot set it without asking first, and serve grants no such wish.
+const keyHeader = "Zkr-Key"
+
+// newBreaker makes a breaker. If it is to delete, the key is printed: it stands in no page, and in no log.
+func (a *app) newBreaker(client *conn.Client, root string, allowed bool) (*breaker, error) {
+	b := &breaker{app: a, client: client, root: root}
+	if !allowed {
+		return b, nil
+	}
+	b.key = rand.Text()
+	_, err := fmt.Fprintf(a.out, "The key to delete contenders on the page is %s\n", b.key)
+	return b, err
+}
+
+func (b *breaker) allowed() bool { return b.key != "" }
+
+// breakRequest names one contender. Without Confirm nothing is deleted, and the answer describes it.
+type breakRequest struct {
+	Path    string `json:"path"`
+	Token   int64  `json:"token,string"`
+	Alive   bool   `json:"alive"`   // delete it also if its session is alive
+	Foreign bool   `json:"foreign"` // also a node of no known recipe
+	Reason  string `json:"reason"`
+	Confirm bool   `json:"confirm"`
+}
+
+// breakAnswer is what is to be deleted, or was.
+type breakAnswer struct {
+	*survey.Contender
+	Path    string            `json:"path"`
+	Words   string            `json:"words"` // what is to be said of the queue
+	Alive   string            `json:"alive"` // what the servers know of its session
+	Servers map[string]string `json:"servers,omitempty"`
+	Error   string            `json:"error,omitempty"`
+}
+
+func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	want, status, err := b.read(w, r)
+	if err != nil {
+		writeJSON(w, status, failure(err.Error()))
+		return
+	}
+	// A browser that goes away stops nothing half-way.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
+	defer cancel()
+	flags := breakFlags{token: want.Token, alive: want.Alive || !want.Confirm, foreign: want.Foreign || !want.Confirm}
+	d, err := b.app.doom(ctx, b.client, want.Path, flags)
+	if err != nil {
+		writeJSON(w, refusal(err), failure(err.Error()))
+		return
+	}
+	answer := breakAnswer{Contender: d.Contender, Path: want.Path, Words: d.queue.Words, Alive: d.alive}
+	if want.Confirm {
+		answer.Servers, err = b.app.carryOut(ctx, b.client, d, want.Reason, r.RemoteAddr)
+		if answer.Servers == nil {
+			writeJSON(w, refusal(err), failure(err.Error()))
+			return
+		}
+		if err != nil {
+			answer.Error = err.Error()
+		}
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// read reads a request, and refuses it unless it comes from the page itself, and has the key.
+func (b *breaker) read(w http.ResponseWriter, r *http.Request) (want breakRequest, status int, err error) {
+	if !b.allowed() {
+		return want, http.StatusForbidden, errors.New("nothing can be deleted here: zkr serve runs without --allow-break")
+	}
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		return want, http.StatusForbidden, err
+	}
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(b.key)) != 1 {
+		return want, http.StatusUnauthorized, fmt.Errorf("the header %s is not the key that zkr serve has printed at its start", keyHeader)
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return want, http.StatusUnsupportedMediaType, errors.New("want Content-Type application/json")
+	}
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
+	body.DisallowUnknownFields()
+	if err := body.Decode(&want); err != nil {
+		return want, http.StatusBadRequest, fmt.Errorf("the body: %w", err)
+	}
+	if err := conn.ValidatePath(want.Path); err != nil {
+		return want, http.StatusBadRequest, err
+	}
+	if want.Path != b.root && !strings.HasPrefix(want.Path, strings.TrimSuffix(b.root, "/")+"/") {
+		return want, http.StatusForbidden, fmt.Errorf("%s is not below %s, which the page shows", want.Path, b.root)
+	}
+	if want.Token <= 0 {
+		return want, http.StatusBadRequest, errors.New("want the token of a contender")
+	}
+	return want, 0, nil
+}
+
+// refusal is the status of an answer for an error of a break: 409 if the contender is not as the request says.
+func refusal(err error) int {
+	var refused *exit
+	if errors.As(err, &refused) {
+		return http.StatusConflict
+	}
+	return http.StatusBadGateway
+}

@@ -1,0 +1,107 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// breakOf returns a function that posts to the page. Headers with an empty value are left out.
+func breakOf(t *testing.T, client *http.Client) func(body string, headers ...string) (int, string) {
+	t.Helper()
+	return func(body string, headers ...string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://zkr/ui/break", strings.NewReader(body))
+		require.NoError(t, err)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		answer, err := client.Do(r)
+		require.NoError(t, err)
+		return read(t, answer)
+	}
+}
+
+// TestServe_Break: without the key, from another site, or without a word that it is meant, nothing is deleted.
+func TestServe_Break(t *testing.T) {
+	srv := zktest.Run(t)
+	token, _, done := holder(t, srv)
+	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--ui-root", "/q")
+	post := breakOf(t, client)
+	nextEvent(t, eventsOf(t, client, "/ui/events"), `"break":true`)
+	m := regexp.MustCompile(`key to delete contenders on the page is (\S+)\n`).FindStringSubmatch(z.out.String())
+	require.Len(t, m, 2, z.out.String())
+	key, is := m[1], "application/json"
+	named := `"path":"/q","token":"` + token + `"`
+	for _, c := range []struct {
+		name, body string
+		headers    []string
+		want       int
+		words      string
+	}{
+		{"no key", "{" + named + `,"confirm":true}`, []string{"Content-Type", is}, http.StatusUnauthorized, "not the key"},
+		{"wrong key", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, "A" + key[1:] + "B"}, http.StatusUnauthorized, "not the key"},
+		{"a form", "{" + named + `,"confirm":true}`, []string{"Content-Type", "text/plain", keyHeader, key}, http.StatusUnsupportedMediaType, ""},
+		{
+			"another site", "{" + named + `,"confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key, "Origin", "http://evil.example"},
+			http.StatusForbidden, "cross-origin",
+		},
+		{
+			"another site, as the browser says", "{" + named + `,"confirm":true}`,
+			[]string{"Content-Type", is, keyHeader, key, "Sec-Fetch-Site", "cross-site"},
+			http.StatusForbidden, "cross-origin",
+		},
+		{"no JSON", "path=/q", []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "the body"},
+		{"another field", "{" + named + `,"all":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "all"},
+		{"no token", `{"path":"/q","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "want the token"},
+		{"no path", `{"path":"q","token":"1"}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "q"},
+		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusForbidden, "not below /q"},
+		{"another token", `{"path":"/q","token":"7","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "no contender has the token 7"},
+		{"alive", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "is alive"},
+		{"a look", "{" + named + `}`, []string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"}, http.StatusOK, `"alive":"alive"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, text := post(c.body, c.headers...)
+			require.Equal(t, c.want, status, text)
+			require.Contains(t, text, c.words)
+			require.Len(t, srv.Children("/q"), 1)
+		})
+	}
+	status, text := post("{"+named+`,"confirm":true,"alive":true,"reason":"a test"}`, "Content-Type", is, keyHeader, key, "Sec-Fetch-Site", "same-origin")
+	require.Equal(t, http.StatusOK, status, text)
+	var answer struct {
+		ID, Token, Error string
+		Servers          map[string]string
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &answer))
+	require.Equal(t, "web1/42", answer.ID)
+	require.Equal(t, token, answer.Token)
+	require.Empty(t, answer.Error)
+	require.Equal(t, map[string]string{srv.Addr(): "deleted"}, answer.Servers)
+	require.Empty(t, srv.Children("/q"))
+	require.Contains(t, z.err.String(), `reason="a test"`)
+	require.NotContains(t, z.err.String(), key, "no log has the key")
+	<-done
+}
+
+// TestServe_BreakIsNotAllowed: without the flag the page is read-only, and shows no buttons.
+func TestServe_BreakIsNotAllowed(t *testing.T) {
+	srv := zktest.Run(t)
+	token, _, _ := holder(t, srv)
+	client, z := sidecarClient(t, srv.Addr())
+	require.NotContains(t, nextEvent(t, eventsOf(t, client, "/ui/events")), `"break"`)
+	status, text := breakOf(t, client)(`{"path":"/q","token":"`+token+`","alive":true,"confirm":true}`, "Content-Type", "application/json", keyHeader, "")
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, text, "--allow-break")
+	require.Len(t, srv.Children("/q"), 1)
+	require.Empty(t, z.out.String())
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestSuccession_InWords(t *testing.T) {
+	list := func(ids ...string) (all []*survey.Contender) {
+		for _, id := range ids {
+			all = append(all, &survey.Contender{ID: id, Node: "/q/" + id, Token: int64(len(id))})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		before, after []*survey.Contender
+		want          string
+	}{
+		{nil, nil, ""},
+		{list("a"), list("a"), ""},
+		{list("a"), list("b"), "a → b"},
+		{list("a"), nil, "a → free"},
+		{nil, list("a", "b"), "free → a, b"},
+		{list("a", "b"), list("a"), "b leaves"},
+		{list("a"), list("b", "a", "c"), "b, c joins"},
+		{list("a", "b", "c", "d", "e"), nil, "a, b, c, 2 more → free"},
+		{list("a"), []*survey.Contender{{ID: "a", Node: "/q/a", Token: 7}}, "a → a"}, // deleted, and made anew
+	} {
+		require.Equal(t, c.want, succession(c.before, c.after))
+	}
+}
+
+func TestChanges_AreBounded(t *testing.T) {
+	var none, c changes
+	for i := range 3 * keptChanges {
+		before := c
+		c = c.with(change{Path: fmt.Sprint(i)})
+		require.Equal(t, []change{{Path: fmt.Sprint(i)}}, c.since(before))
+	}
+	require.Len(t, c.since(none), keptChanges)
+	require.Equal(t, fmt.Sprint(3*keptChanges-1), c.kept[keptChanges-1].Path)
+	require.Empty(t, c.since(c))
+}
+
+// changesOf reads events until there are n changes.
+func changesOf(t *testing.T, events *bufio.Reader, n int) (list []change) {
+	t.Helper()
+	for len(list) < n {
+		var m message
+		require.NoError(t, json.Unmarshal([]byte(nextEvent(t, events)), &m))
+		list = append(list, m.Changes...)
+	}
+	require.Len(t, list, n)
+	return list
+}
+
+// TestPage_TellsWhatWasBeforeItWasOpened: a browser that comes later gets the changes that zkr has seen, and those after.
+func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
+	srv := zktest.Run(t)
+	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	m, err := mutex.New(c, "/jobs/nightly")
+	require.NoError(t, err)
+	first, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	client, _ := sidecarClient(t, address(t, srv, "sidecar"))
+	early := eventsOf(t, client, "/ui/events")
+	require.NotContains(t, nextEvent(t, early, `"current":true`, "web1/42"), `"changes"`, "what was there before zkr is no change")
+	began := time.Now()
+	require.NoError(t, first.Release(t.Context()))
+	require.Equal(t, "web1/42 → free", changesOf(t, early, 1)[0].Words)
+
+	srv.Refuse(zktest.Label("sidecar"))
+	srv.Cut(zktest.Label("sidecar"))
+	nextEvent(t, early, `"current":false`)
+	second, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	srv.Accept(zktest.Label("sidecar"))
+	unseen := changesOf(t, early, 1)[0]
+	require.Equal(t, "free → web1/42", unseen.Words)
+	require.False(t, unseen.After.IsZero(), "zkr does not know when it was")
+	require.NoError(t, second.Release(t.Context()))
+	changesOf(t, early, 1)
+
+	all := changesOf(t, eventsOf(t, client, "/ui/events"), 3)
+	for i, words := range []string{"web1/42 → free", "free → web1/42", "web1/42 → free"} {
+		require.Equal(t, words, all[i].Words)
+		require.Equal(t, "/jobs/nightly", all[i].Path)
+		require.WithinRange(t, all[i].At, began, time.Now())
+		require.Equal(t, i == 1, !all[i].After.IsZero())
+	}
+}
+
+// TestPage_TellsLossesOfItsCandidate: zkr knows why its own candidate does not lead any more.
+func TestPage_TellsLossesOfItsCandidate(t *testing.T) {
+	srv := zktest.Run(t)
+	client, _ := sidecarClient(t, address(t, srv, "sidecar"), "--elect", "/app/leader", "--id", "pod-1")
+	events := eventsOf(t, client, "/ui/events")
+	nextEvent(t, events, "pod-1", `"current":true`)
+	srv.Expire(srv.SessionOf("sidecar"))
+	for {
+		for _, c := range changesOf(t, events, 1) {
+			if c.Lost {
+				require.Equal(t, "/app/leader", c.Path)
+				require.Contains(t, c.Words, "expired")
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestCompletion: a shell gets the nodes below what was typed, and nothing at all if no server answers.
+func TestCompletion(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, path := range []string{"/jobs", "/jobs/nightly", "/jobs/nights", "/jobs/daily", "/jobs/_c_a-lock-0000000001", "/app"} {
+		_, err := srv.Create(path, nil, zktest.Persistent)
+		require.NoError(t, err)
+	}
+	complete := func(words ...string) (paths []string) {
+		t.Helper()
+		status, out, errs := run(t, srv.Addr(), append([]string{"__completeNoDesc"}, words...)...)
+		require.Zero(t, status, errs)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		return lines[:len(lines)-1] // the last one tells what a shell is to do with them
+	}
+	for _, c := range []struct {
+		words []string
+		want  []string
+	}{
+		{[]string{"status", ""}, []string{"/"}},
+		{[]string{"status", "/"}, []string{"/app", "/jobs"}},
+		{[]string{"lock", "/jo"}, []string{"/jobs"}},
+		{[]string{"lock", "--try", "/jobs/"}, []string{"/jobs/daily", "/jobs/nightly", "/jobs/nights"}},
+		{[]string{"lock", "--path", "/jobs/n"}, []string{"/jobs/nightly", "/jobs/nights"}},
+		{[]string{"serve", "--elect", "/jobs/d"}, []string{"/jobs/daily"}},
+		{[]string{"status", "-r", "/app", "/j"}, []string{"/jobs"}},
+		{[]string{"break", "/jobs", "/"}, []string{}},
+		{[]string{"status", "/nothing/"}, []string{}},
+		{[]string{"status", "--servers", "127.0.0.1:1", "/"}, []string{}},
+	} {
+		began := time.Now()
+		require.Equal(t, c.want, complete(c.words...), "%q", c.words)
+		require.Less(t, time.Since(began), 10*completionPatience)
+	}
+	_, out, errs := run(t, "127.0.0.1:1", "__completeNoDesc", "status", "/")
+	require.Equal(t, ":6\n", out)
+	require.NotContains(t, errs, "refused")
+}

@@ -1,0 +1,113 @@
+//go:build linux
+
+package exclusion
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// asProgram as the first argument makes a test binary the program that zkr runs.
+const asProgram = "__shows-signs-of-life"
+
+// Main is the program that zkr runs in the tests, if the test binary was started as that: then it does not return. A test
+// binary calls it before anything else.
+//
+// The program shows a sign of life every 5 ms, in a file that it shares with all others. Its kinds:
+//
+//	plain   shows signs of life
+//	deaf    the same, and ignores SIGTERM
+//	forks   has a child that does the same as deaf, and does so itself
+//	daemon  has a grandchild like that, in a session of its own, whose parent has ended
+//	fenced  shows its token to a fence before each sign
+func Main() {
+	if len(os.Args) < 4 || os.Args[1] != asProgram {
+		return
+	}
+	kind, file := os.Args[2], os.Args[3]
+	word := proven
+	switch kind {
+	case "deaf":
+		signal.Ignore(syscall.SIGTERM)
+	case "forks":
+		signal.Ignore(syscall.SIGTERM)
+		another(false, "deaf", file)
+	case "daemon":
+		another(true, "parent-of-daemon", file)
+	case "parent-of-daemon":
+		another(true, "deaf", file)
+		os.Exit(0)
+	case "fenced":
+		word = admitted(os.Args[4])
+	}
+	beat(file, word)
+	os.Exit(0)
+}
+
+// another starts this program again. It is to outlive its parent.
+func another(session bool, args ...string) {
+	cmd := exec.Command(os.Args[0], append([]string{asProgram}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+}
+
+// admitted asks the fence at an address.
+func admitted(address string) func() string {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		panic(err)
+	}
+	answers := bufio.NewScanner(c)
+	return func() string {
+		_, _ = fmt.Fprintln(c, os.Getenv("ZKR_TOKEN")) // the answer is the proof
+		answers.Scan()
+		return answers.Text()
+	}
+}
+
+// proven is the deadline of the lock on the boot clock, or "lost".
+func proven() string {
+	var state struct {
+		Until int64 `json:"valid_until_boot_ns"`
+	}
+	text, err := os.ReadFile(os.Getenv("ZKR_STATE"))
+	if err != nil || json.Unmarshal(text, &state) != nil || state.Until == 0 {
+		return "lost"
+	}
+	return strconv.FormatInt(state.Until, 10)
+}
+
+// beat shows signs of life until the process is killed, or for a minute: a test that fails leaves nothing behind.
+func beat(file string, word func() string) {
+	out, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	next := time.NewTicker(5 * time.Millisecond)
+	for range 12_000 {
+		said := word()
+		_, _ = fmt.Fprintf(out, "%s %d %d %s\n", os.Getenv("ZKR_TOKEN"), os.Getpid(), bootClock(), said)
+		<-next.C
+	}
+}
+
+// bootClock is the clock of ZKR_STATE, which all processes share.
+func bootClock() time.Duration {
+	const boottime = 7
+	var now syscall.Timespec
+	if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, boottime, uintptr(unsafe.Pointer(&now)), 0); failed != 0 {
+		panic(failed)
+	}
+	return time.Duration(now.Nano())
+}
