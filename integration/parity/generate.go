@@ -65,7 +65,12 @@ func (g *generator) step(pipelined bool) []Op {
 // lagging tells whether the answers to the next requests depend on when they arrive. A real server checks the old ACL
 // until it has applied the new one. After a multi that it cannot read, it drops the changes it had prepared late.
 func (o Op) lagging() bool {
-	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 })
+	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 || unreadable(sub.ACL) })
+}
+
+// unreadable tells whether the server breaks on a list: an id is null, and not of scheme auth.
+func unreadable(list int) bool {
+	return slices.ContainsFunc(acls[list], func(a acl) bool { return a.id == null && a.scheme != "auth" })
 }
 
 // session makes an operation that changes a connection or its identities. It is never part of a burst: auth overtakes
