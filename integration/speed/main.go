@@ -3,7 +3,7 @@
 // keeps its log in memory where /dev/shm exists, and has the settings of production.
 //
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine
-// hits both sides. `make speed` runs the command, and docs/zktest.md has its table.
+// hits both sides. The processor time of a server for one operation says more when the machine has other work. `make speed` runs the command, and docs/zktest.md has its table.
 package main
 
 import (
@@ -126,7 +126,8 @@ var operations = []operation{
 var data = make([]byte, 100)
 
 func compareSpeed(servers []server, rounds int, slice time.Duration) error {
-	fmt.Printf("| operations a second | clients | %s | %s | ratio |\n| --- | --- | --- | --- | --- |\n", servers[0].name, servers[1].name)
+	fmt.Printf("| operations a second | clients | %[1]s | %[2]s | ratio | processor time each: %[1]s | %[2]s |\n"+
+		"| --- | --- | --- | --- | --- | --- | --- |\n", servers[0].name, servers[1].name)
 	for _, clients := range []int{1, 8, 64} {
 		conns := make([][]*zk.Conn, len(servers))
 		for i, s := range servers {
@@ -137,28 +138,43 @@ func compareSpeed(servers []server, rounds int, slice time.Duration) error {
 		}
 		for _, op := range operations {
 			rates := make([][]float64, len(servers))
+			costs := make([]cost, len(servers))
 			var ratios []float64
 			for round := range rounds + 1 {
 				for i := range servers {
-					rate, err := work(conns[i], op, slice)
+					before := zkserver.CPU(servers[i].pid)
+					n, took, err := work(conns[i], op, slice)
 					if err != nil {
 						return fmt.Errorf("%s: %s: %w", servers[i].name, op.name, err)
 					}
 					if round > 0 { // in the first, the JVM compiles
-						rates[i] = append(rates[i], rate)
+						rates[i] = append(rates[i], float64(n)/took.Seconds())
+						costs[i].cpu += zkserver.CPU(servers[i].pid) - before
+						costs[i].operations += n
 					}
 				}
 				if round > 0 {
 					ratios = append(ratios, rates[0][round-1]/rates[1][round-1])
 				}
 			}
-			fmt.Printf("| %s | %d | %.0f | %.0f | %.1f |\n", op.name, clients, median(rates[0]), median(rates[1]), median(ratios))
+			fmt.Printf("| %s | %d | %.0f | %.0f | %.1f | %v | %v |\n",
+				op.name, clients, median(rates[0]), median(rates[1]), median(ratios), costs[0], costs[1])
 		}
 		for _, c := range slices.Concat(conns...) {
 			c.Close()
 		}
 	}
 	return nil
+}
+
+// cost is what a server has spent on operations.
+type cost struct {
+	cpu        time.Duration
+	operations int
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%d µs", c.cpu.Microseconds()/int64(max(1, c.operations)))
 }
 
 func median(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
@@ -181,8 +197,8 @@ func dial(addr string, clients int) ([]*zk.Conn, error) {
 
 func node(i int) string { return "/speed-" + strconv.Itoa(i) }
 
-// work lets every client repeat the operation for about a slice of time. It returns how often in a second.
-func work(conns []*zk.Conn, op operation, slice time.Duration) (float64, error) {
+// work lets every client repeat the operation for about a slice of time.
+func work(conns []*zk.Conn, op operation, slice time.Duration) (operations int, took time.Duration, err error) {
 	var all sync.WaitGroup
 	var done atomic.Int64
 	errs := make([]error, len(conns))
@@ -198,7 +214,7 @@ func work(conns []*zk.Conn, op operation, slice time.Duration) (float64, error) 
 		})
 	}
 	all.Wait()
-	return float64(done.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
+	return int(done.Load()), time.Since(start), errors.Join(errs...)
 }
 
 const (
