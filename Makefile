@@ -111,12 +111,16 @@ bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, 
 	cd integration && go run ./bench
 	cd integration && go run ./caches
 
+.PHONY: speed
+speed: ## operations a second and memory of zktest beside a real ZooKeeper, as a table
+	cd integration && go run ./speed
+
 .PHONY: parity
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...
 
 .PHONY: foreign
-foreign: ## the tests of go-zookeeper, kazoo and Curator's recipes, on zktest and a real ZooKeeper (more than an hour; fetches by pip and Maven)
+foreign: ## the tests of go-zookeeper, kazoo, Curator and ZooKeeper's client, on zktest and a real ZooKeeper (hours; fetches by pip and Maven)
 	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run 'Suite$$' ./foreign
 
 .PHONY: mixed

@@ -1,9 +1,10 @@
 package zktest
 
 import (
-	"crypto/sha1"
 	"encoding/base64"
+	"io"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +21,18 @@ type ACL struct {
 // openACL is what operators create nodes with.
 var openACL = []ACL{{Perms: permAll, Scheme: "world", ID: "anyone"}}
 
+// principal is a name with a realm, as Kerberos has them. Source: KerberosName.
+var principal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)
+
 // identity is one id that a connection has authenticated as.
 type identity struct{ scheme, id string }
 
 // digest returns the id that ZooKeeper makes of "user:password".
-func digest(credential string) string {
+func (c *config) digest(credential string) string {
 	user, _, _ := strings.Cut(credential, ":")
-	sum := sha1.Sum([]byte(credential))
-	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+	sum := c.hash()
+	_, _ = io.WriteString(sum, credential) // a hash takes everything
+	return user + ":" + base64.StdEncoding.EncodeToString(sum.Sum(nil))
 }
 
 // allowed says whether one of the ids has the permission. An empty list allows everything, as does scheme super.
@@ -129,7 +134,7 @@ func (c *config) fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 			}
 			fixed = append(fixed, a)
 		case "sasl":
-			if c.users == nil || a.ID == "" || a.ID == nullString {
+			if c.users == nil || a.ID == "" || a.ID == nullString || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
 				return nil, CodeInvalidACL
 			}
 			fixed = append(fixed, a)

@@ -291,6 +291,9 @@ func (c *conn) read() {
 		}
 		var word fourLetterWord
 		if errors.As(err, &word) {
+			if word == "stmk" && c.s.answers("stmk") && c.s.readMask(r) != nil {
+				break
+			}
 			c.s.answerWord(c, string(word))
 			_, _ = io.Copy(io.Discard, r) // until the answer has been written and the connection closed
 			return

@@ -91,6 +91,9 @@ func (s *Server) deleteContainer(q *call) Code {
 		return denied(CodeBadArguments)(s, q)
 	}
 	path := q.in.str()
+	if path == nullString { // the real server breaks on it before it takes a zxid, unlike delete
+		return CodeMarshallingError
+	}
 	_, code := s.write(q, path, func(t *txn) (change, Code) {
 		if code := deletable(path); code != CodeOK {
 			return change{}, code

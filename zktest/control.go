@@ -28,7 +28,8 @@ func (s *Server) Stall(who Who, dir Direction) {
 	s.stallAll()
 }
 
-// Heal ends the stalls of the same [Who]. With [Everyone] it ends all of them.
+// Heal ends the stalls of the same [Who]. With [Everyone] it ends all of them. It lets in no client that
+// [Server.Refuse] keeps out.
 func (s *Server) Heal(who Who) {
 	s.lock()
 	defer s.unlock()
@@ -86,8 +87,9 @@ func (s *Server) Cut(who Who) int {
 // CutAll closes all connections.
 func (s *Server) CutAll() int { return s.Cut(Everyone) }
 
-// Refuse closes new connections at once, until [Server.Accept]. It takes [Everyone] or [Label], because a new
-// connection has no session. A client on a socket has the label of [Server.ServeAs], or none.
+// Refuse closes new connections at once, until [Server.Accept]; [Server.Heal] ends stalls alone. Connections that are
+// open stay so. It takes [Everyone] or [Label], because a new connection has no session. A client on a socket has the
+// label of [Server.ServeAs], or none.
 func (s *Server) Refuse(who Who) {
 	s.lock()
 	defer s.unlock()

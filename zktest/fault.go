@@ -40,7 +40,14 @@ type Request struct {
 
 // String names the request in one line.
 func (r Request) String() string {
-	return fmt.Sprintf("%v %s%v of %q in session %#x", r.Op, r.Path, r.Paths, r.Client, r.Session)
+	what := r.Op.String()
+	if r.Path != "" {
+		what += " " + r.Path
+	}
+	if len(r.Paths) > 0 {
+		what += fmt.Sprintf(" %v", r.Paths)
+	}
+	return fmt.Sprintf("%s of %q in session %#x", what, r.Client, r.Session)
 }
 
 // Match selects requests. The zero Match selects the next request of any client. Pings and handshakes are selected by

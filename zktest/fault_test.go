@@ -359,3 +359,13 @@ func TestExpire_WhileAReplyIsHeld_ClosesAtOnceWithoutIt(t *testing.T) {
 		}
 	})
 }
+
+func TestRequest_String_NamesWhatThereIs(t *testing.T) {
+	for want, r := range map[string]Request{
+		`create /a of "x" in session 0x1`:    {Client: "x", Session: 1, Op: OpCreate, Path: "/a"},
+		`multi [/a /b] of "" in session 0x1`: {Session: 1, Op: OpMulti, Paths: []string{"/a", "/b"}},
+		`closeSession of "x" in session 0x1`: {Client: "x", Session: 1, Op: OpCloseSession},
+	} {
+		require.Equal(t, want, r.String())
+	}
+}

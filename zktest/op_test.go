@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"testing"
@@ -315,14 +316,14 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 		require.Equal(t, CodeOK, auth(r, "bob:secret"))
 		require.Equal(t, CodeOK, r.do(OpCreate, secret))
 		n, _ := s.Node("/s")
-		require.Equal(t, []ACL{{permAll, "digest", digest("bob:secret")}}, n.ACL)
+		require.Equal(t, []ACL{{permAll, "digest", s.cfg.digest("bob:secret")}}, n.ACL)
 		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/s", false)))
 		require.Equal(t, CodeOK, auth(super, "root:root"))
 		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/s", false)))
 
 		require.Equal(t, CodeOK, r.do(OpSetACL, func(e *encoder) {
 			e.str("/s")
-			e.acls([]ACL{{permRead, "world", "anyone"}, {permAll, "digest", digest("bob:secret")}})
+			e.acls([]ACL{{permRead, "world", "anyone"}, {permAll, "digest", s.cfg.digest("bob:secret")}})
 			e.int32(0)
 		}))
 		other := attachRaw(t, s, "", 10*time.Second)
@@ -340,4 +341,19 @@ func TestACL_IPMatchesLeadingBits(t *testing.T) {
 	} {
 		require.Equal(t, want, allowed([]ACL{{permRead, "ip", expr}}, permRead, me), expr)
 	}
+}
+
+func TestACL_DigestOfAnotherHash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithDigest(sha256.New), WithSuperUser("super:test"))
+		// Source: AuthSHA2Test.
+		require.Equal(t, "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=", s.cfg.digest("super:test"))
+		r := attachRaw(t, s, "", 10*time.Second)
+		super := func(credential string) Code {
+			require.Equal(t, CodeOK, r.do(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte(credential)) }))
+			return r.do(OpSetACL, func(e *encoder) { e.str(configPath); e.acls(openACL); e.int32(-1) })
+		}
+		require.Equal(t, CodeNoAuth, super("super:wrong"))
+		require.Equal(t, CodeOK, super("super:test"))
+	})
 }

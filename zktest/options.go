@@ -1,9 +1,11 @@
 package zktest
 
 import (
+	"crypto/sha1"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"hash"
 	"maps"
 	"time"
 )
@@ -35,7 +37,8 @@ type config struct {
 	release      Release
 	traits       traits // of the release
 	history      int
-	super        string
+	super        string // "user:password"; empty for none
+	hash         func() hash.Hash
 	latency      time.Duration
 	writeLatency time.Duration
 	deviations   Deviation
@@ -45,7 +48,7 @@ type config struct {
 func defaults() config {
 	return config{
 		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release39, history: 1 << 16,
-		maxBuffer: defaultMaxBuffer, fronts: 1,
+		maxBuffer: defaultMaxBuffer, fronts: 1, hash: sha1.New,
 	}
 }
 
@@ -123,8 +126,12 @@ func WithFourLetterWords(words ...string) Option {
 
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {
-	return option(func(c *config) { c.super = digest(credential) })
+	return option(func(c *config) { c.super = credential })
 }
+
+// WithDigest sets the hash of scheme digest, such as sha256.New; default [sha1.New].
+// Source: zookeeper.DigestAuthenticationProvider.digestAlg.
+func WithDigest(hash func() hash.Hash) Option { return option(func(c *config) { c.hash = hash }) }
 
 // WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
 // nodes can name them in access lists with scheme sasl.

@@ -28,6 +28,7 @@ const (
 //     modes on a path and remove them one by one. Before, the newest replaced the others.
 //   - 3.9.0: a client can send deleteContainer. It deletes any node that is empty and not ephemeral, and needs no
 //     permission. Before, the path was never valid.
+//   - 3.9.0: a write that the server cannot read takes no zxid. Before, only reconfig took none.
 //   - 3.9.0 to 3.9.2: the answer to every handshake has the read-only flag. Before and after, only if the client sent one.
 //   - 3.9.4: an ACL of scheme ip may hold an IPv6 address.
 func WithRelease(r Release) Option { return option(func(c *config) { c.release = r }) }
@@ -43,6 +44,7 @@ type traits struct {
 	eventZxid         bool
 	deletesContainers bool // for clients
 	watchesAddUp      bool // those of one connection on one path
+	readsFirst        bool // a write, before it takes a zxid
 	readOnlyFlagEver  bool // also for clients that send none
 	ipv6              bool
 }
@@ -68,6 +70,7 @@ func (r Release) traits() (traits, error) {
 		eventZxid:         since(never, 0),
 		deletesContainers: since(never, 0),
 		watchesAddUp:      since(never, 0),
+		readsFirst:        since(never, 0),
 		readOnlyFlagEver:  since(never, 0) && !since(never, 3),
 		ipv6:              since(never, 4),
 	}, nil

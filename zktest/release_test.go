@@ -106,6 +106,21 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			},
 		},
 		{
+			"an unreadable write takes no zxid",
+			[]Release{Release38, ReleaseDebian},
+			[]Release{"3.9.0", Release39},
+			func(t *testing.T, s *Server, r *raw) bool {
+				t.Helper()
+				before := s.Zxid()
+				require.Equal(t, CodeMarshallingError, r.do(OpReconfig, pathBody("x")))
+				require.Equal(t, before, s.Zxid(), "of reconfig no release takes one")
+				for _, op := range []Op{OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpSetACL} {
+					require.Equal(t, CodeMarshallingError, r.do(op, pathBody("/a")))
+				}
+				return s.Zxid() == before
+			},
+		},
+		{
 			"every handshake is answered with the flag",
 			[]Release{Release38, "3.9.3"},
 			[]Release{"3.9.0", "3.9.2"},

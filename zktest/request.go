@@ -277,8 +277,8 @@ func (s *Server) authenticate(q *call) Code {
 		if credential == nil {
 			return CodeAuthFailed
 		}
-		id := digest(string(credential))
-		if id == s.cfg.super {
+		id := s.cfg.digest(string(credential))
+		if s.cfg.super != "" && string(credential) == s.cfg.super {
 			q.c.identify(identity{"super", ""})
 		}
 		q.c.identify(identity{"digest", id})

@@ -3,6 +3,7 @@ package zktest
 import (
 	"crypto/md5"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,4 +84,21 @@ func clientDigest(user, password, nonce string) string {
 	const cnonce = `abc"def`
 	a1 := h(user+":zk-sasl-md5:"+password) + ":" + nonce + ":" + cnonce
 	return x(x(a1) + ":" + nonce + ":00000001:" + cnonce + ":auth:" + x("AUTHENTICATE:zookeeper/zk-sasl-md5"))
+}
+
+func TestSASL_NamesInACLs_AreThoseOfKerberos(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := attachRaw(t, Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "secret"})), "", 10*time.Second)
+		for id, want := range map[string]Code{
+			"user": CodeOK, "service/host.name": CodeOK, "user@REALM": CodeOK, "service/host.name@REALM": CodeOK,
+			"user@REALM/host": CodeInvalidACL, "user@REALM@REALM": CodeInvalidACL,
+		} {
+			require.Equal(t, want, r.do(OpCreate, func(e *encoder) {
+				e.str("/" + strings.ReplaceAll(id, "/", "-"))
+				e.bytes(nil)
+				e.acls([]ACL{{permAll, "sasl", id}})
+				e.int32(0)
+			}), id)
+		}
+	})
 }

@@ -42,6 +42,7 @@ type Server struct {
 	violations           []error // the first maxViolations
 	untold               []error // violations that are to be reported
 	scratch              encoder
+	traceMask            int64
 	traffic
 }
 
@@ -81,6 +82,7 @@ func Start(opts ...Option) (*Server, error) {
 		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
 		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},
+		traceMask: 306,
 	}
 	s.SetLatency(cfg.latency)
 	s.SetWriteLatency(cfg.writeLatency)

@@ -20,7 +20,7 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 	for word, want := range map[string]string{
 		"ruok": "^imok$",
 		"isro": "^rw$",
-		"envi": "zookeeper.version=3.9.5-zktest, built on 2000-01-01 00:00 UTC\n$",
+		"envi": "zookeeper.version=3.9.5-zktest, built on 2000-01-01 00:00 UTC\njava.version=none\n$",
 		"srvr": "^Zookeeper version: (?s:.*)\nMode: standalone\nNode count: 6\n$",
 		"stat": `Clients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+\)\n`,
 		"wchs": "^1 connections watching 1 paths\nTotal watches:1\n$",
@@ -35,6 +35,8 @@ func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
 	}
 	require.Equal(t, "Connection stats reset.\n", askWord(t, s, "crst"))
 	require.Regexp(t, `\[1\]\(queued=0,recved=0,sent=0,sid=0x[0-9a-f]+,lop=NA,`, askWord(t, s, "cons"))
+	require.Equal(t, "7", askWord(t, s, "stmk\x00\x00\x00\x00\x00\x00\x00\x07"))
+	require.Equal(t, "7", askWord(t, s, "gtmk"))
 	require.Equal(t, "Server stats reset.\n", askWord(t, s, "srst"))
 	require.Contains(t, askWord(t, s, "srvr"), "\nReceived: 1\nSent: 0\n")
 }
@@ -43,7 +45,10 @@ func TestFourLetterWords_NotOnTheList_AreRefused(t *testing.T) {
 	s := Run(t, WithFourLetterWords("ruok"))
 	require.Equal(t, "imok", askWord(t, s, "ruok"))
 	require.Contains(t, askWord(t, s, "srvr"), "Mode: standalone\n")
-	require.Equal(t, "mntr is not executed because it is not in the whitelist.\n", askWord(t, s, "mntr"))
+	for _, word := range []string{"mntr", "isro", "stmk"} {
+		require.Equal(t, word+" is not executed because it is not in the whitelist.\n", askWord(t, s, word))
+	}
+	require.Equal(t, "rw", askWord(t, Run(t, WithFourLetterWords(), WithReadOnlyMode()), "isro"), "read-only mode allows it")
 }
 
 func askWord(t *testing.T, s *Server, word string) string {

@@ -201,8 +201,6 @@ func (t *txn) delete(path string, version int32) (change, Code) {
 	return change{op: OpDelete, path: path}, CodeOK
 }
 
-// deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
-// container that was made anew since the reaper chose it is removed although it was never used.
 // deletable refuses paths that no client can delete. The real server breaks on null.
 func deletable(path string) Code {
 	switch {
@@ -214,6 +212,8 @@ func deletable(path string) Code {
 	return CodeOK
 }
 
+// deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
+// container that was made anew since the reaper chose it is removed although it was never used.
 func (t *txn) deleteContainer(path string) (change, Code) {
 	n := t.look(path)
 	switch {

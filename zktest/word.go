@@ -2,7 +2,9 @@ package zktest
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -20,9 +22,9 @@ var words = map[string]func(f *Front, b *strings.Builder){
 	"dirs": func(_ *Front, b *strings.Builder) { b.WriteString("datadir_size: 0\nlogdir_size: 0\n") },
 	"dump": (*Front).wordDump,
 	"envi": func(f *Front, b *strings.Builder) {
-		fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\n", f.s.version())
+		fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\njava.version=none\n", f.s.version())
 	},
-	"gtmk": func(_ *Front, b *strings.Builder) { b.WriteString("306") },
+	"gtmk": (*Front).wordMask,
 	"hash": func(_ *Front, b *strings.Builder) { b.WriteString("\n") }, // no digests are kept
 	"isro": func(f *Front, b *strings.Builder) { b.WriteString(f.writable()) },
 	"mntr": (*Front).wordMntr,
@@ -33,7 +35,7 @@ var words = map[string]func(f *Front, b *strings.Builder){
 	},
 	"srvr": func(f *Front, b *strings.Builder) { f.wordStat(b, false) },
 	"stat": func(f *Front, b *strings.Builder) { f.wordStat(b, true) },
-	"stmk": func(*Front, *strings.Builder) {}, // the mask that follows the word changes nothing
+	"stmk": (*Front).wordMask,
 	"wchc": (*Front).wordWchc,
 	"wchp": (*Front).wordWchp,
 	"wchs": func(f *Front, b *strings.Builder) {
@@ -52,13 +54,36 @@ func (s *Server) answerWord(c *conn, word string) {
 	c.received++
 	s.received++
 	var b strings.Builder
-	if s.cfg.words == nil || word == "srvr" || slices.Contains(s.cfg.words, word) {
+	if s.answers(word) {
 		c.front.answer(word, &b)
 	} else {
 		b.WriteString(word + " is not executed because it is not in the whitelist.\n")
 	}
 	c.sendText(b.String())
 	s.release(c, flush)
+}
+
+// answers says whether a word is allowed. Source: FourLetterCommands.isEnabled.
+func (s *Server) answers(word string) bool {
+	return s.cfg.words == nil || word == "srvr" || word == "isro" && s.cfg.readOnly || slices.Contains(s.cfg.words, word)
+}
+
+// wordMask answers with the trace mask. Nothing is traced.
+func (f *Front) wordMask(b *strings.Builder) { fmt.Fprint(b, f.s.traceMask) }
+
+// readMask reads the mask that follows the word stmk.
+func (s *Server) readMask(r io.Reader) error {
+	var both struct {
+		Word [4]byte
+		Mask int64
+	}
+	if err := binary.Read(r, binary.BigEndian, &both); err != nil {
+		return err
+	}
+	s.lock()
+	defer s.unlock()
+	s.traceMask = both.Mask
+	return nil
 }
 
 func (s *Server) version() string {

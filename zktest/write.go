@@ -2,6 +2,9 @@ package zktest
 
 // write runs one change as a transaction of its own and returns the node for the reply.
 func (s *Server) write(q *call, path string, prepare func(*txn) (change, Code)) (n *node, code Code) {
+	if q.in.bad && (s.cfg.traits.readsFirst || q.op == OpReconfig) {
+		return nil, CodeMarshallingError // and no zxid is taken
+	}
 	t := s.begin(q.session, q.c.ids)
 	var c change
 	if code = CodeMarshallingError; !q.in.bad {

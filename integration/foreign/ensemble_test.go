@@ -1,8 +1,13 @@
 package foreign
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/sha3"
 	"encoding/json"
 	"fmt"
+	"hash"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +32,7 @@ type ensembles struct {
 
 type ensemble struct {
 	srv      *zktest.Server
+	flags    string                // of the member that started it
 	members  map[int]chan struct{} // closed when a member has left, by the number of its front
 	leftover string                // of the last that joined; if the file is gone, so is the data
 }
@@ -87,7 +93,7 @@ func (e *ensembles) serve(nc net.Conn) {
 		return
 	}
 	front := x.srv.Fronts()[cfg.id]
-	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": "127.0.0.1:" + cfg.port, "Server": front.Addr()})
+	_ = json.NewEncoder(nc).Encode(map[string]string{"Listen": net.JoinHostPort(cfg.host, cfg.port), "Server": front.Addr()})
 	_, _ = nc.Read(make([]byte, 1)) // until the stand-in is stopped
 	front.Stop()
 	e.mu.Lock()
@@ -107,7 +113,8 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 		<-left
 		e.mu.Lock()
 	}
-	if x != nil && len(x.members) == 0 && !exists(x.leftover) {
+	changed := x != nil && x.flags != flags && len(x.srv.Tree("/")) == 1 // and there is no node whose loss would be noticed
+	if x != nil && len(x.members) == 0 && (changed || !exists(x.leftover)) {
 		x.srv.Close()
 		x = nil
 	}
@@ -116,10 +123,15 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 		if err != nil {
 			return nil, err
 		}
+		if members := cfg.members(); members != "" {
+			if err := srv.Set("/zookeeper/config", fmt.Appendf(nil, "%sversion=%x", members, srv.Zxid())); err != nil {
+				return nil, err
+			}
+		}
 		for _, front := range srv.Fronts() {
 			front.Stop()
 		}
-		x = &ensemble{srv: srv, members: map[int]chan struct{}{}}
+		x = &ensemble{srv: srv, flags: flags, members: map[int]chan struct{}{}}
 		e.known[cfg.key] = x
 	}
 	x.leftover = cfg.leftover()
@@ -135,29 +147,64 @@ func (e *ensembles) join(cfg config, flags string) (*ensemble, error) {
 
 // config is what matters of a zoo.cfg.
 type config struct {
-	port, dataDir string
-	key           string // of the ensemble
-	id            int    // number of the front
-	tick          time.Duration
-	shortest      time.Duration // session timeout; 0 is the default
-	servers       []string
-	reconfig      bool
+	host, port, dataDir string
+	key                 string // of the ensemble
+	id                  int    // number of the front
+	tick                time.Duration
+	shortest, longest   time.Duration // session timeouts; 0 is the default
+	servers             []string
+	users               map[string]string // of SASL, beside those that a file has
+	reconfig            bool
 }
 
 // leftover is the file that says which front of which ensemble has its data in the directory.
 func (c config) leftover() string { return filepath.Join(c.dataDir, "zktest") }
 
+// members are the servers as /zookeeper/config shows them; empty if the lines do not say where clients connect.
+func (c config) members() string {
+	var b strings.Builder
+	for _, line := range c.servers {
+		server, client, ok := strings.Cut(line, ";")
+		if !ok {
+			return ""
+		}
+		if strings.Count(server, ":") == 2 {
+			server += ":participant"
+		}
+		fmt.Fprintf(&b, "%s;%s\n", server, client)
+	}
+	return b.String()
+}
+
 // options are those of the server; what the flags of the virtual machine ask for is among them.
 func (c config) options(flags string) []zktest.Option {
 	list := []zktest.Option{
 		zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers))),
-		zktest.WithSessionTimeouts(c.shortest, 20*c.tick),
+		zktest.WithSessionTimeouts(c.shortest, cmp.Or(c.longest, 20*c.tick)),
 	}
 	if strings.Contains(flags, "extendedTypesEnabled=true") {
 		list = append(list, zktest.WithExtendedTypes())
 	}
+	if strings.Contains(flags, "enforceQuota=true") {
+		list = append(list, zktest.WithQuotas())
+	}
+	if n := maxBuffer.FindStringSubmatch(flags); n != nil {
+		if n, err := strconv.Atoi(n[1]); err == nil {
+			list = append(list, zktest.WithMaxBuffer(n))
+		}
+	}
+	if words := whitelist.FindStringSubmatch(flags); words != nil && words[1] != "*" {
+		list = append(list, zktest.WithFourLetterWords(strings.FieldsFunc(words[1], func(r rune) bool { return r == ',' || r == ' ' })...))
+	}
 	if strings.Contains(flags, "readonlymode.enabled=true") {
 		list = append(list, zktest.WithReadOnlyMode())
+	}
+	switch alg := digestAlg.FindStringSubmatch(flags); {
+	case alg == nil:
+	case alg[1] == "SHA-256":
+		list = append(list, zktest.WithDigest(sha256.New))
+	case alg[1] == "SHA3-256":
+		list = append(list, zktest.WithDigest(func() hash.Hash { return sha3.New256() }))
 	}
 	for hash, credential := range superUsers {
 		if strings.Contains(flags, "superDigest="+hash) {
@@ -172,19 +219,27 @@ func (c config) options(flags string) []zktest.Option {
 			list = append(list, zktest.WithContainerCheck(d))
 		}
 	}
-	if users := readUsers(flags); len(users) > 0 {
+	users := readUsers(flags)
+	maps.Copy(users, c.users) // of the section that the server looks at
+	if len(users) > 0 {
 		list = append(list, zktest.WithSASLUsers(users))
 	}
 	return list
 }
 
-// superUsers are those of kazoo and Curator, by what their servers are told.
+// superUsers are those of the suites, by what their servers are told.
 var superUsers = map[string]string{
-	"super:D/InIHSb7yEEbrWz8b9l71RjZJU=":        "super:test",
-	"curator-test:zghsj3JfJqK7DbWf0RQ1BgbJH9w=": "curator-test",
+	"super:D/InIHSb7yEEbrWz8b9l71RjZJU=":                 "super:test",
+	"super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=": "super:test", // in SHA-256
+	"super:cRy/KPYuDpW/dtsepniTMpuiuupnWgdU9txltIfv3hA=": "super:test", // in SHA3-256
+	"curator-test:zghsj3JfJqK7DbWf0RQ1BgbJH9w=":          "curator-test",
 }
 
 var (
+	maxBuffer = regexp.MustCompile(`jute\.maxbuffer=(\d+)`)
+	digestAlg = regexp.MustCompile(`DigestAuthenticationProvider\.digestAlg=(\S+)`)
+	whitelist = regexp.MustCompile(`4lw\.commands\.whitelist=(.+)`)
+
 	containerCheck = regexp.MustCompile(`znode\.container\.checkIntervalMs=(\d+)`)
 
 	loginConfig = regexp.MustCompile(`java\.security\.auth\.login\.config=(\S+)`)
@@ -209,7 +264,7 @@ func readUsers(flags string) map[string]string {
 }
 
 func readConfig(path string) (config, error) {
-	c := config{tick: 2 * time.Second}
+	c := config{host: "127.0.0.1", tick: 2 * time.Second, users: map[string]string{}}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return c, err
@@ -219,20 +274,25 @@ func readConfig(path string) (config, error) {
 		switch {
 		case key == "clientPort":
 			c.port = value
+		case key == "clientPortAddress":
+			c.host = value
 		case key == "dataDir":
 			c.dataDir = value
 		case key == "reconfigEnabled":
 			c.reconfig = value == "true"
 		case key == "tickTime":
-			if c.tick, err = time.ParseDuration(value + "ms"); err != nil {
-				return c, err
-			}
+			c.tick, err = time.ParseDuration(value + "ms")
 		case key == "minSessionTimeout":
-			if c.shortest, err = time.ParseDuration(value + "ms"); err != nil {
-				return c, err
-			}
+			c.shortest, err = time.ParseDuration(value + "ms")
+		case key == "maxSessionTimeout":
+			c.longest, err = time.ParseDuration(value + "ms")
+		case strings.HasPrefix(key, "standin.user."):
+			c.users[strings.TrimPrefix(key, "standin.user.")] = value
 		case strings.HasPrefix(key, "server."):
 			c.servers = append(c.servers, strings.TrimSpace(line))
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %s: %w", path, key, err)
 		}
 	}
 	if len(c.servers) == 0 {

@@ -43,7 +43,7 @@ func missing(t *testing.T, what, install string) {
 // run runs a program to its successful end and returns its output.
 func run(t *testing.T, input string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(input)

@@ -32,7 +32,8 @@ func kazooSource(t *testing.T, interpreter string) string {
 	source := filepath.Join(dir, "kazoo-"+kazooVersion)
 	archive := source + ".tar.gz"
 	if !exists(archive) {
-		run(t, "", interpreter, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir, "kazoo=="+kazooVersion)
+		run(t, "", interpreter, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "kazoo", "-d", dir,
+			"--require-hashes", "-r", "testdata/kazoo.txt")
 	}
 	if !exists(source) {
 		run(t, "", "tar", "-xzf", archive, "-C", dir)

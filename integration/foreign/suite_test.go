@@ -3,12 +3,14 @@ package foreign
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +28,7 @@ import (
 // results of a suite: the tests by name.
 type results struct {
 	passed, failed, skipped []string
+	why, class              map[string]string // of a test that failed: what the report says, and its class in full
 	took                    time.Duration
 }
 
@@ -36,12 +39,18 @@ func (r results) String() string {
 // everything says that the whole suites are wanted, on a real server, too: minutes.
 func everything() bool { return os.Getenv("FOREIGN") == "all" }
 
+// chosen are the classes of a suite in Java that FOREIGN_CLASSES names, separated by commas; without it, all run.
+func chosen() []string {
+	return strings.FieldsFunc(os.Getenv("FOREIGN_CLASSES"), func(r rune) bool { return r == ',' })
+}
+
 // judge fails the test for what fails and is not declared, and for what is declared and passes.
 func judge(t *testing.T, server string, r results, declared map[string]string) {
 	t.Helper()
 	t.Logf("%s: %v", server, r)
 	for _, name := range r.failed {
-		if why, ok := declared[name]; ok {
+		t.Logf("%s: %s", name, r.why[name])
+		if why, ok := declared[bare(name)]; ok {
 			t.Logf("%s: %s fails: %s", server, name, why)
 		} else if server == "zktest" {
 			t.Errorf("%s: %s fails", server, name)
@@ -52,11 +61,17 @@ func judge(t *testing.T, server string, r results, declared map[string]string) {
 	if len(r.passed) == 0 {
 		t.Errorf("%s: nothing passed", server)
 	}
-	for name := range declared {
-		if server == "zktest" && slices.Contains(r.passed, name) {
+	for _, name := range r.passed {
+		if declared[bare(name)] != "" && server == "zktest" {
 			t.Logf("%s: %s is declared to fail, and passes", server, name)
 		}
 	}
+}
+
+// bare is the name of a test without its parameters.
+func bare(name string) string {
+	name, _, _ = strings.Cut(name, "(")
+	return name
 }
 
 // cache is a directory that stays, for what is fetched; git ignores it.
@@ -151,9 +166,28 @@ func (r *results) add(name, outcome string) {
 	}
 }
 
+func (r *results) merge(more results) {
+	r.passed = append(r.passed, more.passed...)
+	r.failed = append(r.failed, more.failed...)
+	r.skipped = append(r.skipped, more.skipped...)
+	maps.Copy(r.why, more.why)
+}
+
+// again counts tests as passed that failed first and passed in another run.
+func (r *results) again(other results) {
+	r.failed = slices.DeleteFunc(r.failed, func(name string) bool {
+		passed := slices.Contains(other.passed, name)
+		if passed {
+			r.passed = append(r.passed, name)
+		}
+		return passed
+	})
+}
+
 // readXML reads the reports that pytest and JUnit write below a directory.
 func readXML(t *testing.T, dir string) (r results) {
 	t.Helper()
+	r.why, r.class = map[string]string{}, map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".xml") {
 			return err
@@ -176,16 +210,16 @@ func readXML(t *testing.T, dir string) (r results) {
 			var c struct {
 				Class   string    `xml:"classname,attr"`
 				Name    string    `xml:"name,attr"`
-				Failure *struct{} `xml:"failure"`
-				Error   *struct{} `xml:"error"`
+				Failure *string   `xml:"failure"`
+				Error   *string   `xml:"error"`
 				Skipped *struct{} `xml:"skipped"`
 			}
 			if err := d.DecodeElement(&c, &start); err != nil {
 				return err
 			}
 			name, outcome := c.Class[strings.LastIndex(c.Class, ".")+1:]+"."+c.Name, "pass"
-			if c.Failure != nil || c.Error != nil {
-				outcome = "fail"
+			if trace := cmp.Or(c.Failure, c.Error); trace != nil {
+				outcome, r.why[name], r.class[name] = "fail", (*trace)[:min(len(*trace), 600)], c.Class
 			} else if c.Skipped != nil {
 				outcome = "skip"
 			}

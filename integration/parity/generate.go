@@ -65,7 +65,12 @@ func (g *generator) step(pipelined bool) []Op {
 // lagging tells whether the answers to the next requests depend on when they arrive. A real server checks the old ACL
 // until it has applied the new one. After a multi that it cannot read, it drops the changes it had prepared late.
 func (o Op) lagging() bool {
-	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 })
+	return o.Code == opSetACL || slices.ContainsFunc(o.Ops, func(sub Op) bool { return sub.Flags == 5 || sub.Flags == 6 || unreadable(sub.ACL) })
+}
+
+// unreadable tells whether the server breaks on a list: an id is null, and not of scheme auth.
+func unreadable(list int) bool {
+	return slices.ContainsFunc(acls[list], func(a acl) bool { return a.id == null && a.scheme != "auth" })
 }
 
 // session makes an operation that changes a connection or its identities. It is never part of a burst: auth overtakes
@@ -73,6 +78,13 @@ func (o Op) lagging() bool {
 func (g *generator) session(slot int) Op {
 	n := g.IntN(100)
 	switch {
+	case n < 5: // after some of these, the server closes the connection
+		g.alive[slot] = false
+		o := g.op(slot)
+		if o.Code != opMulti && o.Code != opMultiRead {
+			o.Path = "!" + null
+		}
+		return o
 	case n < 35:
 		o := Op{Slot: slot, Code: opAuth, Scheme: "digest", Auth: pick(g, "u1:p1", "u2:p2", "u3", "u1:wrong")}
 		if g.IntN(10) == 0 {
@@ -103,7 +115,7 @@ func (g *generator) reconnect(slot int) Op {
 	if n < 40 || g.sessions == 0 {
 		return g.connect(slot)
 	}
-	o := Op{Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 30_000, ReadOnly: g.IntN(2) == 0}
+	o := Op{Slot: slot, Code: stepConnect, Handshake: reattach, Session: g.IntN(g.sessions), Timeout: 1_200_000, ReadOnly: g.IntN(2) == 0}
 	if n > 85 {
 		o.Handshake = pick(g, wrongPassword, unknownSession, fromTheFuture)
 	}
@@ -120,7 +132,7 @@ func (g *generator) reconnect(slot int) Op {
 }
 
 func (g *generator) connect(slot int) Op {
-	o := Op{Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 30_000, 3_600_000), ReadOnly: g.IntN(2) == 0}
+	o := Op{Slot: slot, Code: stepConnect, Session: g.sessions, Timeout: pick[int32](g, 1_200_000, 3_600_000), ReadOnly: g.IntN(2) == 0}
 	g.alive[slot], g.attached[slot] = true, g.sessions
 	g.sessions++
 	g.closed = append(g.closed, false)
@@ -155,6 +167,7 @@ var weights = []struct {
 	{opGetEphemerals, 1},
 	{opChildrenNumber, 1},
 	{opWhoAmI, 1},
+	{opReconfig, 1},
 }
 
 func (g *generator) op(slot int) Op {
@@ -206,6 +219,10 @@ func (g *generator) fill(o Op) Op {
 			code := pick(g, opCreate, opCreate, opCreate2, opContainer, opDelete, opSetData, opSetData, opCheck)
 			o.Ops = append(o.Ops, g.fill(Op{Code: code}))
 		}
+	case opReconfig:
+		o.Path, o.Version = "", g.version()
+		o.Joining, o.Leaving = pick(g, null, "", "server.9=127.0.0.1:1:2;3", "nonsense"), pick(g, null, "", "9", "x")
+		o.Members = pick(g, null, null, "", "server.9=127.0.0.1:1:2;3")
 	case opMultiRead:
 		o.Path = ""
 		for range g.IntN(6) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -18,8 +19,6 @@ type oddity struct {
 	code Code
 	body func(w *writer, root string)
 }
-
-func (w *writer) null() { w.int(-1) }
 
 func (w *writer) openACL() {
 	w.int(1)
@@ -64,8 +63,6 @@ func path(suffix string, rest ...func(w *writer)) func(w *writer, root string) {
 func number(v int32) func(w *writer) { return func(w *writer) { w.int(v) } }
 func flag(v bool) func(w *writer)    { return func(w *writer) { w.bool(v) } }
 
-func null(w *writer) { w.null() }
-
 func multi(kind Code, body func(w *writer, root string)) func(w *writer, root string) {
 	return func(w *writer, root string) {
 		w.int(int32(kind))
@@ -79,24 +76,24 @@ func multi(kind Code, body func(w *writer, root string)) func(w *writer, root st
 }
 
 var oddities = []oddity{
-	{"create: scheme auth, id null, no identity", opCreate, oddCreate(text("auth"), null)},
-	{"create: scheme world, id null", opCreate, oddCreate(text("world"), null)},
-	{"create: scheme digest, id null", opCreate, oddCreate(text("digest"), null)},
-	{"create: scheme ip, id null", opCreate, oddCreate(text("ip"), null)},
-	{"create: scheme sasl, id null", opCreate, oddCreate(text("sasl"), null)},
+	{"create: scheme auth, id (*writer).null, no identity", opCreate, oddCreate(text("auth"), (*writer).null)},
+	{"create: scheme world, id null", opCreate, oddCreate(text("world"), (*writer).null)},
+	{"create: scheme digest, id null", opCreate, oddCreate(text("digest"), (*writer).null)},
+	{"create: scheme ip, id null", opCreate, oddCreate(text("ip"), (*writer).null)},
+	{"create: scheme sasl, id null", opCreate, oddCreate(text("sasl"), (*writer).null)},
 	{"create: scheme sasl", opCreate, oddCreate(text("sasl"), text("bob"))},
-	{"create: scheme unknown, id null", opCreate, oddCreate(text("foo"), null)},
-	{"create: scheme null", opCreate, oddCreate(null, text("anyone"))},
+	{"create: scheme unknown, id null", opCreate, oddCreate(text("foo"), (*writer).null)},
+	{"create: scheme null", opCreate, oddCreate((*writer).null, text("anyone"))},
 	{"create: scheme x509", opCreate, oddCreate(text("x509"), text("CN=a"))},
 	{"create: id with invalid UTF-8", opCreate, oddCreate(text("digest"), text("\xff:x"))},
-	{"create: null path", opCreate, nullPath(null, (*writer).openACL, number(1))},
-	{"create: null path, container", opContainer, nullPath(null, (*writer).openACL, number(4))},
-	{"create: bad flags, null path", opCreate, nullPath(null, (*writer).openACL, number(9))},
-	{"create: negative count of ACL", opCreate, path("/new", null, number(-7), number(1))},
+	{"create: null path", opCreate, nullPath((*writer).null, (*writer).openACL, number(1))},
+	{"create: null path, container", opContainer, nullPath((*writer).null, (*writer).openACL, number(4))},
+	{"create: bad flags, null path", opCreate, nullPath((*writer).null, (*writer).openACL, number(9))},
+	{"create: negative count of ACL", opCreate, path("/new", (*writer).null, number(-7), number(1))},
 	{"delete: null path", opDelete, nullPath(number(-1))},
-	{"setData: null path", opSetData, nullPath(null, number(-1))},
+	{"setData: null path", opSetData, nullPath((*writer).null, number(-1))},
 	{"setACL: null path", opSetACL, nullPath((*writer).openACL, number(-1))},
-	{"setACL: null id of scheme auth", opSetACL, path("", number(1), number(31), text("auth"), null, number(-1))},
+	{"setACL: null id of scheme auth", opSetACL, path("", number(1), number(31), text("auth"), (*writer).null, number(-1))},
 	{"exists: null path", opExists, nullPath(flag(false))},
 	{"exists: null path, watch", opExists, nullPath(flag(true))},
 	{"getData: null path", opGetData, nullPath(flag(true))},
@@ -133,11 +130,11 @@ var oddities = []oddity{
 		w.null()
 		w.int(0)
 	}},
-	{"multi: create with a null path", opMulti, multi(opCreate, nullPath(null, (*writer).openACL, number(1)))},
+	{"multi: create with a null path", opMulti, multi(opCreate, nullPath((*writer).null, (*writer).openACL, number(1)))},
 	{"multi: delete with a null path", opMulti, multi(opDelete, nullPath(number(-1)))},
 	{"multi: check with a null path", opMulti, multi(opCheck, nullPath(number(-1)))},
-	{"multi: create, scheme auth, id null", opMulti, multi(opCreate, oddCreate(text("auth"), null))},
-	{"multi: create, scheme world, id null", opMulti, multi(opCreate, oddCreate(text("world"), null))},
+	{"multi: create, scheme auth, id null", opMulti, multi(opCreate, oddCreate(text("auth"), (*writer).null))},
+	{"multi: create, scheme world, id null", opMulti, multi(opCreate, oddCreate(text("world"), (*writer).null))},
 	{"multiRead: null path", opMultiRead, multi(opGetData, nullPath(flag(false)))},
 	{"multiRead: null path, children", opMultiRead, multi(opGetChildren, nullPath(flag(false)))},
 	{"auth: null scheme", opAuth, func(w *writer, _ string) { w.int(0); w.null(); w.string("a:b") }},
@@ -164,7 +161,14 @@ var oddities = []oddity{
 	{"getData: path longer than the frame", opGetData, func(w *writer, _ string) { w.int(1 << 30) }},
 	{"getData: no watch", opGetData, path("")},
 	{"exists: empty body", opExists, func(*writer, string) {}},
-	{"create: more entries than the frame", opCreate, path("/new", null, number(1<<28))},
+	{"create: more entries than the frame", opCreate, path("/new", (*writer).null, number(1<<28))},
+	{"create: truncated", opCreate, path("/new")},
+	{"create2: empty body", opCreate2, func(*writer, string) {}},
+	{"createContainer: truncated", opContainer, path("/new")},
+	{"createTTL: truncated", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5))},
+	{"delete: truncated", opDelete, path("")},
+	{"setData: truncated", opSetData, path("")},
+	{"setACL: truncated", opSetACL, path("")},
 	{"setWatches: more paths than the frame", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(0x7fffffff) }},
 	{"setWatches: truncated", opSetWatches, func(w *writer, _ string) { w.long(0) }},
 	{"multi: truncated", opMulti, func(w *writer, _ string) { w.int(1) }},
@@ -174,8 +178,8 @@ var oddities = []oddity{
 	{"closeSession: with a body", opClose, func(w *writer, _ string) { w.int(0) }},
 	{"sync: character above U+FFFF", opSync, path("/\U0001F600é")},
 	{"exists: character above U+FFFF", opExists, path("/\U0001F600", flag(false))},
-	{"create: character above U+FFFF", opCreate, path("/\U0001F600", null, (*writer).openACL, number(1))},
-	{"create: invalid UTF-8", opCreate, path("/\xc3", null, (*writer).openACL, number(1))},
+	{"create: character above U+FFFF", opCreate, path("/\U0001F600", (*writer).null, (*writer).openACL, number(1))},
+	{"create: invalid UTF-8", opCreate, path("/\xc3", (*writer).null, (*writer).openACL, number(1))},
 	{"delete: invalid UTF-8", opDelete, path("/\xc3", number(-1))},
 	{"sync: a lone lead byte", opSync, path("/\xc3")},
 	{"sync: a lone continuation", opSync, path("/\x80\x80a")},
@@ -191,8 +195,9 @@ var oddities = []oddity{
 }
 
 func TestOddities_ZktestAgreesWithReal(t *testing.T) {
-	s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", "false"))
-	addrs := []string{s.Addr(), zktest.Run(t, zktest.WithRelease(release(t, s))).Addr()}
+	// No session expires meanwhile, for that takes a zxid.
+	s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", "false"), zkserver.WithSessionTimeouts(time.Second, time.Hour))
+	addrs := []string{s.Addr(), zktest.Run(t, zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour)).Addr()}
 	for _, o := range oddities {
 		var got [2][]string
 		for i, addr := range addrs {
@@ -204,17 +209,28 @@ func TestOddities_ZktestAgreesWithReal(t *testing.T) {
 	}
 }
 
-// play sends the request, then a ping, and returns what comes back.
-func (o oddity) play(t *testing.T, addr string) (got []string) {
+// play sends the request, and returns what comes back, and how many zxids were used up from one root to the next.
+func (o oddity) play(t *testing.T, addr string) []string {
 	t.Helper()
-	r := newRun(addr)
+	r, after := newRun(addr), newRun(addr)
 	defer r.finish()
+	defer after.finish()
 	if err := r.makeRoot(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.connect(Op{Code: stepConnect, Timeout: 30_000}); err != nil {
+	if _, err := r.connect(Op{Code: stepConnect, Timeout: 3_600_000}); err != nil {
 		t.Fatal(err)
 	}
+	got := o.ask(t, r)
+	if err := after.makeRoot(); err != nil {
+		t.Fatalf("%s: %v", o.name, err)
+	}
+	return append(got, fmt.Sprintf("zxids=%d", after.base-r.base))
+}
+
+// ask sends the request, then a ping, and returns what comes back.
+func (o oddity) ask(t *testing.T, r *run) (got []string) {
+	t.Helper()
 	s := r.slots[0]
 	var w writer
 	w.int(1)
@@ -225,7 +241,7 @@ func (o oddity) play(t *testing.T, addr string) (got []string) {
 	for {
 		frame, err := s.read()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("%s: %s does not answer", o.name, addr)
+			t.Fatalf("%s: %s does not answer", o.name, r.addr)
 		}
 		if err != nil {
 			return append(got, "closed")

@@ -31,6 +31,7 @@ const (
 	opContainer      Code = 19
 	opCreateTTL      Code = 21
 	opMultiRead      Code = 22
+	opReconfig       Code = 16
 	opAuth           Code = 100
 	opSetWatches     Code = 101
 	opGetEphemerals  Code = 103
@@ -49,7 +50,7 @@ var names = map[Code]string{
 	opCreate: "create", opDelete: "delete", opExists: "exists", opGetData: "getData", opSetData: "setData",
 	opGetACL: "getACL", opSetACL: "setACL", opGetChildren: "getChildren", opSync: "sync", opPing: "ping", opGetChildren2: "getChildren2",
 	opCheck: "check", opMulti: "multi", opCreate2: "create2", opCheckWatches: "checkWatches",
-	opRemoveWatches: "removeWatches", opContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead",
+	opRemoveWatches: "removeWatches", opContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead", opReconfig: "reconfig",
 	opAuth: "auth", opSetWatches: "setWatches", opGetEphemerals: "getEphemerals", opChildrenNumber: "getAllChildrenNumber",
 	opSetWatches2: "setWatches2", opAddWatch: "addWatch", opWhoAmI: "whoAmI", opUnknown: "unknown", opClose: "closeSession",
 	stepConnect: "connect", stepCut: "cut", stepOversize: "oversize",
@@ -111,6 +112,8 @@ type Op struct {
 	Since   Since
 	Watches [5][]string // data, exist, child, persistent, recursive
 	Ops     []Op        // of a multi
+
+	Joining, Leaving, Members string // of reconfig
 
 	Handshake Handshake
 	Session   int // number of the session that is opened or resumed
@@ -175,6 +178,8 @@ var acls = [][]acl{
 	{{31, "ip", "::1/64"}, {31, "world", "anyone"}},
 	{{31, "ip", "1:2"}, {31, "world", "anyone"}},
 	{{0, "world", "anyone"}},
+	{{31, "auth", null}},
+	{{31, "ip", null}, {31, "world", "anyone"}},
 }
 
 func digest(userPassword string) string {
@@ -227,6 +232,11 @@ func (r *run) body(w *writer, o Op) {
 	case opCheckWatches, opRemoveWatches, opAddWatch:
 		w.string(r.path(o.Path))
 		w.int(o.Mode)
+	case opReconfig:
+		w.string(o.Joining)
+		w.string(o.Leaving)
+		w.string(o.Members)
+		w.long(int64(r.version(o)))
 	case opAuth:
 		w.int(0)
 		w.string(o.Scheme)

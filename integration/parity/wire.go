@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long a server may take to answer a request.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // A writer builds a request body.
 type writer []byte
@@ -38,7 +38,18 @@ func (w *writer) buffer(v []byte) {
 	*w = append(*w, v...)
 }
 
-func (w *writer) string(v string) { w.buffer(append([]byte{}, v...)) }
+// null in the place of a string is written as null.
+const null = "null"
+
+func (w *writer) string(v string) {
+	if v == null {
+		w.null()
+		return
+	}
+	w.buffer(append([]byte{}, v...))
+}
+
+func (w *writer) null() { w.int(-1) }
 
 func (w *writer) strings(v []string) {
 	w.int(int32(len(v)))

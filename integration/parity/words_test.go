@@ -65,6 +65,13 @@ func TestWords_ZktestAgreesWithReal(t *testing.T) {
 			t.Errorf("%s:\nzookeeper\n%s\nzktest\n%s", word, got[0], got[1])
 		}
 	}
+	for _, word := range []string{"stmk\x00\x00\x00\x00\x00\x00\x00\x07", "gtmk"} {
+		for _, addr := range addrs {
+			if answer := fourLetter(t, addr, word); answer != "7" {
+				t.Errorf("%.4s of %s: %q", word, addr, answer)
+			}
+		}
+	}
 	theirs := fourLetter(t, addrs[0], "mntr")
 	for line := range strings.Lines(fourLetter(t, addrs[1], "mntr")) {
 		if key, _, _ := strings.Cut(line, "\t"); !strings.Contains(theirs, key+"\t") {

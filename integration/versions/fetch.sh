@@ -1,5 +1,5 @@
 #!/bin/bash
-# Fetches releases of ZooKeeper and Curator into cache/, with Maven, and compares every jar with its checksum.
+# Fetches releases of ZooKeeper and Curator, and their own tests, into cache/, with Maven, and compares every file with its checksum.
 #
 #   fetch.sh                          the releases that .ci/run needs
 #   fetch.sh all                      every release that has its checksums in sums/
@@ -12,11 +12,11 @@ export LC_ALL=C
 cd "$(dirname "$0")"
 
 plugin=org.apache.maven.plugins:maven-dependency-plugin:3.6.1
-default=(zookeeper-3.8.6 zookeeper-3.9.5 curator-5.9.0)
+default=(zookeeper-3.8.6 zookeeper-3.9.5 curator-5.9.0 curatortests-5.9.0 zookeepertests-3.9.5)
 
-sums() { (cd "$1" && sha256sum -- *.jar); }
+sums() { (cd "$1" && sha256sum -- *.*); }
 
-# download copies the jars of release $1 into folder $2.
+# download copies the files of release $1 into folder $2.
 download() {
   local attempt
   for attempt in 1 2 3; do
@@ -49,7 +49,7 @@ fetch() {
 accept() {
   local release=$1 dir=cache/$1 expected=sums/$1
   if ! sums "$dir.new" | diff "$expected" - >&2; then
-    echo "fetch.sh: $release: its jars in $dir.new (>) differ from $expected (<)" >&2
+    echo "fetch.sh: $release: its files in $dir.new (>) differ from $expected (<)" >&2
     return 1
   fi
   rm -rf "$dir"

@@ -16,7 +16,7 @@ import (
 // request is what it asks for.
 type request struct {
 	Config string // path of zoo.cfg
-	Flags  string // of the command line and of SERVER_JVMFLAGS
+	Flags  string // of the command line, each on a line of its own, and of SERVER_JVMFLAGS
 }
 
 // answer says what it is to do, or why it cannot.
@@ -39,7 +39,7 @@ func run() error {
 	}
 	r := request{
 		Config: os.Args[len(os.Args)-1],
-		Flags:  strings.Join(os.Args, " ") + " " + os.Getenv("SERVER_JVMFLAGS"),
+		Flags:  strings.Join(os.Args, "\n") + "\n" + os.Getenv("SERVER_JVMFLAGS"),
 	}
 	if err := json.NewEncoder(ensembles).Encode(r); err != nil {
 		return err
@@ -73,12 +73,22 @@ func relay(l net.Listener, addr string) {
 			_ = client.Close()
 			continue
 		}
-		pass := func(to, from net.Conn) {
-			_, _ = io.Copy(to, from) // either end may go first
-			_ = to.Close()
-			_ = from.Close()
-		}
-		go pass(server, client)
 		go pass(client, server)
 	}
+}
+
+// pass carries bytes both ways. If the client has only said all, it still gets the answer.
+func pass(client, server net.Conn) {
+	go func() {
+		_, err := io.Copy(server, client)
+		if half, ok := server.(*net.TCPConn); err == nil && ok {
+			err = half.CloseWrite()
+		}
+		if err != nil {
+			_ = server.Close()
+		}
+	}()
+	_, _ = io.Copy(client, server) // either end may go first
+	_ = client.Close()
+	_ = server.Close()
 }
