@@ -145,10 +145,10 @@ func (w *walker) condition(e ast.Expr) {
 	switch b.Op {
 	case token.LSS, token.GTR:
 		id := w.add(boundary, e)
-		w.wrap(e, "(", fmt.Sprintf(" || mutation.On(%d) && %s == %s)", id, left, right))
+		w.wrap(e, "(", fmt.Sprintf(" || mutation.Same(%d, %s == %s))", id, left, right))
 	case token.LEQ, token.GEQ:
 		id := w.add(boundary, e)
-		w.wrap(e, "(", fmt.Sprintf(" && !(mutation.On(%d) && %s == %s))", id, left, right))
+		w.wrap(e, "(", fmt.Sprintf(" && !mutation.Same(%d, %s == %s))", id, left, right))
 	default:
 	}
 }

@@ -6,9 +6,11 @@
 //	go run ./mutate -files 'internal/znode'  those of some files
 //	go run ./mutate -tests '^fence$'         with the tests of some packages alone
 //	go run ./mutate -out mutants.txt         goes on where an earlier run has ended
+//	go run ./mutate -again mutants.txt       those that survived an earlier run
 //
-// All mutants are compiled into the test binaries at once, and the environment says which one is active. A mutant runs
-// against the tests of its own package first, then against those of the packages that reach it, the quick ones first.
+// All mutants are compiled into the test binaries at once, and the environment says which one is active. First each test
+// runs alone without a mutant, and notes the mutants that would have changed a value or left out a statement. A mutant
+// runs against these tests alone: those of its own package first, then those of the others, the quick ones first.
 // Nothing on disk changes. The file equivalent.txt lists mutants that change nothing that a test could see, with reasons.
 package main
 
@@ -48,7 +50,8 @@ var mutated = []string{
 }
 
 // testers are the packages whose tests may notice.
-var testers = append(slices.Clone(mutated), "internal/faults")
+var testers = append(slices.Clone(mutated), "internal/faults", "internal/presence",
+	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp", "zktest")
 
 func main() {
 	c := config{}
@@ -58,6 +61,7 @@ func main() {
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
 	flag.IntVar(&c.workers, "p", 2, "`number` of mutants at once")
 	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
+	flag.StringVar(&c.again, "again", "", "`file` of results, of which those that survived are tried")
 	flag.BoolVar(&c.list, "list", false, "list the mutants and try none")
 	flag.Parse()
 	var err error
@@ -79,6 +83,7 @@ type config struct {
 	workers int
 	seed    uint64
 	out     string
+	again   string
 	list    bool
 }
 
@@ -93,6 +98,13 @@ func run(c config) error {
 		return err
 	}
 	todo := slices.DeleteFunc(slices.Clone(in.mutants), func(m mutant) bool { return !c.files.MatchString(m.file) })
+	if c.again != "" {
+		results, err := earlier(c.again)
+		if err != nil {
+			return err
+		}
+		todo = slices.DeleteFunc(todo, func(m mutant) bool { return results[m.key()] != survives })
+	}
 	if c.sample > 0 {
 		random := rand.New(rand.NewPCG(c.seed, 0))
 		random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
