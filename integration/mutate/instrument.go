@@ -29,7 +29,7 @@ const (
 	forceTrue  kind = "true"    // a condition that always holds
 	forceFalse kind = "false"   // a condition that never holds
 	boundary   kind = "bound"   // < for <=, and so on
-	offByOne   kind = "off"     // the result of + - * / %, one more than it is
+	offByOne   kind = "off"     // the result of + - * / %, one more than it is, or half more for a duration
 	dropped    kind = "dropped" // a statement that is left out
 )
 
