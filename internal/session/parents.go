@@ -47,7 +47,7 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 // was lost.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
 	err := s.CreateAll(ctx, path, data)
-	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil {
+	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zkrecipes.ErrUnknownOutcome) {
 		return nil
 	}
 	return err
@@ -94,7 +94,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			doubt = err
 		case errors.Is(err, zk.ErrNodeExists) && doubt != nil:
-		case s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
+		case s.Err() != nil:
 			continue // the session ended before the write began
 		default:
 			return errors.Join(doubt, err)
@@ -122,8 +122,10 @@ func (c *Client) isMade(ctx context.Context, path string, data []byte) (bool, er
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return false, nil
-	case err == nil && !bytes.Equal(now, data):
+	case err != nil:
+		return false, err
+	case !bytes.Equal(now, data):
 		return false, &OpError{"create", path, errors.New("there is a node with other data: another client has made or changed it")}
 	}
-	return err == nil, err
+	return true, nil
 }
