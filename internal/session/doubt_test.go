@@ -2,6 +2,9 @@ package session_test
 
 import (
 	"context"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,5 +208,44 @@ func TestFreshness_WithoutAWatch_IsOfItsRequest(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, s.Sync(t.Context(), "/"))
 		require.Equal(t, asked, f.AsOf())
+	})
+}
+
+// counted is a connection that notes its end.
+type counted struct {
+	net.Conn
+	once sync.Once
+	open *atomic.Int32
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// Each connection is closed, also the one on which a new session closes the old one.
+func TestClose_LeavesNoConnectionOpen(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var open, dialed atomic.Int32
+		c := dialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(label)(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			dialed.Add(1)
+			open.Add(1)
+			return &counted{Conn: raw, open: &open}, nil
+		}))
+		s := live(t, c)
+		srv.Stall(client, zktest.Both)
+		<-s.Done()
+		srv.Heal(client)
+		live(t, c)
+		time.Sleep(timeout)
+		require.EqualValues(t, 1, open.Load())
+		require.Len(t, srv.Sessions(), 1, "the old one was closed")
+		require.Greater(t, dialed.Load(), int32(2))
+		require.NoError(t, c.Close())
+		require.Zero(t, open.Load())
 	})
 }
