@@ -150,6 +150,20 @@ func summed(body string) string {
 	return fmt.Sprintf("%08x %s\n", crc32.Checksum([]byte(body), castagnoli), body)
 }
 
+// A token that is shown again costs no write.
+func TestFile_TokenShownAgain_IsNotWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	f := openFile(t, path)
+	raise(t, f, "a", 5, 5)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	raise(t, f, "a", 5, 5)
+	raise(t, f, "a", 4, 5)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+}
+
 // There is no room for the new log. The old one stays, and the store says so.
 func TestFile_CannotBeWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
