@@ -150,7 +150,7 @@ func (h *Hold) Check(ctx context.Context) error {
 		return err
 	}
 	err := h.grant.Check(ctx)
-	if ended := h.ended(); ended != nil && errors.Is(err, ErrLost) {
+	if ended := h.ended(); ended != nil {
 		return ended // a node that a Release deleted meanwhile was not lost
 	}
 	return err

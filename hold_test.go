@@ -233,6 +233,23 @@ func TestHold_Expiring_OneChannelPerLeadUntilItIsClosed(t *testing.T) {
 	})
 }
 
+// The deadline has moved on since the warning, and the caller asks at once. What it gets is for the next warning, and stays
+// the same until then.
+func TestHold_Expiring_AskedAgainAtOnce(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGrant(time.Hour)
+			h, _ := zkrecipes.NewHold(t.Context(), g)
+			h.Expiring(time.Minute)
+			g.warn(time.Minute)
+			again := h.Expiring(time.Minute)
+			require.False(t, closed(again))
+			synctest.Wait()
+			require.Equal(t, again, h.Expiring(time.Minute))
+		})
+	}
+}
+
 // A caller may work out another lead in every round.
 func TestHold_Expiring_WarningsThatWereGiven_TakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -336,7 +353,11 @@ func TestErrors_Say(t *testing.T) {
 		`/n: taken by another session: 0x1f (czxid 0xc, data "db1/77"): the node goes when that session ends`: &zkrecipes.TakenError{
 			Path: "/n", Session: 0x1f, Czxid: 12, Data: []byte("db1/77"),
 		},
-		`/l: held by another contender: 2 in the queue`:          &zkrecipes.BusyError{Path: "/l", Queue: 2},
+		`/l: held by another contender: 2 in the queue`:            &zkrecipes.BusyError{Path: "/l", Queue: 2},
+		`/l: gave up at place 2: 3 in the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Position: 2, Of: 3, Err: context.Canceled},
+		`/n: taken by a node that is not ephemeral (czxid 0x7, data ""): delete it if nothing needs it`: &zkrecipes.TakenError{
+			Path: "/n", Czxid: 7,
+		},
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
 		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
 		`session: lost (closed): client closed`:                  &zkrecipes.LostError{Reason: zkrecipes.LossClosed, Err: zkrecipes.ErrClosed},
@@ -346,6 +367,8 @@ func TestErrors_Say(t *testing.T) {
 	require.ErrorIs(t, &zkrecipes.BusyError{}, zkrecipes.ErrLocked)
 	require.ErrorIs(t, &zkrecipes.LostError{}, zkrecipes.ErrLost)
 	require.ErrorIs(t, &zkrecipes.WaitError{Err: context.Canceled}, context.Canceled)
+	require.ErrorIs(t, &zkrecipes.TakenError{}, zkrecipes.ErrTaken)
+	require.NotErrorIs(t, &zkrecipes.TakenError{}, zkrecipes.ErrLocked)
 	require.NotErrorIs(t, &zkrecipes.BusyError{}, zkrecipes.ErrLost)
 	require.NotErrorIs(t, &zkrecipes.LostError{}, zkrecipes.ErrLocked)
 }

@@ -94,7 +94,7 @@ func lookup(ctx context.Context, servers []string, timeout time.Duration) error 
 	var errs []error
 	for _, server := range servers {
 		host, _, err := net.SplitHostPort(server)
-		if err == nil && net.ParseIP(host) == nil {
+		if net.ParseIP(host) == nil {
 			_, err = net.DefaultResolver.LookupHost(ctx, host)
 		}
 		if err == nil {

@@ -271,12 +271,8 @@ func (o *options) dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	config := o.tls
 	if config.ServerName == "" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, errors.Join(err, raw.Close())
-		}
 		config = config.Clone()
-		config.ServerName = host
+		config.ServerName, _, _ = net.SplitHostPort(address) // which comes from the connect string
 	}
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {

@@ -45,6 +45,7 @@ func TestAdmit_RefusesBadInput(t *testing.T) {
 	}
 	require.EqualError(t, gate.Admit(ctx, "", 1), "invalid fence request: the resource is empty")
 	require.ErrorIs(t, fence.New(nil).Admit(ctx, "a", 1), fence.ErrInvalid)
+	require.ErrorIs(t, (*fence.Gate)(nil).Admit(ctx, "a", 1), fence.ErrInvalid)
 	assert.NoError(t, gate.Admit(ctx, "a", 1), "nothing of that was kept")
 }
 

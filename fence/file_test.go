@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -130,6 +131,8 @@ func TestFile_CannotBeOpened(t *testing.T) {
 		"something":     "root:x:0:0\n",
 		"a later one":   "zkrecipes fence 2\n",
 		"damaged":       header + "00000000 5 \"a\"\n" + string(record("a", 6)),
+		"no number":     header + summed("x \"a\"") + string(record("a", 6)),
+		"no quotes":     header + summed("5 a") + string(record("a", 6)),
 		"damaged, last": header + string(record("a", 6)) + "00000000 5 \"a\"\n",
 	} {
 		path := filepath.Join(t.TempDir(), "tokens")
@@ -140,6 +143,44 @@ func TestFile_CannotBeOpened(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, content, string(left), "%s: left for the operator to see", name)
 	}
+}
+
+// summed is a record with the right checksum.
+func summed(body string) string {
+	return fmt.Sprintf("%08x %s\n", crc32.Checksum([]byte(body), castagnoli), body)
+}
+
+// A token that is shown again costs no write.
+func TestFile_TokenShownAgain_IsNotWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	f := openFile(t, path)
+	raise(t, f, "a", 5, 5)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	raise(t, f, "a", 5, 5)
+	raise(t, f, "a", 4, 5)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+}
+
+// There is no room for the new log. The old one stays, and the store says so.
+func TestFile_CannotBeWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	f := openFile(t, path)
+	raise(t, f, "a", 5, 5)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Mkdir(path+".tmp", 0o700))
+	_, err := OpenFile(path)
+	require.ErrorContains(t, err, path+".tmp")
+	require.NoError(t, os.Remove(path+".tmp"))
+	raise(t, openFile(t, path), "a", 4, 5)
+
+	folder := filepath.Join(t.TempDir(), "folder")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	_, err = OpenFile(folder)
+	require.ErrorContains(t, err, "directory")
+	require.NoFileExists(t, folder+".tmp")
 }
 
 func TestFile_CrashInTheMiddleOfARecord(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package lease_test tries the proof of liveness of package conn on a real ensemble: a leader that was replaced and
-// does not know it yet.
+// Package lease_test tries the proof of liveness of package conn on real servers: a leader that was replaced and does not
+// know it yet, and servers that grant another timeout after a restart.
 package lease_test
 
 import (

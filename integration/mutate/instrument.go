@@ -29,7 +29,7 @@ const (
 	forceTrue  kind = "true"    // a condition that always holds
 	forceFalse kind = "false"   // a condition that never holds
 	boundary   kind = "bound"   // < for <=, and so on
-	offByOne   kind = "off"     // the result of + - * / %, one more than it is
+	offByOne   kind = "off"     // the result of + - * / %, one more than it is, or half more for a duration
 	dropped    kind = "dropped" // a statement that is left out
 )
 
@@ -145,10 +145,10 @@ func (w *walker) condition(e ast.Expr) {
 	switch b.Op {
 	case token.LSS, token.GTR:
 		id := w.add(boundary, e)
-		w.wrap(e, "(", fmt.Sprintf(" || mutation.On(%d) && %s == %s)", id, left, right))
+		w.wrap(e, "(", fmt.Sprintf(" || mutation.Same(%d, %s == %s))", id, left, right))
 	case token.LEQ, token.GEQ:
 		id := w.add(boundary, e)
-		w.wrap(e, "(", fmt.Sprintf(" && !(mutation.On(%d) && %s == %s))", id, left, right))
+		w.wrap(e, "(", fmt.Sprintf(" && !mutation.Same(%d, %s == %s))", id, left, right))
 	default:
 	}
 }

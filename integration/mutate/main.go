@@ -6,9 +6,14 @@
 //	go run ./mutate -files 'internal/znode'  those of some files
 //	go run ./mutate -tests '^fence$'         with the tests of some packages alone
 //	go run ./mutate -out mutants.txt         goes on where an earlier run has ended
+//	go run ./mutate -again mutants.txt       those that survived an earlier run
+//	go run ./mutate -unreached               lists those that no test can notice, and tries none
 //
-// All mutants are compiled into the test binaries at once, and the environment says which one is active. A mutant runs
-// against the tests of its own package first, then against those of the packages that reach it, the quick ones first.
+// All mutants are compiled into the test binaries at once, and the environment says which one is active. First each test
+// runs alone without a mutant, and notes the mutants that would have changed a value or left out a statement. A mutant
+// runs against these tests alone: those of its own package first, then those of the others, the quick ones first.
+// With -reach a later run needs to do this for new tests alone, while the mutated code and the other tests are the same.
+//
 // Nothing on disk changes. The file equivalent.txt lists mutants that change nothing that a test could see, with reasons.
 package main
 
@@ -48,7 +53,8 @@ var mutated = []string{
 }
 
 // testers are the packages whose tests may notice.
-var testers = append(slices.Clone(mutated), "internal/faults")
+var testers = append(slices.Clone(mutated), "internal/faults", "internal/presence", "internal/trace",
+	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp", "zktest")
 
 func main() {
 	c := config{}
@@ -58,6 +64,9 @@ func main() {
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
 	flag.IntVar(&c.workers, "p", 2, "`number` of mutants at once")
 	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
+	flag.StringVar(&c.again, "again", "", "`file` of results, of which those that survived are tried")
+	flag.StringVar(&c.reach, "reach", "", "`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
+	flag.BoolVar(&c.unreached, "unreached", false, "list the mutants that would change nothing in any test, and try none")
 	flag.BoolVar(&c.list, "list", false, "list the mutants and try none")
 	flag.Parse()
 	var err error
@@ -79,7 +88,11 @@ type config struct {
 	workers int
 	seed    uint64
 	out     string
+	again   string
+	reach   string
 	list    bool
+
+	unreached bool
 }
 
 func run(c config) error {
@@ -93,6 +106,13 @@ func run(c config) error {
 		return err
 	}
 	todo := slices.DeleteFunc(slices.Clone(in.mutants), func(m mutant) bool { return !c.files.MatchString(m.file) })
+	if c.again != "" {
+		results, err := earlier(c.again)
+		if err != nil {
+			return err
+		}
+		todo = slices.DeleteFunc(todo, func(m mutant) bool { return results[m.key()] != survives })
+	}
 	if c.sample > 0 {
 		random := rand.New(rand.NewPCG(c.seed, 0))
 		random.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
@@ -106,8 +126,14 @@ func run(c config) error {
 	}
 	r := &runner{root: "..", dir: dir, spec: spec}
 	chosen := slices.DeleteFunc(slices.Clone(testers), func(pkg string) bool { return !c.tests.MatchString(pkg) })
-	if err := r.prepare(chosen); err != nil {
+	if err := r.load(c.reach); err != nil {
 		return err
+	}
+	if err := errors.Join(r.prepare(chosen), r.save(c.reach)); err != nil {
+		return err
+	}
+	if c.unreached {
+		return r.unreached(todo)
 	}
 	return r.all(todo, max(c.workers, 1), c.out)
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
-	"context"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,23 +18,42 @@ import (
 
 const survives = "SURVIVES"
 
+// longest bounds each process.
+const longest = 5 * time.Minute
+
+// batch is how long the tests of one process take without a mutant, unless a single one takes longer.
+const batch = 2 * time.Second
+
 // tester is the test binary of a package.
-type tester struct {
-	pkg     string
-	binary  string
-	took    time.Duration // without a mutant
-	reaches map[int]bool
+type tester struct{ pkg, binary string }
+
+// test is one test function.
+type test struct {
+	*tester
+	name string
+	took time.Duration // of the processor, without a mutant
 }
 
 type runner struct {
 	root, dir, spec string
-	testers         []*tester // the quick ones first
+	measured        map[string]measurement // by package and test
+	reachedBy       map[int][]test         // by mutant: the tests in which it would change something
 }
 
-// prepare builds the test binaries, and finds out which mutants each reaches.
+// measurement is what a test does without a mutant.
+type measurement struct {
+	Took    time.Duration
+	Reaches []int // mutants
+}
+
+// prepare builds the test binaries, and finds out which mutants each test reaches.
 func (r *runner) prepare(pkgs []string) error {
+	r.reachedBy = map[int][]test{}
+	if r.measured == nil {
+		r.measured = map[string]measurement{}
+	}
 	for i, pkg := range pkgs {
-		t := &tester{pkg: pkg, binary: filepath.Join(r.dir, fmt.Sprintf("%d.test", i)), reaches: map[int]bool{}}
+		t := &tester{pkg: pkg, binary: filepath.Join(r.dir, fmt.Sprintf("%d.test", i))}
 		build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", r.spec, "-o", t.binary, "./"+pkg)
 		build.Dir = r.root
 		if out, err := build.CombinedOutput(); err != nil {
@@ -41,39 +62,76 @@ func (r *runner) prepare(pkgs []string) error {
 		if _, err := os.Stat(t.binary); errors.Is(err, os.ErrNotExist) {
 			continue // it has no tests
 		}
-		reached := t.binary + ".reached"
+		names, _, err := r.run(t, "", longest, "-test.list=^(Test|Example|Fuzz)")
+		if err != nil {
+			return fmt.Errorf("list the tests of %s: %w\n%s", pkg, err, names)
+		}
 		began := time.Now()
-		if out, err := r.start(t, 10*time.Minute, "MUTANTS_REACHED="+reached); err != nil {
-			return fmt.Errorf("the tests of %s fail without a mutant: %w\n%s", pkg, err, out)
-		}
-		t.took = time.Since(began)
-		numbers, err := os.ReadFile(reached)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		for field := range strings.FieldsSeq(string(numbers)) {
-			id, err := strconv.Atoi(field)
-			if err != nil {
+		for name := range strings.FieldsSeq(string(names)) {
+			if err := r.measure(t, name); err != nil {
 				return err
 			}
-			t.reaches[id] = true
 		}
-		fmt.Fprintf(os.Stderr, "%s: %v, reaches %d mutants\n", pkg, t.took.Round(time.Millisecond), len(t.reaches))
-		r.testers = append(r.testers, t)
+		fmt.Fprintf(os.Stderr, "%s: %v, one test at a time\n", pkg, time.Since(began).Round(time.Millisecond))
 	}
-	slices.SortFunc(r.testers, func(a, b *tester) int { return int(a.took - b.took) })
 	return nil
 }
 
-// start runs a test binary in its package.
-func (r *runner) start(t *tester, timeout time.Duration, env string) (output []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout+10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, t.binary, "-test.failfast", "-test.short", "-test.timeout="+timeout.String())
+// measure runs one test without a mutant, unless an earlier run has.
+func (r *runner) measure(t *tester, name string) error {
+	m, known := r.measured[t.pkg+" "+name]
+	if !known {
+		var err error
+		if m, err = r.watch(t, name); err != nil { // on a busy machine perhaps
+			if m, err = r.watch(t, name); err != nil {
+				return err
+			}
+		}
+		r.measured[t.pkg+" "+name] = m
+	}
+	for _, id := range m.Reaches {
+		r.reachedBy[id] = append(r.reachedBy[id], test{t, name, m.Took})
+	}
+	return nil
+}
+
+func (r *runner) watch(t *tester, name string) (measurement, error) {
+	reached := t.binary + "." + name
+	out, took, err := r.tests(t, []string{name}, "MUTANTS_REACHED="+reached, longest)
+	if err != nil {
+		return measurement{}, fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, t.pkg, err, out)
+	}
+	m := measurement{Took: took}
+	numbers, err := os.ReadFile(reached)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return m, err
+	}
+	for field := range strings.FieldsSeq(string(numbers)) {
+		id, err := strconv.Atoi(field)
+		if err != nil {
+			return m, err
+		}
+		m.Reaches = append(m.Reaches, id)
+	}
+	return m, nil
+}
+
+// tests runs some tests of a package, for at most so long on the processor.
+func (r *runner) tests(t *tester, names []string, env string, limit time.Duration) (output []byte, took time.Duration, err error) {
+	pattern := "^(" + strings.Join(names, "|") + ")$"
+	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+longest.String(), "-test.run="+pattern)
+}
+
+// run limits the time on the processor, since a busy machine is no reason to call a mutant noticed. A test that hangs in virtual
+// time uses the processor, too.
+func (r *runner) run(t *tester, env string, limit time.Duration, args ...string) (output []byte, took time.Duration, err error) {
+	const limited = `ulimit -t "$0" && exec "$@"`
+	cmd := exec.Command("sh", append([]string{"-c", limited, fmt.Sprint(int(limit.Seconds())), t.binary}, args...)...)
 	cmd.Dir = filepath.Join(r.root, t.pkg)
 	cmd.Env = append(os.Environ(), env)
 	cmd.WaitDelay = time.Second
-	return cmd.CombinedOutput()
+	output, err = cmd.CombinedOutput()
+	return output, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
 }
 
 // all tries the mutants, several at once, and prints the score.
@@ -93,12 +151,13 @@ func (r *runner) all(todo []mutant, workers int, out string) error {
 	for range workers {
 		wg.Go(func() {
 			for m := range next {
-				result := r.one(m)
+				began := time.Now()
+				result, failed := r.one(m)
 				mu.Lock()
 				done++
 				results[m.key()] = result
 				errs = errors.Join(errs, note(out, result+"\t"+m.key()))
-				fmt.Fprintf(os.Stderr, "%d/%d %v: %s\n", done, len(todo), m, result)
+				fmt.Fprintf(os.Stderr, "%d/%d %v: %s %s (%.1f s)\n", done, len(todo), m, result, failed, time.Since(began).Seconds())
 				mu.Unlock()
 			}
 		})
@@ -123,27 +182,47 @@ func note(out, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// one returns the package whose tests notice, or survives.
-func (r *runner) one(m mutant) string {
+// one returns the package whose tests notice, and the test that fails, or survives.
+func (r *runner) one(m mutant) (pkg, failed string) {
+	left := slices.Clone(r.reachedBy[m.id])
 	own := filepath.Dir(m.file)
-	ordered := slices.Clone(r.testers)
-	slices.SortStableFunc(ordered, func(a, b *tester) int {
+	slices.SortStableFunc(left, func(a, b test) int {
 		switch {
 		case a.pkg == own && b.pkg != own:
 			return -1
 		case b.pkg == own && a.pkg != own:
 			return 1
 		default:
-			return 0
+			return cmp.Compare(a.took, b.took)
 		}
 	})
-	for _, t := range ordered {
-		if !t.reaches[m.id] {
-			continue
-		}
-		if _, err := r.start(t, 5*t.took+10*time.Second, fmt.Sprintf("MUTANT=%d", m.id)); err != nil {
-			return t.pkg
+	for len(left) > 0 {
+		first := left[0]
+		var names []string
+		var took time.Duration
+		left = slices.DeleteFunc(left, func(t test) bool {
+			if t.tester != first.tester || len(names) > 0 && took+t.took > batch {
+				return false
+			}
+			names, took = append(names, t.name), took+t.took
+			return true
+		})
+		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest)); err != nil {
+			return first.pkg, failure(out)
 		}
 	}
-	return survives
+	return survives, ""
+}
+
+var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+
+// failure returns the name of the test that failed, or how its process ended.
+func failure(output []byte) string {
+	if found := failedTest.FindSubmatch(output); found != nil {
+		return string(found[1])
+	}
+	if bytes.Contains(output, []byte("panic: ")) {
+		return "panic"
+	}
+	return "timeout"
 }

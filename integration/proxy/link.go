@@ -53,11 +53,12 @@ func (k *link) forward(from, to net.Conn, d Direction) {
 		if !k.wait(f.due, d) || dead {
 			continue // read on, so that the reader ends
 		}
-		if !first && !k.spring(f.bytes[4:], d) { // the first frame opens the session
+		pass := k.spring(f.bytes[4:], d, first)
+		first = false
+		if !pass {
 			k.cut()
 			continue
 		}
-		first = false
 		_, err := to.Write(f.bytes)
 		dead = err != nil
 	}
@@ -112,10 +113,15 @@ func (k *link) wait(due time.Time, d Direction) bool {
 	}
 }
 
-// spring applies the traps to a frame. False means: cut the connection and do not forward the frame.
-func (k *link) spring(payload []byte, d Direction) bool {
-	if d == ToServer {
+// spring applies the traps to a frame, which may be the first of its direction. False means: cut the connection and do not
+// forward the frame.
+func (k *link) spring(payload []byte, d Direction, first bool) bool {
+	switch {
+	case first: // it opens the session, and has no header
+		return k.connect(d)
+	case d == ToServer:
 		return k.request(payload)
+	default:
+		return k.reply(payload)
 	}
-	return k.reply(payload)
 }

@@ -224,6 +224,21 @@ func TestTrap_HoldReplyHoldsWhatIsBehindToo(t *testing.T) {
 	c.expect(2)
 }
 
+func TestTrap_HoldsTheReplyToAConnectRequest(t *testing.T) {
+	peer, p := setup(t)
+	trap := p.Trap(proxy.Match{Ops: []int32{proxy.Connect}}, proxy.HoldReply)
+	other := p.Trap(proxy.Match{}, proxy.DropRequest) // it is for requests with a header
+	dialed := make(chan *client)
+	go func() { dialed <- dial(t, p) }()
+	wait(t, trap)
+	eventually(t, func() bool { return peer.conns() == 1 })
+	trap.Release()
+	c := <-dialed
+	c.send(1, 4, "/a")
+	c.expectEnd()
+	wait(t, other)
+}
+
 // A peer answers every request with its xid, like a server without data.
 type peer struct {
 	listener net.Listener

@@ -21,9 +21,12 @@ const (
 // Creates are the opcodes that make a node: create, create2, createContainer, createTTL.
 var Creates = []int32{1, 15, 19, 21}
 
+// Connect is the opcode of the request that opens or resumes a session.
+const Connect int32 = -10
+
 // A Match selects one request among all that pass.
 type Match struct {
-	Ops  []int32 // opcodes; none means any
+	Ops  []int32 // opcodes; none means any but Connect
 	Path string  // that the path contains; empty means any, also none
 	Nth  int     // of those that match, counted from 1; 0 means the first
 }
@@ -67,14 +70,26 @@ func (t *Trap) Wait(ctx context.Context) error {
 // Release releases a held reply.
 func (t *Trap) Release() { t.release.Do(func() { close(t.released) }) }
 
+// connect looks for a trap on a connect request or its reply.
+func (k *link) connect(d Direction) bool {
+	if d == ToServer {
+		return k.trap(Connect, Connect, "")
+	}
+	return k.answer(Connect)
+}
+
 // request looks for a trap on a request and reports whether to forward it.
 func (k *link) request(payload []byte) bool {
 	if len(payload) < 8 {
 		return true
 	}
 	xid, op := int32(binary.BigEndian.Uint32(payload)), int32(binary.BigEndian.Uint32(payload[4:]))
+	return k.trap(xid, op, requestPath(op, payload[8:]))
+}
+
+func (k *link) trap(xid, op int32, path string) bool {
 	k.proxy.mu.Lock()
-	t := k.proxy.pick(op, requestPath(op, payload[8:]))
+	t := k.proxy.pick(op, path)
 	if t != nil && t.action != DropRequest {
 		k.doomed[xid] = t
 	}
@@ -92,7 +107,10 @@ func (k *link) reply(payload []byte) bool {
 	if len(payload) < 4 {
 		return true
 	}
-	xid := int32(binary.BigEndian.Uint32(payload))
+	return k.answer(int32(binary.BigEndian.Uint32(payload)))
+}
+
+func (k *link) answer(xid int32) bool {
 	k.proxy.mu.Lock()
 	t := k.doomed[xid]
 	delete(k.doomed, xid)
@@ -119,7 +137,8 @@ func (k *link) reply(payload []byte) bool {
 func (p *Proxy) pick(op int32, path string) *Trap {
 	var hit *Trap
 	for _, t := range p.traps {
-		if len(t.match.Ops) > 0 && !slices.Contains(t.match.Ops, op) || !strings.Contains(path, t.match.Path) {
+		named := slices.Contains(t.match.Ops, op) || len(t.match.Ops) == 0 && op != Connect
+		if !named || !strings.Contains(path, t.match.Path) {
 			continue
 		}
 		if t.seen++; t.seen >= t.match.Nth && hit == nil {

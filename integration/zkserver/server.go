@@ -42,7 +42,8 @@ type Server struct {
 	cp   string // Java class path
 	uid  int    // of the process; 0 for the user of the test
 
-	peer peer // its id is 0 if the server stands alone
+	peer    peer   // its id is 0 if the server stands alone
+	members string // what zoo.cfg says of the ensemble
 
 	proc     *exec.Cmd
 	ended    chan struct{} // closed when proc has been reaped
@@ -113,14 +114,14 @@ func newServer(host, main string, opts []Option) (*Server, error) {
 	return s, nil
 }
 
-// configure writes zoo.cfg. An ensemble adds the lines in members.
+// configure makes the directory of the server. An ensemble adds the lines in members to zoo.cfg.
 func (s *Server) configure(members string) error {
 	data := filepath.Join(s.dir, "data")
 	if err := os.Mkdir(data, 0o750); err != nil {
 		return err
 	}
-	cfg := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n%s%s", data, s.port, s.host, s.cfg.zooCfg(), members)
-	if err := os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(cfg), 0o640); err != nil {
+	s.members = members
+	if err := s.writeConfig(); err != nil {
 		return err
 	}
 	if s.peer.id != 0 {
@@ -134,6 +135,12 @@ func (s *Server) configure(members string) error {
 	return filepath.WalkDir(s.dir, func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Lchown(path, s.uid, s.uid))
 	})
+}
+
+func (s *Server) writeConfig() error {
+	cfg := fmt.Sprintf("dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n%s%s",
+		filepath.Join(s.dir, "data"), s.port, s.host, s.cfg.zooCfg(), s.members)
+	return os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(cfg), 0o640)
 }
 
 // Addr is the host:port that clients connect to.
@@ -164,9 +171,18 @@ func (s *Server) Data() string {
 }
 
 // Restart starts the server with the same address and data, and waits until it serves. It first stops one that runs.
-func (s *Server) Restart() error {
+// Options change what the configuration says, as an operator does before a restart.
+func (s *Server) Restart(opts ...Option) error {
 	if err := s.Stop(); err != nil {
 		return err
+	}
+	for _, opt := range opts {
+		opt(&s.cfg)
+	}
+	if len(opts) > 0 {
+		if err := s.writeConfig(); err != nil {
+			return err
+		}
 	}
 	if err := s.launch(); err != nil {
 		return err

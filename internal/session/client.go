@@ -182,7 +182,7 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*Sessio
 			return none, err
 		}
 		v, err := f(s)
-		if err == nil || s.Err() == nil || ctx.Err() != nil || c.State() == Closed {
+		if err == nil || s.Err() == nil {
 			return v, err
 		}
 	}
@@ -276,7 +276,7 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, s
 		err = hangups.Judge(size, err)
 		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) || wire.ServerFault(err) {
 			switch {
-			case err != nil && !wire.ServerFault(err) && s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
+			case err != nil && !wire.ServerFault(err) && s.Err() != nil:
 				continue // the session ended before the write began
 			case doubt != nil && errors.Is(err, zk.ErrNoNode):
 				return stat, fmt.Errorf("%w: %w", errGone, doubt)
@@ -302,8 +302,6 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, s
 		case version == -1 || now.Version != version:
 			return stat, err
 		}
-		if ctxErr := Sleep(ctx, RetryPause); ctxErr != nil {
-			return stat, errors.Join(err, ctxErr)
-		}
+		_ = Sleep(ctx, RetryPause) // the next try looks at ctx
 	}
 }

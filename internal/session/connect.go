@@ -113,9 +113,9 @@ func (s *session) attach(c *connection) bool {
 
 // connectionUp lets operations through, and fires every watch: the server does not report what happened while there was no
 // connection.
-func (s *session) connectionUp(c *connection) {
+func (s *session) connectionUp() {
 	s.mu.Lock()
-	if s.lost != nil || s.connection != c || s.isUp() {
+	if s.lost != nil {
 		s.mu.Unlock()
 		return
 	}

@@ -411,16 +411,13 @@ func (c *connection) skip(size int) error {
 	if _, err := io.ReadFull(c.in, header[:]); err != nil {
 		return err
 	}
-	h, _, err := wire.ReadHeader(header[:])
-	if err != nil {
-		return err
-	}
+	h, _, _ := wire.ReadHeader(header[:]) // it has the length
 	r := c.answered(h.Xid, h.Code, time.Now())
 	if r.answer == nil {
 		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
 	}
 	r.answer(reply{zxid: h.Zxid}, c.session.core.tooLargeReply(size))
-	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
+	_, err := io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }
 
@@ -435,7 +432,7 @@ func (c *connection) answered(xid, code int32, now time.Time) (r pending) {
 		r = c.pending[xid]
 		delete(c.pending, xid)
 		c.unanswered -= r.size
-		if r.op == wire.OpSync && len(c.syncs) > 0 {
+		if r.op == wire.OpSync {
 			c.syncs = c.syncs[1:]
 		}
 	}

@@ -204,8 +204,8 @@ func (s *Session) look(ctx context.Context, path string) (Node, *Watch, error) {
 			return Node{data, stat, err == nil}, w, err
 		}
 		exists, _, w, err := s.ExistsW(ctx, path)
-		if err != nil || !exists {
-			return Node{}, w, err
+		if !exists {
+			return Node{}, w, err // of the look, too
 		}
 		// It was created between the two.
 	}

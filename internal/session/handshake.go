@@ -26,7 +26,7 @@ func (s *session) connectFrame() []byte {
 func (s *session) handshake(c *connection) error {
 	frame, err := readFrame(c.in, wire.MaxConnectReply)
 	if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
-		s.hungUp(c)
+		s.hungUp()
 	}
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *session) handshake(c *connection) error {
 	c.patience = g.Timeout * 2 / 3
 	c.watchdog.Reset(c.patience)
 	c.keepAlive(g.Timeout / 3)
-	s.connectionUp(c)
+	s.connectionUp()
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
 	sent := c.connectSent
 	c.mu.Unlock()
 	s.mu.Lock()
-	if s.lost != nil || s.connection != c {
+	if s.lost != nil {
 		s.mu.Unlock()
 		return false
 	}
@@ -152,12 +152,10 @@ func (s *session) asks(sent time.Time) {
 	s.deadlineMoved()
 }
 
-// hungUp notes that the server ended the newest connection in order, without a connect answer.
-func (s *session) hungUp(c *connection) {
+// hungUp notes that the server ended the connection in order, without a connect answer.
+func (s *session) hungUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.connection == c {
-		s.proof.hungUp()
-	}
+	s.proof.hungUp()
 	s.core.refused()
 }

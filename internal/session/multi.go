@@ -58,7 +58,7 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 // culprit names the request that made a multi fail: the first with an error.
 func (s *Session) culprit(ops []any, responses []zk.MultiResponse, err error) error {
 	for i, r := range responses {
-		if r.Error != nil && i < len(ops) {
+		if r.Error != nil {
 			op, path := describe(ops[i])
 			return &OpError{"multi: " + op, path, r.Error}
 		}

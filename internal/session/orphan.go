@@ -82,16 +82,12 @@ func awaitClosed(raw net.Conn) error {
 	if err != nil {
 		return err
 	}
-	if g, err := wire.ConnectReply(frame); err != nil || g.ID == 0 || g.Timeout <= 0 {
+	if g, err := wire.ConnectReply(frame); g.ID == 0 {
 		return err // or there is no such session any more
 	}
-	for {
-		frame, err := readFrame(raw, wire.MaxConnectReply)
-		if err != nil {
-			return err
-		}
-		if h, _, err := wire.ReadHeader(frame); err != nil || h.Xid == 1 {
-			return errors.Join(err, wire.ErrorOf(h.Code))
-		}
+	if frame, err = readFrame(raw, wire.MaxConnectReply); err != nil {
+		return err
 	}
+	h, _, err := wire.ReadHeader(frame)
+	return errors.Join(err, wire.ErrorOf(h.Code))
 }

@@ -47,7 +47,7 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 // was lost.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
 	err := s.CreateAll(ctx, path, data)
-	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zkrecipes.ErrUnknownOutcome) && ctx.Err() == nil {
+	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zkrecipes.ErrUnknownOutcome) {
 		return nil
 	}
 	return err
@@ -107,7 +107,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			doubt = err
 		case errors.Is(err, zk.ErrNodeExists) && doubt != nil:
-		case s.Err() != nil && ctx.Err() == nil && c.State() != Closed:
+		case s.Err() != nil:
 			continue // the session ended before the write began
 		default:
 			return errors.Join(doubt, err)

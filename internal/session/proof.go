@@ -138,13 +138,8 @@ func (p *proof) confirm(limit time.Time) {
 	p.contacts = slices.Delete(p.contacts, 0, n)
 }
 
-// ripe is from when on an answer of the leader proves another contact; zero if there is none.
-func (p *proof) ripe() time.Time {
-	if len(p.contacts) == 0 {
-		return time.Time{}
-	}
-	return p.contacts[0].answered.Add(p.lag)
-}
+// ripe is from when on an answer of the leader proves another contact. From the first connect answer on there always is one.
+func (p *proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
 
 // doubtful reports whether the newest connect answer still needs a write to count.
 func (p *proof) doubtful() bool { return p.resumed.After(p.contact) }

@@ -347,3 +347,32 @@ func mustBeLate(t *testing.T, build func() rule, timeout, tick time.Duration) {
 	}
 	t.Error("no history in which this rule is late")
 }
+
+// A write that was sent before the session was resumed says nothing of the server that resumed it.
+func TestProof_WriteFromBeforeTheResumption_DoesNotConfirmIt(t *testing.T) {
+	var p proof
+	p.connected(at(0), at(0.01), 8*time.Second, 2*time.Second, 0)
+	p.connected(at(5), at(5.01), 8*time.Second, 2*time.Second, 0)
+	p.answered(at(4.9), at(5.02), quorum)
+	require.True(t, p.doubtful())
+	p.answered(at(5), at(5.03), quorum)
+	require.False(t, p.doubtful())
+	require.Equal(t, at(13), p.validUntil())
+}
+
+// A session that is resumed with a longer timeout ends, unless an answer of the leader can prove it for long enough.
+func TestProof_ResumedWithALongerTimeout_CanBeProvenOrIsHopeless(t *testing.T) {
+	const least = 16 * time.Second
+	for lag := range 10 {
+		for margin := range 10 {
+			var p proof
+			p.connected(at(0), at(0), least, time.Second, 0)
+			p.connected(at(1), at(1), 4*least, time.Duration(lag)*time.Second, time.Duration(margin)*time.Second)
+			provable := p.freshest() > p.enough() && p.lag <= least/2
+			require.True(t, p.hopeless() || provable, "lag %d s, margin %d s", lag, margin)
+		}
+	}
+	var p proof
+	p.connected(at(0), at(0), least, 4*time.Second, time.Second)
+	require.False(t, p.hopeless())
+}

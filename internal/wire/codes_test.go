@@ -32,3 +32,13 @@ func TestErrorOf_IsTheLibrarys(t *testing.T) {
 	})
 	require.NoError(t, ErrorOf(0))
 }
+
+// After these a write may have been executed. Connection loss is no fault of the server.
+func TestServerFault(t *testing.T) {
+	for code := Code(-10); code <= 0; code++ {
+		fault := code == -1 || code == -2 || code == -3 || code == -5
+		if ServerFault(code) != fault {
+			t.Errorf("%d: %v", code, !fault)
+		}
+	}
+}

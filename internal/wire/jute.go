@@ -138,9 +138,9 @@ type decoder struct {
 }
 
 func (d *decoder) take(n int) []byte {
-	if n < 0 || n > len(d.body) {
+	if n > len(d.body) {
 		d.bad, d.body = true, nil
-		return make([]byte, min(max(n, 0), statSize))
+		return make([]byte, min(n, statSize))
 	}
 	b := d.body[:n]
 	d.body = d.body[n:]
@@ -167,8 +167,9 @@ func (d *decoder) data() []byte {
 	n := int(d.int32())
 	if n > len(d.body) {
 		d.bad = true
+		return nil
 	}
-	if n < 0 || d.bad {
+	if n < 0 {
 		return nil
 	}
 	return d.take(n)
@@ -177,9 +178,7 @@ func (d *decoder) data() []byte {
 const statSize = 68
 
 func (d *decoder) stat() (stat zk.Stat) {
-	if _, err := binary.Decode(d.take(statSize), binary.BigEndian, &stat); err != nil {
-		d.bad = true
-	}
+	_, _ = binary.Decode(d.take(statSize), binary.BigEndian, &stat) // it has the size
 	return stat
 }
 

@@ -190,3 +190,25 @@ func TestWatchFrames(t *testing.T) {
 		"\x00\x00\x00\x00"+"\x00\x00\x00\x01"+"\x00\x00\x00\x02/c"), SetWatchesFrame(0x102, []string{"/a", "/b"}, nil, []string{"/c"}))
 	require.Equal(t, []byte("\x00\x00\x00\x12"+"\x00\x00\x00\x00"+"\x00\x00\x00\x12"+"\x00\x00\x00\x02/a"+"\x00\x00\x00\x03"), RemoveWatchesFrame("/a"))
 }
+
+// A reply that ends too early is an error wherever it ends: what is missing must not read as zeros.
+func TestReplies_CutOff_AreGarbled(t *testing.T) {
+	connect := []byte{0, 0, 0, 0, 0, 0, 39, 16, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 2, 'p', 'w'}
+	data := append([]byte{0, 0, 0, 2, 'h', 'i'}, make([]byte, statSize)...)
+	for name, tt := range map[string]struct {
+		body   []byte
+		decode func(body []byte) error
+	}{
+		"connect":  {connect, func(b []byte) error { _, err := ConnectReply(b); return err }},
+		"header":   {make([]byte, ReplyHeaderSize), func(b []byte) error { _, _, err := ReadHeader(b); return err }},
+		"data":     {data, func(b []byte) error { _, err := DataReply(b); return err }},
+		"stat":     {make([]byte, statSize), func(b []byte) error { _, err := StatReply(b); return err }},
+		"create":   {[]byte{0, 0, 0, 2, '/', 'a'}, func(b []byte) error { _, err := CreateReply(b); return err }},
+		"children": {append([]byte{0, 0, 0, 1, 0, 0, 0, 1, 'a'}, make([]byte, statSize)...), func(b []byte) error { _, err := ChildrenReply(b); return err }},
+	} {
+		require.NoError(t, tt.decode(tt.body), name)
+		for n := range len(tt.body) {
+			require.ErrorIs(t, tt.decode(tt.body[:n]), ErrGarbled, "%s: %d bytes", name, n)
+		}
+	}
+}

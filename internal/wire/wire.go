@@ -81,7 +81,7 @@ type Granted struct {
 // ConnectReply decodes the answer to a connect request. Newer servers append a flag, which is ignored.
 func ConnectReply(body []byte) (Granted, error) {
 	d := decoder{body: body}
-	if version := d.int32(); version != 0 && !d.bad {
+	if version := d.int32(); version != 0 {
 		return Granted{}, fmt.Errorf("the server answers with protocol version %d: it may not be ready, or is no ZooKeeper", version)
 	}
 	g := Granted{Timeout: time.Duration(d.int32()) * time.Millisecond, ID: d.int64(), Password: d.data()}

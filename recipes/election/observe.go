@@ -2,7 +2,6 @@ package election
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -43,7 +42,7 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 			return leader, nil
 		case err == nil:
 			return zkrecipes.Participant{}, fmt.Errorf("%s: %w", e.queue.Path(), zkrecipes.ErrNoLeader)
-		case ctx.Err() != nil || s.Err() == nil || errors.Is(s.Err(), zkrecipes.ErrClosed):
+		case s.Err() == nil:
 			return zkrecipes.Participant{}, err
 		}
 	}

@@ -1,12 +1,15 @@
 package election_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -85,5 +88,53 @@ func TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 		require.False(t, last.Current)
 		require.False(t, last.None)
 		require.False(t, last.AsOf.After(resigned), "%v after the leader had resigned", last.AsOf.Sub(resigned))
+	})
+}
+
+// The list cannot be read: the error is the server's. If the session ends instead, the next one answers.
+func TestLeader_ReadFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		elected(t, campaign(t, join(t, srv, "a")))
+		c := bubble.Dial(t, srv, "w")
+		w, err := election.New(c, path, election.WithID("w"))
+		require.NoError(t, err)
+		list := zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}
+		srv.Intercept(list, zktest.Fail(zktest.CodeNoAuth))
+		_, err = w.Leader(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+
+		srv.Intercept(list, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+		leader, err := w.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "a", leader.ID)
+
+		srv.Intercept(list, zktest.HoldReply(time.Minute))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = w.Leader(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		require.NoError(t, c.Close())
+		_, err = w.Leader(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// Between two leaders Observe tells that there is none, and tells nothing more to a caller that stops there.
+func TestObserve_CallerStopsBetweenTwoLeaders(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		first := elected(t, campaign(t, join(t, srv, "a")))
+		campaign(t, join(t, srv, "b"))
+		w := join(t, srv, "w")
+		var told []string
+		for now, err := range w.Observe(t.Context()) {
+			require.NoError(t, err)
+			told = append(told, now.Leader.ID)
+			if now.None {
+				break
+			}
+			require.NoError(t, first.Resign(t.Context()))
+		}
+		require.Equal(t, []string{"a", ""}, told)
 	})
 }

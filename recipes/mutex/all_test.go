@@ -202,12 +202,19 @@ func TestHolds_ValidUntil_IsTheFirstDeadline(t *testing.T) {
 	}
 }
 
-// The root of one client begins like that of another: /app and /application.
-func TestHolds_Txn_RootsThatBeginAlike_IsRefusedAtOnce(t *testing.T) {
+// The clients have other roots, one of which may begin like the other.
+func TestHolds_Txn_OtherRoots_IsRefusedAtOnce(t *testing.T) {
+	for _, root := range []string{"/application", "/other"} {
+		testTxnOfOtherRoots(t, root)
+	}
+}
+
+func testTxnOfOtherRoots(t *testing.T, root string) {
+	t.Helper()
 	pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
 		app, err := a.Sub("/app")
 		require.NoError(t, err)
-		application, err := a.Sub("/application")
+		application, err := a.Sub(root)
 		require.NoError(t, err)
 		first, err := mutex.New(app, "/lock")
 		require.NoError(t, err)

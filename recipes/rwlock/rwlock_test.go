@@ -705,3 +705,28 @@ func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
 		bubble.Clean(t, srv, path)
 	})
 }
+
+func TestWithLossOnSuspend_DisconnectEndsTheHolds(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a, rwlock.WithLossOnSuspend())
+		for _, acquire := range []func(context.Context) (*zkrecipes.Hold, error){l.Lock, l.RLock} {
+			h := held(t, t.Context(), acquire)
+			srv.Cut(zktest.Label("a"))
+			<-h.Done()
+			require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+			time.Sleep(bubble.Timeout)
+		}
+	})
+}
+
+func TestDoAndRDo_WithoutTheLock_DoNotRunTheBody(t *testing.T) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+		held(t, t.Context(), newLock(t, a).Lock)
+		l := newLock(t, b)
+		for _, do := range []func(context.Context, func(context.Context, *zkrecipes.Hold) error) error{l.Do, l.RDo} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			require.ErrorIs(t, do(ctx, func(context.Context, *zkrecipes.Hold) error { t.Error("it runs"); return nil }), context.DeadlineExceeded)
+			cancel()
+		}
+	})
+}

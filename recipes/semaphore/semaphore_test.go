@@ -604,12 +604,36 @@ func TestSetLimit_Refused(t *testing.T) {
 	})
 }
 
+// TestLimitNode_CannotBeMade: a call does not try for ever.
+func TestLimitNode_CannotBeMade(t *testing.T) {
+	for _, opt := range []semaphore.Option{semaphore.WithLimitNode("/limit"), semaphore.WithKazoo()} {
+		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+			s := newSemaphore(t, a, 2, opt)
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeNoNode))
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := s.Acquire(ctx, 1)
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+		})
+	}
+}
+
 // TestLimitNode_CannotBeRead: the error is the server's.
 func TestLimitNode_CannotBeRead(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		fixed, err := newSemaphore(t, a, 2).Limit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, fixed)
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
+		sync := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		_, err = s.Limit(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		sync.Remove()
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
-		_, err := s.Acquire(t.Context(), 1)
+		_, err = s.Limit(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		_, err = s.Acquire(t.Context(), 1)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		clean(t, srv)
 	})
@@ -722,6 +746,7 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		}{
 			{path, 0, "limit 0", nil},
 			{path, -1, "limit -1", nil},
+			{path, math.MaxInt32 + 1, "limit 2147483648", nil},
 			{"uploads", 1, "uploads", nil},
 			{"/", 1, "root", nil},
 			{path, 1, "limit node", semaphore.WithLimitNode("relative")},

@@ -1,0 +1,253 @@
+package session_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// writes are the writes that look whether they were applied, with the request that does each.
+var writes = map[zktest.Op]func(ctx context.Context, c *conn.Client) error{
+	zktest.OpSetData: func(ctx context.Context, c *conn.Client) error {
+		_, err := c.Set(ctx, "/set", []byte("x"), 0)
+		return err
+	},
+	zktest.OpDelete: func(ctx context.Context, c *conn.Client) error { return c.Delete(ctx, "/delete", 0) },
+	zktest.OpCreate: func(ctx context.Context, c *conn.Client) error { return c.CreateAll(ctx, "/create", []byte("x")) },
+}
+
+func nodesToWrite(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	for _, path := range []string{"/set", "/delete"} {
+		_, err := srv.Create(path, nil, zktest.Persistent)
+		require.NoError(t, err)
+	}
+}
+
+// The reply is lost, and the look afterwards fails. Then the outcome is unknown: it must pass neither for success nor for
+// a refusal.
+func TestWrites_ReplyLostAndTheLookFails_AreUnknown(t *testing.T) {
+	for op, write := range writes {
+		for _, looks := range [][]zktest.Op{{zktest.OpSync}, {zktest.OpExists, zktest.OpGetData}} {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				nodesToWrite(t, srv)
+				c := dial(t, srv)
+				srv.Intercept(zktest.Match{Op: op}, zktest.DropReply())
+				for _, look := range looks {
+					srv.Intercept(zktest.Match{Op: look, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+				}
+				err := write(within(t, time.Minute), c)
+				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v, %v fails", op, looks)
+				require.ErrorIs(t, err, zk.ErrNoAuth, "%v, %v fails", op, looks)
+			})
+		}
+	}
+}
+
+// The session ends while the calls wait for a connection, so nothing was written in it.
+func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		nodesToWrite(t, srv)
+		c := dial(t, srv)
+		s := live(t, c)
+		srv.Refuse(client)
+		srv.Cut(client)
+		errs := make(chan error, len(writes))
+		for _, write := range writes {
+			go func() { errs <- write(t.Context(), c) }()
+		}
+		<-s.Done()
+		srv.Accept(client)
+		for range writes {
+			require.NoError(t, <-errs)
+		}
+	})
+}
+
+// The server fails at each try, perhaps in making the reply. Writing again would not help.
+func TestCreateAll_ServerFault_IsNotRepeated(t *testing.T) {
+	for op, path := range map[zktest.Op]string{zktest.OpCreate: "/a", zktest.OpCreateContainer: "/a/b"} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			fault := srv.Intercept(zktest.Match{Op: op, Times: -1}, zktest.Fail(-1))
+			require.Error(t, dial(t, srv).CreateAll(within(t, time.Minute), path, nil))
+			require.Equal(t, 1, fault.Hits(), "%v", op)
+		})
+	}
+}
+
+// The parent is gone when its child is made, as a container that the server has removed.
+func TestCreateAll_HigherParentReapedInBetween(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^/a/b$"}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete("/a"))
+		}))
+		require.NoError(t, dial(t, srv).CreateAll(within(t, timeout), "/a/b/c", nil))
+	})
+}
+
+// Credentials that were refused are the reason of what follows, also when no server can be reached afterwards.
+func TestCredentialsRefused_ThenNoServer_IsStillTheReason(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithAuth("digest", "u:p"))
+		s := live(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		srv.Cut(client)
+		<-s.Done()
+		srv.Refuse(client)
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, c.Sync(within(t, time.Second), "/"), conn.ErrAuthFailed)
+	})
+}
+
+func TestGo_OnASubThatIsClosed_DoesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := dial(t, srv).Sub("/app")
+		require.NoError(t, err)
+		require.NoError(t, sub.Close())
+		require.False(t, inner(sub).Go(func(context.Context) { t.Error("it runs") }))
+	})
+}
+
+func TestReadChildren_BadPath_IsAnErrorAndNothingIsSent(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		sent := srv.Intercept(zktest.Match{From: client, Times: -1}, zktest.Proceed())
+		told := make(chan error)
+		require.True(t, s.ReadChildren("a", func() {}, func(_ []string, _ zk.Stat, err error) { told <- err }))
+		require.ErrorContains(t, <-told, "relative")
+		require.Zero(t, sent.Hits())
+		require.Error(t, inner(dial(t, srv)).CheckCreate("a", nil, 1))
+	})
+}
+
+// The first reading is late, so there is nothing yet that could be outdated.
+func TestFollow_FirstReadingIsLate(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		c := dial(t, srv)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.HoldReply(timeout/4))
+		f := follow(t, c, "/a")
+		time.Sleep(timeout / 2)
+		f.requireTold("1")
+	})
+}
+
+// A caller that stops while a reading is on its way waits no longer for it.
+func TestFollow_CallerStopsDuringAReading(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		var stopped time.Time
+		for n, err := range dial(t, srv).Follow(t.Context(), "/a") {
+			require.NoError(t, err)
+			if !n.Current {
+				stopped = time.Now()
+				break
+			}
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.HoldReply(time.Hour))
+			set(t, srv, "2")
+		}
+		require.Equal(t, time.Now(), stopped)
+	})
+}
+
+// No view comes after the caller has stopped, also if the session ended meanwhile.
+func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		views := 0
+		for _, err := range c.Follow(t.Context(), "/a") {
+			require.NoError(t, err)
+			views++
+			s := live(t, c)
+			srv.Expire(s.ID())
+			<-s.Done()
+			break
+		}
+		require.Equal(t, 1, views)
+	})
+}
+
+// A feed is told of its own path and what is below, and of nothing else.
+func TestFeed_OtherPaths_AreNotTold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		s := live(t, dial(t, srv))
+		f, all, other := s.Follow("/a"), s.Follow("/"), s.Follow("/b")
+		defer f.Stop()
+		defer other.Stop()
+		for _, path := range []string{"/b", "/ab", "/a", "/a/b"} {
+			require.Equal(t, 1, srv.SendEvent(client, zktest.NodeDataChanged, path))
+		}
+		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeDataChanged /a/b"}, newsOf(f))
+		require.Len(t, newsOf(all), 4)
+		all.Stop()
+
+		b := f.Batch()
+		b.Get("/a", nil)
+		b.RemoveWatches("/a", nil)
+		require.True(t, b.Send())
+		newsOf(f)
+		require.Zero(t, watches(srv), "no other feed needs it")
+	})
+}
+
+// What was read without a watch is as old as its request: a later answer does not make it newer.
+func TestFreshness_WithoutAWatch_IsOfItsRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		asked := time.Now()
+		f := s.Asking()
+		time.Sleep(time.Second)
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		require.Equal(t, asked, f.AsOf())
+	})
+}
+
+// counted is a connection that notes its end.
+type counted struct {
+	net.Conn
+	once sync.Once
+	open *atomic.Int32
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// Each connection is closed, also the one on which a new session closes the old one.
+func TestClose_LeavesNoConnectionOpen(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var open, dialed atomic.Int32
+		c := dialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(label)(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			dialed.Add(1)
+			open.Add(1)
+			return &counted{Conn: raw, open: &open}, nil
+		}))
+		s := live(t, c)
+		srv.Stall(client, zktest.Both)
+		<-s.Done()
+		srv.Heal(client)
+		live(t, c)
+		time.Sleep(timeout)
+		require.EqualValues(t, 1, open.Load())
+		require.Len(t, srv.Sessions(), 1, "the old one was closed")
+		require.Greater(t, dialed.Load(), int32(2))
+		require.NoError(t, c.Close())
+		require.Zero(t, open.Load())
+	})
+}

@@ -1,0 +1,200 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const large = 150 // more bytes than any reply has that brings no data
+
+// spoils changes the first large reply, in place.
+func spoils(change func(frame []byte)) pipe {
+	var once sync.Once
+	return pipe{read: func(frame []byte) {
+		if len(frame) > large {
+			once.Do(func() { change(frame) })
+		}
+	}}
+}
+
+// withData is a node whose data makes a large reply.
+func withData(t *testing.T, srv *zktest.Server, size int) []byte {
+	t.Helper()
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = 'x'
+	}
+	_, err := srv.Create("/a", data, zktest.Persistent)
+	require.NoError(t, err)
+	return data
+}
+
+// A server that sends what no server sends is left, and the call goes on with another connection.
+func TestFrames_ThatAreNone_EndTheConnection(t *testing.T) {
+	for name, change := range map[string]func(frame []byte){
+		"shorter than a header": func(frame []byte) {
+			clear(frame)
+			binary.BigEndian.PutUint32(frame, 3)
+			binary.BigEndian.PutUint32(frame[7:], uint32(len(frame)-11)) // the rest would pass for a frame
+		},
+		"of a negative length": func(frame []byte) { frame[0] |= 0x80 },
+		"an event that is none": func(frame []byte) {
+			binary.BigEndian.PutUint32(frame[4:], 1<<32-1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				want := withData(t, srv, 200)
+				c := dial(t, srv, through(srv, spoils(change)))
+				l := states(t, c)
+				data, _, err := c.Get(within(t, timeout), "/a")
+				require.NoError(t, err)
+				require.Equal(t, want, data)
+				require.Contains(t, l.values(), conn.Suspended)
+			})
+		})
+	}
+}
+
+// torn is a connection that ends in the middle of a large reply.
+type torn struct {
+	net.Conn
+	whole *atomic.Bool
+}
+
+func (c torn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > large && !c.whole.Swap(true) {
+		_ = c.Close()
+		return n - 100, err
+	}
+	return n, err
+}
+
+func TestReply_TornOff_IsNoAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		want := withData(t, srv, 200)
+		var whole atomic.Bool
+		c := dial(t, srv, conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(label)(ctx, network, address)
+			return torn{raw, &whole}, err
+		}))
+		data, stat, err := c.Get(within(t, timeout), "/a")
+		require.NoError(t, err)
+		require.True(t, whole.Load())
+		require.Equal(t, want, data)
+		require.EqualValues(t, len(want), stat.DataLength)
+	})
+}
+
+// A frame above the limit that answers no request may be an event. Its watch fires, for every watch does on a new connection.
+func TestMaxReplySize_FrameWithoutARequest_EndsTheConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		withData(t, srv, 5000)
+		c := dial(t, srv, conn.WithMaxReplySize(4<<10), through(srv, spoils(func(frame []byte) {
+			binary.BigEndian.PutUint32(frame[4:], 1<<32-1)
+		})))
+		l := states(t, c)
+		_, _, err := c.Get(within(t, timeout), "/a")
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.Contains(t, l.values(), conn.Suspended)
+	})
+}
+
+func TestMaxReplySize_ReplyOfThatSize_IsTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const beside = 16 + 4 + 68 // the header, the length of the data, the Stat
+		withData(t, srv, 4<<10-beside)
+		c := dial(t, srv, conn.WithMaxReplySize(4<<10))
+		_, _, err := c.Get(t.Context(), "/a")
+		require.NoError(t, err)
+		require.NoError(t, srv.Set("/a", make([]byte, 4<<10-beside+1)))
+		_, _, err = c.Get(t.Context(), "/a")
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+	})
+}
+
+func TestPing_AnsweredWithoutOne_IsSkipped(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		withData(t, srv, 200)
+		c := dial(t, srv, through(srv, spoils(func(frame []byte) { binary.BigEndian.PutUint32(frame[4:], 1<<32-2) })))
+		_, _, err := c.Get(within(t, time.Second), "/a")
+		require.ErrorIs(t, err, errTooLong, "what was asked is not answered")
+		_, _, err = c.Get(within(t, time.Second), "/a")
+		require.NoError(t, err)
+	})
+}
+
+// Requests go out only after each credential is answered.
+func TestCredential_AnotherAnswer_EndsTheConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		connects := requests(srv, zktest.OpConnect)
+		var once sync.Once
+		dial(t, srv, conn.WithAuth("digest", "a:b"), through(srv, pipe{read: func(frame []byte) {
+			if len(frame) == 20 && int32(binary.BigEndian.Uint32(frame[4:])) == -4 {
+				once.Do(func() { binary.BigEndian.PutUint32(frame[4:], 1) })
+			}
+		}}))
+		require.Len(t, connects.all(), 2)
+	})
+}
+
+// hangsUp is a connection to a server that resets it at once.
+type hangsUp struct{ net.Conn }
+
+func (hangsUp) Read([]byte) (int, error) { return 0, syscall.ECONNRESET }
+
+type hangsUpTLS struct{ hangsUp }
+
+func (c hangsUpTLS) NetConn() net.Conn { return c.Conn }
+
+func TestDial_ServerResets_SaysWhatThatMayMean(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server) {
+		said := func(wrap func(net.Conn) net.Conn) string {
+			_, err := conn.Dial(soon(t), "h1:2181", conn.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+				return wrap(silent()), nil
+			}))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+			require.ErrorContains(t, err, "the server hung up without an answer")
+			return err.Error()
+		}
+		require.Contains(t, said(func(c net.Conn) net.Conn { return hangsUp{c} }), "is this a TLS port?")
+		require.NotContains(t, said(func(c net.Conn) net.Conn { return hangsUpTLS{hangsUp{c}} }), "is this a TLS port?")
+	})
+}
+
+// A garbled answer to a sync proves nothing, and is no reason to give up.
+func TestProve_AnswerGarbled_AsksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var forge atomic.Bool
+		p := &forger{forge: &forge, body: []byte{1}}
+		s := live(t, dial(t, srv, conn.WithDialer(p.dialer(srv))))
+		time.Sleep(time.Minute)
+		forge.Store(true)
+		time.AfterFunc(time.Second, func() { forge.Store(false) })
+		require.NoError(t, s.Prove(within(t, timeout)))
+	})
+}
+
+func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := dial(t, srv).Multi(t.Context(), &zk.CreateRequest{Path: "/a", Acl: zk.WorldACL(zk.PermRead)}, &zk.CreateRequest{Path: "/b"})
+		require.NoError(t, err)
+		a, _ := srv.Node("/a")
+		b, _ := srv.Node("/b")
+		require.EqualValues(t, zk.PermRead, a.ACL[0].Perms)
+		require.EqualValues(t, zk.PermAll, b.ACL[0].Perms)
+	})
+}
