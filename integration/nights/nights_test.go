@@ -112,8 +112,10 @@ func (w *world) start(hour time.Time, f firing) *exec.Cmd {
 	w.t.Cleanup(cancel)
 	clock := hour.Add(f.wrong).Format(time.DateTime)
 	cmd := exec.CommandContext(ctx, "faketime", clock, "/bin/sh", "-c", w.line)
-	cmd.Env = slices.Concat(w.env, []string{"MACHINE=" + f.machine, "ZKR_ID=" + f.machine,
-		"ZKR_CONNECT_TIMEOUT=" + w.patience.String(), "ZKR_SESSION_TIMEOUT=" + w.session.String()})
+	cmd.Env = slices.Concat(w.env, []string{
+		"MACHINE=" + f.machine, "ZKR_ID=" + f.machine,
+		"ZKR_CONNECT_TIMEOUT=" + w.patience.String(), "ZKR_SESSION_TIMEOUT=" + w.session.String(),
+	})
 	cmd.Stderr = &strings.Builder{}
 	cmd.WaitDelay = 5 * time.Second
 	time.Sleep(f.late)
