@@ -25,18 +25,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
-// The job notes when it starts and ends. The first run of a night does what the test has planned: its zkr is its parent.
+// The job notes when it starts and ends. The first run of a night does what the test has planned. Its parent is the guard of zkr.
 const job = `#!/bin/sh
-say() { echo "$1 $MACHINE $PPID $$ $(date +%FT%T)" >>"$NOTES"; }
+read -r _ _ _ zkr _ </proc/$PPID/stat
+say() { echo "$1 $MACHINE $zkr $PPID $$ $(date +%FT%T)" >>"$NOTES"; }
 say start
 plan=$(cat "$PLAN"); echo well >"$PLAN"
 case $plan in
 slow) sleep 0.5 ;;
 waits) until grep -q 'go on' "$PLAN"; do sleep 0.02; done ;;
 fails) exit 1 ;;
-dies) kill -9 $PPID; sleep 60 ;;
-freezes) kill -STOP $PPID; kill -STOP $$; sleep 1 ;;
-dies-late) say end; kill -9 $PPID; sleep 60 ;;
+dies) kill -9 $zkr; sleep 60 ;;
+freezes) kill -STOP $zkr; kill -STOP $PPID; kill -STOP $$; sleep 1 ;;
+dies-late) say end; kill -9 $zkr; sleep 60 ;;
 esac
 say end
 `
@@ -172,7 +173,7 @@ func (w *world) clocks() []firing {
 // note is a line that the job has written.
 type note struct {
 	word, machine, clock string
-	zkr, pid             int
+	zkr, guard, pid      int
 }
 
 // noted returns the notes of this night, of one kind.
@@ -183,12 +184,13 @@ func (w *world) noted(word string) (all []note) {
 	}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
-		if len(fields) != 5 || fields[0] != word {
+		if len(fields) != 6 || fields[0] != word {
 			continue
 		}
 		zkr, _ := strconv.Atoi(fields[2])
-		pid, _ := strconv.Atoi(fields[3])
-		all = append(all, note{word, fields[1], fields[4], zkr, pid})
+		guard, _ := strconv.Atoi(fields[3])
+		pid, _ := strconv.Atoi(fields[4])
+		all = append(all, note{word, fields[1], fields[5], zkr, guard, pid})
 	}
 	return all
 }
@@ -207,8 +209,9 @@ func (w *world) during(plan string) (done func()) {
 		case "freezes": // until another machine runs the job
 			if assert.Eventually(w.t, func() bool { return len(w.noted("start")) == 2 }, 30*time.Second, 10*time.Millisecond) {
 				frozen := w.noted("start")[0]
-				assert.NoError(w.t, syscall.Kill(frozen.zkr, syscall.SIGCONT))
-				assert.NoError(w.t, syscall.Kill(frozen.pid, syscall.SIGCONT))
+				for _, pid := range []int{frozen.zkr, frozen.guard, frozen.pid} {
+					assert.NoError(w.t, syscall.Kill(pid, syscall.SIGCONT))
+				}
 			}
 		case "restarts": // while the job runs, and the others wait
 			assert.Eventually(w.t, func() bool {

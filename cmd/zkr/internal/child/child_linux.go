@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const needsGuard = false // the kernel has the parent-death signal
-
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the subreaper: %w", err)
@@ -19,8 +17,9 @@ func adoptOrphans() error {
 	return nil
 }
 
-func attributes(ownGroup bool) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: ownGroup, Pdeathsig: syscall.SIGKILL}
+// attributes are for a command in a process group; 0 is the group of this process.
+func attributes(group int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: group != 0, Pgid: group, Pdeathsig: syscall.SIGKILL}
 }
 
 // processes reads /proc.
