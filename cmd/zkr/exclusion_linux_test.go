@@ -224,7 +224,7 @@ func TestExclusion_FrozenMachine(t *testing.T) {
 		})
 		woken := bootClock()
 		require.NoError(t, holder.Process.Signal(syscall.SIGCONT))
-		require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+		_ = syscall.Kill(guard, syscall.SIGCONT) // zkr may have killed it with the group of the program
 		require.Equal(t, exitLost, holder.status(t), holder.err.String())
 		for _, s := range signs(e.file) {
 			if s.token == token {
