@@ -54,13 +54,6 @@ var scenarios = map[string]func() error{
 		}
 		select {}
 	},
-	"dismissed": func() error {
-		c, err := guarded(0)
-		if err == nil {
-			c.Close()
-		}
-		return err
-	},
 	"unguarded": func() error {
 		c, err := guarded(0)
 		if err != nil {
@@ -263,16 +256,6 @@ func TestGuard_KillsTheTreeWhenItsHostIsKilled(t *testing.T) {
 	allEnd(t, tree)
 	require.Eventually(t, func() bool { return !runs(guard) }, 10*time.Second, 10*time.Millisecond, "the guard ends")
 	require.Error(t, h.Wait())
-}
-
-func TestGuard_LeavesTheTreeAloneWhenItsHostIsDone(t *testing.T) {
-	h, tree, guard, _ := guardedHost(t, "dismissed")
-	require.NoError(t, h.Wait())
-	require.Eventually(t, func() bool { return !runs(guard) }, 10*time.Second, 10*time.Millisecond, "the guard ends")
-	for _, pid := range tree[1:] { // the kernel has killed the command itself with its parent, where it can
-		assert.True(t, runs(pid))
-		assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	}
 }
 
 func TestGuard_KillsTheTreeAtTheDeadline(t *testing.T) {

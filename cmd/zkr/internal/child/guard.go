@@ -99,17 +99,24 @@ func (g *guard) ended() (s Status, err error) {
 	return s, nil
 }
 
-// killAt moves the deadline. It does not wait: a guard that is stopped reads the newest deadlines when it goes on, and one
-// that is full of them has been stopped for hours.
-func (g *guard) killAt(at time.Duration) {
-	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Millisecond)) // a pipe has deadlines
-	_, _ = fmt.Fprintf(g.orders, "%d\n", at)                        // a guard that has ended need not know
-}
+func (g *guard) killAt(at time.Duration) { g.tell(strconv.FormatInt(int64(at), 10)) }
 
 func (g *guard) dismiss() {
-	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = io.WriteString(g.orders, "done\n") // a guard that has ended need not know
+	g.tell("done")
 	_ = g.orders.Close()
+}
+
+// tell gives an order without waiting. A guard that is stopped reads the newest ones when it goes on; a guard that has not read
+// for hours misses them.
+func (g *guard) tell(order string) {
+	raw, err := g.orders.SyscallConn()
+	if err != nil {
+		return // closed
+	}
+	_ = raw.Write(func(fd uintptr) bool {
+		_, _ = syscall.Write(int(fd), []byte(order+"\n")) // all of it or nothing; a guard that has ended need not know
+		return true
+	})
 }
 
 // watch is what the guard process knows.
