@@ -171,17 +171,31 @@ func stranger() error {
 
 // guarded starts a command with processes that leave its group, tells who they are and that they live, and goes on.
 func guarded(killAt time.Duration) (*child.Child, error) {
+	dir, err := os.MkdirTemp("", "child-")
+	if err != nil {
+		return nil, err
+	}
+	file := dir + "/told"
 	h, err := child.NewHost()
 	if err != nil {
 		return nil, err
 	}
-	c, err := run(h, child.Command{KillAt: killAt}, "sleep 60 & echo $! >&2; setsid sh -c 'echo $$ >&2; (sleep 60 & echo $! >&2); sleep 60' & sleep 60")
+	c, err := run(h, child.Command{KillAt: killAt}, "exec 3>>"+file+"; sleep 60 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 60 & echo $! >&3); sleep 60' & sleep 60")
 	if err != nil {
 		return nil, err
 	}
-	if err := await(func() bool { return c.Left() >= 5 }); err != nil {
+	told := func() int {
+		text, _ := os.ReadFile(file) // the shell makes it
+		return strings.Count(string(text), "\n")
+	}
+	if err := await(func() bool { return told() == 3 }); err != nil {
 		return nil, err
 	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(os.Stderr, string(text))
 	fmt.Println(c.Pid(), c.Group())
 	return c, nil
 }
