@@ -14,11 +14,13 @@ import (
 func newLock(a *app) *cobra.Command {
 	var f runFlags
 	var more []string
+	var value string
 	cmd := &cobra.Command{
 		Use:   "lock [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program while no other holder of the lock runs",
 		Example: `  zkr lock /jobs/nightly -- nightly --full
-  zkr lock --try --busy-ok /jobs/nightly -- nightly
+  zkr lock --try --busy-ok /jobs/cleanup -- cleanup
+  zkr lock --once "$(date -d '12 hours ago' +%F)" /jobs/nightly -- nightly
   zkr lock --path /accounts/1 --path /accounts/2 -- transfer 1 2`,
 		Long: `lock takes the lock at PATH, runs the program, and releases the lock when the program and all that it has started
 have ended. With several paths it takes all locks or none.
@@ -26,7 +28,11 @@ have ended. With several paths it takes all locks or none.
 The program gets ZKR_TOKEN, a number that grows with every holder: a resource that refuses smaller ones is safe from a
 program that was frozen and goes on too late. ZKR_PATH, ZKR_NODE, ZKR_SESSION, ZKR_KIND, ZKR_ID and ZKR_VALID_UNTIL tell the
 rest; with several paths, ZKR_PATH, ZKR_NODE and ZKR_TOKEN have a line for each. "zkr held" tells the program whether the
-lock is still proven, without the network, and "zkr check" asks the servers.`,
+lock is still proven, without the network, and "zkr check" asks the servers.
+
+With --once, the last value whose run has succeeded is kept in a node beside the lock, PATH-done. It is written while the lock
+is held. If the node has the value already, zkr exits with 0. Values grow, compared as text, as dates in ISO 8601 do: a
+smaller one is refused with 125.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, program, err := split(cmd, args, f.shell)
 			if err != nil {
@@ -36,12 +42,22 @@ lock is still proven, without the network, and "zkr check" asks the servers.`,
 			if len(before) > 1 || len(paths) == 0 {
 				return usagef("want one PATH before --, or several with --path; got %q", before)
 			}
-			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*target, error) { return mutexes(c, paths) })
+			if cmd.Flags().Changed("once") && value == "" {
+				return usagef("--once without a value: want one that differs from run to run, as a date does")
+			}
+			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*target, error) {
+				t, err := mutexes(c, paths)
+				if err == nil && value != "" {
+					t.once = newOnce(c, paths[0], value)
+				}
+				return t, err
+			})
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringArrayVar(&more, "path", nil, "another `path` to lock; may be repeated")
-	noEnv(cmd, "path", "shell") // a nested zkr has ZKR_PATH of the outer one
+	cmd.Flags().StringVar(&value, "once", "", "run the program only if no run with this `value` has succeeded, on any machine")
+	noEnv(cmd, "path", "shell", "once") // a nested zkr has ZKR_PATH of the outer one
 	return cmd
 }
 

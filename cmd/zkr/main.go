@@ -13,8 +13,8 @@ import (
 )
 
 func main() {
-	if child.GuardArg != "" && len(os.Args) == 2 && os.Args[1] == child.GuardArg {
-		child.Guard(os.Stdin)
+	if child.GuardArg != "" && len(os.Args) > 1 && os.Args[1] == child.GuardArg {
+		child.Guard(os.Args[2:], bootClock)
 		return
 	}
 	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))

@@ -98,6 +98,7 @@ type target struct {
 	paths     []string
 	lock, try func(ctx context.Context) (*grant, error)
 	queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
+	once      *once                                                      // nil without --once
 }
 
 // grant is what a verb was granted: a hold, or the holds on several paths as one.
@@ -286,6 +287,16 @@ func (r *runner) term(ctx context.Context, t *target) (ending, error) {
 		return ending{}, err
 	}
 	granted := time.Now()
+	if t.once != nil {
+		done, err := t.once.done(ctx)
+		if done {
+			r.events.say(slog.LevelDebug, "done", fields{"value": t.once.value}, "a run with --once %s has succeeded before", t.once.value)
+		}
+		if done || err != nil {
+			r.release(g)
+			return ending{}, err
+		}
+	}
 	s, err := r.supervise(ctx, done, t, g)
 	if err != nil {
 		r.release(g)
@@ -296,6 +307,7 @@ func (r *runner) term(ctx context.Context, t *target) (ending, error) {
 		r.keepOpen = true
 		return end, nil
 	}
+	end.code = r.record(t, g, end)
 	r.holdOn(g, granted, end)
 	r.release(g)
 	return end, nil

@@ -114,6 +114,7 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 	command := s.command
 	command.Env = s.environment(s.target, s.grant, session, s.state.path())
 	s.deadline.look(time.Now(), bootClock(), until)
+	command.KillAt = s.lastMoment()
 	s.events.say(slog.LevelDebug, "acquired", fields{
 		"path": s.target.paths[0], "kind": s.target.kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
 		"valid_until": until.Format(time.RFC3339Nano),
@@ -152,6 +153,7 @@ func (s *supervision) run() ending {
 			held = nil
 		case <-gone:
 			s.ended, gone = true, nil
+			s.tellOverdue()
 		case one := <-s.signals.arrived:
 			s.look(time.Now())
 			s.signalled(one)
@@ -232,6 +234,7 @@ func (s *supervision) loss(now time.Time, err error) {
 		s.stop("lost", time.Time{})
 	case s.flags.lossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
 		s.stop("lost", now.Add(time.Duration(s.flags.lossGrace)))
+		s.child.KillAt(bootClock() + time.Duration(s.flags.lossGrace) + s.deadline.lead)
 	default:
 		s.kill("lost")
 	}
@@ -279,12 +282,21 @@ func (s *supervision) tell(until time.Time) {
 		return
 	}
 	s.told = until
+	s.child.KillAt(s.lastMoment())
 	next := s.proven(until)
 	s.events.later(func() {
 		if err := s.state.write(next); err != nil {
 			s.log.Warn("cannot write ZKR_STATE", "err", err)
 		}
 	})
+}
+
+// lastMoment is when the guard kills the program, on the boot clock: a little later than this process would have.
+func (s *supervision) lastMoment() time.Duration {
+	if s.flags.onLoss != "kill" {
+		return 0
+	}
+	return s.deadline.onBoot - s.deadline.lead/2
 }
 
 func (s *supervision) proven(until time.Time) state {
@@ -317,6 +329,14 @@ func (s *supervision) kill(reason string) {
 	s.events.say(slog.LevelWarn, "kill", fields{"reason": reason}, "killed the program: %s", reason)
 	if err != nil {
 		s.events.warn("cannot kill the program", "err", err)
+	}
+}
+
+// tellOverdue tells that the guard has killed the program, since this process did not.
+func (s *supervision) tellOverdue() {
+	if s.child.Status().Overdue && s.killed.IsZero() {
+		s.killed = time.Now()
+		s.events.say(slog.LevelWarn, "kill", fields{"reason": "overdue"}, "killed the program: zkr itself did not run at the deadline")
 	}
 }
 
@@ -354,7 +374,7 @@ func (s *supervision) hopeless() bool {
 
 // conclude finds the exit status when all has ended.
 func (s *supervision) conclude() {
-	s.lost = s.lost || s.grant.Err() != nil
+	s.lost = s.lost || s.grant.Err() != nil || s.child.Status().Overdue
 	switch {
 	case s.lost || s.unfinished:
 		s.code = exitLost

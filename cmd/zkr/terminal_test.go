@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,17 +136,22 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 	x.status(t)
 }
 
-// TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on.
+// TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on. The program, which
+// is stopped as well, is dead before the session ends: it cannot go on together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithTickTime(100*time.Millisecond))
 	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=2s")
-	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo rea""dy; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
-	x.shows(t, "ready")
+	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo pid:$$:; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
+	number := regexp.MustCompile(`pid:(\d+):`)
+	eventually(t, "the program tells its number", func() bool { return number.MatchString(x.seen()) })
+	pid, err := strconv.Atoi(number.FindStringSubmatch(x.seen())[1])
+	require.NoError(t, err)
 	x.presses(t, ctrlZ)
 	x.shows(t, "status:148")
 	eventually(t, "the session ends", func() bool { return len(srv.Sessions()) == 0 })
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "the program")
 	x.presses(t, "fg\n")
-	x.shows(t, "zkr: killed the program: lost")
+	x.shows(t, "zkr: killed the program: ")
 	x.presses(t, `echo "status of fg:"$?`+"\n")
 	x.shows(t, "status of fg:79")
 	x.presses(t, "exit\n")

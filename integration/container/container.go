@@ -36,9 +36,14 @@ func Start(tb testing.TB) *Server {
 	return start(tb, "", 0)
 }
 
-// StartEnsemble runs n servers that replicate each other until the end of the test, and returns them with the connect
-// string that names them all.
-func StartEnsemble(tb testing.TB, n int) ([]*Server, string) {
+// StartNamed runs a standalone server until the end of the test, which containers of the network find by its name.
+func StartNamed(tb testing.TB, name string) (*testcontainers.DockerNetwork, *Server) {
+	tb.Helper()
+	nw := newNetwork(tb)
+	return nw, start(tb, "", 0, network.WithNetwork([]string{name}, nw))
+}
+
+func newNetwork(tb testing.TB) *testcontainers.DockerNetwork {
 	tb.Helper()
 	available(tb)
 	nw, err := network.New(tb.Context())
@@ -46,6 +51,14 @@ func StartEnsemble(tb testing.TB, n int) ([]*Server, string) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = nw.Remove(context.WithoutCancel(tb.Context())) }) // after the containers are gone
+	return nw
+}
+
+// StartEnsemble runs n servers that replicate each other until the end of the test, and returns them with the connect
+// string that names them all.
+func StartEnsemble(tb testing.TB, n int) ([]*Server, string) {
+	tb.Helper()
+	nw := newNetwork(tb)
 	members := &strings.Builder{}
 	for id := range n {
 		fmt.Fprintf(members, "server.%d=zk%d:2888:3888\n", id+1, id+1)

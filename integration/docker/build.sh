@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds a ZooKeeper image from Debian's packages without pulling anything: a cut-down Java, ZooKeeper's jars and the
-# shared objects they need, on nothing. About 55 MB, in seconds.
+# shared objects they need, on nothing but a shell. About 55 MB, in seconds.
 #
 #   integration/docker/build.sh [name]        default zkrecipes/zookeeper:debian
 #
@@ -12,7 +12,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/rootfs
-mkdir -p "$root"/{etc,data,tmp,conf,zk/lib,opt}
+mkdir -p "$root"/{etc,data,tmp,conf,zk/lib,opt,bin}
+cp /bin/dash "$root/bin/sh" # for what the tests of zkr run
+cp /bin/sleep "$root/bin/sleep"
 
 jlink --output "$root/opt/jre" --strip-debug --no-header-files --no-man-pages --compress=2 \
   --add-modules java.base,java.logging,java.management,java.naming,java.security.jgss,java.security.sasl,java.xml,jdk.unsupported
@@ -28,7 +30,7 @@ for jar in "$jars/zookeeper.jar" "$jars/slf4j-jdk14.jar" $manifest; do
 done
 
 # What the dynamic linker will look for.
-find "$root/opt/jre" -type f \( -name '*.so' -o -path '*/bin/java' \) -exec ldd {} + 2>/dev/null |
+find "$root/opt/jre" "$root/bin" -type f \( -name '*.so' -o -path '*/bin/*' \) -exec ldd {} + 2>/dev/null |
   grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root" | sort -u |
   while read -r so; do
     mkdir -p "$root$(dirname "$so")"

@@ -111,5 +111,6 @@ func restart(t *testing.T, server *zkserver.Server, network *proxy.Proxy, opts .
 	t.Helper()
 	network.Refuse()
 	network.Cut()
-	must(t, server.Restart(opts...))
+	must(t, server.Configure(opts...))
+	must(t, server.Restart())
 }

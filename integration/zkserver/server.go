@@ -170,19 +170,18 @@ func (s *Server) Data() string {
 	return filepath.Join(s.dir, "data")
 }
 
-// Restart starts the server with the same address and data, and waits until it serves. It first stops one that runs.
-// Options change what the configuration says, as an operator does before a restart.
-func (s *Server) Restart(opts ...Option) error {
-	if err := s.Stop(); err != nil {
-		return err
-	}
+// Configure changes what the configuration says, as an operator does before a restart.
+func (s *Server) Configure(opts ...Option) error {
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
-	if len(opts) > 0 {
-		if err := s.writeConfig(); err != nil {
-			return err
-		}
+	return s.writeConfig()
+}
+
+// Restart starts the server with the same address and data, and waits until it serves. It first stops one that runs.
+func (s *Server) Restart() error {
+	if err := s.Stop(); err != nil {
+		return err
 	}
 	if err := s.launch(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -62,6 +63,7 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 		s := live(t, c)
 		srv.Refuse(client)
 		srv.Cut(client)
+		synctest.Wait() // the client knows
 		errs := make(chan error, len(writes))
 		for _, write := range writes {
 			go func() { errs <- write(t.Context(), c) }()

@@ -1,13 +1,17 @@
 // Package child starts a command, and ends it together with everything that it has started.
 //
-// On Linux this process becomes the subreaper of its descendants: a process that calls setsid, or whose parent has ended,
-// stays below it and is found in /proc. If this process is killed, the kernel kills the command itself, and nothing below it.
-// On macOS, descendants are found by their parents and by the process group, so a daemon that leaves both escapes. A small
-// guard process kills the group if this process is killed. On Windows, a job object holds all descendants, also in that case.
+// On Unix, a guard process stands between this process and the command. If this process is killed, or is stopped past the
+// deadline, the guard kills the command and everything that it has started.
+//
+// On Linux, both are subreapers of their descendants: a process that calls setsid, or whose parent has ended, stays below them
+// and is found in /proc. If the guard is killed, the kernel kills the command, and this process the rest. On macOS,
+// descendants are found by their parents and by the process group, so a daemon that leaves both escapes. On Windows, a job
+// object holds all descendants, also when this process is killed.
 package child
 
 import (
 	"os"
+	"time"
 )
 
 // Command is what to start.
@@ -19,10 +23,14 @@ type Command struct {
 	// Terminal says that the command stays in the process group of this process, which is the terminal's. Otherwise it gets
 	// a group of its own, for which the terminal's keys do nothing. Windows has no such groups.
 	Terminal bool
+	// KillAt is the first deadline, see Child.KillAt.
+	KillAt time.Duration
 }
 
 // Status is how a command has ended.
 type Status struct {
 	Code   int // that it exited with; 128+n if signal n has killed it
 	Signal os.Signal
+	// Overdue says that the guard has killed it at the deadline.
+	Overdue bool
 }

@@ -6,11 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const needsGuard = true
-
 func adoptOrphans() error { return nil } // they go to process 1
 
-func attributes(ownGroup bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: ownGroup} }
+// attributes are for a command in a process group; 0 is the group of this process.
+func attributes(group int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: group != 0, Pgid: group}
+}
 
 const zombie = 5 // SZOMB of sys/proc.h
 

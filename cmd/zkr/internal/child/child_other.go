@@ -7,11 +7,12 @@ import (
 	"syscall"
 )
 
-const needsGuard = true
-
 func adoptOrphans() error { return nil } // they go to process 1
 
-func attributes(ownGroup bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: ownGroup} }
+// attributes are for a command in a process group; 0 is the group of this process.
+func attributes(group int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: group != 0, Pgid: group}
+}
 
 func processes() ([]process, error) { return nil, errors.ErrUnsupported }
 

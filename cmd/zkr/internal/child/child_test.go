@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 )
@@ -24,8 +25,8 @@ const asHost = "__host"
 
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == child.GuardArg:
-		child.Guard(os.Stdin)
+	case len(os.Args) > 1 && os.Args[1] == child.GuardArg:
+		child.Guard(os.Args[2:], clock)
 	case len(os.Args) > 1 && os.Args[1] == asHost:
 		if err := scenarios[os.Args[2]](); err != nil {
 			fmt.Println("error:", err)
@@ -47,7 +48,43 @@ var scenarios = map[string]func() error{
 		return treeOf(child.Command{Terminal: true}, "(setsid sleep 60 &); sleep 60 & sleep 60", 4, (*child.Child).Kill)
 	},
 	"stranger": stranger,
-	"guarded":  guarded,
+	"guarded": func() error {
+		if _, err := guarded(0); err != nil {
+			return err
+		}
+		select {}
+	},
+	"unguarded": func() error {
+		c, err := guarded(0)
+		if err != nil {
+			return err
+		}
+		<-c.Done()
+		fmt.Println(c.Status().Overdue, c.Status().Code)
+		return nil
+	},
+	"overdue-stopped": func() error {
+		c, err := guarded(clock() + 500*time.Millisecond)
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+			return err
+		}
+		<-c.Done()
+		fmt.Println(c.Status().Overdue, c.Status().Code)
+		return nil
+	},
+	"overdue": func() error {
+		c, err := guarded(clock() + time.Hour)
+		if err != nil {
+			return err
+		}
+		c.KillAt(clock() + 100*time.Millisecond)
+		<-c.Done()
+		fmt.Println(c.Status().Overdue, c.Status().Code)
+		return nil
+	},
 	"missing": func() error {
 		h, err := child.NewHost()
 		if err != nil {
@@ -132,17 +169,44 @@ func stranger() error {
 	return other.Process.Kill()
 }
 
-// guarded starts a command that starts another process, tells both, and waits to be killed.
-func guarded() error {
-	h, err := child.NewGuardedHost()
+// guarded starts a command with processes that leave its group, tells who they are and that they live, and goes on.
+func guarded(killAt time.Duration) (*child.Child, error) {
+	dir, err := os.MkdirTemp("", "child-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := run(h, child.Command{}, "sleep 60 & echo $$ $! >&2; wait"); err != nil {
-		return err
+	file := dir + "/told"
+	h, err := child.NewHost()
+	if err != nil {
+		return nil, err
 	}
-	fmt.Println("the guard knows the command")
-	select {}
+	c, err := run(h, child.Command{KillAt: killAt}, "exec 3>>"+file+"; sleep 60 & echo $! >&3; setsid sh -c 'echo $$ >&3; (sleep 60 & echo $! >&3); sleep 60' & sleep 60")
+	if err != nil {
+		return nil, err
+	}
+	told := func() int {
+		text, _ := os.ReadFile(file) // the shell makes it
+		return strings.Count(string(text), "\n")
+	}
+	if err := await(func() bool { return told() == 3 }); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(os.Stderr, string(text))
+	fmt.Println(c.Pid(), c.Group())
+	return c, nil
+}
+
+// clock is the boot clock where no machine is suspended.
+func clock() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
 }
 
 // host runs a scenario to its end, and returns what it printed.
@@ -169,34 +233,69 @@ func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stra
 
 func TestStart_TellsAMissingProgram(t *testing.T) { assert.Empty(t, host(t, "missing")) }
 
-func TestGuard_KillsTheGroupWhenItsHostIsKilled(t *testing.T) {
-	h := exec.CommandContext(t.Context(), os.Args[0], asHost, "guarded")
+// guardedHost starts a host whose command has a tree, and returns the processes of the tree, and of the guard.
+func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard int, said *bufio.Scanner) {
+	t.Helper()
+	h = exec.CommandContext(t.Context(), os.Args[0], asHost, scenario)
 	out, err := h.StdoutPipe()
 	require.NoError(t, err)
 	told, err := h.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, h.Start())
-	lines, guarded := bufio.NewScanner(told), bufio.NewScanner(out)
-	require.True(t, lines.Scan(), "the command has told its processes")
-	require.True(t, guarded.Scan(), "the guard knows them")
-	require.NoError(t, h.Process.Kill())
-	for word := range strings.FieldsSeq(lines.Text()) {
-		pid, err := strconv.Atoi(word)
+	said = bufio.NewScanner(out)
+	require.True(t, said.Scan(), "the host has told the command")
+	var pid int
+	_, err = fmt.Sscan(said.Text(), &pid, &guard)
+	require.NoError(t, err, said.Text())
+	tree = []int{pid}
+	for lines := bufio.NewScanner(told); len(tree) < 4 && lines.Scan(); {
+		one, err := strconv.Atoi(lines.Text())
 		require.NoError(t, err)
+		tree = append(tree, one)
+	}
+	return h, tree, guard, said
+}
+
+func allEnd(t *testing.T, pids []int) {
+	t.Helper()
+	require.Len(t, pids, 4)
+	for _, pid := range pids {
 		require.Eventually(t, func() bool { return !runs(pid) }, 10*time.Second, 10*time.Millisecond, "process %d lives", pid)
 	}
+}
+
+func TestGuard_KillsTheTreeWhenItsHostIsKilled(t *testing.T) {
+	h, tree, guard, _ := guardedHost(t, "guarded")
+	require.NoError(t, h.Process.Kill())
+	allEnd(t, tree)
+	require.Eventually(t, func() bool { return !runs(guard) }, 10*time.Second, 10*time.Millisecond, "the guard ends")
 	require.Error(t, h.Wait())
 }
 
-func TestGuard_LeavesTheGroupAloneWhenItsHostIsDone(t *testing.T) {
-	one := exec.CommandContext(t.Context(), "sleep", "60")
-	require.NoError(t, one.Start())
-	g := exec.CommandContext(t.Context(), os.Args[0], child.GuardArg)
-	g.Stdin = strings.NewReader(fmt.Sprintf("%d\ndone\n", one.Process.Pid))
-	require.NoError(t, g.Run())
-	require.NoError(t, one.Process.Signal(syscall.Signal(0)))
-	require.NoError(t, one.Process.Kill())
-	require.Error(t, one.Wait())
+func TestGuard_KillsTheTreeAtTheDeadline(t *testing.T) {
+	h, tree, _, said := guardedHost(t, "overdue")
+	allEnd(t, tree)
+	require.True(t, said.Scan())
+	assert.Equal(t, "true 137", said.Text())
+	require.NoError(t, h.Wait())
+}
+
+func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
+	h, tree, _, said := guardedHost(t, "overdue-stopped")
+	allEnd(t, tree)
+	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
+	require.True(t, said.Scan())
+	assert.Equal(t, "true 137", said.Text())
+	require.NoError(t, h.Wait())
+}
+
+func TestHost_KillsTheTreeWhenTheGuardIsKilled(t *testing.T) {
+	h, tree, guard, said := guardedHost(t, "unguarded")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	allEnd(t, tree)
+	require.True(t, said.Scan())
+	assert.Equal(t, "false 137", said.Text())
+	require.NoError(t, h.Wait())
 }
 
 // runs reports whether a process is there that is no zombie: a container may have no process 1 that reaps.

@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
+	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Host starts commands, and reaps every process that ends below this one. A program has one, for as long as it runs.
 type Host struct {
-	mu       sync.Mutex // while it is held, no process is reaped: what is being started is known, and no pid passes on
-	children map[int]*Child
-	reaped   chan os.Signal
-	guarded  bool
+	mu     sync.Mutex     // while it is held, no process is reaped: what is being started is known, and no pid passes on
+	guards map[int]*Child // by the pid of the guard
+	reaped chan os.Signal
 }
 
 // NewHost makes this process the host of what it starts.
@@ -25,7 +25,7 @@ func NewHost() (*Host, error) {
 	if err := adoptOrphans(); err != nil {
 		return nil, err
 	}
-	h := &Host{children: map[int]*Child{}, reaped: make(chan os.Signal, 1), guarded: needsGuard}
+	h := &Host{guards: map[int]*Child{}, reaped: make(chan os.Signal, 1)}
 	signal.Notify(h.reaped, syscall.SIGCHLD)
 	go h.run() // for as long as the process runs
 	h.reap()
@@ -38,11 +38,21 @@ func (h *Host) run() {
 	}
 }
 
-// reap takes the status of every process that has ended. As process 1 of a container, or as a subreaper, this process gets
-// descendants whose parents have ended. One signal may stand for several of them.
+// reap takes the status of every process that has ended. As process 1 of a container, or when a guard was killed, this
+// process gets descendants whose parents have ended.
 func (h *Host) reap() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	reapAll(func(pid int, _ syscall.WaitStatus) {
+		if c := h.guards[pid]; c != nil {
+			delete(h.guards, pid)
+			c.unguarded = true
+		}
+	})
+}
+
+// reapAll takes the status of every process that has ended. One signal may stand for several of them.
+func reapAll(each func(pid int, status syscall.WaitStatus)) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
@@ -52,23 +62,20 @@ func (h *Host) reap() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		if c := h.children[pid]; c != nil {
-			delete(h.children, pid)
-			c.ended(status)
-		}
+		each(pid, status)
 	}
 }
 
 // Child is a command that was started.
 type Child struct {
-	pid      int
-	ownGroup bool
-	strange  map[int]bool // processes below this one that the command has not started
-	done     chan struct{}
-	status   Status
-	guard    *guard
-	host     *Host
-	reaped   bool // guarded by the mutex of the host
+	pid       int
+	ownGroup  bool
+	strange   map[int]bool // processes below this one that the command has not started
+	done      chan struct{}
+	status    Status
+	guard     *guard
+	host      *Host
+	unguarded bool // the guard has ended; guarded by the mutex of the host
 }
 
 // Start starts the command.
@@ -76,50 +83,43 @@ func (h *Host) Start(command Command) (*Child, error) {
 	c := &Child{host: h, ownGroup: !command.Terminal, strange: map[int]bool{}, done: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.guarded {
-		var err error
-		if c.guard, err = startGuard(); err != nil {
-			return nil, err
-		}
-	}
 	if all, err := processes(); err == nil {
 		for _, p := range below(os.Getpid(), all) {
 			c.strange[p.pid] = true
 		}
 	}
-	started := make(chan error)
-	// The kernel sends the parent-death signal when the thread ends that has started the command. So this thread stays.
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		p, err := os.StartProcess(command.Path, command.Args, &os.ProcAttr{
-			Env: command.Env, Files: command.Files, Sys: attributes(c.ownGroup),
-		})
-		if err == nil {
-			c.pid = p.Pid
-			err = p.Release()
-		}
-		started <- err
-		if c.pid != 0 {
-			<-c.done
-		}
-	}()
-	if err := <-started; err != nil {
+	var err error
+	if c.guard, err = startGuard(command); err != nil {
+		return nil, err
+	}
+	if c.pid, err = c.guard.started(command.Path); err != nil {
 		c.guard.dismiss()
 		return nil, err
 	}
-	h.children[c.pid] = c
-	c.guard.watch(c.pid, c.ownGroup)
+	h.guards[c.guard.pid] = c
+	go c.follow() // ends with the guard, which ends with Close
 	return c, nil
 }
 
-func (c *Child) ended(status syscall.WaitStatus) {
-	c.reaped = true
-	c.status = Status{Code: status.ExitStatus()}
-	if status.Signaled() {
-		c.status = Status{Code: 128 + int(status.Signal()), Signal: status.Signal()}
+// follow waits for the status of the command. If the guard was killed, the kernel, or else this process, kills the command.
+func (c *Child) follow() {
+	status, err := c.guard.ended()
+	if err != nil {
+		status = Status{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL}
+		_ = c.Kill() // what is left of it is seen by Left
 	}
+	c.host.mu.Lock()
+	c.status = status
 	close(c.done)
+	c.host.mu.Unlock()
+	_ = c.guard.out.Close() // it was only read
+}
+
+func statusOf(status syscall.WaitStatus) Status {
+	if status.Signaled() {
+		return Status{Code: 128 + int(status.Signal()), Signal: status.Signal()}
+	}
+	return Status{Code: status.ExitStatus()}
 }
 
 // Pid is the process id of the command.
@@ -128,7 +128,7 @@ func (c *Child) Pid() int { return c.pid }
 // Group is the process group of the command.
 func (c *Child) Group() int {
 	if c.ownGroup {
-		return c.pid
+		return c.guard.pid
 	}
 	return syscall.Getpgrp()
 }
@@ -139,6 +139,10 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 // Status is how the command ended.
 func (c *Child) Status() Status { return c.status }
 
+// KillAt sets the deadline, on the boot clock: at that time the guard kills the command and everything that it has started,
+// also if this process is stopped. 0 is never.
+func (c *Child) KillAt(at time.Duration) { c.guard.killAt(at) }
+
 // Forward sends a signal to the process group of the command, or to the command alone if it shares the terminal's group.
 func (c *Child) Forward(s os.Signal) error {
 	number, ok := s.(syscall.Signal)
@@ -148,15 +152,21 @@ func (c *Child) Forward(s os.Signal) error {
 	return c.signalFirst(number)
 }
 
-// signalFirst signals the command, with its group if that is its own. Between the look and the signal it is not reaped.
+// signalFirst signals the command, with its group if that is its own. Between the look and the signal the leader of the
+// group, the guard, is not reaped.
 func (c *Child) signalFirst(s syscall.Signal) error {
 	c.host.mu.Lock()
 	defer c.host.mu.Unlock()
+	select {
+	case <-c.done:
+		return os.ErrProcessDone
+	default:
+	}
 	switch {
-	case c.reaped:
+	case c.unguarded:
 		return os.ErrProcessDone
 	case c.ownGroup:
-		return syscall.Kill(-c.pid, s)
+		return syscall.Kill(-c.guard.pid, s)
 	default:
 		return syscall.Kill(c.pid, s)
 	}
@@ -185,11 +195,8 @@ func (c *Child) signalAll(s syscall.Signal) error {
 		err = nil
 	}
 	tree, scan := c.tree()
-	if scan != nil && c.ownGroup {
-		_ = syscall.Kill(-c.pid, s) // without a list of processes there is only the group
-	}
 	for _, p := range tree {
-		if direct && (p.pid == c.pid || c.ownGroup && p.group == c.pid) {
+		if direct && (p.pid == c.pid || c.ownGroup && p.group == c.guard.pid) {
 			continue // signalled above
 		}
 		p.signal(s)
@@ -200,11 +207,13 @@ func (c *Child) signalAll(s syscall.Signal) error {
 // Left is how many processes are left of the command and of what it has started.
 func (c *Child) Left() int {
 	tree, err := c.tree()
-	if err != nil { // without a list of processes there is only the group
-		if c.ownGroup && syscall.Kill(-c.pid, 0) == nil {
+	if err != nil { // without a list of processes, only the command itself is known
+		select {
+		case <-c.done:
+			return 0
+		default:
 			return 1
 		}
-		return 0
 	}
 	return len(tree)
 }
@@ -215,24 +224,32 @@ func (c *Child) tree() ([]process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
 	}
-	var tree []process
-	found := map[int]bool{}
-	for _, p := range below(os.Getpid(), all) {
-		found[p.pid] = true
-		if !p.dead && !c.strange[p.pid] && !c.guard.is(p.pid) {
-			tree = append(tree, p)
-		}
+	group := 0
+	if c.ownGroup {
+		group = c.guard.pid
 	}
-	for _, p := range all { // where orphans go to process 1, the group still tells them
-		if c.ownGroup && p.group == c.pid && !p.dead && !found[p.pid] {
-			tree = append(tree, p)
-		}
-	}
-	return tree, nil
+	return slices.DeleteFunc(members(os.Getpid(), group, all), func(p process) bool {
+		return c.strange[p.pid] || p.pid == c.guard.pid
+	}), nil
 }
 
 // Close ends the watch over a command that has left nothing behind.
 func (c *Child) Close() { c.guard.dismiss() }
+
+// members lists the live processes below a process, and those of a group: where orphans go to process 1, it still tells them.
+func members(root, group int, all []process) []process {
+	found := below(root, all)
+	known := map[int]bool{root: true}
+	for _, p := range found {
+		known[p.pid] = true
+	}
+	for _, p := range all {
+		if group != 0 && p.group == group && !known[p.pid] {
+			found = append(found, p)
+		}
+	}
+	return slices.DeleteFunc(found, func(p process) bool { return p.dead })
+}
 
 // process is one line of the list of processes.
 type process struct {

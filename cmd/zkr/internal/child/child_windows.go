@@ -3,9 +3,9 @@ package child
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -15,7 +15,7 @@ import (
 const GuardArg = ""
 
 // Guard does nothing on Windows.
-func Guard(io.Reader) {}
+func Guard([]string, func() time.Duration) {}
 
 // Host starts commands. A program has one, for as long as it runs.
 type Host struct{}
@@ -128,6 +128,9 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 
 // Status is how the command ended.
 func (c *Child) Status() Status { return c.status }
+
+// KillAt does nothing on Windows: it has no signal that stops a process.
+func (c *Child) KillAt(time.Duration) {}
 
 // Forward sends an interrupt to the process group of the command, as a Ctrl-Break: Windows has no other signal for that.
 func (c *Child) Forward(os.Signal) error {

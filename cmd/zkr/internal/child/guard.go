@@ -4,76 +4,296 @@ package child
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"runtime"
+	"strconv"
 	"syscall"
+	"time"
 )
 
-// GuardArg is the only argument of a guard process: the program then calls [Guard], and nothing else.
+// GuardArg is the first argument of a guard process: the program then calls [Guard] with the others, and nothing else.
 const GuardArg = "__guard"
 
-// guard is a process that kills the command when this process ends without a word, for systems whose kernel does not.
+// guard is the process between this one and the command. It starts the command, and kills all that the command has started
+// when this process ends without a word, or does not move the deadline on: because it is stopped, say. The keys of a terminal
+// do not reach it, so it runs also while the job that this process belongs to is stopped.
 type guard struct {
-	pid  int
-	line *os.File // its standard input; the end of it, without "done" before, is the death of this process
+	pid    int
+	orders *os.File // its end, without "done" before, is the death of this process
+	report *bufio.Reader
+	out    *os.File // under report
 }
 
-func startGuard() (*guard, error) {
-	self, err := os.Executable()
+func startGuard(command Command) (*guard, error) {
+	orders, toGuard, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
-	in, line, err := os.Pipe()
+	defer orders.Close() //nolint:errcheck // the guard has its own copy
+	fromGuard, report, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("start the guard: %w", err)
+		return nil, fmt.Errorf("start the guard: %w", errors.Join(err, toGuard.Close()))
 	}
-	defer in.Close() //nolint:errcheck // the guard has its own copy
-	p, err := os.StartProcess(self, []string{self, GuardArg}, &os.ProcAttr{
-		Files: []*os.File{in}, Env: os.Environ(), Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		_ = line.Close()
-		return nil, fmt.Errorf("start the guard: %w", err)
+	defer report.Close() //nolint:errcheck // the guard has its own copy
+	group := 0
+	if command.Terminal {
+		group = syscall.Getpgrp()
 	}
-	g := &guard{pid: p.Pid, line: line}
-	_ = p.Release() // the host reaps it
-	return g, nil
-}
-
-// watch tells the guard what to kill. A guard that is nil does nothing, here and below.
-func (g *guard) watch(pid int, group bool) {
-	if g == nil {
-		return
+	args := []string{os.Args[0], GuardArg}
+	for _, number := range []int{inherited(orders), inherited(report), group, int(command.KillAt)} {
+		args = append(args, strconv.Itoa(number))
 	}
-	if group {
-		pid = -pid
+	self := "/proc/self/exe" // also when the file was replaced meanwhile
+	if _, err = os.Lstat(self); err != nil {
+		self, err = os.Executable()
 	}
-	fmt.Fprintf(g.line, "%d\n", pid) //nolint:errcheck // if the guard is gone, there is none
-}
-
-func (g *guard) is(pid int) bool { return g != nil && g.pid == pid }
-
-func (g *guard) dismiss() {
-	if g == nil {
-		return
-	}
-	_, _ = io.WriteString(g.line, "done\n") // a guard that is gone need not know
-	_ = g.line.Close()
-}
-
-// Guard is the guard process: it reads what to kill, and kills it at the end of its input, unless the last line is "done".
-func Guard(in io.Reader) {
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
-	target, done := 0, false
-	for lines := bufio.NewScanner(in); lines.Scan(); {
-		if done = strings.TrimSpace(lines.Text()) == "done"; !done {
-			_, _ = fmt.Sscan(lines.Text(), &target) // what is no number leaves it 0
+	if err == nil {
+		var p *os.Process
+		// The group of the guard is the group of the command, unless that is in the terminal's. So the group has its leader for
+		// as long as this process wants, and its number is never another group's.
+		p, err = os.StartProcess(self, append(append(args, command.Path), command.Args...), &os.ProcAttr{
+			Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: true},
+		})
+		if err == nil {
+			g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard}
+			return g, p.Release() // the host reaps it
 		}
 	}
-	if !done && target != 0 {
-		_ = syscall.Kill(target, syscall.SIGKILL) // if it has ended, that is what was wanted
+	return nil, fmt.Errorf("start the guard: %w", errors.Join(err, toGuard.Close(), fromGuard.Close()))
+}
+
+// inherited lets the guard inherit a file under the number that it has here. The guard keeps it from the command, which
+// inherits what this process has inherited, under the same numbers.
+func inherited(file *os.File) int {
+	fd := file.Fd()
+	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) // it fails for a closed file alone
+	return int(fd)
+}
+
+// started returns the process id of the command, or why there is none.
+func (g *guard) started(path string) (pid int, err error) {
+	var number int
+	switch n, err := fmt.Fscanf(g.report, "%d %d\n", &pid, &number); {
+	case n != 2:
+		return 0, fmt.Errorf("the guard has ended: %w", err)
+	case number != 0:
+		return 0, &os.PathError{Op: "start", Path: path, Err: syscall.Errno(number)}
 	}
+	return pid, nil
+}
+
+// ended waits for the end of the command. If the guard itself has ended before, it returns an error.
+func (g *guard) ended() (s Status, err error) {
+	var number, overdue int
+	if _, err := fmt.Fscanf(g.report, "%d %d %d\n", &s.Code, &number, &overdue); err != nil {
+		return s, err
+	}
+	if number != 0 {
+		s.Signal = syscall.Signal(number)
+	}
+	s.Overdue = overdue != 0
+	return s, nil
+}
+
+func (g *guard) killAt(at time.Duration) { g.tell(strconv.FormatInt(int64(at), 10)) }
+
+func (g *guard) dismiss() {
+	g.tell("done")
+	_ = g.orders.Close()
+}
+
+// tell gives an order without waiting. A guard that is stopped reads the newest ones when it goes on; a guard that has not read
+// for hours misses them.
+func (g *guard) tell(order string) {
+	raw, err := g.orders.SyscallConn()
+	if err != nil {
+		return // closed
+	}
+	_ = raw.Write(func(fd uintptr) bool {
+		_, _ = syscall.Write(int(fd), []byte(order+"\n")) // all of it or nothing; a guard that has ended need not know
+		return true
+	})
+}
+
+// watch is what the guard process knows.
+type watch struct {
+	pid, group int // of the command; group 0 is the guard's own
+	report     *os.File
+	killAt     time.Duration // on the boot clock; 0 is never
+	overdue    bool
+	bootClock  func() time.Duration
+}
+
+// Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
+// or 0 for its own, the first deadline, and the command.
+func Guard(args []string, bootClock func() time.Duration) {
+	if len(args) < 6 {
+		return // not started by this program
+	}
+	// The kernel sends the command the parent-death signal when the thread ends that has started it. This one does not.
+	runtime.LockOSThread()
+	var number [4]int
+	for i := range number {
+		number[i], _ = strconv.Atoi(args[i]) // as startGuard has written them
+	}
+	for _, fd := range number[:2] {
+		syscall.CloseOnExec(fd)
+	}
+	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
+	w := &watch{group: number[2], report: report, killAt: time.Duration(number[3]), bootClock: bootClock}
+	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
+	catchAll()
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	if err := w.start(args[4], args[5:]); err != nil {
+		var errno syscall.Errno
+		if !errors.As(err, &errno) {
+			errno = syscall.EIO
+		}
+		_, _ = fmt.Fprintf(report, "0 %d\n", int(errno)) // a host that has ended need not know, here and below
+		return
+	}
+	_, _ = fmt.Fprintf(report, "%d 0\n", w.pid)
+	w.run(ended, read(orders))
+}
+
+// catchAll keeps signals to the group of the command from ending the guard. The command gets its own defaults: a signal that
+// is caught here has its default there, and one that is ignored here, as by nohup, is ignored there.
+func catchAll() {
+	var caught []os.Signal
+	for s := syscall.SIGHUP; s < 32; s++ {
+		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) {
+			caught = append(caught, s)
+		}
+	}
+	signal.Notify(make(chan os.Signal, 1), caught...)
+}
+
+func (w *watch) start(path string, args []string) error {
+	if err := adoptOrphans(); err != nil {
+		return err
+	}
+	p, err := os.StartProcess(path, args, &os.ProcAttr{
+		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
+	})
+	if err != nil {
+		return err
+	}
+	w.pid = p.Pid
+	return p.Release()
+}
+
+// read returns the lines of the orders, and closes the channel at their end.
+func read(orders io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() { // ends with the process
+		defer close(lines)
+		for in := bufio.NewScanner(orders); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	return lines
+}
+
+// run watches until the host says that it is done, or ends.
+func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
+	const beat = 100 * time.Millisecond // the timer stands while the machine is suspended, the deadline does not
+	for {
+		var due <-chan time.Time
+		if w.killAt != 0 && !w.overdue {
+			due = time.After(max(min(w.killAt-w.bootClock(), beat), 0))
+		}
+		select {
+		case <-ended:
+			w.reap()
+		case order, ok := <-orders:
+			if !w.obey(order, ok) {
+				return
+			}
+		case <-due:
+			if w.bootClock() < w.killAt {
+				continue
+			}
+			select { // if this process was stopped as well, there are newer deadlines
+			case order, ok := <-orders:
+				if !w.obey(order, ok) {
+					return
+				}
+			case <-time.After(10 * time.Millisecond):
+				w.overdue = true
+				w.killTree()
+			}
+		}
+	}
+}
+
+// obey takes an order. It reports whether there is more to watch.
+func (w *watch) obey(order string, ok bool) bool {
+	switch {
+	case !ok: // the host has ended without a word
+		w.killTree()
+		return false
+	case order == "done":
+		return false
+	}
+	at, err := strconv.ParseInt(order, 10, 64)
+	if err == nil {
+		w.killAt = time.Duration(at)
+	}
+	return true
+}
+
+// reap takes the status of each process that has ended, and tells the host about the command.
+func (w *watch) reap() {
+	reapAll(func(pid int, status syscall.WaitStatus) {
+		if pid != w.pid {
+			return
+		}
+		s := statusOf(status)
+		number, overdue := 0, 0
+		if status.Signaled() {
+			number = int(status.Signal())
+		}
+		if w.overdue {
+			overdue = 1
+		}
+		_, _ = fmt.Fprintf(w.report, "%d %d %d\n", s.Code, number, overdue)
+	})
+}
+
+// killTree kills all that the command has started, until nothing is left.
+func (w *watch) killTree() {
+	for {
+		w.reap()
+		all, err := processes()
+		if err != nil && w.group == 0 {
+			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes there is the group, with this process
+		} else if err != nil {
+			_ = syscall.Kill(w.pid, syscall.SIGKILL)
+			return
+		}
+		left := 0
+		for _, p := range members(os.Getpid(), w.ownGroup(), all) {
+			if p.pid != os.Getpid() {
+				p.signal(syscall.SIGKILL)
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// ownGroup is the group in which there is nothing but the command; 0 if there is none.
+func (w *watch) ownGroup() int {
+	if w.group != 0 {
+		return 0
+	}
+	return syscall.Getpgrp()
 }

@@ -14,7 +14,7 @@ import (
 
 // Once runs job unless it has succeeded for that night before. A night is a date such as "2026-11-22".
 func Once(ctx context.Context, client *conn.Client, night string, job func(context.Context, *zkrecipes.Hold) error) error {
-	m, err := mutex.New(client, "/nightly/report-lock")
+	m, err := mutex.New(client, "/nightly/report")
 	if err != nil {
 		return err
 	}
