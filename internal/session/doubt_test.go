@@ -39,17 +39,17 @@ func nodesToWrite(t *testing.T, srv *zktest.Server) {
 // a refusal.
 func TestWrites_ReplyLostAndTheLookFails_AreUnknown(t *testing.T) {
 	for op, write := range writes {
-		for _, looks := range [][]zktest.Op{{zktest.OpSync}, {zktest.OpExists, zktest.OpGetData}} {
+		for _, looks := range [][]zktest.Op{{zktest.OpSync, zktest.OpMulti}, {zktest.OpExists, zktest.OpGetData}} {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				nodesToWrite(t, srv)
 				c := dial(t, srv)
 				srv.Intercept(zktest.Match{Op: op}, zktest.DropReply())
 				for _, look := range looks {
-					srv.Intercept(zktest.Match{Op: look, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+					srv.Intercept(zktest.Match{Op: look, Times: -1}, zktest.Fail(zktest.CodeInvalidACL))
 				}
 				err := write(within(t, time.Minute), c)
 				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v, %v fails", op, looks)
-				require.ErrorIs(t, err, zk.ErrNoAuth, "%v, %v fails", op, looks)
+				require.ErrorIs(t, err, zk.ErrInvalidACL, "%v, %v fails", op, looks)
 			})
 		}
 	}
