@@ -108,8 +108,9 @@ func (c *Client) Sync(ctx context.Context, path string) error { return c.inner()
 // again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
 //
 // When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all of
-// it, Follow yields the last view again at once, with Current false. It reads again as soon as it can, in the next session if need be. A current view is what one
-// server knows, which may be behind its leader: [Client.Sync] and then [Client.Get] ask for the newest.
+// it, Follow yields the last view again at once, with Current false. It reads again as soon as it can, in the next session if
+// need be. A current view is what one server knows, which may be behind its leader: [Client.Sync] and then [Client.Get] ask for
+// the newest.
 //
 // Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
 // ErrClosed, or what the server said.

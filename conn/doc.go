@@ -144,6 +144,6 @@
 //
 // A client has four goroutines, and one more for each node of a hold. A session takes about 32 KB to open and close. A ping
 // goes out every T/3, and while there is a hold a sync every T/8. After a reconnect, a client with a hold sends a transaction
-// that changes nothing, and so does a client with waiters. Waiters set their watches again with a read. Watches are shared: a session has at most one for
-// each path and kind.
+// that changes nothing, and so does a client with waiters. Waiters set their watches again with a read. Watches are shared: a
+// session has at most one for each path and kind.
 package conn

@@ -151,8 +151,8 @@ func WithSafetyMargin(part float64) Option {
 }
 
 // WithBackOff sets the pauses between failed rounds over the servers, and between sessions that fail. By default they grow
-// exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says Stop, a new one begins; if
-// that one says Stop at once, the pause is 5 s. Only Close ends the attempts.
+// exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says Stop, a
+// new one begins; if that one says Stop at once, the pause is 5 s. Only Close ends the attempts.
 func WithBackOff(newBackOff func() backoff.BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {

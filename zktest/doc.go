@@ -69,7 +69,7 @@
 // [WithRelease] names. The tests compare them with real servers: random scripts, malformed requests and null
 // strings, quotas, four-letter words. Options switch on what a real server has by configuration: [WithQuotas],
 // [WithMaxBuffer], [WithTLS], [WithSASLUsers] (DIGEST-MD5), [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode],
-// [WithExtendedTypes], [WithSuperUser].
+// [WithExtendedTypes], [WithSuperUser], [WithDigest].
 //
 // Differences on purpose:
 //   - There is no disk. Data and sessions survive [Server.Restart] and end with the process.

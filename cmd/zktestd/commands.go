@@ -88,7 +88,7 @@ func init() { // help lists them
 
 		{"create", "PATH [DATA] [MODE]", "make a node: persistent, sequential, container", create},
 		{"set", "PATH DATA", "set the data of a node", set},
-		{"delete", "PATH", "delete a node, whoever owns it", remover((*zktest.Server).Delete)},
+		{"delete", "PATH", "delete a node of any owner", remover((*zktest.Server).Delete)},
 		{"delete-all", "PATH", "delete a node and all below it", remover((*zktest.Server).DeleteAll)},
 		{"get", "PATH", "show a node", get},
 		{"tree", "[PATH]", "show a node and all below it", tree},

@@ -43,7 +43,7 @@ var mutants = []mutant{
 		tests: []test{connTests, isolation},
 	},
 	{
-		name:  "proof: whoever resumes the session proves it",
+		name:  "proof: a server that resumes the session proves it",
 		edits: []edit{{"internal/session/proof.go", "		p.resumed = sent\n", "		p.contact = sent\n"}},
 		tests: []test{connTests, {dir: "integration", args: []string{"-run=Resumed", "./lease"}}},
 	},
@@ -213,7 +213,7 @@ var mutants = []mutant{
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
-		name:  "session: nobody is told when the proof runs out",
+		name:  "session: no hold is told when the proof runs out",
 		edits: []edit{{"internal/session/loss.go", "if len(s.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
 		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests, isolation},
 	},
@@ -228,7 +228,7 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
-		name:  "link: nobody is told that an answer will not come",
+		name:  "link: no caller is told that an answer will not come",
 		edits: []edit{{"internal/session/connection.go", "			r.answer(reply{}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
@@ -306,7 +306,7 @@ var mutants = []mutant{
 		tests: []test{queueTests, mutexTests},
 	},
 	{
-		name:  "queue: whoever is not in the list is first",
+		name:  "queue: a contender that is not in the list is first",
 		edits: []edit{{"internal/znode/wait.go", "if me := l.place(w.contenders); me >= 0 {", "if me := max(l.place(w.contenders), 0); me >= 0 {"}},
 		tests: []test{queueTests, mutexTests},
 	},
@@ -316,7 +316,7 @@ var mutants = []mutant{
 		tests: []test{queueTests, mutexTests},
 	},
 	{
-		name:  "queue: without the list after a predecessor that nobody has seen first",
+		name:  "queue: without the list after a predecessor that no waiter has seen first",
 		edits: []edit{{"internal/znode/shortcut.go", "if !s.on || !wasFirst {", "if _ = wasFirst; !s.on {"}},
 		tests: []test{queueTests, mutexTests},
 	},
@@ -366,7 +366,7 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
-		name:  "node: found by its GUID, whoever owns it",
+		name:  "node: found by its GUID, of any owner",
 		edits: []edit{{"internal/ephemeral/search.go", "case exists && stat.EphemeralOwner == s.ID():", "case exists:"}},
 		tests: []test{queueTests, mutexTests},
 	},
@@ -586,7 +586,7 @@ var mutants = []mutant{
 		tests: []test{barrierTests},
 	},
 	{
-		name:  "double barrier: nobody looks again",
+		name:  "double barrier: no member looks again",
 		edits: []edit{{"internal/znode/wait.go", "	_, err := w.pause(w.ctx, changed)\n	return err\n", "	for again := true; again; {\n		var err error\n		if again, err = w.pause(w.ctx, changed); err != nil {\n			return err\n		}\n	}\n	return nil\n"}},
 		tests: []test{barrierTests},
 	},
@@ -596,7 +596,7 @@ var mutants = []mutant{
 		tests: []test{bubbles("./recipes/election", "./recipes/mutex")},
 	},
 	{
-		name:  "node: what is at the path is ours, whoever owns it",
+		name:  "node: what is at the path is ours, of any owner",
 		edits: []edit{{"internal/presence/keeper.go", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
 		tests: []test{nodeTests},
 	},

@@ -1,10 +1,10 @@
 // Package chaos breaks a real ensemble while client processes take locks on it, and follow and write nodes. It judges what
 // they saw.
 //
-// A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be
-// served within three session timeouts. The clients that follow nodes stand still for a moment, and must show what the
-// servers have. After the run, all that they were told is compared with the logs of the servers. A seed decides the kinds, victims and durations, so a run can be repeated. The
-// interleaving of processes and packets cannot.
+// A run is a series of rounds. Each round injects one fault, lets it last, and heals it. Then every client must be served
+// within three session timeouts. The clients that follow nodes stand still for a moment, and must show what the servers have.
+// After the run, all that they were told is compared with the logs of the servers. A seed decides the kinds, victims and
+// durations, so a run can be repeated. The interleaving of processes and packets cannot.
 package chaos
 
 import (

@@ -2,8 +2,9 @@
 // takes. Both run as a process of their own. They are measured in turns, with clients of go-zookeeper. The ZooKeeper
 // keeps its log in memory where /dev/shm exists, and has the settings of production.
 //
-// A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine
-// hits both sides. The processor time of a server for one operation says more when the machine has other work. `make speed` runs the command, and docs/zktest.md has its table.
+// A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine hits
+// both sides. The processor time of a server for one operation says more when the machine has other work. `make speed` runs the
+// command, and docs/zktest.md has its table.
 package main
 
 import (

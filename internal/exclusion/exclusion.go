@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package exclusion tests that all which one zkr has started is gone before the next zkr starts its program. The tests run on
+// Package exclusion tests that all that one zkr has started is gone before the next zkr starts its program. The tests run on
 // zktest and on a real server.
 package exclusion
 

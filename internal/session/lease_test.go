@@ -126,7 +126,7 @@ func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 }
 
 // The answer that resumes a session may come from a leader that has been replaced: only a write confirms it. One goes out
-// at once for whoever holds, and changes nothing.
+// at once if there is a hold, and changes nothing.
 func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -172,7 +172,7 @@ func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 	})
 }
 
-// Whoever is granted something after a reconnect, without a write of its own, does not wait for old contacts to count.
+// A caller that is granted something after a reconnect, without a write of its own, does not wait for old contacts to count.
 func TestProve_Resumed_TakesOneRoundTrip(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -397,8 +397,8 @@ func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing
 	})
 }
 
-// A session made with 10 s is resumed on a server that grants no less than 20 s: its configuration is being changed. Whoever
-// leads next counts with the 10 s of the transaction that made the session.
+// A session made with 10 s is resumed on a server that grants no less than 20 s: its configuration is being changed. The
+// next leader counts with the 10 s of the transaction that made the session.
 func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {

@@ -108,8 +108,8 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 	}
 }
 
-// judgeContainers counts the connections in a row that ended under createContainer and made no node. Hangups is the count when the request was
-// made: the calls that one connection took with it count once.
+// judgeContainers counts the connections in a row that ended under createContainer and made no node. Hangups is the count when
+// the request was made: the calls that one connection took with it count once.
 func (c *core) judgeContainers(hangups int32, err error) {
 	switch {
 	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):

@@ -280,7 +280,7 @@ func TestStartDelete(t *testing.T) {
 		require.NoError(t, err)
 		outcome := make(chan error, 1)
 		done := func(err error) { outcome <- err }
-		synctest.Wait() // whoever has sent the last request may still be about to let go of the connection
+		synctest.Wait() // the sender of the last request may still be about to let go of the connection
 		for _, want := range []error{nil, zk.ErrNoNode} {
 			require.True(t, s.StartDelete("/a", -1, done))
 			require.ErrorIs(t, <-outcome, want)

@@ -86,7 +86,7 @@ func TestWatch_EachKind_FiresAtItsChanges(t *testing.T) {
 	}
 }
 
-// TestWatch_HasFired_BeforeALaterAnswer: whoever has an answer from after the change knows of the change.
+// TestWatch_HasFired_BeforeALaterAnswer: a caller with an answer from after the change knows of the change.
 func TestWatch_HasFired_BeforeALaterAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
@@ -201,11 +201,11 @@ func TestWatch_Reconnect_FiresAll(t *testing.T) {
 			require.NoError(t, err)
 			srv.Refuse(client)
 			srv.Cut(client)
-			require.False(t, fired(w), "nobody has anything to read yet")
+			require.False(t, fired(w), "there is nothing to read yet")
 			srv.Accept(client)
 			time.Sleep(time.Second)
 			require.True(t, fired(w))
-			require.Zero(t, watches(srv), "whoever still wants one sets it")
+			require.Zero(t, watches(srv), "a caller that still wants one sets it")
 		}
 	})
 }

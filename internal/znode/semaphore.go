@@ -19,10 +19,10 @@ import (
 // Semaphore hands out leases in order. A caller queues at the door, which is a queue, and stands there until it has its
 // leases. So at most one caller has leases that are not granted, and counting the leases says whether it is let in.
 //
-// Exclusion does not rest on the door. Of the callers that hold leases, take the one whose leases are last. It counted all
-// the others' before it was granted, so together they are within the limit. Progress does rest on the door, because Curator's clients also count the leases behind their own: two
-// callers that waited with leases would each wait for the other. So a caller that loses the door while it waits takes its
-// leases back.
+// Exclusion does not rest on the door. Of the callers that hold leases, take the one whose leases are last. It counted all the
+// others' before it was granted, so together they are within the limit. Progress does rest on the door, because Curator's
+// clients also count the leases behind their own: two callers that waited with leases would each wait for the other. So a
+// caller that loses the door while it waits takes its leases back.
 //
 // A caller that has read that there are enough takes its leases and gives up the door in one transaction, which fails if
 // the door is no longer its own. That count is read after the caller was first at the door, so only a client without the

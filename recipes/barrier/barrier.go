@@ -64,8 +64,8 @@ func (b *Barrier) failed(op string, err error) error {
 // Set raises the barrier. It is no error if it is up already, unless it would go at another time than asked for: when the
 // session of another client ends, or, with [WithEphemeral], not when this client's does.
 //
-// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now: it was never up, or another client has
-// removed it since; the cause of ctx; ErrClosed; otherwise what the server said.
+// Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now: it was never up,
+// or another client has removed it since; the cause of ctx; ErrClosed; otherwise what the server said.
 //
 // Source: Curator's DistributedBarrier.setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {

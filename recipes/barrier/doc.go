@@ -12,8 +12,8 @@
 //
 // # What is guaranteed
 //
-// [Barrier.Wait] returns nil only if the node was absent at a moment of the call, as far as ZooKeeper's leader knows. The nodes are those of Curator's
-// DistributedBarrier.
+// [Barrier.Wait] returns nil only if the node was absent at a moment of the call, as far as ZooKeeper's leader knows. The nodes
+// are those of Curator's DistributedBarrier.
 //
 // [Double.Enter] returns nil only if n distinct members were there at one instant. One transaction writes the round into the
 // nodes of all n, and it fails if one of them is gone or was let in before. So each member is in one round, a round has n

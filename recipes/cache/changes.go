@@ -17,7 +17,7 @@ const (
 	Updated      // the data was set, or an error came or went
 	Deleted
 	Current // the cache is complete, and follows: all changes up to View.AsOf were told before
-	Behind  // the connection is gone, and anything may have changed since View.AsOf
+	Behind  // no connection, or no answer for the session timeout: anything may have changed since View.AsOf
 )
 
 // String returns the kind as one lower-case word.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A round ends when all parts are clean that were dirty when it began, or were found because of them. What becomes dirty meanwhile belongs to
-// the next. So a round ends however fast the nodes change.
+// A round ends when all parts are clean that were dirty when it began, or were found because of them. What becomes dirty
+// meanwhile belongs to the next. So a round ends however fast the nodes change.
 
 // waiter waits for the end of a round.
 type waiter struct {

@@ -17,30 +17,32 @@
 // the error names the owner.
 //
 // A [View] is one instant of one server: exactly these members, in these incarnations, were there together. Their data are as
-// of that instant or a little newer, and never older than those of an earlier view. Views of [Group.Watch] follow each other in the order of ZooKeeper's transactions, and none is told twice.
-// After the last change, the last view shows what is there. The members are in the order of seniority, so all
-// clients that see the same members agree which of them is the first.
+// of that instant or a little newer, and never older than those of an earlier view. Views of [Group.Watch] follow each other in
+// the order of ZooKeeper's transactions, and none is told twice. After the last change, the last view shows what is there. The
+// members are in the order of seniority, so all clients that see the same members agree which of them is the first.
 //
 // # What happens on disconnect, expiry and close
 //
-// When the connection is lost, Watch tells the last view again at once, with Current false. When the client is connected
-// again, Watch reads again and tells a current view. A member whose session ends joins again in the next session, as the
-// youngest. When the client is closed, its members are gone, and Watch ends with ErrClosed.
+// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once, with
+// Current false. When the client is connected again, Watch reads again and tells a current view. A member whose session ends
+// joins again in the next session, as the youngest. When the client is closed, its members are gone, and Watch ends with
+// ErrClosed.
 //
 // # What is not guaranteed
 //
 // That a member in a view is alive now. A process that has died stays in the views until its session expires, and a view is as
-// old as it says. If a server loses an event, a change is found after two to three session timeouts. A lock excludes, a view does not: two clients may see different members at one moment.
+// old as it says. If a server loses an event, a change is found after two to three session timeouts. A lock excludes, a view
+// does not: two clients may see different members at one moment.
 //
 // # What it costs
 //
 // A member is one ephemeral node. The servers remove its parent when no member is left. To join takes one transaction and one
 // list of the children, one after the other, and a getData with a watch.
 //
-// A watching client has one watch on the list of the children and one on each member. It reads each member once, at
-// most 64 at a time; then a member that joins costs one list and one getData, a member that leaves costs one list. After a reconnect every member
-// is read again. With payloads there is a goroutine for each member, and a change of data costs one list and one getData. So n members that all
-// watch each other cause n events for each change. If n members come one by one while n watch, each client reads up to n
-// lists, unless it settles ([WithSettle]). When Watch ends, its watches stay on the server until they fire: ZooKeeper
-// shares them among all callers of the session.
+// A watching client has one watch on the list of the children and one on each member. It reads each member once, at most 64 at
+// a time; then a member that joins costs one list and one getData, a member that leaves costs one list. After a reconnect every
+// member is read again. With payloads there is a goroutine for each member, and a change of data costs one list and one
+// getData. So n members that all watch each other cause n events for each change. If n members come one by one while n watch,
+// each client reads up to n lists, unless it settles ([WithSettle]). When Watch ends, its watches stay on the server until they
+// fire: ZooKeeper shares them among all callers of the session.
 package group

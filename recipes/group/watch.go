@@ -42,9 +42,9 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 // Watch tells which members there are now, then after every change. A slow caller gets the newest view and misses those in
 // between.
 //
-// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once,
-// with Current false. When the client is connected again, Watch reads again and tells a current view. A current view is the view of one server, which may be behind its
-// leader: [Group.Members] asks for the newest.
+// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once, with
+// Current false. When the client is connected again, Watch reads again and tells a current view. A current view is the view of
+// one server, which may be behind its leader: [Group.Members] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {

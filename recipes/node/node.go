@@ -31,8 +31,9 @@ type State struct {
 	Current bool
 	// AsOf is the local time of the newest request whose answer agrees with this state.
 	AsOf time.Time
-	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches [ErrDeleted], zkrecipes.ErrTaken (a
-	// *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended, or it is what the server said.
+	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches
+	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
+	// or it is what the server said.
 	Err error
 }
 

@@ -98,8 +98,9 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 //
 // On error the caller is out of the queue. Its node is deleted in the background.
 //
-// Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path; ErrDeadlock, at once, if ctx descends from a live hold of another client on the same path;
-// [*zkrecipes.WaitError] when ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path; ErrDeadlock, at
+// once, if ctx descends from a live hold of another client on the same path; [*zkrecipes.WaitError] when ctx ends;
+// ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {

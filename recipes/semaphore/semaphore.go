@@ -118,8 +118,8 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 // On error the caller holds no lease and is out of the queue. Its nodes are deleted in the background.
 //
 // Errors, at once: n below 1, above a limit that is not in a node, or more than fit into one request (thousands). Later:
-// [*zkrecipes.WaitError] when ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read; otherwise what
-// the server said.
+// [*zkrecipes.WaitError] when ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; a limit node that cannot be read;
+// otherwise what the server said.
 //
 // Source: Curator's InterProcessSemaphoreV2, which takes leases one by one.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {
@@ -129,9 +129,9 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*zkrecipes.Hold, error)
 	return s.shared.Acquire(ctx, s.leases(n))
 }
 
-// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait, for at most a second, for
-// callers ahead of it that are just taking their leases, if there seem to be enough for this call too. On error no node of the call is left in ZooKeeper,
-// unless ctx ended first.
+// TryAcquire is [Semaphore.Acquire] without waiting for the release of leases. It does wait, for at most a second, for callers
+// ahead of it that are just taking their leases, if there seem to be enough for this call too. On error no node of the call is
+// left in ZooKeeper, unless ctx ended first.
 //
 // Errors: [*zkrecipes.BusyError] if there are not enough, or the second has passed; otherwise those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, error) {

@@ -46,8 +46,8 @@
 //
 // # What it costs
 //
-// A value is one node, with plain containers above it. Get is a sync and a read. Set, SetHeld, CompareAndSet and Update
-// read and write: two round trips. A refusal takes a sync and a read more. The first addition of a counter in a session makes the marker, reads and writes. The
-// following ones take one round trip each, or two more for every time that another client was faster.
-// [Value.Watch] has one watch and reads once for each change.
+// A value is one node, with plain containers above it. Get is a sync and a read. Set, SetHeld, CompareAndSet and Update read
+// and write: two round trips. A refusal takes a sync and a read more. The first addition of a counter in a session makes the
+// marker, reads and writes. The following ones take one round trip each, or two more for every time that another client was
+// faster. [Value.Watch] has one watch and reads once for each change.
 package value

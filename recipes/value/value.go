@@ -171,8 +171,8 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, old Version, x T) (Version
 // wrote. For a missing node fn gets the zero value. An error of fn may be about an old value, if the server lags behind. So
 // Update calls fn again, after a sync, before it returns the first error of fn.
 //
-// Errors: a nil fn, at once; the error of fn, or a value that the codec does not decode or encode, and nothing was written; ErrUnknownOutcome
-// as in [Value.CompareAndSet]; otherwise what the server said.
+// Errors: a nil fn, at once; the error of fn, or a value that the codec does not decode or encode, and nothing was written;
+// ErrUnknownOutcome as in [Value.CompareAndSet]; otherwise what the server said.
 func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Version, error) {
 	var x, none T
 	if fn == nil {

@@ -160,7 +160,7 @@ func overloaded(holds []check.Hold, limit int) bool {
 	return false
 }
 
-// conflicting asks at every instant whether a writer holds beside somebody else. What a client reads while it writes
+// conflicting asks at every instant whether a writer holds beside another client. What a client reads while it writes
 // is its own business.
 func conflicting(holds []check.Hold) bool {
 	for at := range int64(64) {

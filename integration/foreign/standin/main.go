@@ -1,6 +1,6 @@
-// Command standin is started in the place of zkServer.sh, or of the java that runs a ZooKeeper, by suites that start
-// servers of their own. It asks the ensembles of the test process for a server with the same configuration file, and
-// passes its clients on to that. It writes where it listens. If it is killed, its clients see what they see of a server that is killed.
+// Command standin is started in the place of zkServer.sh, or of the java that runs a ZooKeeper, by suites that start servers of
+// their own. It asks the ensembles of the test process for a server with the same configuration file, and passes its clients on
+// to that. It writes where it listens. If it is killed, its clients see what they see of a server that is killed.
 package main
 
 import (
