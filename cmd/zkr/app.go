@@ -47,7 +47,8 @@ func (a *app) newRoot() *cobra.Command {
 		Long: `zkr takes a lock in ZooKeeper, runs a program, and releases the lock when the program has ended, with all
 that it has started. If the lock is about to be lost, zkr stops the program before another holder can have the lock.
 
-Each flag can be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. A flag that is typed goes first.
+A flag can be set in the environment: --session-timeout by ZKR_SESSION_TIMEOUT. A flag that is typed goes first. What names
+one lock, or deletes, must be typed.
 
 Exit status: the program's (128+n if signal n killed it), or
   64  wrong usage                        79  the lock was lost, and the program stopped

@@ -39,8 +39,8 @@ const (
 )
 
 // rules by directory; a name that ends in a slash means all below it, and the longest match counts. Imports run one
-// way: recipes, internal/znode, internal/hold, internal/ephemeral, conn, internal/session, internal/wire, the root package, the
-// libraries.
+// way: recipes, internal/znode, internal/hold, internal/record, internal/presence, internal/ephemeral, conn, internal/session,
+// internal/wire, the root package, the libraries.
 var rules = map[string]rule{
 	".":     {imports: []string{zk}},
 	"conn":  {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
