@@ -11,7 +11,7 @@ import (
 
 // lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
 func lapsed() (s *session, until time.Time) {
-	s = &session{callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	s = &session{core: &core{lastErr: errSilent}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
 	s.proof.connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
 	s.proof.heard = now
@@ -48,6 +48,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 			require.Len(t, told, 1)
 			require.Equal(t, zkrecipes.LossDeadline, told[0].Reason)
 			require.Equal(t, until, told[0].At)
+			require.ErrorIs(t, told[0], errSilent, "what was in the way")
 		})
 	}
 }

@@ -16,14 +16,18 @@ func withReason(cause, reason error) error {
 // Explain adds to the cause of a context why the session is not connected, if it is not.
 func (s *session) Explain(cause error) error {
 	s.mu.Lock()
-	up := s.isUp()
-	s.mu.Unlock()
-	if up {
-		return cause
+	defer s.mu.Unlock()
+	return withReason(cause, s.inTheWay())
+}
+
+// inTheWay returns why there is no connection; nil if there is one. Called with mu held.
+func (s *session) inTheWay() error {
+	if s.isUp() {
+		return nil
 	}
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	return withReason(cause, s.core.obstacle())
+	return s.core.obstacle()
 }
 
 // ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, that is what is missing.
