@@ -183,7 +183,8 @@ func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, er
 
 // make makes the marker. Its name is unique, so the create may be repeated.
 //
-// Errors: the session's own, the cause of ctx, or what the server said. None of them is about the update.
+// Errors: the session's own, the cause of ctx, or what the server said. None of them is about the update, although a fault of
+// the server matches ErrUnknownOutcome.
 func (m *Marked) make(ctx context.Context, s *session.Session) error {
 	if m.marker == "" {
 		m.marker = m.path + "/" + ephemeral.Prefix(ephemeral.NewGUID()) + "marker"
@@ -215,24 +216,32 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 //
 // Errors: the cause of ctx, and the removal goes on; what the server said, and the marker stays until its session ends.
 func (m *Marked) Close(ctx context.Context) error {
-	unlock, err := m.lock(ctx)
-	if err != nil {
-		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: err}
-	}
-	defer unlock()
-	s, marker, late := m.session, m.marker, m.late
-	m.late = false // the removal below looks for late copies
-	m.forget()
-	removed := make(chan error, 1)
-	if marker == "" || !s.Go(func(ctx context.Context) { removed <- removeMarker(ctx, s, marker, late) }) {
-		return nil
+	closed := make(chan error, 1)
+	if !m.client.Go(func(ctx context.Context) { closed <- m.remove(ctx) }) {
+		return nil // the client is closed, and the marker goes with its session
 	}
 	select {
-	case err := <-removed:
+	case err := <-closed:
 		return err
 	case <-ctx.Done():
 		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: context.Cause(ctx)}
 	}
+}
+
+// remove waits for the turn and removes the marker.
+func (m *Marked) remove(ctx context.Context) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the client is being closed
+	}
+	defer unlock()
+	s, marker, late := m.session, m.marker, m.late
+	m.late = false // the removal looks for late copies
+	m.forget()
+	if marker == "" {
+		return nil
+	}
+	return removeMarker(ctx, s, marker, late)
 }
 
 // removeMarker deletes a marker, until that is certain or the session over. If a copy of its create may be late, it deletes

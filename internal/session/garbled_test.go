@@ -198,3 +198,28 @@ func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
 		require.EqualValues(t, zk.PermAll, b.ACL[0].Perms)
 	})
 }
+
+// The server says that there is no node, and answers the look at its creation with a reply that cannot be read.
+func TestFollow_GarbledExists_IsAnError(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		missing, garbled := 0, 0
+		c := dial(t, srv, through(srv, pipe{read: func(frame []byte) {
+			if len(frame) != 20 || int32(binary.BigEndian.Uint32(frame[16:])) != -101 {
+				return
+			}
+			if missing++; missing%2 == 0 { // the exists behind each get
+				binary.BigEndian.PutUint32(frame[16:], 0) // it exists, says the header, and there is no Stat
+				if garbled++; garbled == 100 {
+					cancel()
+				}
+			}
+		}}))
+		for _, err := range c.Follow(ctx, "/a") {
+			require.Error(t, err)
+			break
+		}
+		require.Equal(t, 1, garbled, "it was told, and not asked for again and again")
+	})
+}

@@ -44,10 +44,10 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 }
 
 // Ensure is CreateAll for a caller that is content with any node at path and reads it next. It returns nil also if the answer
-// was lost.
+// was lost. After a fault of the server it returns an error, since a caller that tries again would only meet the next.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
 	err := s.CreateAll(ctx, path, data)
-	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+	if errors.Is(err, zk.ErrNodeExists) || ReplyLost(err) && ctx.Err() == nil {
 		return nil
 	}
 	return err
@@ -132,6 +132,9 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 //   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
 //   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
 //     lowest node above that exists is not above before. A client that has not heard of a transaction yet cannot tell.
+//
+// One copy can come late after all: a server may hang while it has the create, and take the session back when it goes on. So
+// the caller keeps its doubt until a copy is answered.
 //
 // Errors: that either is missing; that there is a node with other data; the errors of a read.
 func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {

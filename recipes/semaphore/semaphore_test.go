@@ -868,3 +868,19 @@ func randomQuantities(t *testing.T, random *rand.Rand) {
 	time.Sleep(time.Minute)
 	clean(t, srv)
 }
+
+// The limit node is missing, and the context ends while it is being created with the limit.
+func TestSetLimit_ContextEndsDuringTheCreate_IsUnknown(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create("/app", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/app/limit"))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/app/limit$"}, zktest.HoldReply(time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err = s.SetLimit(ctx, 5)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, srv.Exists("/app/limit"), "it was applied")
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}

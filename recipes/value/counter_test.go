@@ -520,3 +520,63 @@ func underFaults(t *testing.T, srv *zktest.Server, random *rand.Rand, expire boo
 	require.Equal(t, fmt.Sprint(total), stored(t, srv, path))
 	t.Log(certain, unknown, strings.Join(srv.Children(path), " "))
 }
+
+// Close gives up behind an Add that takes long. It says that the removal goes on.
+func TestClose_BehindAnAdd_GoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, err := value.NewCounter(bubble.Dial(t, srv, "a"), path, value.AtomicLong())
+		require.NoError(t, err)
+		_, err = c.Add(t.Context(), 1)
+		require.NoError(t, err)
+		require.Len(t, srv.Children(path), 1)
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.HoldReply(2*time.Second))
+		added := make(chan error, 1)
+		go func() {
+			_, err := c.Add(context.Background(), 1)
+			added <- err
+		}()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded)
+		require.NoError(t, <-added)
+		time.Sleep(time.Minute)
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// Whether the context has ended before, or the turn is free: the marker goes.
+func TestClose_DeadContext_GoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 50 {
+			c := counter(t, srv, "a")
+			add(t, c, 1)
+			_ = c.Close(ctx)
+		}
+		time.Sleep(time.Minute)
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// The server fails at each try to make the node.
+func TestAdd_ServerFaultAtTheNode_IsNotRepeatedForEver(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := counter(t, srv, "a")
+		_, err := srv.Create("/app", nil, zktest.Persistent)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		tries := 0
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "/", Times: -1}, zktest.Before(func(zktest.Request) {
+			if tries++; tries == 1000 {
+				cancel()
+			}
+		}))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^" + path + "$", Times: -1}, zktest.Fail(-1))
+		_, err = c.Add(ctx, 1)
+		require.Error(t, err)
+		require.Less(t, tries, 1000)
+	})
+}
