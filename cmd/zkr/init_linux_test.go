@@ -64,9 +64,6 @@ func TestProcess1_EndsWhileItWaits(t *testing.T) {
 	assert.Equal(t, 143, z.status(t), z.err.String())
 }
 
-// guardOf is the guard between a zkr and its program.
-func guardOf(t *testing.T, zkr int) int { return only(t, zkr) }
-
 // only returns the only child of a process.
 func only(t *testing.T, parent int) int {
 	t.Helper()
