@@ -232,7 +232,7 @@ func (m *Marked) Close(ctx context.Context) error {
 func (m *Marked) remove(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // the client is being closed
+		return nil // the client is being closed
 	}
 	defer unlock()
 	s, marker, late := m.session, m.marker, m.late
