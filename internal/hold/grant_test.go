@@ -161,7 +161,7 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 						lines = append(lines, strings.TrimSpace(line))
 					}
 				}
-				want := strings.NewReplacer("PATH", h.Path(), "TOKEN", h.Token().String(), "SESSION", session, "HELD", held.String()).Replace(tt.says)
+				want := strings.NewReplacer("PATH", h.Path(), "TOKEN", h.Token().String(), "SESSION", session, "HELD", held.Round(time.Millisecond).String()).Replace(tt.says)
 				require.Equal(t, want, strings.Join(lines, "\n"))
 			})
 		})
