@@ -138,7 +138,7 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		w.note(&now)
+		w.note(&now, w.quiet > 0 && r.list.HasFired()) // then it is read again, now or later
 		stale, spare := false, true
 		recheck := time.NewTimer(s.RecheckAfter()) // an event may be lost
 		for !stale && err == nil {
@@ -194,8 +194,8 @@ func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, u
 	}
 }
 
-// note makes a view the newest.
-func (w *watcher) note(now *reading) {
+// note makes a view the newest. It may be outdated already.
+func (w *watcher) note(now *reading, outdated bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.newest == nil || !w.newest.view.same(now.view) {
@@ -204,7 +204,7 @@ func (w *watcher) note(now *reading) {
 			w.first = w.last
 		}
 	}
-	w.newest, w.putOff, w.late = now, false, !time.Now().Before(w.due())
+	w.newest, w.putOff, w.late = now, outdated, !time.Now().Before(w.due())
 	w.broadcast()
 }
 
