@@ -582,6 +582,7 @@ func TestWatch_Settle(t *testing.T) {
 		// Then the next change waits for quiet as well.
 		began = time.Now()
 		join(t, b, "churn", "")
+		require.Zero(t, <-outdated)
 		require.Equal(t, quiet, next())
 		// A lost connection is told at once.
 		began = time.Now()
@@ -631,6 +632,109 @@ func TestWatch_Settle_SparesReadings(t *testing.T) {
 			require.Equal(t, []string{"first"}, ids(told[0]))
 			require.True(t, told[1].Current)
 		})
+	}
+}
+
+// TestWatch_Settle_BusyGroup: the members change more often than a reading takes. What is new is told in time all the same, and
+// as current only if nothing has changed since it was read.
+func TestWatch_Settle_BusyGroup(t *testing.T) {
+	const quiet, most, roundTrip, busy = time.Second, 5 * time.Second, 20 * time.Millisecond, time.Minute
+	const bound = most + quiet/4 + 3*roundTrip
+	for _, every := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			joined(t, srv, "first")
+			ctx, cancel := context.WithTimeout(t.Context(), busy)
+			g := open(t, bubble.Dial(t, srv, "w"))
+			srv.SetLatency(roundTrip)
+			var changes sync.WaitGroup
+			defer changes.Wait()
+			changes.Go(func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					if _, err := srv.Create(fmt.Sprintf("%s/m%d", path, i), nil, zktest.Persistent); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(every)
+				}
+			})
+			defer cancel()
+			began, known, contents, current := time.Now(), 0, 0, 0
+			for view, err := range g.Watch(ctx, group.WithSettle(quiet, most)) {
+				require.NoError(t, err)
+				if len(view.Members) > known {
+					require.LessOrEqual(t, time.Since(began), bound)
+					began, known = time.Now(), len(view.Members)
+					contents++
+				}
+				if view.Current {
+					current++
+					node, exists := srv.Node(path)
+					require.True(t, exists)
+					require.LessOrEqual(t, node.Stat.Pzxid-view.Zxid, int64(roundTrip/every), "but for the events on their way")
+				}
+			}
+			require.GreaterOrEqual(t, contents, int(busy/bound))
+			if every > 2*roundTrip { // there is a time when a reading has no change behind it
+				require.GreaterOrEqual(t, current, contents/2)
+			}
+		})
+	}
+}
+
+// TestWatch_Settle_NotCurrentMeanwhile: while a change settles, what was told before it is not current.
+func TestWatch_Settle_NotCurrentMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const quiet = 10 * time.Second
+		joined(t, srv, "a")
+		g := open(t, bubble.Dial(t, srv, "w"))
+		v := watch(t, g, group.WithSettle(quiet, time.Minute))
+		time.Sleep(time.Minute)
+		require.Len(t, v.all(), 1)
+		changed := time.Now()
+		joined(t, srv, "b")
+		require.Len(t, v.all(), 2)
+		require.False(t, v.last().Current)
+		require.Equal(t, []string{"a"}, ids(v.last()))
+		require.False(t, v.last().AsOf.After(changed))
+		time.Sleep(quiet)
+		require.Len(t, v.all(), 3)
+		require.True(t, v.last().Current)
+		require.Equal(t, []string{"a", "b"}, ids(v.last()))
+	})
+}
+
+// TestWatch_Settle_ConnectedAgain: what is read after an interruption is told as current at once, also if a reading was put off
+// when it began.
+func TestWatch_Settle_ConnectedAgain(t *testing.T) {
+	interruptions := map[string]func(srv *zktest.Server){
+		"connection": func(srv *zktest.Server) { srv.Cut(zktest.Label("w")) },
+		"session":    func(srv *zktest.Server) { srv.Expire(srv.SessionOf("w")) },
+	}
+	for name, interrupt := range interruptions {
+		for _, putOff := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s lost, put off %v", name, putOff), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, srv *zktest.Server) {
+					const quiet, members = time.Hour, 100
+					joined(t, srv, "a")
+					for i := range members {
+						create(t, srv, fmt.Sprintf("%s/m%d", path, i), nil)
+					}
+					g := open(t, bubble.Dial(t, srv, "w"))
+					v := watch(t, g, group.WithSettle(quiet, 2*quiet), group.WithPayloads())
+					time.Sleep(3 * quiet)
+					require.True(t, v.last().Current)
+					if putOff {
+						create(t, srv, path+"/b", nil)
+						time.Sleep(time.Second)
+						require.NoError(t, srv.Delete(path+"/b")) // the reading of this is put off
+						require.False(t, v.last().Current)
+					}
+					interrupt(srv)
+					time.Sleep(bubble.Timeout)
+					require.True(t, v.last().Current)
+					require.Len(t, v.last().Members, 1+members)
+				})
+			})
+		}
 	}
 }
 

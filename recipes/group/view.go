@@ -38,8 +38,8 @@ type View struct {
 	// Zxid is the transaction that changed the list of members last; 0 if there was never a member. Of two views the one with
 	// the larger Zxid is newer.
 	Zxid int64
-	// Current says that the client is connected and will be told of the next change. If it is false, the group may have
-	// changed since AsOf. It is always false in what [Group.Members] returns.
+	// Current says that the client is connected, knows of no later change, and will be told of the next one. If it is false, the
+	// group may have changed since AsOf. It is always false in what [Group.Members] returns.
 	Current bool
 	// AsOf is the local time of the newest request whose answer agrees with this view.
 	AsOf time.Time
@@ -215,6 +215,16 @@ func (r *reader) entry(ctx context.Context, name string) (*entry, error) {
 		m.Data = data
 	}
 	return &entry{Member: m, watch: w}, nil
+}
+
+// memberChanged reports whether a member may have changed since it was read.
+func (r *reader) memberChanged() bool {
+	for _, e := range r.known {
+		if e.watch.HasFired() {
+			return true
+		}
+	}
+	return false
 }
 
 // doubt makes the next read look at some members again, because an event may have been lost.

@@ -25,10 +25,11 @@ func WithPayloads() WatchOption {
 }
 
 // WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
-// tell at once. So members that are started together make one view.
+// tell at once. So members that are started together make one view. Meanwhile the last view is no longer current, which Watch
+// tells at once.
 //
 // It also spares readings: the list of the members is read at most four times in the quiet time, so that a change may be
-// told a quarter of it later. While a reading is put off, the last view is no longer current, which Watch tells at once.
+// told a quarter of it later. If the members change faster than they are read, what Watch tells then is not current.
 func WithSettle(quiet, most time.Duration) WatchOption {
 	return func(w *watcher) error {
 		if quiet <= 0 || most < quiet {
@@ -82,6 +83,7 @@ type watcher struct {
 	mu      sync.Mutex
 	newest  *reading
 	putOff  bool          // the members have changed since, and are not read yet
+	late    bool          // when it was read, it was to be told already
 	last    time.Time     // when the members changed last
 	first   time.Time     // when they changed first since the caller was told; zero if they have not
 	err     error         // why there will be nothing newer
@@ -136,23 +138,27 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		w.note(&now)
-		spare := true
+		w.note(&now, w.quiet > 0 && r.list.HasFired()) // then it is read again, now or later
+		stale, spare := false, true
 		recheck := time.NewTimer(s.RecheckAfter()) // an event may be lost
-		select {
-		case <-r.list.Fired(): // also if the connection was away since the read, and is back
-		case <-dirty:
-		case <-recheck.C:
-			r.doubt()
-			spare = false
-		case <-s.Done():
-			err = s.Err()
-		case <-ctx.Done():
-			err = context.Cause(ctx)
+		for !stale && err == nil {
+			select {
+			case <-r.list.Fired(): // also if the connection was away since the read, and is back
+				stale = true
+			case <-dirty:
+				stale = r.memberChanged() // else it was read since
+			case <-recheck.C:
+				r.doubt()
+				stale, spare = true, false
+			case <-s.Done():
+				err = s.Err()
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
 		}
 		recheck.Stop()
 		if err == nil && spare {
-			err = w.spare(ctx, changed.Add(w.quiet/settlingReads))
+			err = w.spare(ctx, s, now, changed.Add(w.quiet/settlingReads))
 			changed = time.Now()
 		}
 		if err != nil {
@@ -164,8 +170,8 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 // settlingReads is how often the members are read in the quiet time at most.
 const settlingReads = 4
 
-// spare puts the next reading off until a time.
-func (w *watcher) spare(ctx context.Context, until time.Time) error {
+// spare puts the next reading off until a time, while the connection of the last one is up.
+func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, until time.Time) error {
 	wait := time.Until(until)
 	if w.quiet == 0 || wait <= 0 {
 		return nil
@@ -179,13 +185,17 @@ func (w *watcher) spare(ctx context.Context, until time.Time) error {
 	select {
 	case <-timer.C:
 		return nil
+	case <-last.reading.Disconnected():
+		return nil
+	case <-s.Done():
+		return s.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// note makes a view the newest.
-func (w *watcher) note(now *reading) {
+// note makes a view the newest. It may be outdated already.
+func (w *watcher) note(now *reading, outdated bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.newest == nil || !w.newest.view.same(now.view) {
@@ -194,7 +204,7 @@ func (w *watcher) note(now *reading) {
 			w.first = w.last
 		}
 	}
-	w.newest, w.putOff = now, false
+	w.newest, w.putOff, w.late = now, outdated, !time.Now().Before(w.due())
 	w.broadcast()
 }
 
@@ -210,7 +220,7 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 	var current bool  // what the caller knows
 	for {
 		w.mu.Lock()
-		newest, putOff, err, changed, due := w.newest, w.putOff, w.err, w.changed, w.due()
+		newest, putOff, late, err, changed, due := w.newest, w.putOff, w.late, w.err, w.changed, w.due()
 		w.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
@@ -224,13 +234,17 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 		if newest != nil {
 			look = time.After(newest.reading.LookAgain())
 			now := newest.now()
-			now.Current = now.Current && !putOff
+			connected := now.Current
 			isNew := told == nil || !told.view.same(newest.view)
 			wait := time.Until(due)
+			// If a reading is put off, that one is told, so that it has a chance to be current. The members may change again before
+			// this goroutine runs, each time: then what is late is told as it is.
+			ready := connected && wait <= 0 && (!putOff || late)
+			now.Current = connected && !putOff && (ready || !isNew)
 			switch {
-			case now.Current && isNew && wait <= 0, now.Current && !isNew && !current:
+			case isNew && ready, now.Current && !current:
 				w.settledWith(newest)
-				told, current = newest, true
+				told, current = newest, now.Current
 				if !yield(now, nil) {
 					return
 				}
@@ -242,13 +256,13 @@ func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
 					return
 				}
 				continue
-			case now.Current:
+			case connected:
 				down = newest.reading.Disconnected()
-				if isNew {
-					settled = time.After(wait)
-				} else {
+				if !isNew {
 					told = newest         // it may be of a later connection
 					w.settledWith(newest) // what had changed is as it was
+				} else if wait > 0 {
+					settled = time.After(wait)
 				}
 			}
 		}
