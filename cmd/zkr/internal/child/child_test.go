@@ -4,6 +4,7 @@ package child_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,10 +33,15 @@ func TestMain(m *testing.M) {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
+	case len(os.Args) > 1 && programs[os.Args[1]] != nil:
+		programs[os.Args[1]]()
 	default:
 		os.Exit(m.Run())
 	}
 }
+
+// programs are for a host to start: the test binary with this first argument.
+var programs = map[string]func(){}
 
 var scenarios = map[string]func() error{
 	"kill": func() error {
@@ -64,10 +70,11 @@ var scenarios = map[string]func() error{
 		return nil
 	},
 	"overdue-stopped": func() error {
-		c, err := guarded(clock() + 500*time.Millisecond)
+		c, err := guarded(0) // a deadline from here on: a busy machine may take long to start the tree
 		if err != nil {
 			return err
 		}
+		c.KillAt(clock() + 500*time.Millisecond)
 		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 			return err
 		}
@@ -84,6 +91,18 @@ var scenarios = map[string]func() error{
 		<-c.Done()
 		fmt.Println(c.Status().Overdue, c.Status().Code)
 		return nil
+	},
+	"late": func() error {
+		_, err := status(child.Command{KillAt: clock() - time.Hour}, "echo started")
+		if !errors.Is(err, child.ErrLate) {
+			return fmt.Errorf("after the deadline: %w", err)
+		}
+		return nil
+	},
+	"early": func() error {
+		s, err := status(child.Command{KillAt: clock() + time.Hour}, "exit 3")
+		fmt.Println(s.Code, s.Overdue)
+		return err
 	},
 	"missing": func() error {
 		h, err := child.NewHost()
@@ -130,6 +149,21 @@ func run(h *child.Host, c child.Command, line string) (*child.Child, error) {
 	c.Path, c.Args, c.Env = "/bin/sh", []string{"sh", "-c", line}, os.Environ()
 	c.Files = []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	return h.Start(c)
+}
+
+// status runs a line of shell to its end.
+func status(c child.Command, line string) (child.Status, error) {
+	h, err := child.NewHost()
+	if err != nil {
+		return child.Status{}, err
+	}
+	one, err := run(h, c, line)
+	if err != nil {
+		return child.Status{}, err
+	}
+	defer one.Close()
+	<-one.Done()
+	return one.Status(), nil
 }
 
 func await(condition func() bool) error {
@@ -232,6 +266,12 @@ func TestKill_LeavesTheGroupOfATerminalAlone(t *testing.T) {
 func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stranger")) }
 
 func TestStart_TellsAMissingProgram(t *testing.T) { assert.Empty(t, host(t, "missing")) }
+
+func TestStart_StartsNothingAfterTheDeadline(t *testing.T) { assert.Empty(t, host(t, "late")) }
+
+func TestStart_KeepsADeadlineThatIsFarAhead(t *testing.T) {
+	assert.Equal(t, "3 false\n", host(t, "early"), "also where an int has 32 bits")
+}
 
 // guardedHost starts a host whose command has a tree, and returns the processes of the tree, and of the guard.
 func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard int, said *bufio.Scanner) {

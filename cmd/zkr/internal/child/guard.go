@@ -44,8 +44,8 @@ func startGuard(command Command) (*guard, error) {
 		group = syscall.Getpgrp()
 	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int{inherited(orders), inherited(report), group, int(command.KillAt)} {
-		args = append(args, strconv.Itoa(number))
+	for _, number := range []int64{inherited(orders), inherited(report), int64(group), int64(command.KillAt)} {
+		args = append(args, strconv.FormatInt(number, 10))
 	}
 	self := "/proc/self/exe" // also when the file was replaced meanwhile
 	if _, err = os.Lstat(self); err != nil {
@@ -68,11 +68,14 @@ func startGuard(command Command) (*guard, error) {
 
 // inherited lets the guard inherit a file under the number that it has here. The guard keeps it from the command, which
 // inherits what this process has inherited, under the same numbers.
-func inherited(file *os.File) int {
+func inherited(file *os.File) int64 {
 	fd := file.Fd()
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) // it fails for a closed file alone
-	return int(fd)
+	return int64(fd)
 }
+
+// late stands for ErrLate where the guard tells the host an error number.
+const late = -1
 
 // started returns the process id of the command, or why there is none.
 func (g *guard) started(path string) (pid int, err error) {
@@ -80,6 +83,8 @@ func (g *guard) started(path string) (pid int, err error) {
 	switch n, err := fmt.Fscanf(g.report, "%d %d\n", &pid, &number); {
 	case n != 2:
 		return 0, fmt.Errorf("the guard has ended: %w", err)
+	case number == late:
+		return 0, &os.PathError{Op: "start", Path: path, Err: ErrLate}
 	case number != 0:
 		return 0, &os.PathError{Op: "start", Path: path, Err: syscall.Errno(number)}
 	}
@@ -136,25 +141,29 @@ func Guard(args []string, bootClock func() time.Duration) {
 	}
 	// The kernel sends the command the parent-death signal when the thread ends that has started it. This one does not.
 	runtime.LockOSThread()
-	var number [4]int
+	var number [4]int64
 	for i := range number {
-		number[i], _ = strconv.Atoi(args[i]) // as startGuard has written them
+		number[i], _ = strconv.ParseInt(args[i], 10, 64) // as startGuard has written them
 	}
 	for _, fd := range number[:2] {
-		syscall.CloseOnExec(fd)
+		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
-	w := &watch{group: number[2], report: report, killAt: time.Duration(number[3]), bootClock: bootClock}
+	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), bootClock: bootClock}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	if err := w.start(args[4], args[5:]); err != nil {
 		var errno syscall.Errno
-		if !errors.As(err, &errno) {
-			errno = syscall.EIO
+		number := int(syscall.EIO)
+		switch {
+		case errors.Is(err, ErrLate):
+			number = late
+		case errors.As(err, &errno):
+			number = int(errno)
 		}
-		_, _ = fmt.Fprintf(report, "0 %d\n", int(errno)) // a host that has ended need not know, here and below
+		_, _ = fmt.Fprintf(report, "0 %d\n", number) // a host that has ended need not know, here and below
 		return
 	}
 	_, _ = fmt.Fprintf(report, "%d 0\n", w.pid)
@@ -176,6 +185,9 @@ func catchAll() {
 func (w *watch) start(path string, args []string) error {
 	if err := adoptOrphans(); err != nil {
 		return err
+	}
+	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for long
+		return ErrLate
 	}
 	p, err := os.StartProcess(path, args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
