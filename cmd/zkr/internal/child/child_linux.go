@@ -62,11 +62,13 @@ func readProcess(pid int) (process, bool) {
 	}
 	parent, err1 := strconv.Atoi(string(fields[1]))
 	group, err2 := strconv.Atoi(string(fields[2]))
-	if err1 != nil || err2 != nil {
+	threads, err3 := strconv.Atoi(string(fields[17]))
+	if err1 != nil || err2 != nil || err3 != nil {
 		return process{}, false
 	}
 	state := fields[0][0]
-	return process{pid, parent, group, state == 'Z' || state == 'X', string(fields[19])}, true
+	dead := state == 'X' || state == 'Z' && threads <= 1 // if only its first thread has ended, it is Z and runs
+	return process{pid, parent, group, dead, string(fields[19])}, true
 }
 
 // readStat is os.ReadFile with a third of the system calls: there may be thousands of processes to read.
