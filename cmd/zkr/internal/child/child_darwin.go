@@ -30,6 +30,4 @@ func processes() ([]process, error) {
 	return all, nil
 }
 
-func (p process) signal(s syscall.Signal) {
-	_ = syscall.Kill(p.pid, s) // if it has ended meanwhile, that is what was wanted
-}
+func (p process) signal(s syscall.Signal) error { return syscall.Kill(p.pid, s) }

@@ -85,13 +85,14 @@ func readStat(pid int) ([]byte, error) {
 
 // signal signals this process and no other that got its pid meanwhile: FindProcess opens a handle on what has the pid now,
 // and the start time tells whether that is still the process of the list.
-func (p process) signal(s syscall.Signal) {
+func (p process) signal(s syscall.Signal) error {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
-		return
+		return err
 	}
-	if now, ok := readProcess(p.pid); ok && now.since == p.since {
-		_ = handle.Signal(s) // if it has ended meanwhile, that is what was wanted
+	defer handle.Release() //nolint:errcheck // which cannot fail
+	if now, ok := readProcess(p.pid); !ok || now.since != p.since {
+		return os.ErrProcessDone
 	}
-	_ = handle.Release() // which cannot fail
+	return handle.Signal(s)
 }

@@ -16,6 +16,4 @@ func attributes(group int) *syscall.SysProcAttr {
 
 func processes() ([]process, error) { return nil, errors.ErrUnsupported }
 
-func (p process) signal(s syscall.Signal) {
-	_ = syscall.Kill(p.pid, s) // if it has ended meanwhile, that is what was wanted
-}
+func (p process) signal(s syscall.Signal) error { return syscall.Kill(p.pid, s) }

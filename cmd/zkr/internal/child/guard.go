@@ -291,7 +291,7 @@ func (w *watch) killTree() {
 		left := 0
 		for _, p := range members(os.Getpid(), w.ownGroup(), all) {
 			if p.pid != os.Getpid() {
-				p.signal(syscall.SIGKILL)
+				_ = p.signal(syscall.SIGKILL) // if it has ended meanwhile, that is what was wanted
 				left++
 			}
 		}
