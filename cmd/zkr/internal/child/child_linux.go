@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const orphansStay = true // below this process, after adoptOrphans
+
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the subreaper: %w", err)

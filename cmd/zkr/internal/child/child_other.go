@@ -7,6 +7,8 @@ import (
 	"syscall"
 )
 
+const orphansStay = false // below this process, after adoptOrphans
+
 func adoptOrphans() error { return nil } // they go to process 1
 
 // attributes are for a command in a process group; 0 is the group of this process.

@@ -230,18 +230,24 @@ func (c *Child) signalAll(s syscall.Signal) error {
 	return errors.Join(err, scan)
 }
 
-// Left is how many processes are left of the command and of what it has started.
+// Left is how many processes are left of the command and of what it has started. A list of processes takes time: a process
+// whose parent ends meanwhile may be missing in it. So nothing is left when two lists say so.
 func (c *Child) Left() int {
-	tree, err := c.tree()
-	if err != nil { // without a list of processes, only the command itself is known
-		select {
-		case <-c.done:
-			return 0
-		default:
-			return 1
+	for range 2 {
+		tree, err := c.tree()
+		if err != nil { // without a list of processes, only the command itself is known
+			select {
+			case <-c.done:
+				return 0
+			default:
+				return 1
+			}
+		}
+		if len(tree) > 0 {
+			return len(tree)
 		}
 	}
-	return len(tree)
+	return 0
 }
 
 // tree lists the live processes that the command has started, with itself.
@@ -250,13 +256,20 @@ func (c *Child) tree() ([]process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
 	}
-	group := 0
-	if c.ownGroup {
-		group = c.guard.pid
-	}
-	return slices.DeleteFunc(members(os.Getpid(), group, all), func(p process) bool {
+	return slices.DeleteFunc(members(os.Getpid(), c.group(), all), func(p process) bool {
 		return c.strange[p.pid] || p.pid == c.guard.pid
 	}), nil
+}
+
+// group is the group whose members the command has started, 0 if there is none. When the guard has ended, its number may
+// become another group's. Where orphans stay below this process, the group is not needed then.
+func (c *Child) group() int {
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	if !c.ownGroup || orphansStay && c.unguarded {
+		return 0
+	}
+	return c.guard.pid
 }
 
 // Close ends the watch over a command that has left nothing behind.

@@ -131,6 +131,7 @@ type watch struct {
 	killAt     time.Duration // on the boot clock; 0 is never
 	overdue    bool
 	bootClock  func() time.Duration
+	list       func() ([]process, error) // of all processes
 }
 
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
@@ -149,7 +150,7 @@ func Guard(args []string, bootClock func() time.Duration) {
 		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
-	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), bootClock: bootClock}
+	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), bootClock: bootClock, list: processes}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)
@@ -277,11 +278,15 @@ func (w *watch) reap() {
 	})
 }
 
-// killTree kills all that the command has started, until nothing is left.
+// killTree kills all that the command has started, until nothing is left. A list of processes takes time: a process whose
+// parent ends meanwhile may be missing in it. So nothing is left when two lists say so.
 func (w *watch) killTree() {
-	for {
+	const shortest = 2 * time.Millisecond
+	killed := map[int]bool{}
+	none := false
+	for pause := shortest; ; pause = min(2*pause, time.Second) {
 		w.reap()
-		all, err := processes()
+		all, err := w.list()
 		if err != nil && w.group == 0 {
 			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes there is the group, with this process
 		} else if err != nil {
@@ -290,15 +295,22 @@ func (w *watch) killTree() {
 		}
 		left := 0
 		for _, p := range members(os.Getpid(), w.ownGroup(), all) {
-			if p.pid != os.Getpid() {
-				_ = p.signal(syscall.SIGKILL) // if it has ended meanwhile, that is what was wanted
-				left++
+			if p.pid == os.Getpid() {
+				continue
+			}
+			_ = p.signal(syscall.SIGKILL) // if it has ended meanwhile, that is what was wanted
+			left++
+			if !killed[p.pid] {
+				killed[p.pid], pause = true, shortest // processes still start others
 			}
 		}
-		if left == 0 {
+		switch {
+		case left == 0 && none:
 			return
+		case left > 0:
+			time.Sleep(pause)
 		}
-		time.Sleep(2 * time.Millisecond)
+		none = left == 0
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,3 +28,55 @@ func TestSignal_SparesAnotherProcessWithTheSamePid(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, syscall.SIGTERM, status.Signal())
 }
+
+func TestKillTree_PausesWhileAProcessCannotBeKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scans := 0
+		began := time.Now()
+		w := &watch{group: 1, list: func() ([]process, error) {
+			scans++
+			if time.Since(began) > time.Minute {
+				return nil, nil
+			}
+			return []process{{pid: noProcess, parent: os.Getpid()}}, nil
+		}}
+		w.killTree()
+		assert.Less(t, scans, 80, "one each second in the end")
+	})
+}
+
+func TestLeft_IsNoneWhenTwoListsSaySo(t *testing.T) {
+	lists := 0
+	torn := func() ([]process, error) { // the parent of the process ended while the first list was made
+		if lists++; lists == 1 {
+			return []process{{pid: noProcess, parent: noProcess + 1}}, nil
+		}
+		return []process{{pid: noProcess, parent: os.Getpid()}}, nil
+	}
+	c := &Child{pid: noProcess, guard: &guard{pid: noProcess + 2}, host: &Host{list: torn}, done: make(chan struct{})}
+	assert.Equal(t, 1, c.Left())
+
+	lists = 0
+	w := &watch{group: 1, list: func() ([]process, error) {
+		if lists < 2 {
+			return torn()
+		}
+		lists++
+		return nil, nil
+	}}
+	w.killTree()
+	assert.Equal(t, 4, lists, "the torn one, one with the process, and two without it")
+}
+
+func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {
+	if !orphansStay {
+		t.Skip("on this system only the group tells the orphans")
+	}
+	c := &Child{ownGroup: true, unguarded: true, guard: &guard{pid: noProcess}, host: &Host{list: func() ([]process, error) {
+		return []process{{pid: noProcess + 1, parent: 1, group: noProcess}}, nil
+	}}}
+	assert.Zero(t, c.Left(), "another group may have the number")
+}
+
+// noProcess is above the greatest pid of each system.
+const noProcess = 1 << 30
