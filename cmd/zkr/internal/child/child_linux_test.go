@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -115,6 +116,18 @@ func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
 		t.Skip("this system runs no program as another user: " + said)
 	}
 	assert.Equal(t, "root\ntrue true\n", said)
+}
+
+func TestStart_InheritsIgnoredSignals(t *testing.T) {
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap "" HUP TSTP TTIN TTOU; exec "$0" "$1" ignores`, os.Args[0], asHost)
+	said, err := shell.CombinedOutput()
+	require.NoError(t, err, string(said))
+	var set uint64
+	_, err = fmt.Sscanf(string(said), "SigIgn:\t%x", &set)
+	require.NoError(t, err, string(said))
+	for _, one := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+		assert.NotZero(t, set&(1<<(one-1)), one)
+	}
 }
 
 func TestLeft_CountsAProgramWhoseFirstThreadHasEnded(t *testing.T) {

@@ -5,6 +5,9 @@ package child
 import (
 	"os"
 	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -47,19 +50,20 @@ func TestKillTree_PausesWhileAProcessCannotBeKilled(t *testing.T) {
 
 func TestLeft_IsNoneWhenTwoListsSaySo(t *testing.T) {
 	lists := 0
-	torn := func() ([]process, error) { // the parent of the process ended while the first list was made
+	torn := func() []process { // the parent of the process ended while the first list was made
 		if lists++; lists == 1 {
-			return []process{{pid: noProcess, parent: noProcess + 1}}, nil
+			return []process{{pid: noProcess, parent: noProcess + 1}}
 		}
-		return []process{{pid: noProcess, parent: os.Getpid()}}, nil
+		return []process{{pid: noProcess, parent: os.Getpid()}}
 	}
-	c := &Child{pid: noProcess, guard: &guard{pid: noProcess + 2}, host: &Host{list: torn}, done: make(chan struct{})}
+	host := &Host{list: func() ([]process, error) { return torn(), nil }}
+	c := &Child{pid: noProcess, guard: &guard{pid: noProcess + 2}, host: host, done: make(chan struct{})}
 	assert.Equal(t, 1, c.Left())
 
 	lists = 0
 	w := &watch{group: 1, list: func() ([]process, error) {
 		if lists < 2 {
-			return torn()
+			return torn(), nil
 		}
 		lists++
 		return nil, nil
@@ -76,6 +80,43 @@ func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {
 		return []process{{pid: noProcess + 1, parent: 1, group: noProcess}}, nil
 	}}}
 	assert.Zero(t, c.Left(), "another group may have the number")
+}
+
+// TestGuard_WaitsForNewerDeadlinesAfterItWasStopped lets the clock jump: the guard did not run meanwhile.
+func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var jump atomic.Int64
+		clock := func() time.Duration { return time.Since(began) + time.Duration(jump.Load()) }
+		killed := make(chan struct{})
+		kill := sync.OnceFunc(func() { close(killed) })
+		orders := make(chan string)
+		w := &watch{group: 1, killAt: time.Minute, bootClock: clock, list: func() ([]process, error) {
+			kill()
+			return nil, nil
+		}}
+		var running sync.WaitGroup
+		running.Go(func() { w.run(nil, orders) })
+		for _, stale := range []time.Duration{2 * time.Minute, 3 * time.Minute} {
+			time.Sleep(time.Second)
+			jump.Add(int64(time.Hour))
+			orders <- strconv.FormatInt(int64(stale), 10)
+			time.Sleep(500 * time.Millisecond) // the host was stopped as well
+			select {
+			case <-killed:
+				assert.Fail(t, "killed while newer deadlines were on their way")
+			default:
+			}
+			orders <- strconv.FormatInt(int64(clock()+time.Minute), 10)
+		}
+		time.Sleep(time.Second)
+		jump.Add(int64(time.Hour))
+		again := time.Now()
+		<-killed
+		assert.Less(t, time.Since(again), 2*time.Second, "no newer deadline has come")
+		orders <- "done"
+		running.Wait()
+	})
 }
 
 // noProcess is above the greatest pid of each system.
