@@ -122,8 +122,11 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 	c, err := s.host.Start(command)
 	if err != nil {
 		code := exitCannotRun
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			code = exitNotFound
+		case errors.Is(err, child.ErrLate):
+			code = exitLost
 		}
 		return exitWith(code, err)
 	}

@@ -10,6 +10,7 @@
 package child
 
 import (
+	"errors"
 	"os"
 	"time"
 )
@@ -26,6 +27,9 @@ type Command struct {
 	// KillAt is the first deadline, see Child.KillAt.
 	KillAt time.Duration
 }
+
+// ErrLate says that the deadline had passed before the command could be started. It was not started.
+var ErrLate = errors.New("the deadline has passed")
 
 // Status is how a command has ended.
 type Status struct {

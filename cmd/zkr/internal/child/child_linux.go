@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const orphansStay = true // below this process, after adoptOrphans
+
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the subreaper: %w", err)
@@ -62,11 +64,13 @@ func readProcess(pid int) (process, bool) {
 	}
 	parent, err1 := strconv.Atoi(string(fields[1]))
 	group, err2 := strconv.Atoi(string(fields[2]))
-	if err1 != nil || err2 != nil {
+	threads, err3 := strconv.Atoi(string(fields[17]))
+	if err1 != nil || err2 != nil || err3 != nil {
 		return process{}, false
 	}
 	state := fields[0][0]
-	return process{pid, parent, group, state == 'Z' || state == 'X', string(fields[19])}, true
+	dead := state == 'X' || state == 'Z' && threads <= 1 // if only its first thread has ended, it is Z and runs
+	return process{pid, parent, group, dead, string(fields[19])}, true
 }
 
 // readStat is os.ReadFile with a third of the system calls: there may be thousands of processes to read.
@@ -83,13 +87,14 @@ func readStat(pid int) ([]byte, error) {
 
 // signal signals this process and no other that got its pid meanwhile: FindProcess opens a handle on what has the pid now,
 // and the start time tells whether that is still the process of the list.
-func (p process) signal(s syscall.Signal) {
+func (p process) signal(s syscall.Signal) error {
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
-		return
+		return err
 	}
-	if now, ok := readProcess(p.pid); ok && now.since == p.since {
-		_ = handle.Signal(s) // if it has ended meanwhile, that is what was wanted
+	defer handle.Release() //nolint:errcheck // which cannot fail
+	if now, ok := readProcess(p.pid); !ok || now.since != p.since {
+		return os.ErrProcessDone
 	}
-	_ = handle.Release() // which cannot fail
+	return handle.Signal(s)
 }

@@ -7,6 +7,8 @@ import (
 	"syscall"
 )
 
+const orphansStay = false // below this process, after adoptOrphans
+
 func adoptOrphans() error { return nil } // they go to process 1
 
 // attributes are for a command in a process group; 0 is the group of this process.
@@ -16,6 +18,4 @@ func attributes(group int) *syscall.SysProcAttr {
 
 func processes() ([]process, error) { return nil, errors.ErrUnsupported }
 
-func (p process) signal(s syscall.Signal) {
-	_ = syscall.Kill(p.pid, s) // if it has ended meanwhile, that is what was wanted
-}
+func (p process) signal(s syscall.Signal) error { return syscall.Kill(p.pid, s) }

@@ -4,6 +4,7 @@ package child_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -32,10 +34,15 @@ func TestMain(m *testing.M) {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
+	case len(os.Args) > 1 && programs[os.Args[1]] != nil:
+		programs[os.Args[1]]()
 	default:
 		os.Exit(m.Run())
 	}
 }
+
+// programs are for a host to start: the test binary with this first argument.
+var programs = map[string]func(){}
 
 var scenarios = map[string]func() error{
 	"kill": func() error {
@@ -64,10 +71,11 @@ var scenarios = map[string]func() error{
 		return nil
 	},
 	"overdue-stopped": func() error {
-		c, err := guarded(clock() + 500*time.Millisecond)
+		c, err := guarded(0) // a deadline from here on: a busy machine may take long to start the tree
 		if err != nil {
 			return err
 		}
+		c.KillAt(clock() + 500*time.Millisecond)
 		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 			return err
 		}
@@ -84,6 +92,57 @@ var scenarios = map[string]func() error{
 		<-c.Done()
 		fmt.Println(c.Status().Overdue, c.Status().Code)
 		return nil
+	},
+	"late": func() error {
+		_, err := status(child.Command{KillAt: clock() - time.Hour}, "echo started")
+		if !errors.Is(err, child.ErrLate) {
+			return fmt.Errorf("after the deadline: %w", err)
+		}
+		return nil
+	},
+	"full": func() error {
+		h, err := child.NewHost()
+		if err != nil {
+			return err
+		}
+		c, err := run(h, child.Command{KillAt: clock() + time.Hour}, "sleep 60")
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(c.Group(), syscall.SIGSTOP); err != nil { // the guard
+			return err
+		}
+		for range 10_000 { // more than the pipe takes
+			c.KillAt(clock())
+		}
+		c.KillAt(0)
+		time.Sleep(time.Second) // so long that the guard knows that it was stopped
+		if err := syscall.Kill(c.Group(), syscall.SIGCONT); err != nil {
+			return err
+		}
+		select {
+		case <-c.Done():
+			return fmt.Errorf("killed: %v", c.Status())
+		case <-time.After(1500 * time.Millisecond): // longer than the guard's patience
+		}
+		c.KillAt(clock())
+		<-c.Done()
+		fmt.Println(c.Status().Overdue)
+		return nil
+	},
+	"keys": func() error {
+		s, err := status(child.Command{Terminal: true}, `echo "ready"; read line; echo "got $line"`)
+		fmt.Println("status", s.Code)
+		return err
+	},
+	"ignores": func() error {
+		_, err := status(child.Command{}, "grep SigIgn /proc/self/status")
+		return err
+	},
+	"early": func() error {
+		s, err := status(child.Command{KillAt: clock() + time.Hour}, "exit 3")
+		fmt.Println(s.Code, s.Overdue)
+		return err
 	},
 	"missing": func() error {
 		h, err := child.NewHost()
@@ -130,6 +189,21 @@ func run(h *child.Host, c child.Command, line string) (*child.Child, error) {
 	c.Path, c.Args, c.Env = "/bin/sh", []string{"sh", "-c", line}, os.Environ()
 	c.Files = []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	return h.Start(c)
+}
+
+// status runs a line of shell to its end.
+func status(c child.Command, line string) (child.Status, error) {
+	h, err := child.NewHost()
+	if err != nil {
+		return child.Status{}, err
+	}
+	one, err := run(h, c, line)
+	if err != nil {
+		return child.Status{}, err
+	}
+	defer one.Close()
+	<-one.Done()
+	return one.Status(), nil
 }
 
 func await(condition func() bool) error {
@@ -232,6 +306,50 @@ func TestKill_LeavesTheGroupOfATerminalAlone(t *testing.T) {
 func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stranger")) }
 
 func TestStart_TellsAMissingProgram(t *testing.T) { assert.Empty(t, host(t, "missing")) }
+
+func TestStart_StartsNothingAfterTheDeadline(t *testing.T) { assert.Empty(t, host(t, "late")) }
+
+func TestStart_KeepsADeadlineThatIsFarAhead(t *testing.T) {
+	assert.Equal(t, "3 false\n", host(t, "early"), "also where an int has 32 bits")
+}
+
+func TestKillAt_TheNewestDeadlineReachesAGuardThatWasStopped(t *testing.T) {
+	assert.Equal(t, "true\n", host(t, "full"))
+}
+
+// TestTerminal_KeysStopNothingWithoutAShell presses Ctrl-Z where no shell could let the host go on: the kernel then ignores it.
+func TestTerminal_KeysStopNothingWithoutAShell(t *testing.T) {
+	h := exec.CommandContext(t.Context(), os.Args[0], asHost, "keys")
+	keyboard, err := pty.Start(h) // as the leader of a session
+	require.NoError(t, err)
+	defer keyboard.Close() //nolint:errcheck // it was only a terminal
+	late := time.AfterFunc(10*time.Second, func() { _ = h.Process.Kill() })
+	defer late.Stop()
+	var seen []string
+	for screen := bufio.NewScanner(keyboard); screen.Scan(); {
+		line := strings.TrimSpace(screen.Text())
+		seen = append(seen, line)
+		if line == "ready" {
+			_, err := keyboard.WriteString("\x1ahello\n")
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, h.Wait(), seen)
+	assert.Contains(t, seen, "got hello")
+	assert.Contains(t, seen, "status 0")
+}
+
+func TestGuard_RefusesToRunByHand(t *testing.T) {
+	for _, line := range []string{`"$0" "$1"`, `"$0" "$1" 0 1 0 0 /bin/echo x`, `"$0" "$1" 3 4 0 0 /bin/echo x 3</dev/null 4>/dev/null`, `"$0" "$1" a 4 1 0 /bin/echo x`} {
+		shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", line+"; exit $?", os.Args[0], child.GuardArg)
+		shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		said, err := shell.CombinedOutput()
+		var ended *exec.ExitError
+		require.ErrorAs(t, err, &ended, "%s: %s", line, said)
+		assert.Equal(t, 64, ended.ExitCode(), "%s: %s", line, said)
+		assert.Contains(t, string(said), child.GuardArg)
+	}
+}
 
 // guardedHost starts a host whose command has a tree, and returns the processes of the tree, and of the guard.
 func guardedHost(t *testing.T, scenario string) (h *exec.Cmd, tree []int, guard int, said *bufio.Scanner) {

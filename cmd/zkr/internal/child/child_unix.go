@@ -18,6 +18,7 @@ type Host struct {
 	mu     sync.Mutex     // while it is held, no process is reaped: what is being started is known, and no pid passes on
 	guards map[int]*Child // by the pid of the guard
 	reaped chan os.Signal
+	list   func() ([]process, error) // of all processes
 }
 
 // NewHost makes this process the host of what it starts.
@@ -25,7 +26,7 @@ func NewHost() (*Host, error) {
 	if err := adoptOrphans(); err != nil {
 		return nil, err
 	}
-	h := &Host{guards: map[int]*Child{}, reaped: make(chan os.Signal, 1)}
+	h := &Host{guards: map[int]*Child{}, reaped: make(chan os.Signal, 1), list: processes}
 	signal.Notify(h.reaped, syscall.SIGCHLD)
 	go h.run() // for as long as the process runs
 	h.reap()
@@ -83,7 +84,7 @@ func (h *Host) Start(command Command) (*Child, error) {
 	c := &Child{host: h, ownGroup: !command.Terminal, strange: map[int]bool{}, done: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if all, err := processes(); err == nil {
+	if all, err := h.list(); err == nil {
 		for _, p := range below(os.Getpid(), all) {
 			c.strange[p.pid] = true
 		}
@@ -149,27 +150,53 @@ func (c *Child) Forward(s os.Signal) error {
 	if !ok {
 		return fmt.Errorf("%v is no signal of this system", s)
 	}
-	return c.signalFirst(number)
+	_, err := c.signalFirst(number)
+	return err
 }
 
 // signalFirst signals the command, with its group if that is its own. Between the look and the signal the leader of the
-// group, the guard, is not reaped.
-func (c *Child) signalFirst(s syscall.Signal) error {
+// group, the guard, is not reaped. sent says that the group had the signal.
+func (c *Child) signalFirst(s syscall.Signal) (sent bool, err error) {
 	c.host.mu.Lock()
 	defer c.host.mu.Unlock()
 	select {
 	case <-c.done:
-		return os.ErrProcessDone
+		return false, os.ErrProcessDone
 	default:
 	}
 	switch {
 	case c.unguarded:
-		return os.ErrProcessDone
-	case c.ownGroup:
-		return syscall.Kill(-c.guard.pid, s)
-	default:
+		return false, os.ErrProcessDone
+	case !c.ownGroup:
+		err = c.signalAlone(s)
+		return err == nil, err
+	}
+	if err = syscall.Kill(-c.guard.pid, s); err != nil {
+		return false, err
+	}
+	if s == syscall.SIGKILL {
+		return true, nil // the guard is gone as well: what is left of the command is seen by Left
+	}
+	// The guard alone makes a success of that. Signal 0 tells whether the command has had it too.
+	if err = c.signalAlone(0); errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) {
+		err = nil
+	}
+	return true, err
+}
+
+// signalAlone signals the command if it is still the child of its guard. The guard reaps it, so that its pid may be another
+// process's by now.
+func (c *Child) signalAlone(s syscall.Signal) error {
+	all, err := c.host.list()
+	if err != nil { // without a list of processes there is the pid
 		return syscall.Kill(c.pid, s)
 	}
+	for _, p := range all {
+		if p.pid == c.pid && p.parent == c.guard.pid {
+			return p.signal(s)
+		}
+	}
+	return os.ErrProcessDone
 }
 
 // Stop asks the command, and everything that it has started, to end by a signal. A process that is stopped goes on, so that
@@ -189,48 +216,60 @@ func (c *Child) Kill() error { return c.signalAll(syscall.SIGKILL) }
 
 // signalAll signals the group at once, then the processes outside it one by one.
 func (c *Child) signalAll(s syscall.Signal) error {
-	err := c.signalFirst(s)
-	direct := err == nil
+	sent, err := c.signalFirst(s)
 	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) {
 		err = nil
 	}
 	tree, scan := c.tree()
 	for _, p := range tree {
-		if direct && (p.pid == c.pid || c.ownGroup && p.group == c.guard.pid) {
+		if sent && (p.pid == c.pid || c.ownGroup && p.group == c.guard.pid) {
 			continue // signalled above
 		}
-		p.signal(s)
+		_ = p.signal(s) // if it has ended meanwhile, that is what was wanted
 	}
 	return errors.Join(err, scan)
 }
 
-// Left is how many processes are left of the command and of what it has started.
+// Left is how many processes are left of the command and of what it has started. A list of processes takes time: a process
+// whose parent ends meanwhile may be missing in it. So nothing is left when two lists say so.
 func (c *Child) Left() int {
-	tree, err := c.tree()
-	if err != nil { // without a list of processes, only the command itself is known
-		select {
-		case <-c.done:
-			return 0
-		default:
-			return 1
+	for range 2 {
+		tree, err := c.tree()
+		if err != nil { // without a list of processes, only the command itself is known
+			select {
+			case <-c.done:
+				return 0
+			default:
+				return 1
+			}
+		}
+		if len(tree) > 0 {
+			return len(tree)
 		}
 	}
-	return len(tree)
+	return 0
 }
 
 // tree lists the live processes that the command has started, with itself.
 func (c *Child) tree() ([]process, error) {
-	all, err := processes()
+	all, err := c.host.list()
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w", err)
 	}
-	group := 0
-	if c.ownGroup {
-		group = c.guard.pid
-	}
-	return slices.DeleteFunc(members(os.Getpid(), group, all), func(p process) bool {
+	return slices.DeleteFunc(members(os.Getpid(), c.group(), all), func(p process) bool {
 		return c.strange[p.pid] || p.pid == c.guard.pid
 	}), nil
+}
+
+// group is the group whose members the command has started, 0 if there is none. When the guard has ended, its number may
+// become another group's. Where orphans stay below this process, the group is not needed then.
+func (c *Child) group() int {
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	if !c.ownGroup || orphansStay && c.unguarded {
+		return 0
+	}
+	return c.guard.pid
 }
 
 // Close ends the watch over a command that has left nothing behind.

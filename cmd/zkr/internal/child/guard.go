@@ -11,8 +11,12 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // GuardArg is the first argument of a guard process: the program then calls [Guard] with the others, and nothing else.
@@ -20,12 +24,16 @@ const GuardArg = "__guard"
 
 // guard is the process between this one and the command. It starts the command, and kills all that the command has started
 // when this process ends without a word, or does not move the deadline on: because it is stopped, say. The keys of a terminal
-// do not reach it, so it runs also while the job that this process belongs to is stopped.
+// do not reach it, or it catches their signals, so it runs also while the job that this process belongs to is stopped.
 type guard struct {
 	pid    int
 	orders *os.File // its end, without "done" before, is the death of this process
 	report *bufio.Reader
 	out    *os.File // under report
+
+	mu     sync.Mutex
+	newest string // deadline
+	waits  bool   // for room in orders
 }
 
 func startGuard(command Command) (*guard, error) {
@@ -44,8 +52,8 @@ func startGuard(command Command) (*guard, error) {
 		group = syscall.Getpgrp()
 	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int{inherited(orders), inherited(report), group, int(command.KillAt)} {
-		args = append(args, strconv.Itoa(number))
+	for _, number := range []int64{inherited(orders), inherited(report), int64(group), int64(command.KillAt)} {
+		args = append(args, strconv.FormatInt(number, 10))
 	}
 	self := "/proc/self/exe" // also when the file was replaced meanwhile
 	if _, err = os.Lstat(self); err != nil {
@@ -54,9 +62,10 @@ func startGuard(command Command) (*guard, error) {
 	if err == nil {
 		var p *os.Process
 		// The group of the guard is the group of the command, unless that is in the terminal's. So the group has its leader for
-		// as long as this process wants, and its number is never another group's.
+		// as long as this process wants, and its number is never another group's. In a terminal without a shell above, the guard
+		// stays in the group of this process: with a parent in another group, the keys could stop this one, and no shell wakes it.
 		p, err = os.StartProcess(self, append(append(args, command.Path), command.Args...), &os.ProcAttr{
-			Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: true},
+			Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 		})
 		if err == nil {
 			g := &guard{pid: p.Pid, orders: toGuard, report: bufio.NewReader(fromGuard), out: fromGuard}
@@ -66,13 +75,42 @@ func startGuard(command Command) (*guard, error) {
 	return nil, fmt.Errorf("start the guard: %w", errors.Join(err, toGuard.Close(), fromGuard.Close()))
 }
 
+// shellAbove reports whether the parent of this process is in the same session: it may let a job go on that is stopped.
+func shellAbove() bool {
+	parent := os.Getppid()
+	if parent == 0 { // outside the container
+		return false
+	}
+	above, err1 := unix.Getsid(parent)
+	own, err2 := unix.Getsid(0)
+	return err1 == nil && err2 == nil && above == own
+}
+
 // inherited lets the guard inherit a file under the number that it has here. The guard keeps it from the command, which
 // inherits what this process has inherited, under the same numbers.
-func inherited(file *os.File) int {
+func inherited(file *os.File) int64 {
 	fd := file.Fd()
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0) // it fails for a closed file alone
-	return int(fd)
+	return int64(fd)
 }
+
+// numbers reads what startGuard has written. A guard whose group is the command's leads it: it may kill no other group.
+func numbers(args []string) (number [4]int64, ok bool) {
+	if len(args) < 6 {
+		return number, false
+	}
+	for i := range number {
+		var err error
+		if number[i], err = strconv.ParseInt(args[i], 10, 64); err != nil {
+			return number, false
+		}
+	}
+	orders, report, group := number[0], number[1], number[2]
+	return number, orders > 2 && report > 2 && (group != 0 || syscall.Getpgrp() == os.Getpid())
+}
+
+// late stands for ErrLate where the guard tells the host an error number.
+const late = -1
 
 // started returns the process id of the command, or why there is none.
 func (g *guard) started(path string) (pid int, err error) {
@@ -80,6 +118,8 @@ func (g *guard) started(path string) (pid int, err error) {
 	switch n, err := fmt.Fscanf(g.report, "%d %d\n", &pid, &number); {
 	case n != 2:
 		return 0, fmt.Errorf("the guard has ended: %w", err)
+	case number == late:
+		return 0, &os.PathError{Op: "start", Path: path, Err: ErrLate}
 	case number != 0:
 		return 0, &os.PathError{Op: "start", Path: path, Err: syscall.Errno(number)}
 	}
@@ -99,24 +139,43 @@ func (g *guard) ended() (s Status, err error) {
 	return s, nil
 }
 
-func (g *guard) killAt(at time.Duration) { g.tell(strconv.FormatInt(int64(at), 10)) }
+// killAt gives the order without waiting. If a guard that is stopped has not read for so long that the pipe is full, the newest
+// deadline follows when the guard goes on.
+func (g *guard) killAt(at time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.newest = strconv.FormatInt(int64(at), 10)
+	if g.waits || g.tell(g.newest) {
+		return
+	}
+	raw, err := g.orders.SyscallConn()
+	if err != nil {
+		return // closed
+	}
+	g.waits = true
+	go func() { // ends when the guard reads, or with it, or with dismiss
+		_ = raw.Write(func(uintptr) bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.waits = !g.tell(g.newest)
+			return !g.waits
+		})
+	}()
+}
 
 func (g *guard) dismiss() {
 	g.tell("done")
 	_ = g.orders.Close()
 }
 
-// tell gives an order without waiting. A guard that is stopped reads the newest ones when it goes on; a guard that has not read
-// for hours misses them.
-func (g *guard) tell(order string) {
+// tell gives an order unless the pipe is full: all of it or nothing. A guard that has ended need not know.
+func (g *guard) tell(order string) bool {
 	raw, err := g.orders.SyscallConn()
 	if err != nil {
-		return // closed
+		return true // closed
 	}
-	_ = raw.Write(func(fd uintptr) bool {
-		_, _ = syscall.Write(int(fd), []byte(order+"\n")) // all of it or nothing; a guard that has ended need not know
-		return true
-	})
+	_ = raw.Control(func(fd uintptr) { _, err = syscall.Write(int(fd), []byte(order+"\n")) }) // closed, or as err says
+	return !errors.Is(err, syscall.EAGAIN)
 }
 
 // watch is what the guard process knows.
@@ -126,56 +185,72 @@ type watch struct {
 	killAt     time.Duration // on the boot clock; 0 is never
 	overdue    bool
 	bootClock  func() time.Duration
+	list       func() ([]process, error) // of all processes
 }
 
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
-// or 0 for its own, the first deadline, and the command.
+// or 0 for its own, the first deadline, and the command. Called by hand, it ends the process with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
-	if len(args) < 6 {
-		return // not started by this program
+	number, ok := numbers(args)
+	if !ok {
+		_, _ = fmt.Fprintf(os.Stderr, "zkr: %s is for processes that zkr itself starts: see zkr help\n", GuardArg)
+		os.Exit(64) // EX_USAGE
 	}
 	// The kernel sends the command the parent-death signal when the thread ends that has started it. This one does not.
 	runtime.LockOSThread()
-	var number [4]int
-	for i := range number {
-		number[i], _ = strconv.Atoi(args[i]) // as startGuard has written them
-	}
 	for _, fd := range number[:2] {
-		syscall.CloseOnExec(fd)
+		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
-	w := &watch{group: number[2], report: report, killAt: time.Duration(number[3]), bootClock: bootClock}
+	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), bootClock: bootClock, list: processes}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	if err := w.start(args[4], args[5:]); err != nil {
 		var errno syscall.Errno
-		if !errors.As(err, &errno) {
-			errno = syscall.EIO
+		number := int(syscall.EIO)
+		switch {
+		case errors.Is(err, ErrLate):
+			number = late
+		case errors.As(err, &errno):
+			number = int(errno)
 		}
-		_, _ = fmt.Fprintf(report, "0 %d\n", int(errno)) // a host that has ended need not know, here and below
+		_, _ = fmt.Fprintf(report, "0 %d\n", number) // a host that has ended need not know, here and below
 		return
 	}
 	_, _ = fmt.Fprintf(report, "%d 0\n", w.pid)
 	w.run(ended, read(orders))
 }
 
-// catchAll keeps signals to the group of the command from ending the guard. The command gets its own defaults: a signal that
-// is caught here has its default there, and one that is ignored here, as by nohup, is ignored there.
+// catchAll keeps signals to the group of the command from ending or stopping the guard. The command gets its own defaults: a
+// signal that is caught here has its default there, and one that is ignored here, as by nohup, is ignored there.
 func catchAll() {
+	already := ignored()
 	var caught []os.Signal
 	for s := syscall.SIGHUP; s < 32; s++ {
-		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) {
+		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) && already&(1<<(s-1)) == 0 {
 			caught = append(caught, s)
 		}
 	}
 	signal.Notify(make(chan os.Signal, 1), caught...)
 }
 
+// ignored returns the signals that this process ignores, where the system tells them. Package signal knows SIGHUP and SIGINT
+// alone; those of job control are ignored below some shells.
+func ignored() (set uint64) {
+	status, _ := os.ReadFile("/proc/self/status") // where there is one
+	_, after, _ := strings.Cut(string(status), "\nSigIgn:\t")
+	_, _ = fmt.Sscanf(after, "%x", &set) // 0 where it is not told
+	return set
+}
+
 func (w *watch) start(path string, args []string) error {
 	if err := adoptOrphans(); err != nil {
 		return err
+	}
+	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for long
+		return ErrLate
 	}
 	p, err := os.StartProcess(path, args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
@@ -202,10 +277,17 @@ func read(orders io.Reader) <-chan string {
 // run watches until the host says that it is done, or ends.
 func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 	const beat = 100 * time.Millisecond // the timer stands while the machine is suspended, the deadline does not
-	for {
+	turned := w.bootClock()
+	frozen := func() bool { return w.bootClock()-turned > 5*beat }
+	var patience time.Duration // on the boot clock: a host has this long to tell a guard that was stopped of newer deadlines
+	for armed := false; ; {
+		if armed && frozen() {
+			patience = w.bootClock() + time.Second
+		}
+		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
 		var due <-chan time.Time
-		if w.killAt != 0 && !w.overdue {
-			due = time.After(max(min(w.killAt-w.bootClock(), beat), 0))
+		if armed {
+			due = time.After(max(min(max(w.killAt, patience)-turned, beat), 0))
 		}
 		select {
 		case <-ended:
@@ -215,15 +297,18 @@ func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 				return
 			}
 		case <-due:
-			if w.bootClock() < w.killAt {
+			if frozen() || w.bootClock() < max(w.killAt, patience) {
 				continue
 			}
-			select { // if this process was stopped as well, there are newer deadlines
+			select { // if this process was stopped for a moment, there are newer deadlines
 			case order, ok := <-orders:
 				if !w.obey(order, ok) {
 					return
 				}
 			case <-time.After(10 * time.Millisecond):
+				if frozen() {
+					continue
+				}
 				w.overdue = true
 				w.killTree()
 			}
@@ -265,11 +350,15 @@ func (w *watch) reap() {
 	})
 }
 
-// killTree kills all that the command has started, until nothing is left.
+// killTree kills all that the command has started, until nothing is left. A list of processes takes time: a process whose
+// parent ends meanwhile may be missing in it. So nothing is left when two lists say so.
 func (w *watch) killTree() {
-	for {
+	const shortest = 2 * time.Millisecond
+	killed := map[int]bool{}
+	none := false
+	for pause := shortest; ; pause = min(2*pause, time.Second) {
 		w.reap()
-		all, err := processes()
+		all, err := w.list()
 		if err != nil && w.group == 0 {
 			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes there is the group, with this process
 		} else if err != nil {
@@ -278,15 +367,22 @@ func (w *watch) killTree() {
 		}
 		left := 0
 		for _, p := range members(os.Getpid(), w.ownGroup(), all) {
-			if p.pid != os.Getpid() {
-				p.signal(syscall.SIGKILL)
-				left++
+			if p.pid == os.Getpid() {
+				continue
+			}
+			_ = p.signal(syscall.SIGKILL) // if it has ended meanwhile, that is what was wanted
+			left++
+			if !killed[p.pid] {
+				killed[p.pid], pause = true, shortest // processes still start others
 			}
 		}
-		if left == 0 {
+		switch {
+		case left == 0 && none:
 			return
+		case left > 0:
+			time.Sleep(pause)
 		}
-		time.Sleep(2 * time.Millisecond)
+		none = left == 0
 	}
 }
 

@@ -1,0 +1,135 @@
+package child_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+)
+
+func init() {
+	runtime.LockOSThread() // main runs on the first thread of the process
+	programs["__first-thread-ends"] = func() {
+		go func() {
+			time.Sleep(time.Minute)
+			os.Exit(0)
+		}()
+		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // of the thread alone
+	}
+	scenarios["first-thread-ends"] = firstThreadEnds
+	programs["__root"] = func() {
+		if err := syscall.Setuid(0); err != nil {
+			fmt.Println("no root:", err)
+			return
+		}
+		fmt.Println("root")
+		time.Sleep(3 * time.Second) // the host cannot end it
+	}
+	scenarios["foreign"] = foreign
+}
+
+// firstThreadEnds ends a program that the list of processes shows as a zombie, while other threads of it run.
+func firstThreadEnds() error {
+	h, err := child.NewHost()
+	if err != nil {
+		return err
+	}
+	c, err := run(h, child.Command{}, "exec "+os.Args[0]+" __first-thread-ends")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := await(func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid()))
+		return bytes.Contains(stat, []byte(") Z "))
+	}); err != nil {
+		return err
+	}
+	fmt.Println("left", c.Left())
+	if err := c.Kill(); err != nil {
+		return err
+	}
+	<-c.Done()
+	fmt.Println("left", c.Left(), "status", c.Status().Code)
+	return nil
+}
+
+// foreign starts a program that becomes root, as sudo does: this process may not signal it.
+func foreign() error {
+	if err := errors.Join(syscall.Setuid(65534), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)); err != nil {
+		return err
+	}
+	h, err := child.NewHost()
+	if err != nil {
+		return err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	program := os.Getenv("CHILD_TEST_ROOT")
+	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Files: []*os.File{nil, write, os.Stderr}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	said, err := bufio.NewReader(read).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	fmt.Print(said)
+	fmt.Println(errors.Is(c.Forward(syscall.SIGUSR1), syscall.EPERM), errors.Is(c.Stop(syscall.SIGTERM), syscall.EPERM))
+	<-c.Done()
+	return nil
+}
+
+func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes a program that becomes root")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "root")
+	binary, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(program, binary, 0o755)) //nolint:gosec // another user executes it
+	require.NoError(t, os.Chmod(program, 0o755|os.ModeSetuid))
+	for _, one := range []string{dir, filepath.Dir(dir)} {
+		require.NoError(t, os.Chmod(one, 0o755)) //nolint:gosec // another user executes a file there
+	}
+	t.Setenv("CHILD_TEST_ROOT", program)
+	said := host(t, "foreign")
+	if strings.HasPrefix(said, "no root") {
+		t.Skip("this system runs no program as another user: " + said)
+	}
+	assert.Equal(t, "root\ntrue true\n", said)
+}
+
+func TestStart_InheritsIgnoredSignals(t *testing.T) {
+	shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", `trap "" HUP TSTP TTIN TTOU; exec "$0" "$1" ignores`, os.Args[0], asHost)
+	said, err := shell.CombinedOutput()
+	require.NoError(t, err, string(said))
+	var set uint64
+	_, err = fmt.Sscanf(string(said), "SigIgn:\t%x", &set)
+	require.NoError(t, err, string(said))
+	for _, one := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+		assert.NotZero(t, set&(1<<(one-1)), one)
+	}
+}
+
+func TestLeft_CountsAProgramWhoseFirstThreadHasEnded(t *testing.T) {
+	assert.Equal(t, "left 1\nleft 0 status 137\n", host(t, "first-thread-ends"))
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package child
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestSignal_SparesAnotherProcessWithTheSamePid has a command that the guard has reaped, and whose pid another process has.
+func TestSignal_SparesAnotherProcessWithTheSamePid(t *testing.T) {
+	other := exec.CommandContext(t.Context(), "sleep", "60")
+	require.NoError(t, other.Start())
+	c := &Child{pid: other.Process.Pid, guard: &guard{pid: 1}, host: &Host{list: processes}, done: make(chan struct{})}
+	require.ErrorIs(t, c.Forward(syscall.SIGKILL), os.ErrProcessDone)
+	c.host.list = func() ([]process, error) { return nil, syscall.ENOSYS }
+	require.NoError(t, c.Forward(syscall.SIGTERM), "without a list of processes there is the pid alone")
+	var ended *exec.ExitError
+	require.ErrorAs(t, other.Wait(), &ended)
+	status, ok := ended.Sys().(syscall.WaitStatus)
+	require.True(t, ok)
+	assert.Equal(t, syscall.SIGTERM, status.Signal())
+}
+
+func TestKillTree_PausesWhileAProcessCannotBeKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scans := 0
+		began := time.Now()
+		w := &watch{group: 1, list: func() ([]process, error) {
+			scans++
+			if time.Since(began) > time.Minute {
+				return nil, nil
+			}
+			return []process{{pid: noProcess, parent: os.Getpid()}}, nil
+		}}
+		w.killTree()
+		assert.Less(t, scans, 80, "one each second in the end")
+	})
+}
+
+func TestLeft_IsNoneWhenTwoListsSaySo(t *testing.T) {
+	lists := 0
+	torn := func() []process { // the parent of the process ended while the first list was made
+		if lists++; lists == 1 {
+			return []process{{pid: noProcess, parent: noProcess + 1}}
+		}
+		return []process{{pid: noProcess, parent: os.Getpid()}}
+	}
+	host := &Host{list: func() ([]process, error) { return torn(), nil }}
+	c := &Child{pid: noProcess, guard: &guard{pid: noProcess + 2}, host: host, done: make(chan struct{})}
+	assert.Equal(t, 1, c.Left())
+
+	lists = 0
+	w := &watch{group: 1, list: func() ([]process, error) {
+		if lists < 2 {
+			return torn(), nil
+		}
+		lists++
+		return nil, nil
+	}}
+	w.killTree()
+	assert.Equal(t, 4, lists, "the torn one, one with the process, and two without it")
+}
+
+func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {
+	if !orphansStay {
+		t.Skip("on this system only the group tells the orphans")
+	}
+	c := &Child{ownGroup: true, unguarded: true, guard: &guard{pid: noProcess}, host: &Host{list: func() ([]process, error) {
+		return []process{{pid: noProcess + 1, parent: 1, group: noProcess}}, nil
+	}}}
+	assert.Zero(t, c.Left(), "another group may have the number")
+}
+
+// TestGuard_WaitsForNewerDeadlinesAfterItWasStopped lets the clock jump: the guard did not run meanwhile.
+func TestGuard_WaitsForNewerDeadlinesAfterItWasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var jump atomic.Int64
+		clock := func() time.Duration { return time.Since(began) + time.Duration(jump.Load()) }
+		killed := make(chan struct{})
+		kill := sync.OnceFunc(func() { close(killed) })
+		orders := make(chan string)
+		w := &watch{group: 1, killAt: time.Minute, bootClock: clock, list: func() ([]process, error) {
+			kill()
+			return nil, nil
+		}}
+		var running sync.WaitGroup
+		running.Go(func() { w.run(nil, orders) })
+		for _, stale := range []time.Duration{2 * time.Minute, 3 * time.Minute} {
+			time.Sleep(time.Second)
+			jump.Add(int64(time.Hour))
+			orders <- strconv.FormatInt(int64(stale), 10)
+			time.Sleep(500 * time.Millisecond) // the host was stopped as well
+			select {
+			case <-killed:
+				assert.Fail(t, "killed while newer deadlines were on their way")
+			default:
+			}
+			orders <- strconv.FormatInt(int64(clock()+time.Minute), 10)
+		}
+		time.Sleep(time.Second)
+		jump.Add(int64(time.Hour))
+		again := time.Now()
+		<-killed
+		assert.Less(t, time.Since(again), 2*time.Second, "no newer deadline has come")
+		orders <- "done"
+		running.Wait()
+	})
+}
+
+// noProcess is above the greatest pid of each system.
+const noProcess = 1 << 30
