@@ -157,7 +157,7 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 
 // confirm shows what is to be deleted, and asks.
 func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
-	_, err := fmt.Fprint(a.err, d.describe())
+	_, err := fmt.Fprint(a.err, plainLines(d.describe()))
 	if err != nil || yes {
 		return err
 	}

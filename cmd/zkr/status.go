@@ -152,7 +152,9 @@ func (a *app) printStatus(view snapshot, again bool) error {
 		if i > 0 {
 			text.WriteString("\n")
 		}
-		writeQueue(&text, q, view.AsOf)
+		var queue bytes.Buffer
+		writeQueue(&queue, q, view.AsOf)
+		text.WriteString(plainLines(queue.String()))
 	}
 	_, err := a.out.Write(text.Bytes())
 	return err

@@ -167,6 +167,35 @@ func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 	assert.Equal(t, 130, x.status(t))
 }
 
+// TestTerminal_ShowsIDsOfOthersAsText: any client can write an ID that would give orders to the terminal of a person.
+func TestTerminal_ShowsIDsOfOthersAsText(t *testing.T) {
+	srv := zktest.Run(t)
+	orders := regexp.MustCompile("[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]")
+	holder := start(t, srv, "a", "lock", "--id=a\x1b]0;title\a\u009b31m\u202eb\nc", "/p", "--", "sleep", "60")
+	acquired := holder.until(t, "acquired")
+	holder.until(t, "started")
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))
+	x.shows(t, "held by a ]0;title  31m b c since ")
+	assert.NotRegexp(t, orders, x.seen())
+	x.presses(t, ctrlC)
+	assert.Equal(t, 130, x.status(t))
+	token, _ := acquired["token"].(string)
+	for _, args := range [][]string{
+		{"lock", "--try", "/p", "--", "true"},
+		{"leader", "--layout=selector", "/p"},
+		{"leader", "-o=value", "--layout=selector", "/p"},
+		{"status", "/p"},
+		{"break", "--token", token, "/p"},
+		{"break", "--token", token, "--alive", "/p"},
+		{"doctor"},
+		{"revoke", "/p"},
+	} {
+		_, out, errs := run(t, srv.Addr(), args...)
+		assert.NotEmpty(t, out+errs)
+		assert.NotRegexp(t, orders, out+errs, "%q", args)
+	}
+}
+
 // shell starts a shell with job control in a terminal.
 func shell(t *testing.T, srv *zktest.Server, env ...string) *terminal {
 	t.Helper()
