@@ -126,10 +126,13 @@ func Printable(id string) string {
 // writes reports whether c excludes all others on a read-write lock.
 func (c *Contender) writes() bool { return c.kind != "__READ__" && c.kind != "__rlock__" }
 
-// Name is how sentences call c.
+// Name is how sentences call c. The request to release has replaced the ID.
 func (c *Contender) Name() string {
-	if c.ID != "" {
+	switch {
+	case c.ID != "":
 		return c.ID
+	case !c.Asked.IsZero() && c.Session != "":
+		return "session " + c.Session
 	}
 	return c.Node[strings.LastIndexByte(c.Node, '/')+1:]
 }
