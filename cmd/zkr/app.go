@@ -99,7 +99,7 @@ Examples:
 	err := root.ExecuteContext(context.Background())
 	code, message := exitCode(err)
 	if message != "" {
-		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", message) // there is nowhere else to say it
+		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(message)) // there is nowhere else to say it
 	}
 	return code
 }

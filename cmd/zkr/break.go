@@ -36,7 +36,7 @@ A live holder notices within a round trip, and stops. A resource that does not c
 break refuses a contender whose session the servers know to be alive, unless --alive is given. Servers tell that only if
 4lw.commands.whitelist allows dump. zkr revoke asks a holder to release, and does no harm.
 
-Exit status: 1 if there is no such contender, or the answer is no.`,
+Exit status: 1 if there is no such contender, or the answer is no; 125 if it is refused for want of --alive or --foreign.`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.token <= 0 {
@@ -98,7 +98,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 		return nil, err
 	}
 	if found.Library == "foreign" && !flags.foreign {
-		return nil, exitWith(exitUsage, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
+		return nil, exitWith(exitFailure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
 	}
 	d := &doomed{found, queue, "not known"}
 	switch known := a.sessions(ctx); {
@@ -107,7 +107,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 	case known.known[found.Stat.EphemeralOwner]:
 		d.alive = "alive"
 		if !flags.alive {
-			return nil, exitWith(exitUsage, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
+			return nil, exitWith(exitFailure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
 				found.Session, found.Name(), path))
 		}
 	case known.complete:
@@ -157,7 +157,7 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 
 // confirm shows what is to be deleted, and asks.
 func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
-	_, err := fmt.Fprint(a.err, d.describe())
+	_, err := fmt.Fprint(a.err, plainLines(d.describe()))
 	if err != nil || yes {
 		return err
 	}

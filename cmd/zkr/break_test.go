@@ -39,7 +39,7 @@ func TestBreak(t *testing.T) {
 	}
 	refuse(exitUsage, "want --token", "/q")
 	refuse(1, "no contender has the token 7", "--token", "7", "--yes", "/q")
-	refuse(exitUsage, "is alive: ask the holder by zkr revoke /q", "--token", token, "--yes", "/q")
+	refuse(exitFailure, "is alive: ask the holder by zkr revoke /q", "--token", token, "--yes", "/q")
 	refuse(exitUsage, "give --yes", "--token", token, "--alive", "/q")
 	status, out, errs := run(t, srv.Addr(), "break", "--token", token, "--alive", "--yes", "--reason", "a test", "/q")
 	require.Zero(t, status, errs)
@@ -72,7 +72,7 @@ func TestBreak_Foreign(t *testing.T) {
 	require.NoError(t, err)
 	token := strconv.FormatInt(stat.Czxid, 10)
 	status, _, errs := run(t, srv.Addr(), "break", "--token", token, "--yes", "--alive", "/q")
-	require.Equal(t, exitUsage, status)
+	require.Equal(t, exitFailure, status)
 	require.Contains(t, errs, "give --foreign")
 	status, _, errs = run(t, srv.Addr(), "break", "--token", token, "--yes", "--alive", "--foreign", "/q")
 	require.Zero(t, status, errs)
@@ -93,5 +93,7 @@ func TestRevoke(t *testing.T) {
 	<-revoked
 	status, out, errs = run(t, srv.Addr(), "status", "/q")
 	require.Zero(t, status, errs)
-	require.Contains(t, out, "was asked to release")
+	require.Regexp(t, `^/q \(mutex\): session (0x[0-9a-f]+) was asked to release \S+ ago; held by session (0x[0-9a-f]+)\n`, out)
+	require.Regexp(t, `(?m)^  holds  mutex  -   -     -  .* 0x[0-9a-f]+$`, out)
+	require.NotContains(t, out, "lock-")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,12 @@ import (
 
 // completionPatience is how long a shell waits for the servers when a path is to be completed.
 const completionPatience = time.Second
+
+// completionMost is how many names a shell gets at most: a node may have many thousands.
+const completionMost = 500
+
+// unquoted are the names that mean the same to all shells without quotes.
+var unquoted = regexp.MustCompile(`^[\w.:@%+=-]+$`)
 
 // completePaths lets shells complete what is a path of a lock, by what is in ZooKeeper.
 func (a *app) completePaths(root *cobra.Command) {
@@ -63,7 +70,10 @@ func (a *app) completePath(cmd *cobra.Command, _ []string, typed string) ([]cobr
 	var paths []cobra.Completion
 	for _, name := range names {
 		path := typed[:slash+1] + name
-		if strings.HasPrefix(path, typed) && number(name) == "" && path != "/zookeeper" { // a contender is no lock
+		if len(paths) == completionMost {
+			break
+		}
+		if strings.HasPrefix(path, typed) && unquoted.MatchString(name) && number(name) == "" && path != "/zookeeper" { // a contender is no lock
 			paths = append(paths, path)
 		}
 	}

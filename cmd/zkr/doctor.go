@@ -322,6 +322,6 @@ func (a *app) printDiagnosis(d diagnosis) error {
 	case len(d.Findings) == 0:
 		lines = append(lines, "all is well")
 	}
-	_, err := fmt.Fprintln(a.out, strings.Join(lines, "\n"))
+	_, err := fmt.Fprintln(a.out, plainLines(strings.Join(lines, "\n")))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/exclusion"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -18,8 +19,8 @@ func init() { exclusion.Main() }
 // The same runs on a real server in integration/zkr.
 func TestExclusion(t *testing.T) {
 	t.Parallel()
-	exclusion.Run(t, func(t *testing.T) exclusion.Setting {
-		srv := zktest.Run(t, zktest.WithTickTime(exclusion.Tick))
+	exclusion.Run(t, func(t *testing.T, tick time.Duration) exclusion.Setting {
+		srv := zktest.Run(t, zktest.WithTickTime(tick))
 		var links atomic.Int64
 		return exclusion.Setting{
 			Link: func(t *testing.T) exclusion.Link {

@@ -20,7 +20,7 @@ func newLock(a *app) *cobra.Command {
 		Short: "Run a program while no other holder of the lock runs",
 		Example: `  zkr lock /jobs/nightly -- nightly --full
   zkr lock --try --busy-ok /jobs/cleanup -- cleanup
-  zkr lock --once "$(date -d '12 hours ago' +%F)" /jobs/nightly -- nightly
+  zkr lock --once "$(date -u -d '12 hours ago' +%F)" /jobs/nightly -- nightly
   zkr lock --path /accounts/1 --path /accounts/2 -- transfer 1 2`,
 		Long: `lock takes the lock at PATH, runs the program, and releases the lock when the program and all that it has started
 have ended. With several paths it takes all locks or none.
@@ -32,7 +32,8 @@ lock is still proven, without the network, and "zkr check" asks the servers.
 
 With --once, the last value whose run has succeeded is kept in a node beside the lock, PATH-done. It is written while the lock
 is held. If the node has the value already, zkr exits with 0. Values grow, compared as text, as dates in ISO 8601 do: a
-smaller one is refused with 125.`,
+smaller one is refused with 125. A run that was asked to stop, by a signal or a revoke, is not recorded, also if it ends with 0.
+--once takes one path.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			before, program, err := split(cmd, args, f.shell)
 			if err != nil {
@@ -44,6 +45,9 @@ smaller one is refused with 125.`,
 			}
 			if cmd.Flags().Changed("once") && value == "" {
 				return usagef("--once without a value: want one that differs from run to run, as a date does")
+			}
+			if value != "" && len(paths) > 1 {
+				return usagef("--once with %d paths: want one, since the record is beside it", len(paths))
 			}
 			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*target, error) {
 				t, err := mutexes(c, paths)

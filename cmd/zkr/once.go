@@ -57,9 +57,15 @@ func (o *once) write(h *zkrecipes.Hold) error {
 	return err
 }
 
-// record writes the record of a program that has succeeded, and returns the exit status.
+// record writes the record of a program that has succeeded, and returns the exit status. A program that was asked to stop may
+// have ended with 0 before its work was done.
 func (r *runner) record(t *target, g *grant, end ending) int {
 	if t.once == nil || end.code != 0 {
+		return end.code
+	}
+	if end.asked || end.revoked {
+		r.events.say(slog.LevelWarn, "unrecorded", fields{"reason": "asked to stop"},
+			"the program was asked to stop, so %s does not say that it has succeeded: the next run repeats it", t.once.path)
 		return end.code
 	}
 	err := t.once.write(g.parts[0])

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -44,14 +45,45 @@ func TestOnce_RunsOncePerValue(t *testing.T) {
 
 func TestOnce_AWaiterFindsItDone(t *testing.T) {
 	srv := zktest.Run(t)
-	first := start(t, srv, "a", "lock", "--once=1", "/p", "--shell", `trap "exit 0" TERM; while :; do sleep 0.02; done`)
+	file := filepath.Join(t.TempDir(), "go on")
+	first := start(t, srv, "a", "lock", "--once=1", "/p", "--shell", `until test -e "`+file+`"; do sleep 0.02; done`)
 	first.until(t, "started")
 	second := start(t, srv, "b", "lock", "--once=1", "/p", "--", "false")
 	second.until(t, "waiting")
-	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	assert.Equal(t, 0, first.status(t))
 	second.until(t, "done")
 	assert.Equal(t, 0, second.status(t))
+}
+
+// TestOnce_ARunThatWasAskedToStopIsNotRecorded: many programs end with 0 when they have obeyed SIGTERM.
+func TestOnce_ARunThatWasAskedToStopIsNotRecorded(t *testing.T) {
+	for name, ask := range map[string]func(t *testing.T, srv *zktest.Server, z *told){
+		"signal": func(t *testing.T, _ *zktest.Server, z *told) { require.NoError(t, z.Process.Signal(syscall.SIGTERM)) },
+		"revoke": func(t *testing.T, srv *zktest.Server, _ *told) {
+			status, _, errs := run(t, srv.Addr(), "revoke", "/p")
+			require.Zero(t, status, errs)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := zktest.Run(t)
+			z := start(t, srv, "a", "lock", "--once=1", "--on-revoke=term", "/p", "--shell",
+				`trap "exit 0" TERM; echo ready; while :; do sleep 0.02; done`)
+			eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
+			ask(t, srv, z)
+			z.until(t, "unrecorded")
+			assert.Equal(t, 0, z.status(t))
+			data, _, err := dial(t, srv).Get(t.Context(), "/p-done")
+			require.NoError(t, err)
+			assert.Empty(t, data)
+		})
+	}
+}
+
+func TestOnce_TakesOnePath(t *testing.T) {
+	status, _, errs := run(t, zktest.Run(t).Addr(), "lock", "--once=1", "--path=/a", "--path=/b", "--", "true")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, errs, "--once with 2 paths")
 }
 
 // theWrite selects the transaction that writes the record.

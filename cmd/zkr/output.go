@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
 
 // outputFlags say what to print, and how.
@@ -98,7 +100,7 @@ func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := fmt.Fprintf(s.out, "%s\n", line)
+	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(line))
 	return err
 }
 
@@ -134,7 +136,7 @@ func (a *app) print(t table) error {
 		return json.NewEncoder(a.out).Encode(t.json)
 	case "value":
 		for _, row := range t.rows {
-			if _, err := fmt.Fprintln(a.out, row[0]); err != nil {
+			if _, err := fmt.Fprintln(a.out, survey.Plain(row[0])); err != nil {
 				return err
 			}
 		}
@@ -145,9 +147,22 @@ func (a *app) print(t table) error {
 		_, _ = fmt.Fprintln(columns, strings.Join(t.header, "\t")) // Flush has the error
 	}
 	for _, row := range t.rows {
-		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = survey.Plain(cell)
+		}
+		_, _ = fmt.Fprintln(columns, strings.Join(cells, "\t"))
 	}
 	return columns.Flush()
+}
+
+// plainLines makes each line of a text plain.
+func plainLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = survey.Plain(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }

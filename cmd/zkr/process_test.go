@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -170,6 +171,29 @@ func TestLoss_AsAFactWithGrace(t *testing.T) {
 	srv.Expire(srv.SessionOf("a"))
 	assert.Equal(t, exitLost, z.status(t), "also if the program ended well")
 	assert.Equal(t, []string{"term", "lost", "exited"}, z.rest(t))
+}
+
+// TestLoss_GraceBeginsWithTheLoss: a zkr that is stopped late in the grace does not give the program another one.
+func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
+	t.Parallel()
+	const grace = 4 * time.Second
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--loss-grace", grace.String(), "/p", "--", "sh", "-c",
+		`trap '' TERM; echo "$$"; while :; do sleep 0.05; done`)
+	acquired := z.until(t, "acquired")
+	eventually(t, "the program ignores the signal", func() bool { return strings.HasSuffix(z.out.String(), "\n") })
+	pid, err := strconv.Atoi(strings.TrimSpace(z.out.String()))
+	require.NoError(t, err)
+	node, _ := acquired["node"].(string)
+	require.NoError(t, srv.Delete(node))
+	z.until(t, "lost")
+	lost := time.Now()
+	<-time.After(grace * 3 / 4)
+	require.NoError(t, z.Process.Signal(syscall.SIGSTOP))
+	eventually(t, "the guard kills the program", func() bool { return gone(pid) })
+	assert.Less(t, time.Since(lost), grace*3/2)
+	require.NoError(t, z.Process.Signal(syscall.SIGCONT))
+	assert.Equal(t, exitLost, z.status(t))
 }
 
 func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -394,7 +395,7 @@ func (r *runner) tellQueue(ctx context.Context, t *target) {
 	r.events.say(slog.LevelInfo, "waiting", fields{
 		"path": t.paths[0], "position": own + 1, "ahead": own, "holder": first.ID, "holder_token": first.Token.String(),
 		"holder_since": first.Since.Format(time.RFC3339),
-	}, "waiting for %s at place %d: held by %s since %s", t.paths[0], own+1, first.ID, first.Since.Format(time.RFC3339))
+	}, "waiting for %s at place %d: held by %s since %s", t.paths[0], own+1, survey.Printable(first.ID), first.Since.Format(time.RFC3339))
 }
 
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.

@@ -162,6 +162,9 @@ func (s *sidecar) lead(ctx context.Context, t *election.Term) error {
 	return nil
 }
 
+// resignPatience is how long a request to resign waits for a term.
+const resignPatience = time.Second
+
 // resign ends the term of this candidate, and answers when it has ended. A socket has an owner and a mode, so its clients are
 // of this machine, and no web page is among them.
 func (s *sidecar) resign(w http.ResponseWriter, r *http.Request) {
@@ -170,9 +173,14 @@ func (s *sidecar) resign(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ending := make(chan *election.Term, 1)
+	// The term shows in /self a moment before lead is called for it.
+	patience := time.NewTimer(resignPatience)
+	defer patience.Stop()
 	select {
 	case s.resigning <- ending:
-	default:
+	case <-r.Context().Done():
+		return
+	case <-patience.C:
 		writeJSON(w, http.StatusConflict, failure("this candidate does not lead"))
 		return
 	}

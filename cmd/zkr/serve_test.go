@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -214,6 +215,19 @@ func TestServe_ResignNeedsASocket(t *testing.T) {
 }
 
 // TestServe_Host: at the loopback, a page of another site gets no answer. Elsewhere each name is fine.
+// TestServe_ResignWaitsForTheTerm: a request may come before the term is ready to end.
+func TestServe_ResignWaitsForTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/resign", nil)
+		r = r.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, &net.UnixAddr{Net: "unix"}))
+		began := time.Now()
+		(&sidecar{resigning: make(chan chan<- *election.Term)}).resign(w, r)
+		require.Equal(t, http.StatusConflict, w.Code)
+		require.Equal(t, resignPatience, time.Since(began))
+	})
+}
+
 func TestServe_Host(t *testing.T) {
 	for _, c := range []struct {
 		listener net.IP

@@ -152,7 +152,9 @@ func (a *app) printStatus(view snapshot, again bool) error {
 		if i > 0 {
 			text.WriteString("\n")
 		}
-		writeQueue(&text, q, view.AsOf)
+		var queue bytes.Buffer
+		writeQueue(&queue, q, view.AsOf)
+		text.WriteString(plainLines(queue.String()))
 	}
 	_, err := a.out.Write(text.Bytes())
 	return err
@@ -198,8 +200,12 @@ func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 		if c.Process > 0 {
 			process = strconv.Itoa(c.Process)
 		}
+		id := c.Name()
+		if !c.Asked.IsZero() {
+			id = orDash(c.ID)
+		}
 		_, _ = fmt.Fprintln(columns, strings.Join([]string{
-			"  " + place, c.Mode, c.Name(), orDash(c.Host), orDash(process), survey.Round(now.Sub(c.Since)).String(),
+			"  " + place, c.Mode, id, orDash(c.Host), orDash(process), survey.Round(now.Sub(c.Since)).String(),
 			c.Since.Format(time.DateTime), strconv.FormatInt(c.Token, 10), orDash(c.Session),
 		}, "\t"))
 	}

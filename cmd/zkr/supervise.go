@@ -237,7 +237,7 @@ func (s *supervision) loss(now time.Time, err error) {
 		s.stop("lost", time.Time{})
 	case s.flags.lossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
 		s.stop("lost", now.Add(time.Duration(s.flags.lossGrace)))
-		s.child.KillAt(bootClock() + time.Duration(s.flags.lossGrace) + s.deadline.lead)
+		s.child.KillAt(bootClock() + s.killAt.Sub(now) + s.deadline.lead) // the same moment at each look, or an earlier one
 	default:
 		s.kill("lost")
 	}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -139,8 +138,8 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 // TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on. The program, which
 // is stopped as well, is dead before the session ends: it cannot go on together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
-	srv := zktest.Run(t, zktest.WithTickTime(100*time.Millisecond))
-	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=2s")
+	srv := zktest.Run(t, zktest.WithTickTime(300*time.Millisecond))
+	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=6s")
 	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo pid:$$:; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
 	number := regexp.MustCompile(`pid:(\d+):`)
 	eventually(t, "the program tells its number", func() bool { return number.MatchString(x.seen()) })
@@ -149,7 +148,7 @@ func TestTerminal_StoppedForTooLong(t *testing.T) {
 	x.presses(t, ctrlZ)
 	x.shows(t, "status:148")
 	eventually(t, "the session ends", func() bool { return len(srv.Sessions()) == 0 })
-	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "the program")
+	require.True(t, gone(pid), "the program has ended")
 	x.presses(t, "fg\n")
 	x.shows(t, "zkr: killed the program: ")
 	x.presses(t, `echo "status of fg:"$?`+"\n")
@@ -166,6 +165,35 @@ func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 	x.shows(t, "zkr: waiting for /p at place 2: held by alice since ")
 	x.presses(t, ctrlC)
 	assert.Equal(t, 130, x.status(t))
+}
+
+// TestTerminal_ShowsIDsOfOthersAsText: any client can write an ID that would give orders to the terminal of a person.
+func TestTerminal_ShowsIDsOfOthersAsText(t *testing.T) {
+	srv := zktest.Run(t)
+	orders := regexp.MustCompile("[\x00-\x09\x0b-\x1f\x7f-\u009f\u202e]")
+	holder := start(t, srv, "a", "lock", "--id=a\x1b]0;title\a\u009b31m\u202eb\nc", "/p", "--", "sleep", "60")
+	acquired := holder.until(t, "acquired")
+	holder.until(t, "started")
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))
+	x.shows(t, "held by a ]0;title  31m b c since ")
+	assert.NotRegexp(t, orders, x.seen())
+	x.presses(t, ctrlC)
+	assert.Equal(t, 130, x.status(t))
+	token, _ := acquired["token"].(string)
+	for _, args := range [][]string{
+		{"lock", "--try", "/p", "--", "true"},
+		{"leader", "--layout=selector", "/p"},
+		{"leader", "-o=value", "--layout=selector", "/p"},
+		{"status", "/p"},
+		{"break", "--token", token, "/p"},
+		{"break", "--token", token, "--alive", "/p"},
+		{"doctor"},
+		{"revoke", "/p"},
+	} {
+		_, out, errs := run(t, srv.Addr(), args...)
+		assert.NotEmpty(t, out+errs)
+		assert.NotRegexp(t, orders, out+errs, "%q", args)
+	}
 }
 
 // shell starts a shell with job control in a terminal.

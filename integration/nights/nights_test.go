@@ -237,7 +237,7 @@ func (w *world) night(date time.Time, plan string) {
 	w.session, w.patience = 15*time.Second, 15*time.Second
 	switch plan {
 	case "dies", "dies-late", "freezes":
-		w.session = 2 * time.Second
+		w.session = 4 * time.Second
 	case "restarts":
 		w.session = time.Minute
 	case "off":
@@ -252,6 +252,7 @@ func (w *world) night(date time.Time, plan string) {
 	if plan == "away" {
 		assert.Empty(w.t, w.noted("start"), "no server, no lock, no job")
 		require.NoError(w.t, w.srv.Restart())
+		w.patience = 15 * time.Second
 	}
 	for machine, status := range w.fire(midnight.Add(time.Hour), machines) {
 		assert.Zero(w.t, status, "%s at one o'clock", machine)

@@ -1,7 +1,9 @@
 package zkr
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
@@ -12,9 +14,16 @@ func init() { exclusion.Main() }
 
 // TestExclusion is the test of the same name in cmd/zkr, on a real server. Each zkr has a proxy of its own.
 func TestExclusion(t *testing.T) {
-	server := zkserver.Start(t, zkserver.WithTickTime(exclusion.Tick))
 	zkr := program(t)
-	exclusion.Run(t, func(*testing.T) exclusion.Setting {
+	servers := map[time.Duration]*zkserver.Server{}
+	var starting sync.Mutex
+	exclusion.Run(t, func(_ *testing.T, tick time.Duration) exclusion.Setting {
+		starting.Lock()
+		defer starting.Unlock()
+		if servers[tick] == nil {
+			servers[tick] = zkserver.Start(t, zkserver.WithTickTime(tick))
+		}
+		server := servers[tick]
 		return exclusion.Setting{
 			Link: func(t *testing.T) exclusion.Link {
 				p := proxy.Start(t, server.Addr())

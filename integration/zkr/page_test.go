@@ -204,9 +204,17 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows("#refused", "not the key")
 	p.fill("key", key)
 	p.fill("reason", "a test")
-	p.click("#really")
+	evaluate[bool](p, `{
+		globalThis.rested = false;
+		const button = document.getElementById('really');
+		new MutationObserver(() => { rested ||= button.disabled && button.textContent.startsWith('Delete'); }).observe(button, { attributes: true });
+		rested;
+	}`)
+	p.do(chromedp.DoubleClick("#really"))
 	p.shows("#facts dd", ", alive")
 	p.shows("#really", "Delete czxid "+czxid)
+	require.True(t, evaluate[bool](p, `rested`), "the second half of a double click would have deleted")
+	p.do(chromedp.WaitEnabled("#really"))
 	p.click("#really")
 	p.shows("#refused", "is alive")
 	require.NoError(t, second.Err(), "nothing was deleted yet")

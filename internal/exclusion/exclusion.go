@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,12 +25,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Timeout is the session timeout. With a shorter one, or a longer grace, a lock would be lost now and then where tests share
+// timeout is the session timeout. With a shorter one, or a longer grace, a lock would be lost now and then where tests share
 // two cores.
-const Timeout = 4 * time.Second
+const timeout = 4 * time.Second
 
-// Tick is the tickTime of a server for these tests: its sessions end hardly later than they may.
-const Tick = Timeout / 20
+// guardedTimeout and guardedLead are those of a stage whose guard has to kill. The guard tells nothing of being late, so it gets
+// more time between its kill and the end of the session.
+const (
+	guardedTimeout = 8 * time.Second
+	guardedLead    = time.Second
+)
 
 // lead is how long before the deadline zkr kills.
 const lead = 200 * time.Millisecond
@@ -57,8 +62,10 @@ type stage struct {
 	Setting
 	path      string
 	program   []string
-	processes int  // of a program
-	guarded   bool // zkr does not run, so that its guard has to kill
+	processes int           // of a program
+	guarded   bool          // zkr does not run, so that its guard has to kill
+	timeout   time.Duration // of the sessions
+	lead      time.Duration // how long before the deadline zkr kills
 	signs     *signs
 	queue     []*candidate // that run, in their order
 	all       []*candidate
@@ -100,7 +107,7 @@ func newStage(t *testing.T, setting Setting, path string, processes int, kind st
 	}
 	file := filepath.Join(t.TempDir(), "signs")
 	return &stage{
-		Setting: setting, path: path, processes: processes, signs: &signs{file: file, of: map[int64]*life{}},
+		Setting: setting, path: path, processes: processes, timeout: timeout, lead: lead, signs: &signs{file: file, of: map[int64]*life{}},
 		program: append([]string{os.Args[0], asProgram, kind, file}, args...),
 	}
 }
@@ -111,8 +118,8 @@ func (s *stage) start(t *testing.T) *candidate {
 	c := &candidate{link: s.Link(t), ended: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
 	c.Cmd = s.Zkr(ctx, append([]string{
-		"lock", "-v", "--log=json", "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", lead.String(),
-		"--session-timeout", Timeout.String(), s.path, "--",
+		"lock", "-v", "--log=json", "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
+		"--session-timeout", s.timeout.String(), s.path, "--",
 	}, s.program...)...)
 	c.Env = append(c.Environ(), "ZKR_SERVERS="+c.link.Address)
 	c.Stderr = &c.log
@@ -271,7 +278,7 @@ func (s *stage) apart(t *testing.T) (gaps []time.Duration, overloaded int) {
 		gaps = append(gaps, gap)
 		if gap <= 0 {
 			require.False(t, s.guarded, "holder %d, next %d: %v\n%s", token, tokens[i+1], gap, s.logOf(token))
-			require.Greater(t, late[token], lead-gap, "holder %d, next %d\n%s", token, tokens[i+1], s.logOf(token))
+			require.Greater(t, late[token], s.lead-gap, "holder %d, next %d\n%s", token, tokens[i+1], s.logOf(token))
 		}
 		if late[token] == 0 {
 			require.Zero(t, one.late, "signs of life at the deadline that the program could read\n%s", s.logOf(token))
@@ -295,8 +302,8 @@ func (s *stage) stop(t *testing.T) {
 	}
 }
 
-// Run runs the tests. It calls open for each of them.
-func Run(t *testing.T, open func(t *testing.T) Setting) {
+// Run runs the tests. It calls open for each of them, with the tickTime of the server: sessions end hardly later than they may.
+func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	partition := func(c *candidate) { c.link.Partition() }
 	expiry := func(c *candidate) { c.link.Mute() }
 	killed := func(c *candidate) { _ = c.Process.Kill() } // it may have lost the lock, and ended, here and below
@@ -320,8 +327,14 @@ func Run(t *testing.T, open func(t *testing.T) Setting) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, open(t), "/exclusion/"+strings.NewReplacer(" ", "-", ",", "").Replace(c.name), c.processes, c.program)
-			s.guarded = c.guarded
+			sessions := timeout
+			if c.guarded {
+				sessions = guardedTimeout
+			}
+			s := newStage(t, open(t, sessions/20), "/exclusion/"+strings.NewReplacer(" ", "-", ",", "").Replace(c.name), c.processes, c.program)
+			if s.guarded = c.guarded; s.guarded {
+				s.timeout, s.lead = guardedTimeout, guardedLead
+			}
 			for rounds := 0; rounds < s.Rounds; {
 				holder, next := s.settle(t)
 				c.fault(holder)
@@ -346,7 +359,7 @@ func Run(t *testing.T, open func(t *testing.T) Setting) {
 	}
 	t.Run("machine is frozen", func(t *testing.T) {
 		t.Parallel()
-		frozen(t, open(t))
+		frozen(t, open(t, timeout/20))
 	})
 }
 
@@ -357,6 +370,9 @@ func guardOf(t *testing.T, zkr int) int {
 	require.NoError(t, err)
 	for _, file := range children {
 		text, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread has ended
+		}
 		require.NoError(t, err)
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
 			return pid
@@ -383,7 +399,7 @@ func frozen(t *testing.T, setting Setting) {
 			eventually(t, "the fence refuses the old program", func() bool {
 				old := s.life(t, holder)
 				ran = old.refused > 0
-				return ran || bootClock()-old.last > Timeout
+				return ran || bootClock()-old.last > timeout
 			})
 		}
 		if ran {

@@ -129,6 +129,7 @@ function tell(c) {
 let asked = null; // what the request names
 let looked = false; // the dialog shows the answer
 let key = '';
+let resting = 0; // the timer that enables the button again
 
 async function post(body) {
   const answer = await fetch('break', {
@@ -158,6 +159,8 @@ function step(error) {
 function ask(q, c) {
   asked = { path: q.path, token: c.token };
   looked = false;
+  clearTimeout(resting);
+  $('really').disabled = false;
   facts(q, { ...c, path: q.path });
   for (const id of ['alive', 'foreign']) { $(id).checked = false; $(id).closest('p').hidden = true; }
   for (const id of ['key', 'reason']) $(id).value = '';
@@ -178,6 +181,9 @@ $('really').onclick = async () => {
     const now = await post(what);
     if (what !== asked) return; // it was closed, and opened for another one
     looked = true;
+    $('really').disabled = true; // the second half of a double click must not delete
+    clearTimeout(resting);
+    resting = setTimeout(() => { $('really').disabled = false; }, 1000);
     facts(queues.get(what.path) || { holders: [] }, now, now.alive);
     $('alive').closest('p').hidden = now.alive !== 'alive';
     $('foreign').closest('p').hidden = now.library !== 'foreign';

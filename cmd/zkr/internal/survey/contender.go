@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -85,7 +86,7 @@ func compare(a, b *Contender) int {
 // read fills in what data and Stat say.
 func (c *Contender) read(data []byte, stat zk.Stat) {
 	c.Stat = stat
-	c.ID, c.Token = printable(data), stat.Czxid
+	c.ID, c.Token = Printable(string(data)), stat.Czxid
 	c.Since = time.UnixMilli(stat.Ctime)
 	if stat.EphemeralOwner != 0 {
 		c.Session = "0x" + strconv.FormatUint(uint64(stat.EphemeralOwner), 16)
@@ -103,15 +104,19 @@ func (c *Contender) read(data []byte, stat zk.Stat) {
 	}
 }
 
-// printable is the ID in data, in one line.
-func printable(data []byte) string {
-	text := strings.ToValidUTF8(string(data), "?")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+// Plain is text in one line, without what gives orders to a terminal or turns text around: any client can write such an ID.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
 		}
 		return r
-	}, text)
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// Printable is an ID for people: plain, and not too long.
+func Printable(id string) string {
+	text := Plain(id)
 	if runes := []rune(text); len(runes) > 200 {
 		text = string(runes[:200]) + "…"
 	}
@@ -121,10 +126,13 @@ func printable(data []byte) string {
 // writes reports whether c excludes all others on a read-write lock.
 func (c *Contender) writes() bool { return c.kind != "__READ__" && c.kind != "__rlock__" }
 
-// Name is how sentences call c.
+// Name is how sentences call c. The request to release has replaced the ID.
 func (c *Contender) Name() string {
-	if c.ID != "" {
+	switch {
+	case c.ID != "":
 		return c.ID
+	case !c.Asked.IsZero() && c.Session != "":
+		return "session " + c.Session
 	}
 	return c.Node[strings.LastIndexByte(c.Node, '/')+1:]
 }
