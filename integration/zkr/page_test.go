@@ -186,6 +186,7 @@ func TestPage_InABrowser(t *testing.T) {
 		queue, err := one.Queue(t.Context())
 		return err == nil && len(queue) == 2
 	}, 30*time.Second, 10*time.Millisecond)
+	p.shows("tr.queue td:nth-child(6)", "1") // else the page may see the lock free for an instant
 	require.NoError(t, first.Release(t.Context()))
 	second := <-granted
 	t.Logf("the next holder is on the page %v after its grant", p.shows("tr.queue td:nth-child(4)", "web2/7").Round(time.Millisecond))
