@@ -123,6 +123,7 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 		"found out by the holder": {func(srv *zktest.Server, h *zkrecipes.Hold, g *Grant) {
 			g.stopLoss() // as in a process that was frozen: the holder looks first
 			srv.Stall(zktest.Label("a"), zktest.Both)
+			synctest.Wait() // an answer may be on its way
 			time.Sleep(time.Until(h.ValidUntil()))
 			_ = h.Err()
 			srv.Heal(zktest.Label("a"))
