@@ -280,7 +280,7 @@ func plain(context.Context, string, string) (net.Conn, error) {
 func strict(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	go func() {
-		_, _ = far.Read(make([]byte, 1))
+		_, _ = far.Read(make([]byte, 4<<10))
 		_ = far.Close()
 	}()
 	return near, nil

@@ -263,7 +263,7 @@ var mutants = []mutant{
 	{
 		name:  "grant: a hold that is being lost holds on to its node",
 		edits: []edit{{"internal/hold/grant.go", "len(g.holds) > 0 && !g.ended", "len(g.holds) > 0"}},
-		tests: []test{bubbles("./internal/znode")},
+		tests: []test{bubbles("./internal/hold", "./internal/znode")},
 	},
 	{
 		name:  "grant: our own node is not watched",
