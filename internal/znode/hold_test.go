@@ -2,6 +2,7 @@ package znode_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -53,6 +55,10 @@ func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 		require.ErrorIs(t, waiting.Failed(t, 0), context.Canceled)
 		_, err := b.Try(t.Context(), entry)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		require.Zero(t, heartbeats("b"))
+		refused := errors.New("refused")
+		_, err = b.AcquireBy(t.Context(), entry, func(context.Context, *znode.Waiter) error { return refused })
+		require.ErrorIs(t, err, refused)
 		require.Zero(t, heartbeats("b"))
 		release(t, h)
 		require.Zero(t, heartbeats("a"))
