@@ -182,8 +182,11 @@ func (r *run) delete(path string) error {
 	return err
 }
 
-func (r *run) deleteAll() error {
-	paths, err := r.tree(Root)
+func (r *run) deleteAll() error { return r.deleteBelow(Root) }
+
+// deleteBelow deletes everything below a node.
+func (r *run) deleteBelow(path string) error {
+	paths, err := r.tree(path)
 	if err != nil {
 		return err
 	}

@@ -176,14 +176,8 @@ func (r *run) clear() error {
 		if !followers[g.Recipe].stays {
 			continue
 		}
-		paths, err := r.tree(Root + "/" + g.Recipe)
-		if err != nil {
+		if err := r.deleteBelow(Root + "/" + g.Recipe); err != nil {
 			return err
-		}
-		for _, path := range slices.Backward(paths) {
-			if err := r.delete(path); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,14 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
 
 func TestHostile_ChildrenOfAMegabyte(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -110,7 +101,7 @@ func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {
 				}
 			}
 		}()
-		before, count := heap(), bubble.Requests(srv)
+		before, count := bubble.Heap(), bubble.Requests(srv)
 		times := 10_000
 		if bubble.Race {
 			times = 1000
@@ -124,7 +115,7 @@ func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, truth(srv), content(c))
-		require.Less(t, heap()-before, int64(2<<20))
+		require.Less(t, bubble.Heap()-before, int64(2<<20))
 		require.LessOrEqual(t, count.Hits(), 50_000)
 		total, _ := srv.Watches()
 		require.Equal(t, 4, total)
@@ -143,7 +134,7 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 			create(t, srv, fmt.Sprintf("/app/n%d", i))
 		}
 		c := ready(t, open(t, srv, cache.Tree))
-		before, read, others := heap(), reads(srv), bubble.Requests(srv)
+		before, read, others := bubble.Heap(), reads(srv), bubble.Requests(srv)
 		const seconds = 120
 		for i := range seconds {
 			srv.Expire(srv.SessionOf("w"))
@@ -154,7 +145,7 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 		synctest.Wait()
 		require.True(t, c.View().Current)
 		require.Equal(t, truth(srv), content(c))
-		require.Less(t, heap()-before, int64(8<<20))
+		require.Less(t, bubble.Heap()-before, int64(8<<20))
 		t.Logf("%.1f requests a second, %d reads of %d nodes", float64(read.Hits()+others.Hits())/seconds, read.Hits(), nodes)
 		require.Less(t, others.Hits(), 20*seconds)
 		require.Less(t, read.Hits(), 3*seconds)
@@ -180,9 +171,9 @@ func TestSize_OfANode(t *testing.T) {
 		kept := []*cache.Cache{ready(t, c)}
 		require.NoError(t, c.Close(t.Context())) // the entries stay
 		require.Equal(t, nodes+1, c.View().Nodes)
-		before := heap()
+		before := bubble.Heap()
 		clear(kept)
-		each := (before - heap()) / nodes
+		each := (before - bubble.Heap()) / nodes
 		t.Logf("%d bytes a node", each)
 		require.Less(t, each, int64(130), "with 16 bytes of data, and 11 of a name")
 	}, zktest.WithHistory(0))
@@ -211,7 +202,7 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, srv.Delete("/app/a"))
 		synctest.Wait()
-		before := heap()
+		before := bubble.Heap()
 		for i := range 5000 {
 			path := fmt.Sprintf("/app/%0200d", i)
 			create(t, srv, path)
@@ -219,7 +210,7 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 			require.NoError(t, srv.Delete(path))
 			synctest.Wait()
 		}
-		require.Less(t, heap()-before, int64(512<<10))
+		require.Less(t, bubble.Heap()-before, int64(512<<10))
 		create(t, srv, "/app/b")
 		synctest.Wait()
 		comeBack()

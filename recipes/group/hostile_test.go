@@ -33,14 +33,6 @@ func create(t *testing.T, srv *zktest.Server, path string, data []byte) {
 	require.NoError(t, err)
 }
 
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // shows requires that the newest view has the members of the server, in their order.
 func shows(t *testing.T, srv *zktest.Server, v *newest) {
 	t.Helper()
@@ -80,17 +72,17 @@ func TestHostile_MembersOfAMegabyte(t *testing.T) {
 			create(t, srv, fmt.Sprintf("%s/m%d", path, i), bytes.Repeat([]byte{byte(i)}, 1<<20-1000))
 		}
 		g := open(t, bubble.Dial(t, srv, "w"))
-		before := heap()
+		before := bubble.Heap()
 		names := follow(t, g)
 		shows(t, srv, names)
-		require.Less(t, heap()-before, int64(3<<20), "one is on its way")
+		require.Less(t, bubble.Heap()-before, int64(3<<20), "one is on its way")
 
 		data := follow(t, g, group.WithPayloads())
 		changed := bytes.Repeat([]byte("x"), 1<<20-1000)
 		require.NoError(t, srv.Set(path+"/m3", changed))
 		shows(t, srv, data)
 		require.True(t, bytes.Equal(changed, data.view.Members[3].Data))
-		require.Less(t, heap()-before, int64((members+4)<<20))
+		require.Less(t, bubble.Heap()-before, int64((members+4)<<20))
 	})
 }
 
@@ -105,11 +97,11 @@ func TestHostile_ManyMembers(t *testing.T) {
 			create(t, srv, fmt.Sprintf("%s/a-name-of-some-length-%06d", path, i), nil)
 		}
 		g := open(t, bubble.Dial(t, srv, "w"))
-		before, count := heap(), bubble.Requests(srv)
+		before, count := bubble.Heap(), bubble.Requests(srv)
 		v := follow(t, g)
 		shows(t, srv, v)
 		require.LessOrEqual(t, count.Hits(), members+members/10)
-		each := (heap() - before) / int64(members)
+		each := (bubble.Heap() - before) / int64(members)
 		t.Logf("%d bytes a member", each)
 		require.Less(t, each, int64(1200))
 		count.Remove()
@@ -145,7 +137,7 @@ func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 		if bubble.Race {
 			times = 500
 		}
-		before, goroutines, count := heap(), runtime.NumGoroutine(), bubble.Requests(srv)
+		before, goroutines, count := bubble.Heap(), runtime.NumGoroutine(), bubble.Requests(srv)
 		for i := range times {
 			require.NoError(t, srv.Delete(path+"/a"))
 			create(t, srv, path+"/a", []byte(fmt.Sprint(i)))
@@ -155,7 +147,7 @@ func TestHostile_DeletedAndMadeAgain(t *testing.T) {
 		}
 		shows(t, srv, v)
 		require.Equal(t, fmt.Sprint(times-1), string(v.view.Members[1].Data))
-		require.Less(t, heap()-before, int64(1<<20))
+		require.Less(t, bubble.Heap()-before, int64(1<<20))
 		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+2)
 		require.LessOrEqual(t, count.Hits(), 8*times)
 		close(back)
@@ -173,7 +165,7 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 		g := open(t, bubble.Dial(t, srv, "w"))
 		m := join(t, g, "me", "")
 		v := follow(t, g)
-		before, goroutines, count := heap(), runtime.NumGoroutine(), bubble.Requests(srv)
+		before, goroutines, count := bubble.Heap(), runtime.NumGoroutine(), bubble.Requests(srv)
 		for i := range seconds {
 			srv.Expire(srv.SessionOf("w"))
 			require.NoError(t, srv.Delete(fmt.Sprintf("%s/m%03d", path, i)))
@@ -185,7 +177,7 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 		shows(t, srv, v)
 		require.Len(t, v.view.Members, members-seconds+1)
 		require.True(t, m.State().Present && m.State().Current)
-		require.Less(t, heap()-before, int64(1<<20))
+		require.Less(t, bubble.Heap()-before, int64(1<<20))
 		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+2)
 	})
 }

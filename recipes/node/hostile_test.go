@@ -16,21 +16,13 @@ import (
 // How many children the parent has is no matter to a kept node, which reads only itself; see TestCost. What a session that expires
 // each second costs is in TestSession_ExpiresEachSecond, what deletions in a loop cost in TestDeleted_InALoop.
 
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // TestHostile_Megabyte: a node of nearly 1 MiB is kept, set and made again, and its data is sent once for each.
 func TestHostile_Megabyte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithHistory(0))
 		data := func(b byte) string { return string(bytes.Repeat([]byte{b}, 1<<20-8<<10)) }
 		n := ready(t, keep(t, srv, data('a')))
-		before := heap()
+		before := bubble.Heap()
 		writes := srv.Intercept(zktest.Match{From: zktest.Label("a"), Times: -1, Where: func(r zktest.Request) bool {
 			return r.Op == zktest.OpMulti || r.Op == zktest.OpSetData
 		}}, zktest.Proceed())
@@ -43,7 +35,7 @@ func TestHostile_Megabyte(t *testing.T) {
 			requireNode(t, srv, n, want)
 		}
 		require.LessOrEqual(t, writes.Hits(), 2*times)
-		require.Less(t, heap()-before, int64(8<<20))
+		require.Less(t, bubble.Heap()-before, int64(8<<20))
 	})
 }
 
@@ -57,7 +49,7 @@ func TestHostile_DeletedTenThousandTimes(t *testing.T) {
 			times = 500
 		}
 		time.Sleep(time.Minute)
-		before, goroutines, count := heap(), runtime.NumGoroutine(), bubble.Requests(srv)
+		before, goroutines, count := bubble.Heap(), runtime.NumGoroutine(), bubble.Requests(srv)
 		for range times {
 			require.NoError(t, srv.Delete(path))
 			time.Sleep(11 * time.Second)
@@ -65,7 +57,7 @@ func TestHostile_DeletedTenThousandTimes(t *testing.T) {
 		}
 		requireNode(t, srv, n, "1")
 		require.LessOrEqual(t, count.Hits(), 4*times, "look, make, look")
-		require.Less(t, heap()-before, int64(1<<20))
+		require.Less(t, bubble.Heap()-before, int64(1<<20))
 		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+1)
 	})
 }

@@ -300,20 +300,27 @@ func lateCopy(t *testing.T, srv *zktest.Server, c *conn.Client, marker string) (
 	}
 }
 
+// withoutMarker returns a counter at 1 without a marker, and its client.
+func withoutMarker(t *testing.T, srv *zktest.Server) (*conn.Client, *value.Counter) {
+	t.Helper()
+	client := bubble.Dial(t, srv, "a")
+	a, err := value.NewCounter(client, path, value.KazooCounter())
+	require.NoError(t, err)
+	add(t, a, 1)
+	require.NoError(t, a.Close(t.Context()))
+	return client, a
+}
+
 // TestClose_CreateComesLate: the create of the marker was lost, and nothing tells whether it will be applied.
 func TestClose_CreateComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		client := bubble.Dial(t, srv, "a")
-		a, err := value.NewCounter(client, path, value.KazooCounter())
-		require.NoError(t, err)
-		add(t, a, 1)
-		require.NoError(t, a.Close(t.Context()))
+		client, a := withoutMarker(t, srv)
 		var m string
 		ctx, cancel := context.WithCancel(t.Context())
 		all := makes
 		all.Where = func(r zktest.Request) bool { m = r.Path; return true }
 		srv.Intercept(all, zktest.Before(func(zktest.Request) { cancel(); srv.Cut(zktest.Label("a")) }))
-		_, err = a.Add(ctx, 1)
+		_, err := a.Add(ctx, 1)
 		require.ErrorIs(t, err, context.Canceled)
 		for _, child := range srv.Children(path) {
 			require.NoError(t, srv.Delete(path+"/"+child)) // as if that had been lost, too
@@ -329,11 +336,7 @@ func TestClose_CreateComesLate(t *testing.T) {
 // TestClose_CopyComesAfterTheMarkerWasDeleted: the create was sent again, and the first copy comes when the marker is gone.
 func TestClose_CopyComesAfterTheMarkerWasDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		client := bubble.Dial(t, srv, "a")
-		a, err := value.NewCounter(client, path, value.KazooCounter())
-		require.NoError(t, err)
-		add(t, a, 1)
-		require.NoError(t, a.Close(t.Context()))
+		client, a := withoutMarker(t, srv)
 		srv.Intercept(makes, zktest.DropRequest())
 		add(t, a, 1)
 		m := marker(t, srv)
@@ -353,11 +356,7 @@ func TestClose_CopyComesAfterTheMarkerWasDeleted(t *testing.T) {
 // TestAdd_MarkerDeletedByHand_CopyComesLate: the counter goes on with another marker, and the copy does not stay beside it.
 func TestAdd_MarkerDeletedByHand_CopyComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		client := bubble.Dial(t, srv, "a")
-		a, err := value.NewCounter(client, path, value.KazooCounter())
-		require.NoError(t, err)
-		add(t, a, 1)
-		require.NoError(t, a.Close(t.Context()))
+		client, a := withoutMarker(t, srv)
 		srv.Intercept(makes, zktest.DropRequest())
 		add(t, a, 1)
 		m := marker(t, srv)
