@@ -262,8 +262,11 @@ func (s *Server) end(sig syscall.Signal) error {
 	if !s.Running() {
 		return nil
 	}
-	if err := errors.Join(s.proc.Process.Signal(sig), s.proc.Process.Signal(syscall.SIGCONT)); err != nil && s.Running() {
-		return err
+	for _, sig := range []syscall.Signal{sig, syscall.SIGCONT} {
+		// A process that has ended may have been reaped before ended is closed.
+		if err := s.proc.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
 	}
 	select {
 	case <-s.ended:
