@@ -19,7 +19,7 @@ import (
 
 // serve keeps a cache.Tree. It answers each line with one line of numbers, or with an error:
 //
-//	open ADDRESS PATH   milliseconds until the cache is ready, and bytes of heap that it takes
+//	open ADDRESS PATH   milliseconds until the reader was told of all nodes, and bytes of heap that it takes
 //	follow              forgets the lags
 //	lags                number of changes, median and 99th percentile of their lag in microseconds
 //	await PATH TEXT     answers when the cache has the text
@@ -89,23 +89,31 @@ func (t *tree) open(ctx context.Context, addr, path string) (answer string, err 
 	if t.cache, err = cache.Tree(t.client, path); err != nil {
 		return "", err
 	}
+	ctx, t.stop = context.WithCancel(ctx)
+	told := make(chan struct{})
+	t.reader.Go(func() { t.read(ctx, sync.OnceFunc(func() { close(told) })) })
 	if err := t.cache.Ready(ctx); err != nil {
 		return "", err
 	}
+	<-told
 	took := time.Since(start)
-	heap := used() - before
-	ctx, t.stop = context.WithCancel(ctx)
-	t.reader.Go(func() {
-		for change, err := range t.cache.Changes(ctx) {
-			if at, ok := strings.CutPrefix(string(change.Entry.Data), "at "); err == nil && ok && change.Kind == cache.Updated {
-				micros, _ := strconv.ParseInt(at, 10, 64) // the other process wrote it
-				t.mu.Lock()
-				t.lag = append(t.lag, time.Since(time.UnixMicro(micros)))
-				t.mu.Unlock()
-			}
+	return fmt.Sprint(took.Milliseconds(), used()-before), nil
+}
+
+// read notes the lag of each change. It calls complete when it was told of all nodes, as Curator's listeners are before the cache
+// is initialized.
+func (t *tree) read(ctx context.Context, complete func()) {
+	for change, err := range t.cache.Changes(ctx) {
+		if change.Kind == cache.Current {
+			complete()
 		}
-	})
-	return fmt.Sprint(took.Milliseconds(), heap), nil
+		if at, ok := strings.CutPrefix(string(change.Entry.Data), "at "); err == nil && ok && change.Kind == cache.Updated {
+			micros, _ := strconv.ParseInt(at, 10, 64) // the other process wrote it
+			t.mu.Lock()
+			t.lag = append(t.lag, time.Since(time.UnixMicro(micros)))
+			t.mu.Unlock()
+		}
+	}
 }
 
 func used() int64 {

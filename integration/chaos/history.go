@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -203,15 +205,16 @@ func (h *history) killedAt(client string) int64 {
 	return 0
 }
 
-// operations returns all operations of a group. An operation that a kill left open ends with the kill.
+// operations returns all operations of a group, in the order of their calls. An operation that a kill left open ends with the kill.
 func (h *history) operations(group string) []*operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []*operation
-	for client, ops := range h.clients {
+	for _, client := range slices.Sorted(maps.Keys(h.clients)) {
 		if h.groups[client] != group {
 			continue
 		}
+		ops := h.clients[client]
 		for i, op := range ops {
 			if i == len(ops)-1 {
 				op.killedAt = h.killedAt(client)
@@ -220,6 +223,6 @@ func (h *history) operations(group string) []*operation {
 			all = append(all, op)
 		}
 	}
-	slices.SortFunc(all, func(a, b *operation) int { return int(a.called.At - b.called.At) })
+	slices.SortStableFunc(all, func(a, b *operation) int { return cmp.Compare(a.called.At, b.called.At) })
 	return all
 }

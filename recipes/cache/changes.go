@@ -219,7 +219,9 @@ func (r *reader) next(e *engine) []Change {
 			return changes
 		}
 	}
-	r.order = nil
+	if r.order != nil {
+		r.order, r.told = nil, map[string]version{} // a map never shrinks
+	}
 	return nil
 }
 

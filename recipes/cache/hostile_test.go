@@ -224,3 +224,40 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 		require.Equal(t, []string{"created /app", "created /app/a", "current ", "deleted /app/a", "created /app/b"}, all)
 	}, zktest.WithHistory(0))
 }
+
+// A caller was told late of many changes. The memory for them does not stay.
+func TestHostile_BacklogThatWasTold_TakesNoMemory(t *testing.T) {
+	if bubble.Race {
+		t.Skip("the race detector takes memory of its own")
+	}
+	const nodes = 30_000
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		path := func(i int) string { return fmt.Sprintf("/app/node-%06d", i) }
+		create(t, srv, root)
+		for i := range nodes {
+			create(t, srv, path(i))
+		}
+		c := ready(t, open(t, srv, cache.Children))
+		back, updated := make(chan struct{}), 0
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			for change := range c.Changes(ctx) {
+				if change.Kind == cache.Updated {
+					<-back
+					updated++
+				}
+			}
+		}()
+		synctest.Wait()
+		before := bubble.Heap()
+		for i := range nodes {
+			require.NoError(t, srv.Set(path(i), nil))
+		}
+		synctest.Wait()
+		close(back)
+		synctest.Wait()
+		require.Equal(t, nodes, updated)
+		require.Less(t, bubble.Heap()-before, int64(512<<10))
+	}, zktest.WithHistory(0))
+}
