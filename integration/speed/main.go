@@ -1,5 +1,5 @@
 // Command speed compares zktest with a real ZooKeeper: how many operations a second each serves, and how much memory each
-// takes. Both run as a process of their own. They are measured in turns, with clients of go-zookeeper. The ZooKeeper
+// takes. Both run as a process of their own. They are measured in turns, with clients that cost next to nothing. The ZooKeeper
 // keeps its log in memory where /dev/shm exists, and has the settings of production.
 //
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine hits
@@ -27,6 +27,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 func main() {
@@ -99,29 +100,25 @@ func startZktestd() (s server, stop func() error, err error) {
 
 // operation is what a client does again and again on a node of its own.
 type operation struct {
-	name string
-	do   func(c *zk.Conn, path string) error
+	name     string
+	requests func(path string) [][]byte
 }
 
 var operations = []operation{
-	{"create and delete", func(c *zk.Conn, path string) error {
-		if _, err := c.Create(path+"/x", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-			return err
-		}
-		return c.Delete(path+"/x", -1)
+	{"create and delete", func(path string) [][]byte {
+		return [][]byte{create(path+"/x", nil, zk.FlagEphemeral), wire.DeleteFrame(path+"/x", -1)}
 	}},
-	{"get", func(c *zk.Conn, path string) error {
-		_, _, err := c.Get(path)
-		return err
+	{"get", func(path string) [][]byte { return [][]byte{wire.ReadFrame(wire.OpGetData, path, false)} }},
+	{"set", func(path string) [][]byte { return [][]byte{wire.SetFrame(path, data, -1)} }},
+	{"multi of check and set", func(path string) [][]byte {
+		return [][]byte{wire.MultiFrame([]any{
+			&zk.CheckVersionRequest{Path: "/", Version: -1}, &zk.SetDataRequest{Path: path, Data: data, Version: -1},
+		})}
 	}},
-	{"set", func(c *zk.Conn, path string) error {
-		_, err := c.Set(path, data, -1)
-		return err
-	}},
-	{"multi of check and set", func(c *zk.Conn, path string) error {
-		_, err := c.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1}, &zk.SetDataRequest{Path: path, Data: data, Version: -1})
-		return err
-	}},
+}
+
+func create(path string, data []byte, flags int32) []byte {
+	return wire.CreateFrame(wire.OpCreate, &zk.CreateRequest{Path: path, Data: data, Acl: zk.WorldACL(zk.PermAll), Flags: flags})
 }
 
 var data = make([]byte, 100)
@@ -130,10 +127,10 @@ func compareSpeed(servers []server, rounds int, slice time.Duration) error {
 	fmt.Printf("| operations a second | clients | %[1]s | %[2]s | ratio | processor time each: %[1]s | %[2]s |\n"+
 		"| --- | --- | --- | --- | --- | --- | --- |\n", servers[0].name, servers[1].name)
 	for _, clients := range []int{1, 8, 64} {
-		conns := make([][]*zk.Conn, len(servers))
+		all := make([][]*client, len(servers))
 		for i, s := range servers {
 			var err error
-			if conns[i], err = dial(s.addr, clients); err != nil {
+			if all[i], err = dialMany(s.addr, clients); err != nil {
 				return err
 			}
 		}
@@ -144,7 +141,7 @@ func compareSpeed(servers []server, rounds int, slice time.Duration) error {
 			for round := range rounds + 1 {
 				for i := range servers {
 					before := zkserver.CPU(servers[i].pid)
-					n, took, err := work(conns[i], op, slice)
+					n, took, err := work(all[i], op, slice)
 					if err != nil {
 						return fmt.Errorf("%s: %s: %w", servers[i].name, op.name, err)
 					}
@@ -161,8 +158,10 @@ func compareSpeed(servers []server, rounds int, slice time.Duration) error {
 			fmt.Printf("| %s | %d | %.0f | %.0f | %.1f | %v | %v |\n",
 				op.name, clients, median(rates[0]), median(rates[1]), median(ratios), costs[0], costs[1])
 		}
-		for _, c := range slices.Concat(conns...) {
-			c.Close()
+		for _, c := range slices.Concat(all...) {
+			if err := c.close(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -180,34 +179,35 @@ func (c cost) String() string {
 
 func median(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
 
-// dial connects clients and makes a node for each.
-func dial(addr string, clients int) ([]*zk.Conn, error) {
-	conns := make([]*zk.Conn, clients)
-	for i := range conns {
-		c, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogInfo(false))
-		if err != nil {
+// dialMany connects clients and makes a node for each.
+func dialMany(addr string, clients int) ([]*client, error) {
+	all := make([]*client, clients)
+	for i := range all {
+		c, err := dial(addr)
+		if err == nil {
+			err = c.do(create(node(i), data, 0))
+		}
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return nil, err
 		}
-		conns[i] = c
-		if _, err := c.Create(node(i), data, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return nil, err
-		}
+		all[i] = c
 	}
-	return conns, nil
+	return all, nil
 }
 
 func node(i int) string { return "/speed-" + strconv.Itoa(i) }
 
 // work lets every client repeat the operation for about a slice of time.
-func work(conns []*zk.Conn, op operation, slice time.Duration) (operations int, took time.Duration, err error) {
+func work(clients []*client, op operation, slice time.Duration) (operations int, took time.Duration, err error) {
 	var all sync.WaitGroup
 	var done atomic.Int64
-	errs := make([]error, len(conns))
+	errs := make([]error, len(clients))
 	start := time.Now()
-	for i, c := range conns {
+	for i, c := range clients {
+		requests := op.requests(node(i))
 		all.Go(func() {
 			for time.Since(start) < slice {
-				if errs[i] = op.do(c, node(i)); errs[i] != nil {
+				if errs[i] = c.do(requests...); errs[i] != nil {
 					return
 				}
 				done.Add(1)
@@ -228,7 +228,7 @@ const (
 func compareMemory(servers []server) error {
 	table := make([][]string, len(servers))
 	for i, s := range servers {
-		conns, err := dial(s.addr, 1)
+		c, err := dial(s.addr)
 		if err != nil {
 			return err
 		}
@@ -239,18 +239,20 @@ func compareMemory(servers []server) error {
 			for k := range batch {
 				batch[k] = &zk.CreateRequest{Path: fmt.Sprintf("/n%06d", n+k), Data: data, Acl: zk.WorldACL(zk.PermAll)}
 			}
-			if _, err := conns[0].Multi(batch...); err != nil {
+			if err := c.do(wire.MultiFrame(batch)); err != nil {
 				return err
 			}
 		}
 		show()
 		for n := range watches {
-			if _, _, _, err := conns[0].GetW(fmt.Sprintf("/n%06d", n)); err != nil {
+			if err := c.do(wire.ReadFrame(wire.OpGetData, fmt.Sprintf("/n%06d", n), true)); err != nil {
 				return err
 			}
 		}
 		show()
-		conns[0].Close()
+		if err := c.close(); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("| resident memory | %s | %s |\n| --- | --- | --- |\n", servers[0].name, servers[1].name)
 	for row, name := range []string{"empty", "100,000 nodes of 100 bytes", "and 10,000 watches"} {
