@@ -242,8 +242,8 @@ func TestHostile_BacklogThatWasTold_TakesNoMemory(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() {
-			for change := range c.Changes(ctx) {
-				if change.Kind == cache.Updated {
+			for change, err := range c.Changes(ctx) {
+				if err == nil && change.Kind == cache.Updated {
 					<-back
 					updated++
 				}
