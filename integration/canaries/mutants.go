@@ -234,7 +234,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/session/connection.go", "		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))\n", ""}},
+		edits: []edit{{"internal/session/incoming.go", "		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
