@@ -46,12 +46,13 @@ func WithEphemeral() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	var cfg config
-	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	queue, err := znode.New(c, path, false) // checks both
+	client := (*session.Client)(c)
+	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	_, err := znode.New(client, path, false) // checks both
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Barrier{queue.Client(), path, cfg.Data, cfg.flags}, nil
+	return &Barrier{client, path, cfg.Data, cfg.flags}, nil
 }
 
 // Path returns the path of the barrier.

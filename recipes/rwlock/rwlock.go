@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -75,12 +76,13 @@ func WithKazoo() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	var cfg config
-	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	client := (*session.Client)(c)
+	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
 	kinds := []string{znode.Read, znode.Write}
 	if cfg.Kazoo {
 		kinds = append(kinds, znode.KazooRead, znode.KazooLock)
 	}
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
+	queue, err := znode.New(client, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}

@@ -98,11 +98,12 @@ func WithKazoo() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	var cfg config
-	bad := errors.Join(checkLimit(limit), recipe.Configure(c, &cfg, &cfg.Config, opts))
+	client := (*session.Client)(c)
+	bad := errors.Join(checkLimit(limit), recipe.Configure(client, &cfg, &cfg.Config, opts))
 	if cfg.Kazoo && cfg.limitNode != "" {
 		bad = errors.Join(bad, errors.New("WithLimitNode and WithKazoo: kazoo's limit is fixed: want one of the two"))
 	}
-	shared, err := znode.NewSemaphore(c, path, cfg.LossOnSuspend, cfg.Kazoo)
+	shared, err := znode.NewSemaphore(client, path, cfg.LossOnSuspend, cfg.Kazoo)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
