@@ -99,8 +99,8 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	}))
 }
 
-// Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, who may be
-// just taking theirs, for at most tryAtDoor.
+// Try is Acquire for a caller that does not wait until leases are given back. It does wait for the callers at the door, which may
+// be just taking their leases, for at most tryAtDoor.
 func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
 	if err := m.check(want); err != nil {
 		return nil, err

@@ -62,8 +62,8 @@ func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }
 
-// Set raises the barrier. It is no error if it is up already, unless it would go at another time than asked for: when the
-// session of another client ends, or, with [WithEphemeral], not when this client's does.
+// Set raises the barrier. If it is up already, Set succeeds, unless it would go at another time than asked for: when the session
+// of another client ends, or, with [WithEphemeral], not when the session of this client ends.
 //
 // Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now: it was never up,
 // or another client has removed it since; the cause of ctx; ErrClosed; otherwise what the server said.

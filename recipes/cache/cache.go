@@ -299,7 +299,7 @@ func (c *Cache) Ready(ctx context.Context) error {
 }
 
 // Sync waits until the cache has everything that was committed before the call. It takes one request, and a read of each
-// node that has changed.
+// node that has changed. A leader that was just replaced may not know of the newest transactions, for up to 1.5 ticks.
 //
 // Errors: as of [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {

@@ -184,7 +184,7 @@ func (e *Election) Candidates(ctx context.Context) ([]zkrecipes.Participant, err
 	return e.queue.List(ctx)
 }
 
-// Queue is [Election.Candidates], under the name that it has in the other recipes. Errors: those of it.
+// Queue is [Election.Candidates], under the name that it has in the other recipes. Errors: the same.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.Candidates(ctx)
 }

@@ -96,8 +96,8 @@ func (m *Mutex) entry() znode.Entry {
 // While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
 // server that answers has applied the end of that hold.
 //
-// With a context that descends from a live hold on the same path Lock returns another hold on the same contender, at
-// once; the mutex is free when all of them have been released.
+// If ctx descends from a live hold on the same path, Lock returns another hold on the same contender, at once. The mutex is
+// free when all of them have been released.
 //
 // On error the caller is out of the queue. Its node is deleted in the background.
 //

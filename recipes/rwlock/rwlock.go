@@ -169,8 +169,8 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 // and with ctx, whichever is first, and descends from the hold: locks taken with it are nested. When Do returns nil, the
 // lock was held from the first statement of fn to the last.
 //
-// Errors: those of [RWLock.Lock], and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold was
-// lost before fn had returned.
+// Errors: the errors of [RWLock.Lock], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold
+// was lost before fn had returned.
 func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, l.Lock, fn)
 }

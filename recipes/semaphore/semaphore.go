@@ -74,7 +74,7 @@ func WithName(name string) Option {
 	return func(c *config) error { return c.SetName(name) }
 }
 
-// WithKazoo lays the semaphore out as that of kazoo, so that programs in Python share it, as they are; default off. Use the
+// WithKazoo gives the semaphore the layout of kazoo, so that programs in Python share it without a change; default off. Use the
 // option in all programs on the path: with kazoo's layout and Curator's side by side, neither counts the other's leases. If
 // there are nodes of both, an acquisition fails with ErrForeignContender.
 //
@@ -146,8 +146,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 // hold and with ctx, whichever is first. When Do returns nil, the leases were held from the first statement of fn to the
 // last.
 //
-// Errors: those of [Semaphore.Acquire], and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold
-// was lost before fn had returned.
+// Errors: the errors of [Semaphore.Acquire], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the
+// hold was lost before fn had returned.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }, fn)
 }
