@@ -35,8 +35,8 @@
 //
 // # What is guaranteed
 //
-// While [Hold.Err] is nil, no other contender holds what the hold stands for. A hold ends by itself before the server can
-// grant the next one. Its deadline is proven by requests that the leader of the ensemble has answered. It does not count
+// While [Hold.Err] is nil, no other contender holds what the hold stands for. A hold ends by itself before another contender
+// can be granted. Its deadline is proven by requests that the leader of the ensemble has answered. It does not count
 // from the moment a connection was lost. So in a partition the old holder learns of its loss before the next grant.
 // A hold that has ended never comes back. The next acquisition has a larger [Token].
 //
@@ -54,7 +54,8 @@
 // # Faults
 //
 //   - If the connection is lost, holds run on to their deadlines and waiters keep their places. If a server answers for
-//     the same session in time, nothing else happens. The option WithLossOnSuspend of each recipe ends holds at once.
+//     the same session in time, nothing else happens. The option WithLossOnSuspend, of mutex, rwlock, semaphore and election,
+//     ends holds at once.
 //   - If the deadline passes, all holds of the session end with a [*LostError]. Waiters keep their places as long as the
 //     session lives.
 //   - If the session ends, its holds end. Its waiters queue again in the next session, at the tail.

@@ -60,8 +60,8 @@ func NewHold(ctx context.Context, g Grant) (h *Hold, end func(*LostError)) {
 //
 // This context, and every context that a recipe hands to a function, looks at the clock when it is asked. So does a
 // context that [context.WithValue] makes of it. A context that [context.WithCancel], [context.WithTimeout] or a
-// library makes of it does not: if the process was frozen past the deadline, it may say for a moment that it is alive,
-// until a timer has fired. A channel that Done returned before the freeze is closed as late. Before a step that counts, ask the
+// library makes of it does not. If the process was frozen past the deadline, such a context may say that it is alive, until
+// a timer has fired. A channel that Done returned before the freeze is closed as late. Before a step that counts, ask the
 // hold or the context that the recipe handed out.
 func (h *Hold) Context() context.Context { return h.ctx }
 
@@ -83,9 +83,9 @@ func (h *Hold) ValidUntil() time.Time { return h.grant.ValidUntil() }
 func (h *Hold) Since() time.Time { return h.since }
 
 // Expiring returns a channel that is closed when at most lead is left of [Hold.ValidUntil], or when the hold has ended: a
-// chance to stop in order. With a lead of 0 or less there is no warning, and the channel is that of [Hold.Done]. A channel that
-// is closed stays closed, but the deadline may move on afterwards. So look at ValidUntil, or call Expiring again, which looks
-// anew. A loop may call it in every round. The hold keeps one channel for each lead until that is closed.
+// chance to stop in order. With a lead of 0 or less there is no warning: Expiring then returns the channel of [Hold.Done]. A
+// channel that is closed stays closed, but the deadline may move on afterwards. So look at ValidUntil, or call Expiring again,
+// which looks anew. A loop may call it in every round. The hold keeps one channel for each lead until that is closed.
 //
 // In good health more than a quarter of the session timeout is left, so a lead of up to a quarter warns of trouble alone. There
 // are two exceptions. With conn.WithTickTime and a tick below an eighth of the session timeout, less may be left during the

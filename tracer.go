@@ -75,7 +75,7 @@ func (e AcquireEnd) Outcome() string {
 // HoldTracer observes holds. Nested holds on one contender count as one hold, which ends with the last of them.
 type HoldTracer interface {
 	// TraceHoldStart is called when a hold is granted, before the acquisition returns, on the goroutine of its caller. Its
-	// context is that of the acquisition. The context of the hold has the values of the context that it returns, which must
+	// context is the context of the acquisition. The context of the hold has the values of the context that it returns, which must
 	// descend from ctx.
 	TraceHoldStart(ctx context.Context, h HoldStart) context.Context
 	// TraceHoldEnd is called once for each start, with the context that the start returned. The hold has ended by then. If
@@ -132,7 +132,7 @@ type StateChange struct {
 // RequestTracer observes requests to the servers, those of the library itself included, without pings and connect requests.
 type RequestTracer interface {
 	// TraceRequest is called when a request was answered, or when its connection ended without an answer. A request that was
-	// sent again is a request of its own. The context is that of the call or of the acquisition that sent the request. If the
+	// sent again is a request of its own. The context is the one of the call or the acquisition that sent the request. If the
 	// library sent it for itself, or for several callers, the context has the values of the one given to Dial.
 	TraceRequest(ctx context.Context, r Request)
 }

@@ -98,19 +98,19 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
 
-// Sync waits until the server has caught up with the leader: what is read next, here or on the session, is at least as new as
+// Sync waits until the server has caught up with the leader. What is read next, here or on the session, is then at least as new as
 // this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
-// since; that takes up to a tick and a half. Sync is repeated as [Client.Get] is.
+// since. To find out takes it up to a tick and a half. Sync is repeated as [Client.Get] is.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
 // Follow yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
 // newest state, and not what it has missed. It never gets an older state after a newer one. If a node was deleted and created
 // again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
 //
-// When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all of
-// it, Follow yields the last view again at once, with Current false. It reads again as soon as it can, in the next session if
-// need be. A current view is what one server knows, which may be behind its leader: [Client.Sync] and then [Client.Get] ask for
-// the newest.
+// In three cases Follow yields the last view again at once, with Current false: the connection is lost, a reading takes an eighth
+// of the session timeout, or no server has answered for a whole session timeout. Follow reads again as soon as it can, in the next
+// session if need be. A current view is what one server knows, which may be behind its leader: [Client.Sync] and then [Client.Get]
+// ask for the newest.
 //
 // Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
 // ErrClosed, or what the server said.
@@ -136,9 +136,11 @@ func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32,
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
 // included. The ACL is for the node; the containers have the client's.
 //
-// If the reply is lost, CreateAll looks. A node with the same data is success, also if another client has made it. If it is
-// certain that the node was never made, it is created again: nothing has changed below its parent since, and no copy of the request
-// can still arrive. Otherwise the error matches ErrUnknownOutcome.
+// If the reply is lost, CreateAll looks. A node with the same data is success, also if another client has made it. If no node is
+// there, and none was made and deleted since, CreateAll sends the request again. Otherwise the error matches ErrUnknownOutcome.
+//
+// A server that hangs may execute the first request late, after the second was answered. If the node was deleted meanwhile, the
+// late request makes it again.
 //
 // Errors: zk.ErrNodeExists if there was a node before; otherwise what the server said about the node that could not be made.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {

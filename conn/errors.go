@@ -12,9 +12,9 @@ type OpError = session.OpError
 // ErrAuthFailed says that the server refused the credentials given with [WithAuth].
 var ErrAuthFailed = session.ErrAuthFailed
 
-// ErrTooLarge says that a request is above [WithMaxRequestSize], and was not sent; or that its reply is above
-// [WithMaxReplySize]; or that two connections in a row ended under it, as they do if it is above the jute.maxbuffer of the
-// servers. If a write may have been executed all the same, the error also matches zkrecipes.ErrUnknownOutcome.
+// ErrTooLarge says that a request or its reply is too large. A request above [WithMaxRequestSize] was not sent. A reply above
+// [WithMaxReplySize] was not read. A request also counts as too large if two connections in a row ended under it: servers hang up
+// on what is above their jute.maxbuffer. If a write may have been executed, the error also matches zkrecipes.ErrUnknownOutcome.
 var ErrTooLarge = session.ErrTooLarge
 
 // Code is an error code of the server that go-zookeeper has no variable for; it is an error, for errors.Is.
@@ -30,7 +30,6 @@ const (
 	CodeNeedsSASL      = wire.CodeNeedsSASL      // the server wants SASL
 )
 
-// ValidatePath reports why path cannot name a znode: it must be absolute, without a trailing slash, without empty, "."
-// or ".." parts, and without control, private and special characters, and those above U+FFFF, such as emoji. The root "/" is
-// valid.
+// ValidatePath reports why path cannot name a znode. A valid path is absolute and has no trailing slash. No part of it is empty,
+// "." or "..". It has no control, private or special characters, and none above U+FFFF, such as emoji. The root "/" is valid.
 func ValidatePath(path string) error { return session.ValidatePath(path) }

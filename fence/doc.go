@@ -1,4 +1,4 @@
-// Package fence checks tokens at the resource that a lock protects, so that a holder who has lost the lock without
+// Package fence checks tokens at the resource that a lock protects, so that a holder that has lost the lock without
 // knowing it can do no harm there. It runs where the resource is, and needs no connection to ZooKeeper.
 //
 //	gate := fence.New(store)
@@ -6,18 +6,18 @@
 //
 // # What is guaranteed
 //
-// Per resource, no token is admitted after a higher one was: whatever runs at the same time, whatever order requests
-// arrive in, across restarts as far as the [Store] outlives them ([Memory] does not, [File] does), and when the store
-// fails: then nothing is admitted. A token grows with every acquisition ([zkrecipes.Token]), so what is refused comes
-// from a hold that another hold has followed.
+// A resource admits no token after a higher one. That holds for requests that run at the same time, and for requests that
+// arrive in any order. It holds across restarts as far as the [Store] outlives them: [Memory] does not, [File] does. If the
+// store fails, nothing is admitted. A token grows with every acquisition ([zkrecipes.Token]), so what is refused comes from a
+// hold that another hold has followed.
 //
 // # What it takes
 //
 // Two things that a fence cannot do for the resource, and without which updates get lost:
 //
-//   - The token is shown at the first read, not only at the write. If only writes are checked, the old holder's write
-//     comes through after the new holder has read and before it has written; the new holder then writes back what it
-//     read, and the old one's update, acknowledged, is gone. The examples show this, and the cure.
+//   - The token is shown at the first read, not only at the write. Suppose that only writes are checked. The old holder
+//     writes after the new holder has read, and before the new holder has written. Then the new holder writes back what it
+//     read. The old holder's update was acknowledged, and is gone. The examples show this, and the cure.
 //   - Admit and the access are one step: under the mutex that guards the data, or in the transaction that reads or
 //     writes it (the example for database/sql). Otherwise a newer section comes in between the two.
 //
@@ -32,9 +32,9 @@
 //
 // # What it costs
 //
-// One call of the store for each Admit: with [Memory] a mutex, with [File] a mutex and, for the first sight of a token
-// only, a write and an fsync, with a database one statement. Stores keep one record for each resource name for ever, so
-// names should be those of things, not of requests.
+// Each Admit is one call of the store. With [Memory] it takes a mutex. With [File] it takes a mutex, and for a token that is
+// higher than all before a write and an fsync. With a database it takes one statement. Stores keep one record for each resource
+// name for ever, so names should be those of things, not of requests.
 //
 // Source: M. Kleppmann, "How to do distributed locking" (2016), and F. Junqueira, "Note on fencing and distributed
 // locks" (2016), which adds the read.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -36,52 +35,6 @@ type conn struct {
 	traffic
 
 	outbox outbox
-}
-
-// outbox is the queue of bytes to write. Its lock is held for copying only.
-type outbox struct {
-	mu      sync.Mutex
-	chunks  []chunk
-	spare   []byte
-	deaf    bool          // no further bytes are taken
-	closed  bool          // the writer ends after the queued bytes
-	ready   chan struct{} // wakes the writer
-	unread  int           // bytes that are queued or being written
-	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
-}
-
-// maxUnread is how many bytes of replies a connection may leave unread before the server stops reading its requests.
-// Otherwise a client that asks and does not read could fill the memory.
-const maxUnread = 4 << 20
-
-// full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
-func (o *outbox) full() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.unread <= maxUnread {
-		return nil
-	}
-	if o.drained == nil {
-		o.drained = make(chan struct{})
-	}
-	return o.drained
-}
-
-// wrote takes note of bytes that the peer's buffers have taken.
-func (o *outbox) wrote(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.unread -= n
-	if o.drained != nil && o.unread <= maxUnread {
-		close(o.drained)
-		o.drained = nil
-	}
-}
-
-// chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
-type chunk struct {
-	hold <-chan struct{}
-	data []byte
 }
 
 // Ways to end a connection.
@@ -142,72 +95,10 @@ func (c *conn) endMute() {
 func (c *conn) send(fill func(*encoder)) { c.sendAfter(nil, fill) }
 
 func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
-	o := &c.outbox
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.deaf {
-		return
+	if c.outbox.put(hold, fill) {
+		c.sent++
+		c.s.sent++
 	}
-	c.sent++
-	c.s.sent++
-	if len(o.chunks) == 0 || hold != nil {
-		o.chunks = append(o.chunks, chunk{hold: hold, data: o.spare[:0]})
-		o.spare = nil
-	}
-	last := &o.chunks[len(o.chunks)-1]
-	e := encoder{last.data}
-	start := e.begin()
-	fill(&e)
-	e.end(start)
-	o.unread += len(e.b) - len(last.data)
-	last.data = e.b
-	o.wake()
-}
-
-// sendText queues bytes that are not a frame.
-func (c *conn) sendText(text string) {
-	o := &c.outbox
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.deaf {
-		o.chunks = append(o.chunks, chunk{data: []byte(text)})
-		o.unread += len(text)
-		o.wake()
-	}
-}
-
-func (o *outbox) wake() {
-	select {
-	case o.ready <- struct{}{}:
-	default:
-	}
-}
-
-// deafen makes the queue drop further bytes. The connection stays open.
-func (o *outbox) deafen() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.deaf = true
-}
-
-// close ends the queue. The connection ends when the queued bytes have been written.
-func (o *outbox) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.deaf, o.closed = true, true
-	o.wake()
-}
-
-// take returns the queued chunks, and whether the queue is closed. It uses the buffer of the last take again.
-func (o *outbox) take(used []chunk) ([]chunk, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(used) == 1 && cap(used[0].data) <= 1<<16 {
-		o.spare = used[0].data
-	}
-	chunks := o.chunks
-	o.chunks = nil
-	return chunks, o.closed
 }
 
 // write is the writing goroutine. It closes the socket when the connection has ended. If the direction is stalled it
@@ -291,12 +182,10 @@ func (c *conn) read() {
 		}
 		var word fourLetterWord
 		if errors.As(err, &word) {
-			if word == "stmk" && c.s.answers("stmk") && c.s.readMask(r) != nil {
-				break
+			if word != "stmk" || !c.s.answers("stmk") || c.s.readMask(r) == nil {
+				c.s.answerWord(c, string(word))
 			}
-			c.s.answerWord(c, string(word))
-			_, _ = io.Copy(io.Discard, r) // until the answer has been written and the connection closed
-			return
+			break
 		}
 		if err != nil {
 			return
@@ -313,7 +202,7 @@ func (c *conn) read() {
 			break
 		}
 	}
-	_, _ = io.Copy(io.Discard, r) // the queue may not be written yet
+	_, _ = io.Copy(io.Discard, r) // the queue may not be written yet, or the answer to a four-letter word
 }
 
 // process serves one frame, once there is room for the reply; false means that nothing more is to be served.

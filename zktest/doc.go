@@ -58,10 +58,12 @@
 //
 // [Server.Tree], [Server.Node], [Server.Sessions], [Server.Ephemerals], [Server.Watches] and [Server.History] show the
 // state at one moment. In a bubble, call synctest.Wait first, and the moment is well defined. The four-letter words
-// answer too. After every transaction the server compares its state with separate counts: no ephemeral node of a dead
-// session, the cversion formula, sequence numbers that never repeat before they are exhausted, zxids that only grow, one
-// live connection for each session. A violation fails the test. What a real server accepts from a client although it is
-// harmed by it is [ErrMisuse], which [Run] logs as a warning.
+// answer too.
+//
+// After every transaction the server compares its state with separate counts. No dead session has an ephemeral node.
+// Sequence numbers never repeat before they are exhausted. Zxids only grow, and cversion follows its formula. Each session
+// has one live connection. A violation fails the test. A real server accepts some requests that damage it, or
+// that do something else than the client seems to mean. Such a request is an [ErrMisuse], which [Run] logs as a warning.
 //
 // # How faithful it is
 //
@@ -78,7 +80,7 @@
 //   - A connection with 4 MiB of unread replies is read from no further. The real server keeps all replies.
 //   - The fronts are one process: elections and failures take no time, and a session that moves ends its old connection
 //     at once. A reconfiguration changes /zookeeper/config and not the fronts.
-//   - Where the real order is the order of a hash table (children, ids that scheme auth stands for, the nodes of a
-//     session that ends), the order here is no more useful, but the same in every run.
+//   - A real server has some lists in the order of a hash table: children, the ids that scheme auth stands for, the nodes of
+//     a session that ends. Here their order means nothing either, but it is the same in every run.
 //   - The handshake is not an operation: opcode -10 after it is a marshalling error.
 package zktest

@@ -64,19 +64,7 @@ func (c *conn) handshake(frame []byte) bool {
 		id = 0
 	}
 	s.lock()
-	switch c.front.role {
-	case looking, absent:
-		s.release(c, abrupt)
-	case readingOnly:
-		if !readOnly {
-			s.release(c, abrupt)
-		}
-	default:
-	}
-	if lastZxid > c.front.zxid() {
-		s.release(c, abrupt)
-	}
-	if c.dead {
+	if !c.admitted(lastZxid, readOnly) {
 		s.unlock()
 		return false
 	}
@@ -104,6 +92,15 @@ func (c *conn) handshake(frame []byte) bool {
 	s.unlock()
 	c.finish(act, req)
 	return ses != nil
+}
+
+// admitted reports whether the front serves the client at all; if not, the connection ends. The caller holds Server.mu.
+func (c *conn) admitted(lastZxid int64, readOnly bool) bool {
+	role := c.front.role
+	if role == looking || role == absent || role == readingOnly && !readOnly || lastZxid > c.front.zxid() {
+		c.s.release(c, abrupt)
+	}
+	return !c.dead
 }
 
 func (s *Server) clamp(ms int32) time.Duration {

@@ -59,7 +59,7 @@ func (s *Server) answerWord(c *conn, word string) {
 	} else {
 		b.WriteString(word + " is not executed because it is not in the whitelist.\n")
 	}
-	c.sendText(b.String())
+	c.outbox.putText(b.String())
 	s.release(c, flush)
 }
 

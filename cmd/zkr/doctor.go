@@ -95,7 +95,7 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 	d.judgeServers()
 	d.compareClocks(ctx, client)
 	if len(paths) > 0 {
-		if err := a.compareQueues(ctx, client, &d, paths[0], chroot); err != nil {
+		if err := a.judgeQueue(ctx, client, &d, paths[0], chroot); err != nil {
 			return err
 		}
 	}
@@ -247,9 +247,8 @@ func (d *diagnosis) compareClocks(ctx context.Context, client *conn.Client) {
 	}
 }
 
-// compareQueues finds contenders that are not the same on all servers. What differs may have come or gone meanwhile, so all
-// servers are asked again for it.
-func (a *app) compareQueues(ctx context.Context, client *conn.Client, d *diagnosis, path, chroot string) error {
+// judgeQueue finds what is wrong with a queue: contenders that some servers alone have, and contenders of dead sessions.
+func (a *app) judgeQueue(ctx context.Context, client *conn.Client, d *diagnosis, path, chroot string) error {
 	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
 	if err != nil {
 		return err
@@ -259,6 +258,23 @@ func (a *app) compareQueues(ctx context.Context, client *conn.Client, d *diagnos
 			d.find("%s: %s", path, f.Words)
 		}
 	}
+	a.compareServers(ctx, d, chroot)
+	known := a.sessions(ctx)
+	if !known.complete {
+		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow srvr and dump on the leader"
+	} else {
+		for _, c := range queue.Contenders() {
+			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
+				d.find("ghost: the leader does not know session %s of %s", c.Session, c.Node)
+			}
+		}
+	}
+	return nil
+}
+
+// compareServers finds contenders that are not the same on all servers. What differs may have come or gone meanwhile, so all
+// servers are asked again for it.
+func (a *app) compareServers(ctx context.Context, d *diagnosis, chroot string) {
 	nodes := map[string]*survey.Contender{}
 	for _, e := range d.Servers {
 		for node, czxid := range e.found {
@@ -272,35 +288,29 @@ func (a *app) compareQueues(ctx context.Context, client *conn.Client, d *diagnos
 		if !differs {
 			continue
 		}
-		var with, without []string
-		for _, e := range d.Servers {
-			if e.Error != "" {
-				continue
-			}
-			switch there, err := a.onServer(ctx, e.Server, chroot, nodes[node]); {
-			case err != nil:
-			case there:
-				with = append(with, e.Server)
-			default:
-				without = append(without, e.Server)
-			}
-		}
+		with, without := a.serversWith(ctx, d, chroot, nodes[node])
 		if len(with) > 0 && len(without) > 0 {
 			d.find("ghost: %s is on %s, and not on %s: restart those that differ from the leader with an empty data directory, one by one",
 				node, strings.Join(with, ", "), strings.Join(without, ", "))
 		}
 	}
-	known := a.sessions(ctx)
-	if !known.complete {
-		d.Unknown = "sessions: not known, so contenders of dead sessions are not found: 4lw.commands.whitelist must allow srvr and dump on the leader"
-	} else {
-		for _, c := range queue.Contenders() {
-			if owner := c.Stat.EphemeralOwner; owner != 0 && !known.known[owner] {
-				d.find("ghost: the leader does not know session %s of %s", c.Session, c.Node)
-			}
+}
+
+// serversWith asks the servers that answer which of them have the contender, and which have not.
+func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *survey.Contender) (with, without []string) {
+	for _, e := range d.Servers {
+		if e.Error != "" {
+			continue
+		}
+		switch there, err := a.onServer(ctx, e.Server, chroot, c); {
+		case err != nil:
+		case there:
+			with = append(with, e.Server)
+		default:
+			without = append(without, e.Server)
 		}
 	}
-	return nil
+	return with, without
 }
 
 func (a *app) printDiagnosis(d diagnosis) error {

@@ -3,16 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,75 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
-
-// runFlags are the flags of the verbs that run a program.
-type runFlags struct {
-	try, busyOK      bool
-	wait             duration
-	busy             int
-	id, data         string
-	grace, lead      duration
-	signal           string
-	minHold, maxRun  duration
-	onLoss           string
-	lossGrace        duration
-	leftovers        string
-	onRevoke         string
-	forward          string
-	stopTimeout      duration
-	events           int
-	shell            string
-	waitSet, leadSet bool
-	graceSet         bool
-}
-
-func (f *runFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.BoolVar(&f.try, "try", false, "do not wait for other holders: exit with the busy status")
-	flags.VarP(&f.wait, "wait", "w", "wait so long at most, then exit with the busy status; 0 is --try; default without end")
-	flags.IntVarP(&f.busy, "busy-status", "E", exitBusy, "exit `status` when another holder is in the way")
-	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder is in the way")
-	flags.StringVar(&f.id, "id", "", "`name` under which others see this holder; default host/pid")
-	flags.StringVar(&f.data, "data", "", "`data` of the contender, in place of --id")
-	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default a quarter of the session timeout")
-	flags.Var(&f.lead, "kill-lead", "time between SIGKILL and the deadline of the lock; default 250ms and a hundredth of the session timeout")
-	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
-	flags.Var(&f.minHold, "min-hold", "hold the lock at least so long, also when the program has ended")
-	flags.Var(&f.maxRun, "max-run", "stop the program after so long, and exit with 124")
-	flags.StringVar(&f.onLoss, "on-loss", "kill", "when the lock is about to be lost: kill (signal, grace, SIGKILL), term (signal alone) or ignore; two may run but with kill")
-	flags.Var(&f.lossGrace, "loss-grace", "when the lock is lost already, grace before SIGKILL; two programs may run for so long")
-	flags.StringVar(&f.leftovers, "leftovers", "kill", "what the program has started and left running: kill, wait or ignore")
-	flags.StringVar(&f.onRevoke, "on-revoke", "ignore", "when another client asks for the lock: ignore, or term to stop the program")
-	flags.StringVar(&f.forward, "forward", "all", "`signals` to pass on to the program: all, none or HUP,USR1,...")
-	flags.Var(&f.stopTimeout, "stop-timeout", "after zkr was asked to stop, wait so long before SIGKILL; default without end")
-	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")
-	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
-}
-
-// check refuses values that no verb could use. It runs after the environment was read.
-func (f *runFlags) check(cmd *cobra.Command) error {
-	for _, choice := range []struct {
-		flag, value string
-		of          []string
-	}{
-		{"on-loss", f.onLoss, []string{"kill", "term", "ignore"}},
-		{"leftovers", f.leftovers, []string{"kill", "wait", "ignore"}},
-		{"on-revoke", f.onRevoke, []string{"term", "ignore"}},
-	} {
-		if !slices.Contains(choice.of, choice.value) {
-			return usagef("--%s %s: want %s", choice.flag, choice.value, strings.Join(choice.of, ", "))
-		}
-	}
-	if f.busy < 0 || f.busy > 255 {
-		return usagef("--busy-status %d: want 0 to 255", f.busy)
-	}
-	f.waitSet, f.graceSet, f.leadSet = cmd.Flags().Changed("wait"), cmd.Flags().Changed("grace"), cmd.Flags().Changed("kill-lead")
-	f.try = f.try || f.waitSet && f.wait == 0
-	if f.busyOK {
-		f.busy = 0
-	}
-	return nil
-}
 
 // target is the lock, and what differs between the verbs.
 type target struct {
@@ -136,29 +60,6 @@ type runner struct {
 	keepOpen bool        // the session must run out by itself: what runs under it could not be stopped
 }
 
-// split divides the arguments at the "--": before it those of the verb, after it the program.
-func split(cmd *cobra.Command, args []string, shell string) (before, program []string, err error) {
-	dash := cmd.ArgsLenAtDash()
-	switch {
-	case dash < 0 && shell == "":
-		return nil, nil, usagef("no program: put it at the end, after --: zkr %s PATH -- program arguments", cmd.Name())
-	case dash < 0:
-		return args, shellCommand(shell), nil
-	case shell != "":
-		return nil, nil, usagef("--shell and a program after --: want one of them")
-	case dash == len(args):
-		return nil, nil, usagef("no program after --")
-	}
-	return args[:dash], args[dash:], nil
-}
-
-func shellCommand(line string) []string {
-	if runtime.GOOS == "windows" {
-		return []string{"cmd.exe", "/c", line}
-	}
-	return []string{"/bin/sh", "-c", line}
-}
-
 // newRunner checks everything that can be checked before the lock is taken, and connects.
 func (a *app) newRunner(cmd *cobra.Command, f *runFlags, program []string) (r *runner, err error) {
 	r = &runner{app: a, flags: f}
@@ -181,62 +82,30 @@ func (a *app) newRunner(cmd *cobra.Command, f *runFlags, program []string) (r *r
 	if r.host, err = child.NewHost(); err != nil {
 		return nil, err
 	}
-	var options []conn.Option
-	if f.id != "" {
-		options = append(options, conn.WithIdentity(f.id))
-	}
-	if f.data != "" {
-		options = append(options, conn.WithIdentity(f.data))
-	}
-	ctx, done := a.signals.context(cmd.Context())
-	r.client, err = a.dial(ctx, options...)
-	done()
-	var stop *stopped
-	if err == nil && errors.As(context.Cause(ctx), &stop) {
-		err = stop
-	}
-	if err != nil {
+	if err := r.connect(cmd.Context()); err != nil {
 		r.close()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
-	soft, ok := signalNamed(f.signal)
-	if !ok {
-		return nil, nil, usagef("--signal %s: no such signal", f.signal)
+// connect opens the session, unless a signal comes first.
+func (r *runner) connect(ctx context.Context) (err error) {
+	var options []conn.Option
+	if r.flags.id != "" {
+		options = append(options, conn.WithIdentity(r.flags.id))
 	}
-	switch f.forward {
-	case "all":
-		return soft, handled, nil
-	case "none":
-		return soft, nil, nil
+	if r.flags.data != "" {
+		options = append(options, conn.WithIdentity(r.flags.data))
 	}
-	for name := range strings.SplitSeq(f.forward, ",") {
-		one, ok := signalNamed(name)
-		if !ok || !slices.Contains(handled, one) {
-			return nil, nil, usagef("--forward %s: not a signal that zkr can pass on", name)
-		}
-		forward = append(forward, one)
+	ctx, done := r.signals.context(ctx)
+	r.client, err = r.dial(ctx, options...)
+	done()
+	var stop *stopped
+	if err == nil && errors.As(context.Cause(ctx), &stop) {
+		return stop
 	}
-	return soft, forward, nil
-}
-
-// find looks the program up, before any lock is taken.
-func find(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-		return filepath.Abs(path)
-	case errors.Is(err, fs.ErrPermission):
-		return "", exitWith(exitCannotRun, err)
-	default:
-		if info, statErr := os.Stat(name); statErr == nil && strings.ContainsRune(name, filepath.Separator) {
-			return "", exitWith(exitCannotRun, fmt.Errorf("%s: cannot be executed (%v)", name, info.Mode()))
-		}
-		return "", exitWith(exitNotFound, err)
-	}
+	return err
 }
 
 // close ends the session, unless it must run out by itself.
@@ -265,6 +134,7 @@ func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func
 	return statusOf(end.code)
 }
 
+// statusOf is the error for the exit status of a program that was run.
 func statusOf(code int) error {
 	if code == 0 {
 		return nil
@@ -280,7 +150,7 @@ func (r *runner) term(ctx context.Context, t *target) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
-	if _, err := r.deadline(session.Timeout()); err != nil {
+	if _, err := r.flags.deadline(session.Timeout()); err != nil {
 		return ending{}, err
 	}
 	g, err := r.acquire(ctx, t)
@@ -289,11 +159,11 @@ func (r *runner) term(ctx context.Context, t *target) (ending, error) {
 	}
 	granted := time.Now()
 	if t.once != nil {
-		done, err := t.once.done(ctx)
-		if done {
+		already, err := t.once.done(ctx)
+		if already {
 			r.events.say(slog.LevelDebug, "done", fields{"value": t.once.value}, "a run with --once %s has succeeded before", t.once.value)
 		}
-		if done || err != nil {
+		if already || err != nil {
 			r.release(g)
 			return ending{}, err
 		}
@@ -312,18 +182,6 @@ func (r *runner) term(ctx context.Context, t *target) (ending, error) {
 	r.holdOn(g, granted, end)
 	r.release(g)
 	return end, nil
-}
-
-// deadline makes the rule for a session, with the grace of the flags.
-func (r *runner) deadline(timeout time.Duration) (*deadline, error) {
-	grace, lead := timeout/4, defaultLead(timeout)
-	if r.flags.graceSet {
-		grace = time.Duration(r.flags.grace)
-	}
-	if r.flags.leadSet {
-		lead = time.Duration(r.flags.lead)
-	}
-	return newDeadline(timeout, grace, lead)
 }
 
 // acquire waits for the lock, and tells for which place in the queue.
@@ -368,14 +226,12 @@ func (r *runner) busy(err error) error {
 			level = slog.LevelWarn
 		}
 		r.events.say(level, "busy", fields{"reason": err.Error()}, "%v", err)
-		return statusOfBusy(r.flags.busy)
+		return exitWith(r.flags.busy, nil) // also with status 0: the program was not run
 	}
 	return err
 }
 
-// statusOfBusy is an exit also with status 0: the program was not run.
-func statusOfBusy(code int) error { return exitWith(code, nil) }
-
+// tellQueue tells at which place this caller waits, and for which holder.
 func (r *runner) tellQueue(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -433,29 +289,4 @@ func (r *runner) release(g *grant) {
 	case !errors.Is(err, zkrecipes.ErrLost):
 		r.events.say(slog.LevelWarn, "unknown", fields{"reason": err.Error()}, "not known whether the lock is released, it ends with the session: %v", err)
 	}
-}
-
-// environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
-func (r *runner) environment(t *target, g *grant, session *conn.Session, statePath string) []string {
-	var nodes, tokens []string
-	for _, h := range g.parts {
-		nodes, tokens = append(nodes, h.Path()), append(tokens, h.Token().String())
-	}
-	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 if there is no outer zkr
-	own := []string{
-		"ZKR_PATH=" + strings.Join(t.paths, "\n"),
-		"ZKR_NODE=" + strings.Join(nodes, "\n"),
-		"ZKR_TOKEN=" + strings.Join(tokens, "\n"),
-		fmt.Sprintf("ZKR_SESSION=0x%x", session.ID()),
-		"ZKR_KIND=" + t.kind,
-		"ZKR_ID=" + r.client.Identity(),
-		"ZKR_VALID_UNTIL=" + g.ValidUntil().Format(time.RFC3339Nano),
-		"ZKR_DEPTH=" + strconv.Itoa(depth+1),
-		"ZKR_STATE=" + statePath,
-	}
-	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return name == "ZKR_EVENTS" || slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
-	})
-	return append(inherited, own...)
 }

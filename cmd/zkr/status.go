@@ -162,9 +162,26 @@ func (a *app) printStatus(view snapshot, again bool) error {
 
 // writeQueue writes a queue for people: what there is to say, then a line for each contender.
 func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
-	what := q.Kind
-	if q.Layout != "" && q.Layout != "curator" {
-		what += " of " + q.Layout
+	_, _ = fmt.Fprintln(w, headline(q))
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(q.Contenders()) > 0 {
+		_, _ = fmt.Fprintln(columns, "  PLACE\tMODE\tID\tHOST\tPROCESS\tAGE\tSINCE\tTOKEN\tSESSION")
+	}
+	for _, c := range q.Contenders() {
+		_, _ = fmt.Fprintln(columns, "  "+strings.Join(contenderRow(c, now), "\t"))
+	}
+	_ = columns.Flush() // into a buffer
+}
+
+// headline is what there is to say of a queue.
+func headline(q *survey.Queue) string {
+	what := ""
+	if q.Kind != "unknown" {
+		what = q.Kind
+		if q.Layout != "" && q.Layout != "curator" {
+			what += " of " + q.Layout
+		}
+		what = " (" + what + ")"
 	}
 	waiting := ""
 	if n := len(q.Waiters); n > 0 {
@@ -178,38 +195,30 @@ func writeQueue(w io.Writer, q *survey.Queue, now time.Time) {
 	if more := len(said) - 5; more > 0 {
 		said = append(said[:5], fmt.Sprintf("and %d more findings, see -o json", more))
 	}
-	if q.Kind == "unknown" {
-		what = ""
-	} else {
-		what = " (" + what + ")"
+	return fmt.Sprintf("%s%s: %s%s", q.Path, what, strings.Join(said, "; "), waiting)
+}
+
+// contenderRow is the line of a contender: its place, its mode and so on.
+func contenderRow(c *survey.Contender, now time.Time) []string {
+	place := "holds"
+	switch {
+	case c.Mode == "foreign":
+		place = "?"
+	case c.Place > 0:
+		place = strconv.Itoa(c.Place)
 	}
-	_, _ = fmt.Fprintf(w, "%s%s: %s%s\n", q.Path, what, strings.Join(said, "; "), waiting)
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if len(q.Contenders()) > 0 {
-		_, _ = fmt.Fprintln(columns, "  PLACE\tMODE\tID\tHOST\tPROCESS\tAGE\tSINCE\tTOKEN\tSESSION")
+	process := ""
+	if c.Process > 0 {
+		process = strconv.Itoa(c.Process)
 	}
-	for _, c := range q.Contenders() {
-		place := "holds"
-		switch {
-		case c.Mode == "foreign":
-			place = "?"
-		case c.Place > 0:
-			place = strconv.Itoa(c.Place)
-		}
-		process := ""
-		if c.Process > 0 {
-			process = strconv.Itoa(c.Process)
-		}
-		id := c.Name()
-		if !c.Asked.IsZero() {
-			id = orDash(c.ID)
-		}
-		_, _ = fmt.Fprintln(columns, strings.Join([]string{
-			"  " + place, c.Mode, id, orDash(c.Host), orDash(process), survey.Round(now.Sub(c.Since)).String(),
-			c.Since.Format(time.DateTime), strconv.FormatInt(c.Token, 10), orDash(c.Session),
-		}, "\t"))
+	id := c.Name()
+	if !c.Asked.IsZero() {
+		id = orDash(c.ID)
 	}
-	_ = columns.Flush() // into a buffer
+	return []string{
+		place, c.Mode, id, orDash(c.Host), orDash(process), survey.Round(now.Sub(c.Since)).String(),
+		c.Since.Format(time.DateTime), strconv.FormatInt(c.Token, 10), orDash(c.Session),
+	}
 }
 
 func orDash(text string) string {

@@ -55,7 +55,7 @@ func (r *runner) supervise(ctx context.Context, done func(), t *target, g *grant
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.deadline(session.Timeout())
+	d, err := r.flags.deadline(session.Timeout())
 	if err != nil {
 		return nil, err
 	}
@@ -90,21 +90,10 @@ func (s *supervision) freshen(ctx context.Context) error {
 	return nil
 }
 
-// start starts the program. No signal is lost: those from before are the cause of ctx, or wait in the channel.
+// start starts the program, unless a signal has come before.
 func (s *supervision) start(ctx context.Context, session *conn.Session) error {
-	var stop *stopped
-	if errors.As(context.Cause(ctx), &stop) {
-		return stop
-	}
-	for pending := true; pending; {
-		select {
-		case one := <-s.signals.arrived:
-			if slices.Contains(stopping, one) {
-				return &stopped{one}
-			}
-		default:
-			pending = false
-		}
+	if err := s.stoppedBefore(ctx); err != nil {
+		return err
 	}
 	until := s.grant.ValidUntil()
 	s.told = until
@@ -120,19 +109,36 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 		"valid_until": until.Format(time.RFC3339Nano),
 	}, "acquired %s, token %v", s.target.paths[0], s.grant.parts[0].Token())
 	c, err := s.host.Start(command)
-	if err != nil {
-		code := exitCannotRun
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			code = exitNotFound
-		case errors.Is(err, child.ErrLate):
-			code = exitLost
-		}
-		return exitWith(code, err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return exitWith(exitNotFound, err)
+	case errors.Is(err, child.ErrLate):
+		return exitWith(exitLost, err)
+	case err != nil:
+		return exitWith(exitCannotRun, err)
 	}
 	s.child, s.started = c, time.Now()
 	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
 	return nil
+}
+
+// stoppedBefore returns the signal that asked zkr to stop before the program was started. None is lost: a signal is the cause
+// of ctx, or waits in the channel.
+func (s *supervision) stoppedBefore(ctx context.Context) error {
+	var stop *stopped
+	if errors.As(context.Cause(ctx), &stop) {
+		return stop
+	}
+	for {
+		select {
+		case one := <-s.signals.arrived:
+			if slices.Contains(stopping, one) {
+				return &stopped{one}
+			}
+		default:
+			return nil
+		}
+	}
 }
 
 // run waits for the end of the program and of all that it has started, and stops it when that is due.
@@ -213,10 +219,8 @@ func (s *supervision) obeyLoss(now time.Time) {
 	switch verdict := s.deadline.look(now, bootClock(), until); {
 	case err != nil:
 		s.loss(now, err)
-	case verdict == timeToKill:
-		s.losing("kill")
-	case verdict == timeToStop:
-		s.losing("term")
+	case verdict != goodTime:
+		s.losing(verdict)
 	default:
 		s.tell(until)
 		s.suspect(now, until)
@@ -248,13 +252,13 @@ func (s *supervision) loss(now time.Time, err error) {
 }
 
 // losing handles a lock that no server has confirmed for too long.
-func (s *supervision) losing(step string) {
+func (s *supervision) losing(due verdict) {
 	first := !s.lost
 	if s.flags.onLoss == "ignore" {
 		return
 	}
 	s.lost = true
-	if step == "kill" && s.flags.onLoss == "kill" {
+	if due == timeToKill && s.flags.onLoss == "kill" {
 		s.kill("deadline")
 	} else {
 		s.stop("deadline", time.Time{})
@@ -324,7 +328,7 @@ func (s *supervision) stop(reason string, killAt time.Time) {
 
 // kill kills the program and all that it has started, again and again until nothing is left.
 func (s *supervision) kill(reason string) {
-	if !s.killed.IsZero() || s.ended && s.left() == 0 {
+	if !s.killed.IsZero() || s.ended && s.child.Left() == 0 {
 		return
 	}
 	err := s.child.Kill()
@@ -343,14 +347,12 @@ func (s *supervision) tellOverdue() {
 	}
 }
 
-func (s *supervision) left() int { return s.child.Left() }
-
 // over reports whether the program, and all that it has started, have ended; or that they could not be stopped.
 func (s *supervision) over() bool {
 	if !s.ended {
 		return s.hopeless()
 	}
-	left := s.left()
+	left := s.child.Left()
 	switch {
 	case left == 0, s.flags.leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
 		s.events.say(slog.LevelDebug, "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
@@ -370,8 +372,8 @@ func (s *supervision) hopeless() bool {
 		return false
 	}
 	s.unfinished = true
-	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.left()},
-		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them", s.left())
+	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.child.Left()},
+		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them", s.child.Left())
 	return true
 }
 

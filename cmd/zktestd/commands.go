@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -62,11 +59,11 @@ func init() { // help lists them
 		{"expire", "WHO", "end sessions now: a session's id, a label, or all", expire},
 		{"cut", "[WHO]", "close connections as a reset does", cut},
 		{"stall", "[WHO] [DIRECTION]", "swallow what is sent: to-server, from-server or both", stall},
-		{"heal", "[WHO]", "end stall", heal},
+		{"heal", "[WHO]", "end stall", aimed((*zktest.Server).Heal)},
 		{"latency", "DURATION", "make every request wait before it is served", slow((*zktest.Server).SetLatency)},
 		{"write-latency", "DURATION", "make writes wait longer still", slow((*zktest.Server).SetWriteLatency)},
-		{"refuse", "[LABEL]", "close new connections at once", refuse},
-		{"accept", "[LABEL]", "end refuse", accept},
+		{"refuse", "[LABEL]", "close new connections at once", aimed((*zktest.Server).Refuse)},
+		{"accept", "[LABEL]", "end refuse", aimed((*zktest.Server).Accept)},
 
 		{"drop-reply", "[RULE...]", "apply a request and close the connection without an answer", ruled(plain(zktest.DropReply()))},
 		{"drop-request", "[RULE...]", "close the connection before a request is applied", ruled(plain(zktest.DropRequest()))},
@@ -184,307 +181,7 @@ func (d *daemon) who(word string) (zktest.Who, error) {
 // hex is how ids and zxids are written.
 func hex(n int64) string { return fmt.Sprintf("%#x", n) }
 
-func stop(c *call) error       { return c.set(c.arg(0, ""), false) }
-func startAgain(c *call) error { return c.set(c.arg(0, ""), true) }
-
-func restart(c *call) error {
-	if err := c.setAll(false); err != nil {
-		return err
-	}
-	return c.setAll(true)
-}
-
-func listen(c *call) error {
-	label := c.args[0]
-	if _, err := strconv.ParseInt(label, 0, 64); err == nil || label == "all" || label == "" {
-		return fmt.Errorf("label %q: want a name that is no number and not all", label)
-	}
-	x, err := c.listen(label, c.arg(1, "127.0.0.1:0"))
-	if err == nil {
-		c.reply(map[string]string{"label": x.label, "address": x.addr})
-	}
-	return err
-}
-
-func fronted(do func(*zktest.Front)) func(*call) error {
-	return func(c *call) error {
-		f, err := c.front(c.args[0])
-		if err == nil {
-			do(f)
-		}
-		return err
-	}
-}
-
-func freeze(c *call) error { c.srv.Freeze(); return nil }
-func thaw(c *call) error   { c.srv.Thaw(); return nil }
-
-func expire(c *call) error {
-	who, err := c.who(c.args[0])
-	if err != nil {
-		return err
-	}
-	for _, s := range c.srv.Sessions() {
-		if who != zktest.Everyone && who != zktest.Session(s.ID) && who != zktest.Label(s.Client) {
-			continue
-		}
-		if c.srv.Expire(s.ID) {
-			c.reply(map[string]string{"expired": hex(s.ID)})
-		}
-	}
-	return nil
-}
-
-func cut(c *call) error {
-	who, err := c.who(c.arg(0, "all"))
-	if err == nil {
-		c.reply(map[string]int{"connections": c.srv.Cut(who)})
-	}
-	return err
-}
-
-func stall(c *call) error {
-	who, err := c.who(c.arg(0, "all"))
-	if err != nil {
-		return err
-	}
-	directions := map[string]zktest.Direction{"both": zktest.Both, "to-server": zktest.ToServer, "from-server": zktest.FromServer}
-	direction, ok := directions[c.arg(1, "both")]
-	if !ok {
-		return fmt.Errorf("direction %q: want to-server, from-server or both", c.args[1])
-	}
-	c.srv.Stall(who, direction)
-	return nil
-}
-
-func heal(c *call) error {
-	who, err := c.who(c.arg(0, "all"))
-	if err == nil {
-		c.srv.Heal(who)
-	}
-	return err
-}
-
-func refuse(c *call) error {
-	who, err := c.who(c.arg(0, "all"))
-	if err == nil {
-		c.srv.Refuse(who)
-	}
-	return err
-}
-
-func accept(c *call) error {
-	who, err := c.who(c.arg(0, "all"))
-	if err == nil {
-		c.srv.Accept(who)
-	}
-	return err
-}
-
-func slow(set func(*zktest.Server, time.Duration)) func(*call) error {
-	return func(c *call) error {
-		d, err := duration(c.args[0])
-		if err == nil {
-			set(c.srv, d)
-		}
-		return err
-	}
-}
-
-func reap(c *call) error {
-	for _, path := range c.srv.Reap() {
-		c.reply(map[string]string{"removed": path})
-	}
-	return nil
-}
-
-func loseWatch(c *call) error {
-	who, err := c.who(c.arg(1, "all"))
-	if err == nil {
-		c.reply(map[string]int{"watches": c.srv.LoseWatch(who, c.args[0])})
-	}
-	return err
-}
-
-func event(c *call) error {
-	kinds := map[string]zktest.Event{
-		"created": zktest.NodeCreated, "deleted": zktest.NodeDeleted,
-		"changed": zktest.NodeDataChanged, "children": zktest.NodeChildrenChanged,
-	}
-	kind, ok := kinds[c.args[0]]
-	if !ok {
-		return fmt.Errorf("event %q: want created, deleted, changed or children", c.args[0])
-	}
-	who, err := c.who(c.arg(2, "all"))
-	if err == nil {
-		c.reply(map[string]int{"connections": c.srv.SendEvent(who, kind, c.args[1])})
-	}
-	return err
-}
-
-func sequence(c *call) error {
-	n, err := strconv.ParseInt(c.args[1], 0, 32)
-	if err != nil {
-		return fmt.Errorf("number %q: want one of 32 bits", c.args[1])
-	}
-	return at(c.args[0], c.srv.SetCversion(c.args[0], int32(n)))
-}
-
-func zxid(c *call) error {
-	if len(c.args) > 0 {
-		n, err := strconv.ParseInt(c.args[0], 0, 64)
-		if err != nil {
-			return fmt.Errorf("number %q: want one such as 12 or 0xc", c.args[0])
-		}
-		c.srv.SetZxid(n)
-	}
-	c.reply(map[string]string{"zxid": hex(c.srv.Zxid())})
-	return nil
-}
-
-// at adds the path of the node to an error.
-func at(path string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-func create(c *call) error {
-	modes := map[string]zktest.Mode{
-		"persistent": zktest.Persistent, "sequential": zktest.PersistentSequential, "container": zktest.Container,
-	}
-	mode, ok := modes[c.arg(2, "persistent")]
-	if !ok {
-		return fmt.Errorf("mode %q: want persistent, sequential or container", c.args[2])
-	}
-	path, err := c.srv.Create(c.args[0], []byte(c.arg(1, "")), mode)
-	if err == nil {
-		c.reply(map[string]string{"path": path})
-	}
-	return at(c.args[0], err)
-}
-
-func set(c *call) error {
-	return at(c.args[0], c.srv.Set(c.args[0], []byte(c.args[1])))
-}
-
-func remover(remove func(*zktest.Server, string) error) func(*call) error {
-	return func(c *call) error { return at(c.args[0], remove(c.srv, c.args[0])) }
-}
-
-// node is how a node is shown.
-type node struct {
-	Path      string `json:"path"`
-	Data      string `json:"data"`             // empty if it is not UTF-8
-	Base64    []byte `json:"base64,omitempty"` // the data that is not UTF-8
-	Version   int32  `json:"version"`
-	Czxid     string `json:"czxid"`
-	Owner     string `json:"owner,omitempty"` // session of an ephemeral node
-	Container bool   `json:"container,omitempty"`
-	TTL       string `json:"ttl,omitempty"`
-}
-
-func show(n zktest.Node) node {
-	x := node{Path: n.Path, Version: n.Stat.Version, Czxid: hex(n.Stat.Czxid), Container: n.Container}
-	if utf8.Valid(n.Data) {
-		x.Data = string(n.Data)
-	} else {
-		x.Base64 = n.Data
-	}
-	if n.TTL != 0 {
-		x.TTL = n.TTL.String()
-	} else if n.Stat.EphemeralOwner != 0 && !n.Container {
-		x.Owner = hex(n.Stat.EphemeralOwner)
-	}
-	return x
-}
-
-func get(c *call) error {
-	n, ok := c.srv.Node(c.args[0])
-	if !ok {
-		return at(c.args[0], zktest.CodeNoNode)
-	}
-	c.reply(show(n))
-	return nil
-}
-
-func tree(c *call) error {
-	path := c.arg(0, "/")
-	list := c.srv.Tree(path)
-	if len(list) == 0 {
-		return at(path, zktest.CodeNoNode)
-	}
-	for _, n := range list {
-		c.reply(show(n))
-	}
-	return nil
-}
-
-func sessions(c *call) error {
-	for _, s := range c.srv.Sessions() {
-		c.reply(map[string]any{
-			"id": hex(s.ID), "label": s.Client, "timeout": s.Timeout.String(), "connected": s.Connected,
-			"ephemerals": append([]string{}, s.Ephemerals...),
-		})
-	}
-	return nil
-}
-
-func watchers(c *call) error {
-	for _, id := range c.srv.Watchers(c.args[0]) {
-		c.reply(map[string]string{"session": hex(id)})
-	}
-	return nil
-}
-
-func history(c *call) error {
-	list := c.srv.History()
-	if len(c.args) > 0 {
-		n, err := strconv.Atoi(c.args[0])
-		if err != nil || n < 0 {
-			return fmt.Errorf("number %q: want how many transactions", c.args[0])
-		}
-		list = list[max(0, len(list)-n):]
-	}
-	for _, t := range list {
-		changes := []map[string]string{}
-		for _, x := range t.Changes {
-			changes = append(changes, map[string]string{"kind": x.Kind.String(), "path": x.Path})
-		}
-		x := map[string]any{
-			"zxid": hex(t.Zxid), "time": t.Time.Format(time.RFC3339Nano), "session": hex(t.Session), "label": t.Client,
-			"op": t.Op.String(), "path": t.Path, "changes": changes,
-		}
-		if t.Err != zktest.CodeOK {
-			x["error"] = t.Err.Error()
-		}
-		c.reply(x)
-	}
-	return nil
-}
-
-func violations(c *call) error {
-	for _, err := range c.srv.Violations() {
-		c.reply(map[string]any{"violation": err.Error(), "misuse": errors.Is(err, zktest.ErrMisuse)})
-	}
-	return nil
-}
-
-func addresses(c *call) error {
-	if fronts := c.srv.Fronts(); len(fronts) > 1 {
-		for i, f := range fronts {
-			c.reply(map[string]any{"front": i + 1, "address": f.Addr(), "leads": f.Leads()})
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, x := range c.doors {
-		c.reply(map[string]any{"label": x.label, "address": x.addr, "listening": x.listener != nil})
-	}
-	return nil
-}
-
+// help lists the commands.
 func help(c *call) error {
 	for _, x := range commands {
 		c.reply(text(fmt.Sprintf("  %-35s %s", x.name+" "+x.args, x.help)))
@@ -493,6 +190,7 @@ func help(c *call) error {
 	return nil
 }
 
+// quit ends the program after its answer.
 func quit(c *call) error {
 	c.last.Store(true)
 	return nil

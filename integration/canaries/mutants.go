@@ -234,7 +234,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/session/connection.go", "		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))\n", ""}},
+		edits: []edit{{"internal/session/incoming.go", "		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
@@ -630,7 +630,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: made again at once, however often it is deleted",
-		edits: []edit{{"internal/presence/node.go", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
+		edits: []edit{{"internal/presence/run.go", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -648,7 +648,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: refused while a create may be on its way",
-		edits: []edit{{"internal/presence/node.go", "				if k.doubt {\n", "				if false {\n"}},
+		edits: []edit{{"internal/presence/run.go", "				if k.doubt {\n", "				if false {\n"}},
 		tests: []test{nodeTests},
 	},
 	{

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Config is what every recipe can be told.
@@ -35,7 +35,7 @@ const maxName = 100
 // Configure sets the defaults of shared, which is part of config, and applies the options.
 //
 // Errors: those of the options, joined; a nil option.
-func Configure[C any, O ~func(*C) error](client *conn.Client, config *C, shared *Config, opts []O) error {
+func Configure[C any, O ~func(*C) error](client *session.Client, config *C, shared *Config, opts []O) error {
 	if client != nil {
 		shared.Data = []byte(client.Identity())
 	}

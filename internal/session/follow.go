@@ -28,8 +28,8 @@ type Reading[T any] func(context.Context, *Session) (T, *Watch, error)
 // current. It reads again when the watch has fired, and only when the caller asks for the next view. So a slow caller gets the
 // newest value, and no backlog.
 //
-// When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all
-// of it, Follow yields the last value again at once, with Current false. It goes on in the next session.
+// In three cases Follow yields the last value again at once, with Current false: the connection is lost, a reading takes an
+// eighth of the session timeout, or no server has answered for a whole session timeout. It goes on in the next session.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last that it yields, when it cannot go on.
 func Follow[T any](ctx context.Context, c *Client, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {

@@ -8,9 +8,8 @@ import (
 	"unicode"
 )
 
-// ValidatePath reports why path cannot name a znode: it must be absolute, without a trailing slash, without empty, "."
-// or ".." parts, and without control, private and special characters, and those above U+FFFF, such as emoji. The root "/" is
-// valid.
+// ValidatePath reports why path cannot name a znode. A valid path is absolute and has no trailing slash. No part of it is empty,
+// "." or "..". It has no control, private or special characters, and none above U+FFFF, such as emoji. The root "/" is valid.
 //
 // Source: PathUtils.validatePath of ZooKeeper, which looks at UTF-16 units.
 func ValidatePath(p string) error {

@@ -82,7 +82,7 @@ func TestAcquire_ForeignContenderComesWhileWaiting(t *testing.T) {
 // TestQueue_ForeignContender_IsNotListed: who holds and who waits can still be asked.
 func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(bubble.Dial(t, srv, "a"), path, false, znode.Latch)
+		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Latch)
 		require.NoError(t, err)
 		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
 		list, err := q.List(t.Context())

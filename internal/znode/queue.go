@@ -14,7 +14,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -46,7 +45,7 @@ func (e Entry) spec() ephemeral.Spec { return ephemeral.Spec{Kind: e.Kind, Data:
 // New returns the queue under path. Contenders of the given kinds take part in its order.
 //
 // Errors: a nil client; a path that is relative, malformed or the root.
-func New(client *conn.Client, path string, lossOnSuspend bool, kinds ...string) (*Queue, error) {
+func New(client *session.Client, path string, lossOnSuspend bool, kinds ...string) (*Queue, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}
@@ -56,7 +55,7 @@ func New(client *conn.Client, path string, lossOnSuspend bool, kinds ...string) 
 	if path == "/" {
 		return nil, errors.New("path \"/\" is the root, which cannot be a queue: want a path such as /app/lock")
 	}
-	q := newQueue((*session.Client)(client), path, kinds...)
+	q := newQueue(client, path, kinds...)
 	q.lossOnSuspend, q.shortcuts = lossOnSuspend, useShortcuts
 	return q, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -31,9 +32,14 @@ const path = "/app/lock"
 
 var entry = znode.Entry{Kind: znode.Lock, Data: []byte("me"), Rule: znode.First}
 
+func dial(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *session.Client {
+	t.Helper()
+	return (*session.Client)(bubble.Dial(t, srv, label, opts...))
+}
+
 func queue(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *znode.Queue {
 	t.Helper()
-	q, err := znode.New(bubble.Dial(t, srv, label, opts...), path, false, znode.Lock)
+	q, err := znode.New(dial(t, srv, label, opts...), path, false, znode.Lock)
 	require.NoError(t, err)
 	return q
 }
@@ -225,7 +231,7 @@ func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 // TestAcquire_ReaderAtItsWritersPlace: in one session, a writer must not succeed a writer whose reader is still there.
 func TestAcquire_ReaderAtItsWritersPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(bubble.Dial(t, srv, "a"), path, false, znode.Read, znode.Write)
+		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Read, znode.Write)
 		require.NoError(t, err)
 		write := znode.Entry{Kind: znode.Write, Rule: znode.First}
 		writer, err := q.Acquire(t.Context(), write)
@@ -680,7 +686,7 @@ func TestHold_ShortCut(t *testing.T) {
 
 func TestHold_LossOnSuspend(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(bubble.Dial(t, srv, "a"), path, true, znode.Lock)
+		q, err := znode.New(dial(t, srv, "a"), path, true, znode.Lock)
 		require.NoError(t, err)
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		srv.Cut(zktest.Label("a"))
@@ -887,7 +893,7 @@ func TestAcquire_TenThousandWaiters(t *testing.T) {
 
 func TestNew_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := bubble.Dial(t, srv, "a")
+		c := dial(t, srv, "a")
 		for _, bad := range []string{"", "/", "rel", "/a/", "/a//b", "/a/../b", "/a\x00"} {
 			_, err := znode.New(c, bad, false, znode.Lock)
 			require.Error(t, err, fmt.Sprintf("%q", bad))
@@ -937,7 +943,7 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 // after all. Then the caller gives up.
 func TestAcquire_CancelledBeforeTheCreateIsSentAgain_LateOneIsSwept(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		a := bubble.Dial(t, srv, "a")
+		a := dial(t, srv, "a")
 		q, err := znode.New(a, path, false, znode.Lock)
 		require.NoError(t, err)
 		section(t, q)

@@ -10,7 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -55,7 +54,7 @@ func (l Leases) spec() ephemeral.Spec {
 // counts all of these. So contenders at the door are named as kazoo's, and all children of path are leases.
 //
 // Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
-func NewSemaphore(client *conn.Client, path string, lossOnSuspend, kazoo bool) (*Semaphore, error) {
+func NewSemaphore(client *session.Client, path string, lossOnSuspend, kazoo bool) (*Semaphore, error) {
 	q, err := New(client, path, lossOnSuspend)
 	if err != nil {
 		return nil, err
@@ -100,8 +99,8 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	}))
 }
 
-// Try is Acquire for a caller that does not wait until leases are given back. It does wait for those at the door, who may be
-// just taking theirs, for at most tryAtDoor.
+// Try is Acquire for a caller that does not wait until leases are given back. It does wait for the callers at the door, which may
+// be just taking their leases, for at most tryAtDoor.
 func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, error) {
 	if err := m.check(want); err != nil {
 		return nil, err

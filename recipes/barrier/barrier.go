@@ -46,12 +46,13 @@ func WithEphemeral() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	var cfg config
-	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	queue, err := znode.New(c, path, false) // checks both
+	client := (*session.Client)(c)
+	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	_, err := znode.New(client, path, false) // checks both
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Barrier{queue.Client(), path, cfg.Data, cfg.flags}, nil
+	return &Barrier{client, path, cfg.Data, cfg.flags}, nil
 }
 
 // Path returns the path of the barrier.
@@ -61,8 +62,8 @@ func (b *Barrier) failed(op string, err error) error {
 	return &session.OpError{Op: op, Path: b.path, Err: err}
 }
 
-// Set raises the barrier. It is no error if it is up already, unless it would go at another time than asked for: when the
-// session of another client ends, or, with [WithEphemeral], not when this client's does.
+// Set raises the barrier. If it is up already, Set succeeds, unless it would go at another time than asked for: when the session
+// of another client ends, or, with [WithEphemeral], not when the session of this client ends.
 //
 // Errors: zk.ErrNodeExists in that case; ErrUnknownOutcome if the reply was lost and the barrier is down now: it was never up,
 // or another client has removed it since; the cause of ctx; ErrClosed; otherwise what the server said.

@@ -15,7 +15,7 @@
 // [Barrier.Wait] returns nil only if the node was absent at a moment of the call, as far as ZooKeeper's leader knows. The nodes
 // are those of Curator's DistributedBarrier.
 //
-// [Double.Enter] returns nil only if n distinct members were there at one instant. One transaction writes the round into the
+// [Double.Enter] returns a round only if n distinct members were there at one instant. One transaction writes the round into the
 // nodes of all n, and it fails if one of them is gone or was let in before. So each member is in one round, a round has n
 // members, and nothing that a crash leaves behind can let in another one.
 //
@@ -24,8 +24,8 @@
 // # What happens on disconnect, expiry and close
 //
 // A call waits for the connection, within its context. Waiters go on in the next session. A member whose session ends before it
-// is let in comes again, behind the others. After that its round is lost for it, as a hold is, and counts as left. When the
-// client is closed, calls return zkrecipes.ErrClosed.
+// is let in queues again, behind the others. If the session ends after that, the member has lost its round, as a hold is lost, and
+// counts as left. When the client is closed, calls return zkrecipes.ErrClosed.
 //
 // # What is not guaranteed
 //

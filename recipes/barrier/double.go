@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Double is a barrier that members enter together and leave together, in rounds of a fixed number. It has no state: each
@@ -48,8 +49,9 @@ func WithName(name string) DoubleOption {
 // Errors: a nil client, a path that is relative, malformed or the root, n below 1, a bad option.
 func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Double, error) {
 	var cfg doubleConfig
-	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
-	rounds, err := newRounds(c, path, n)
+	client := (*session.Client)(c)
+	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	rounds, err := newRounds(client, path, n)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}

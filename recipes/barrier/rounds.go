@@ -12,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
@@ -38,7 +37,7 @@ type span struct {
 }
 
 // newRounds returns the rounds of n members under path. Errors: those of [znode.New]; n below 1.
-func newRounds(client *conn.Client, path string, n int) (*rounds, error) {
+func newRounds(client *session.Client, path string, n int) (*rounds, error) {
 	q, err := znode.New(client, path, false, member)
 	if n < 1 {
 		err = errors.Join(err, fmt.Errorf("%d members: want at least 1", n))

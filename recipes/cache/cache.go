@@ -120,20 +120,20 @@ func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed 
 //
 // Errors: a nil client, a path that is relative or malformed, a bad option.
 func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
-	return open(c, path, config{depth: 0}, opts)
+	return open((*session.Client)(c), path, config{depth: 0}, opts)
 }
 
 // Children returns a cache of a node and its children; otherwise it is [Node].
 func Children(c *conn.Client, path string, opts ...Option) (*Cache, error) {
-	return open(c, path, config{depth: 1}, opts)
+	return open((*session.Client)(c), path, config{depth: 1}, opts)
 }
 
 // Tree returns a cache of a node and all nodes below it; otherwise it is [Node].
 func Tree(c *conn.Client, path string, opts ...Option) (*Cache, error) {
-	return open(c, path, config{depth: unlimited, tree: true}, opts)
+	return open((*session.Client)(c), path, config{depth: unlimited, tree: true}, opts)
 }
 
-func open(client *conn.Client, path string, cfg config, opts []Option) (*Cache, error) {
+func open(client *session.Client, path string, cfg config, opts []Option) (*Cache, error) {
 	cfg.nodes, cfg.bytes, cfg.window, cfg.recheck = 1_000_000, 256<<20, 256, 5*time.Minute
 	errs := []error{recipe.Configure(client, &cfg, new(recipe.Config), opts), session.ValidatePath(path)}
 	if client == nil {
@@ -143,7 +143,7 @@ func open(client *conn.Client, path string, cfg config, opts []Option) (*Cache, 
 		return nil, fmt.Errorf("cache: %w", err)
 	}
 	c := &Cache{
-		client: (*session.Client)(client), config: cfg, poke: make(chan struct{}, 1), done: make(chan struct{}),
+		client: client, config: cfg, poke: make(chan struct{}, 1), done: make(chan struct{}),
 		readers: map[*reader]struct{}{},
 	}
 	c.engine = newEngine(c, path)
@@ -299,7 +299,7 @@ func (c *Cache) Ready(ctx context.Context) error {
 }
 
 // Sync waits until the cache has everything that was committed before the call. It takes one request, and a read of each
-// node that has changed.
+// node that has changed. A leader that was just replaced may not know of the newest transactions, for up to 1.5 ticks.
 //
 // Errors: as of [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {

@@ -12,8 +12,8 @@
 // Each path only goes forward: what the cache shows of a node is never older than what it has shown before. A node that was
 // deleted and created again is told from one that was set, since the cache compares the transaction that created it.
 //
-// When the nodes and the connection are quiet, the cache is the same as the tree of the server. [Cache.Sync] makes it have at least
-// everything that was committed before the call, at any time.
+// When the nodes and the connection are quiet, the cache is the same as the tree of the server. At any time, [Cache.Sync] waits
+// until the cache has everything that was committed before the call, as far as ZooKeeper's leader knows.
 //
 // The cache says how old it is. [Cache.View] has a time, AsOf, and says whether the cache is current: it has everything that its
 // server had at that time. While the client is connected to a follower of the ensemble, that server may be behind its leader.
@@ -31,10 +31,12 @@
 // # What happens on disconnect, expiry and close
 //
 // On disconnect, or if no server has answered for the session timeout, the entries stay readable and grow old. The view says so
-// at once, and readers of the changes are told Behind. When the
-// client is connected again, in the same session or a new one, the cache sets its watches again. The server tells which of them
-// would have fired meanwhile, and only those nodes are read. If the server refuses that, or three connections in a row end under it,
-// all nodes are read again instead, until a recheck finds that the server can set watches.
+// at once, and readers of the changes are told Behind.
+//
+// When the client is connected again, in the same session or a new one, the cache sets its watches again. The server tells which
+// of them would have fired meanwhile, and the cache reads only those nodes. If the server refuses to set watches, or three
+// connections in a row end when it is asked to, the cache reads all nodes again instead. It does so until a recheck finds that the
+// server can set watches.
 //
 // [Cache.Close] takes the watches away. Closing the client ends the cache, too. Afterwards entries can be read, and calls that wait
 // return an error that matches [zkrecipes.ErrClosed].

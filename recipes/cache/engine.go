@@ -132,14 +132,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 	resting := true // until the timer fires
 	for {
 		news := f.Take()
-		c.mu.Lock()
-		for _, n := range news {
-			e.hear(n)
-		}
-		e.advance()
-		b := e.batch()
-		err, rests := e.err, e.rest
-		c.mu.Unlock()
+		b, rests, err := c.handle(news)
 		if b.Len() > 0 && !b.Send() { // without mu: to send may find that the connection is gone, and tell tracers of losses
 			c.mu.Lock()
 			e.connected = false // nothing was sent; when the connection is there again, begin finds what is to be sent
@@ -168,19 +161,38 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			e.startVerify()
 			c.mu.Unlock()
 		case <-s.Done():
-			c.mu.Lock()
-			for _, n := range f.Take() {
-				e.hear(n)
-			}
-			e.connected, e.standing = false, false
-			c.tellReaders()
-			c.mu.Unlock()
+			c.sessionOver(f)
 			return false
 		case <-ctx.Done():
 			c.end(closedError{})
 			return true
 		}
 	}
+}
+
+// handle handles news. It returns what is to be sent, whether the engine is to rest, and why it has ended.
+func (c *Cache) handle(news []session.News) (b *session.Batch, rests bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &c.engine
+	for _, n := range news {
+		e.hear(n)
+	}
+	e.advance()
+	b = e.batch()
+	return b, e.rest, e.err
+}
+
+// sessionOver handles the last news of a session that has ended.
+func (c *Cache) sessionOver(f *session.Feed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &c.engine
+	for _, n := range f.Take() {
+		e.hear(n)
+	}
+	e.connected, e.standing = false, false
+	c.tellReaders()
 }
 
 // restTime is a pause for a server that sheds load, or is behind.

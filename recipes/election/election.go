@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -119,7 +120,8 @@ func WithKazoo() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	cfg := config{retry: func(error) bool { return false }}
-	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	client := (*session.Client)(c)
+	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
 	kind := znode.Latch
 	if cfg.layout == Selector {
 		kind = znode.Lock
@@ -128,7 +130,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if cfg.Kazoo {
 		kinds = append(kinds, znode.KazooLock)
 	}
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
+	queue, err := znode.New(client, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
@@ -182,7 +184,7 @@ func (e *Election) Candidates(ctx context.Context) ([]zkrecipes.Participant, err
 	return e.queue.List(ctx)
 }
 
-// Queue is [Election.Candidates], under the name that it has in the other recipes. Errors: those of it.
+// Queue is [Election.Candidates], under the name that it has in the other recipes. Errors: the same.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
 	return e.Candidates(ctx)
 }

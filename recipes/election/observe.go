@@ -51,9 +51,9 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 // Observe tells who leads now, then every change, also of what a leader proclaims. Between two leaders it always tells
 // that there is none, since leadership is never handed over without a moment in between.
 //
-// When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all of
-// it, Observe tells the last view again at once, with Current false. When a server answers again, Observe tells a current view.
-// A current view is the view of one server, which may be behind its leader: [Election.Leader] asks for the newest.
+// In three cases Observe tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth
+// of the session timeout, or no server has answered for a whole session timeout. When a server answers again, Observe tells a
+// current view. A current view is the view of one server, which may be behind its leader: [Election.Leader] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leadership, error] {

@@ -30,8 +30,8 @@
 //
 // # What is not guaranteed
 //
-// That a member in a view is alive now. A process that has died stays in the views until its session expires, and a view is as
-// old as it says. If a server loses an event, a change is found after two to three session timeouts. A lock excludes, a view
+// A member in a view may have died since. A process that has died stays in the views until its session expires, and a view is as
+// old as it says. If a server loses an event, Watch finds the change after two to three session timeouts. A lock excludes, a view
 // does not: two clients may see different members at one moment.
 //
 // # What it costs

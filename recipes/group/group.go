@@ -42,8 +42,9 @@ func WithLayout(l Layout) Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	var cfg config
-	errs := []error{recipe.Configure(c, &cfg, &cfg.shared, opts), session.ValidatePath(path)}
-	if c == nil {
+	client := (*session.Client)(c)
+	errs := []error{recipe.Configure(client, &cfg, &cfg.shared, opts), session.ValidatePath(path)}
+	if client == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
 	}
 	if path == "/" {
@@ -52,7 +53,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}
-	return &Group{client: (*session.Client)(c), path: path, layout: cfg.layout}, nil
+	return &Group{client: client, path: path, layout: cfg.layout}, nil
 }
 
 // Path returns the path of the group.

@@ -139,30 +139,36 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 			return err
 		}
 		w.note(&now, w.quiet > 0 && r.list.HasFired()) // then it is read again, now or later
-		stale, spare := false, true
-		recheck := time.NewTimer(s.RecheckAfter()) // an event may be lost
-		for !stale && err == nil {
-			select {
-			case <-r.list.Fired(): // also if the connection was away since the read, and is back
-				stale = true
-			case <-dirty:
-				stale = r.memberChanged() // else it was read since
-			case <-recheck.C:
-				r.doubt()
-				stale, spare = true, false
-			case <-s.Done():
-				err = s.Err()
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-			}
-		}
-		recheck.Stop()
-		if err == nil && spare {
+		isChange, err := awaitChange(ctx, r, dirty)
+		if err == nil && isChange {
 			err = w.spare(ctx, s, now, changed.Add(w.quiet/settlingReads))
 			changed = time.Now()
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// awaitChange waits until the members have to be read again: they have changed, or an event may have been lost.
+func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChange bool, err error) {
+	recheck := time.NewTimer(r.session.RecheckAfter())
+	defer recheck.Stop()
+	for {
+		select {
+		case <-r.list.Fired(): // also if the connection was away since the read, and is back
+			return true, nil
+		case <-dirty:
+			if r.memberChanged() { // else it was read since
+				return true, nil
+			}
+		case <-recheck.C:
+			r.doubt()
+			return false, nil
+		case <-r.session.Done():
+			return false, r.session.Err()
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -71,12 +72,13 @@ func WithKazoo() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	var cfg config
-	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	client := (*session.Client)(c)
+	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
 	kinds := []string{znode.Lock}
 	if cfg.Kazoo {
 		kinds = append(kinds, znode.KazooLock)
 	}
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
+	queue, err := znode.New(client, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
@@ -94,8 +96,8 @@ func (m *Mutex) entry() znode.Entry {
 // While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
 // server that answers has applied the end of that hold.
 //
-// With a context that descends from a live hold on the same path Lock returns another hold on the same contender, at
-// once; the mutex is free when all of them have been released.
+// If ctx descends from a live hold on the same path, Lock returns another hold on the same contender, at once. The mutex is
+// free when all of them have been released.
 //
 // On error the caller is out of the queue. Its node is deleted in the background.
 //

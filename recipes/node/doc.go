@@ -27,7 +27,7 @@
 //
 // # What is not guaranteed
 //
-// That others see the node in the same moment: they read what their server knows. That the process lives: the node of a process
+// Other clients may see the node later, since they read what their server knows. The process may be dead: the node of a process
 // that has died stays until its session expires.
 //
 // ZooKeeper cannot compare incarnations of a node. If another client deletes our node, and makes its own with the same version,

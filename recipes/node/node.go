@@ -78,8 +78,9 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 //
 // Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
-	cfg := config{inner: presence.Config{Client: (*session.Client)(c), Path: path, Data: data}}
-	if err := recipe.Configure(c, &cfg, &cfg.shared, opts); err != nil {
+	client := (*session.Client)(c)
+	cfg := config{inner: presence.Config{Client: client, Path: path, Data: data}}
+	if err := recipe.Configure(client, &cfg, &cfg.shared, opts); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	inner, err := presence.New(cfg.inner)

@@ -33,7 +33,9 @@
 //
 // A process can be frozen after it has looked at its hold. It then acts when another process holds the lock. A resource
 // that must not see this checks the tokens of writers: see package fence, and [zkrecipes.Hold.Txn] for writes in ZooKeeper.
-// A frozen reader has read what it has read.
+// A frozen reader may go on with data that a writer has changed since.
+//
+// The guarantee rests on the deadline. Package conn lists what the deadline rests on, and what it does not cover.
 //
 // A success of a try is always current. A refusal, and the result of Queue, may be up to 1.5 ticks old if ZooKeeper's
 // leader was just replaced.

@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -75,12 +76,13 @@ func WithKazoo() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	var cfg config
-	bad := recipe.Configure(c, &cfg, &cfg.Config, opts)
+	client := (*session.Client)(c)
+	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
 	kinds := []string{znode.Read, znode.Write}
 	if cfg.Kazoo {
 		kinds = append(kinds, znode.KazooRead, znode.KazooLock)
 	}
-	queue, err := znode.New(c, path, cfg.LossOnSuspend, kinds...)
+	queue, err := znode.New(client, path, cfg.LossOnSuspend, kinds...)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
@@ -167,8 +169,8 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 // and with ctx, whichever is first, and descends from the hold: locks taken with it are nested. When Do returns nil, the
 // lock was held from the first statement of fn to the last.
 //
-// Errors: those of [RWLock.Lock], and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold was
-// lost before fn had returned.
+// Errors: the errors of [RWLock.Lock], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold
+// was lost before fn had returned.
 func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, l.Lock, fn)
 }

@@ -74,7 +74,7 @@ func WithName(name string) Option {
 	return func(c *config) error { return c.SetName(name) }
 }
 
-// WithKazoo lays the semaphore out as that of kazoo, so that programs in Python share it, as they are; default off. Use the
+// WithKazoo gives the semaphore the layout of kazoo, so that programs in Python share it without a change; default off. Use the
 // option in all programs on the path: with kazoo's layout and Curator's side by side, neither counts the other's leases. If
 // there are nodes of both, an acquisition fails with ErrForeignContender.
 //
@@ -98,11 +98,12 @@ func WithKazoo() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
 	var cfg config
-	bad := errors.Join(checkLimit(limit), recipe.Configure(c, &cfg, &cfg.Config, opts))
+	client := (*session.Client)(c)
+	bad := errors.Join(checkLimit(limit), recipe.Configure(client, &cfg, &cfg.Config, opts))
 	if cfg.Kazoo && cfg.limitNode != "" {
 		bad = errors.Join(bad, errors.New("WithLimitNode and WithKazoo: kazoo's limit is fixed: want one of the two"))
 	}
-	shared, err := znode.NewSemaphore(c, path, cfg.LossOnSuspend, cfg.Kazoo)
+	shared, err := znode.NewSemaphore(client, path, cfg.LossOnSuspend, cfg.Kazoo)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
@@ -145,8 +146,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 // hold and with ctx, whichever is first. When Do returns nil, the leases were held from the first statement of fn to the
 // last.
 //
-// Errors: those of [Semaphore.Acquire], and fn was not run; that of fn, joined with a [*zkrecipes.LostError] if the hold
-// was lost before fn had returned.
+// Errors: the errors of [Semaphore.Acquire], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the
+// hold was lost before fn had returned.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }, fn)
 }

@@ -17,8 +17,8 @@
 // No update is lost: a write is applied only to the state that it was made from. [Value.Set] alone replaces any state, and
 // [Value.SetHeld] does so only while a lock is held.
 //
-// No write is applied twice. If a reply is lost, the node is read, and the write is sent again only if one of the copies at
-// most can be applied.
+// No write is applied twice. If a reply is lost, the node is read, and the write is sent again only if at most one of the
+// copies can be applied.
 //
 // [Counter.Add] counts exactly once while the session lives, also if replies are lost. Each counter has a marker for that, an
 // ephemeral child of the node, and one transaction writes both.

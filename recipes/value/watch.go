@@ -25,10 +25,10 @@ type View[T any] struct {
 // and not what it has missed. It never gets an older state after a newer one. Data that do not decode are told as a view
 // with an error, and Watch goes on.
 //
-// When the connection is lost, when a reading takes an eighth of the session timeout, or when no server has answered for all of
-// it, Watch tells the last view again at once, with Current false. When the client is connected again, it reads again and tells
-// a current view, in the next session if need be. A current view is what one server knows, which may be behind its leader:
-// [Value.Get] asks for the newest.
+// In three cases Watch tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth of
+// the session timeout, or no server has answered for a whole session timeout. When the client is connected again, Watch reads
+// again and tells a current view, in the next session if need be. A current view is what one server knows, which may be behind its
+// leader: [Value.Get] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on: zk.ErrNoAuth,
 // ErrClosed, or what the server said.

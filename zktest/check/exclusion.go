@@ -46,7 +46,7 @@ type step struct {
 
 func (s step) compare(o step) int { return cmp.Compare(s.at, o.at) }
 
-// overload finds whom to blame for what is held at an instant: the last one let in, and of the others the heaviest,
+// overload finds which holds to blame for what is held at an instant: the last one let in, and of the others the heaviest,
 // the earliest among equals.
 func overload(holds []Hold, at int64, limit int) error {
 	var active []Hold

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,9 +106,6 @@ func (r *Reader) Below(ctx context.Context, root string) ([]*Queue, error) {
 	}), err
 }
 
-// listing has the names of the children of nodes, by path.
-type listing map[string][]string
-
 func (r *Reader) sync(ctx context.Context, path string) error {
 	r.requests.Add(1)
 	return r.Client.Sync(ctx, path)
@@ -172,71 +168,6 @@ func (r *Reader) walk(ctx context.Context, root string) (listing, error) {
 	return tree, nil
 }
 
-func isContender(name string) bool {
-	_, _, ok := parse(name)
-	return ok
-}
-
-// A semaphore of Curator has its permits and its waiters below its path. That of kazoo has its permits as children of its
-// path, and its waiters at a path beside it.
-const (
-	leases    = "leases"
-	locks     = "locks"
-	kazooDoor = "-__lock__"
-)
-
-// isLease reports whether a child of path is a lease of kazoo, which has no number in its name.
-func (l listing) isLease(path, name string) bool {
-	if !leaseName.MatchString(name) {
-		return false
-	}
-	if _, read := l[path+kazooDoor]; read {
-		return true
-	}
-	return slices.Contains(l[parent(path)], base(path)+kazooDoor)
-}
-
-// has reports whether a child of path is of one of the kinds.
-func (l listing) has(path string, kinds ...string) bool {
-	return slices.ContainsFunc(l[path], func(name string) bool {
-		kind, _, ok := parse(name)
-		return ok && slices.Contains(kinds, kind)
-	})
-}
-
-// isSemaphore reports whether path has the semaphore of Curator below it.
-func (l listing) isSemaphore(path string) bool {
-	return l.has(join(path, leases), "lease-") || slices.Contains(l[path], leases) && l.has(join(path, locks), "lock-")
-}
-
-// isKazooSemaphore reports whether a semaphore in kazoo's layout is at path.
-func (l listing) isKazooSemaphore(path string) bool {
-	_, door := l[path+kazooDoor]
-	return door && !l.has(path, "lock-", "latch-", "__READ__", "__WRIT__", "__lock__", "__rlock__")
-}
-
-// isQueue reports whether a queue is at path, and not a part of one.
-func (l listing) isQueue(path string) bool {
-	if b := base(path); (b == leases || b == locks) && l.isSemaphore(parent(path)) {
-		return false
-	}
-	if of, is := strings.CutSuffix(path, kazooDoor); is && l.isKazooSemaphore(of) {
-		if _, there := l[of]; there {
-			return false
-		}
-	}
-	return l.isSemaphore(path) || l.isKazooSemaphore(path) ||
-		slices.ContainsFunc(l[path], func(name string) bool { return isContender(name) || looksSequential(name) })
-}
-
-// part is what one node contributes to a queue.
-type part struct {
-	queue   *Queue
-	waiting bool // its contenders have no permit yet
-	node    string
-	list    []*Contender
-}
-
 // queues reads the contenders of queues whose names are in tree.
 func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths []string, skip bool) ([]*Queue, error) {
 	queues := make([]*Queue, 0, len(paths))
@@ -245,28 +176,16 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 	for _, path := range paths {
 		q := &Queue{Path: path, AsOf: asOf, Findings: []Finding{}}
 		queues = append(queues, q)
-		all := []*part{{queue: q, node: path}}
-		switch {
-		case tree.isSemaphore(path):
-			q.Kind = "semaphore"
-			all = []*part{{queue: q, node: join(path, leases)}, {queue: q, node: join(path, locks), waiting: true}}
-		case tree.isKazooSemaphore(path):
-			q.Kind = "semaphore"
-			all = append(all, &part{queue: q, node: path + kazooDoor, waiting: true})
+		own, hasLimit := tree.parts(q)
+		if hasLimit {
 			if err := r.limit(ctx, q, skip); err != nil {
 				return nil, err
 			}
 		}
-		for _, p := range all {
-			p.list = tree.contenders(p.node, q.Kind == "semaphore" && !p.waiting)
-			for _, c := range p.list {
-				if q.Kind == "semaphore" && c.kind != "" {
-					c.Mode = "permit" // that it has or waits for
-				}
-			}
+		for _, p := range own {
 			nodes = append(nodes, p.list...)
 		}
-		parts = append(parts, all...)
+		parts = append(parts, own...)
 	}
 	if err := each(ctx, nodes, func(c *Contender) error { return r.read(ctx, c, skip) }); err != nil {
 		return nil, err
@@ -293,27 +212,6 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 		q.judge(now, r.Stuck, r.Alive)
 	}
 	return queues, nil
-}
-
-// contenders are the children of path that take part, or look so.
-func (l listing) contenders(path string, permits bool) []*Contender {
-	var list []*Contender
-	for _, name := range l[path] {
-		kind, key, ok := parse(name)
-		switch {
-		case ok:
-		case permits && leaseName.MatchString(name):
-			kind = kazooLease
-		case !looksSequential(name):
-			continue
-		}
-		c := &Contender{Node: join(path, name), kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
-		if kind == "" {
-			c.Mode, c.Library = foreign, foreign
-		}
-		list = append(list, c)
-	}
-	return list
 }
 
 // read reads one contender. It takes the path away from one that has left, or turns out to be no contender.
@@ -363,13 +261,4 @@ func each[T any](ctx context.Context, items []T, do func(T) error) error {
 	}
 	running.Wait()
 	return context.Cause(ctx)
-}
-
-func join(path, name string) string { return strings.TrimSuffix(path, "/") + "/" + name }
-
-func parent(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
 }

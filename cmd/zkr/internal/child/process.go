@@ -1,0 +1,46 @@
+//go:build unix
+
+package child
+
+import "slices"
+
+// process is one line of the list of processes.
+type process struct {
+	pid, parent, group int
+	dead               bool   // a zombie
+	since              string // start time, if the list tells it
+}
+
+// members lists the live processes below a process, and those of a group: where orphans go to process 1, it still tells them.
+func members(root, group int, all []process) []process {
+	found := below(root, all)
+	known := map[int]bool{root: true}
+	for _, p := range found {
+		known[p.pid] = true
+	}
+	for _, p := range all {
+		if group != 0 && p.group == group && !known[p.pid] {
+			found = append(found, p)
+		}
+	}
+	return slices.DeleteFunc(found, func(p process) bool { return p.dead })
+}
+
+// below returns the processes whose ancestor is root.
+func below(root int, all []process) []process {
+	byParent := map[int][]process{}
+	for _, p := range all {
+		byParent[p.parent] = append(byParent[p.parent], p)
+	}
+	var found []process
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		for _, p := range byParent[next[0]] {
+			if p.pid == root {
+				continue
+			}
+			found = append(found, p)
+			next = append(next, p.pid)
+		}
+	}
+	return found
+}

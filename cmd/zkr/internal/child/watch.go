@@ -1,0 +1,224 @@
+//go:build unix
+
+package child
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// watch is the work of the guard process: what it knows of the command.
+type watch struct {
+	pid, group int // of the command; group 0 is the guard's own
+	report     *os.File
+	killAt     time.Duration // on the boot clock; 0 is never
+	overdue    bool
+	bootClock  func() time.Duration
+	list       func() ([]process, error) // of all processes
+}
+
+// Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
+// or 0 for its own, the first deadline, and the command. Called by hand, it ends the process with status 64.
+func Guard(args []string, bootClock func() time.Duration) {
+	number, ok := numbers(args)
+	if !ok {
+		_, _ = fmt.Fprintf(os.Stderr, "zkr: %s is for processes that zkr itself starts: see zkr help\n", GuardArg)
+		os.Exit(64) // EX_USAGE
+	}
+	// The kernel sends the command the parent-death signal when the thread ends that has started it. This one does not.
+	runtime.LockOSThread()
+	for _, fd := range number[:2] {
+		syscall.CloseOnExec(int(fd))
+	}
+	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
+	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), bootClock: bootClock, list: processes}
+	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
+	catchAll()
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	if err := w.start(args[4], args[5:]); err != nil {
+		_, _ = fmt.Fprintf(report, "0 %d\n", numberOf(err)) // a host that has ended need not know, here and below
+		return
+	}
+	_, _ = fmt.Fprintf(report, "%d 0\n", w.pid)
+	w.run(ended, read(orders))
+}
+
+// catchAll keeps signals to the group of the command from ending or stopping the guard. The command gets its own defaults: a
+// signal that is caught here has its default there, and one that is ignored here, as by nohup, is ignored there.
+func catchAll() {
+	already := ignored()
+	var caught []os.Signal
+	for s := syscall.SIGHUP; s < 32; s++ {
+		if s != syscall.SIGKILL && s != syscall.SIGSTOP && s != syscall.SIGCHLD && !signal.Ignored(s) && already&(1<<(s-1)) == 0 {
+			caught = append(caught, s)
+		}
+	}
+	signal.Notify(make(chan os.Signal, 1), caught...)
+}
+
+// ignored returns the signals that this process ignores, where the system tells them. Package signal knows SIGHUP and SIGINT
+// alone; those of job control are ignored below some shells.
+func ignored() (set uint64) {
+	status, _ := os.ReadFile("/proc/self/status") // where there is one
+	_, after, _ := strings.Cut(string(status), "\nSigIgn:\t")
+	_, _ = fmt.Sscanf(after, "%x", &set) // 0 where it is not told
+	return set
+}
+
+func (w *watch) start(path string, args []string) error {
+	if err := adoptOrphans(); err != nil {
+		return err
+	}
+	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for long
+		return ErrLate
+	}
+	p, err := os.StartProcess(path, args, &os.ProcAttr{
+		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
+	})
+	if err != nil {
+		return err
+	}
+	w.pid = p.Pid
+	return p.Release()
+}
+
+// read returns the lines of the orders, and closes the channel at their end.
+func read(orders io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() { // ends with the process
+		defer close(lines)
+		for in := bufio.NewScanner(orders); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	return lines
+}
+
+// run watches until the host says that it is done, or ends.
+func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
+	const beat = 100 * time.Millisecond // the timer stands while the machine is suspended, the deadline does not
+	turned := w.bootClock()
+	frozen := func() bool { return w.bootClock()-turned > 5*beat }
+	var patience time.Duration // on the boot clock: a host has this long to tell a guard that was stopped of newer deadlines
+	for armed := false; ; {
+		if armed && frozen() {
+			patience = w.bootClock() + time.Second
+		}
+		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
+		var due <-chan time.Time
+		if armed {
+			due = time.After(max(min(max(w.killAt, patience)-turned, beat), 0))
+		}
+		select {
+		case <-ended:
+			w.reap()
+		case order, ok := <-orders:
+			if !w.obey(order, ok) {
+				return
+			}
+		case <-due:
+			if frozen() || w.bootClock() < max(w.killAt, patience) {
+				continue
+			}
+			select { // if this process was stopped for a moment, there are newer deadlines
+			case order, ok := <-orders:
+				if !w.obey(order, ok) {
+					return
+				}
+			case <-time.After(10 * time.Millisecond):
+				if frozen() {
+					continue
+				}
+				w.overdue = true
+				w.killTree()
+			}
+		}
+	}
+}
+
+// obey takes an order. It reports whether there is more to watch.
+func (w *watch) obey(order string, ok bool) bool {
+	switch {
+	case !ok: // the host has ended without a word
+		w.killTree()
+		return false
+	case order == "done":
+		return false
+	}
+	at, err := strconv.ParseInt(order, 10, 64)
+	if err == nil {
+		w.killAt = time.Duration(at)
+	}
+	return true
+}
+
+// reap takes the status of each process that has ended, and tells the host about the command.
+func (w *watch) reap() {
+	reapAll(func(pid int, status syscall.WaitStatus) {
+		if pid != w.pid {
+			return
+		}
+		s := statusOf(status)
+		number, overdue := 0, 0
+		if status.Signaled() {
+			number = int(status.Signal())
+		}
+		if w.overdue {
+			overdue = 1
+		}
+		_, _ = fmt.Fprintf(w.report, "%d %d %d\n", s.Code, number, overdue)
+	})
+}
+
+// killTree kills all that the command has started, until nothing is left. A list of processes takes time: a process whose
+// parent ends meanwhile may be missing in it. So nothing is left when two lists say so.
+func (w *watch) killTree() {
+	const shortest = 2 * time.Millisecond
+	killed := map[int]bool{}
+	none := false
+	for pause := shortest; ; pause = min(2*pause, time.Second) {
+		w.reap()
+		all, err := w.list()
+		if err != nil && w.group == 0 {
+			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes there is the group, with this process
+		} else if err != nil {
+			_ = syscall.Kill(w.pid, syscall.SIGKILL)
+			return
+		}
+		left := 0
+		for _, p := range members(os.Getpid(), w.ownGroup(), all) {
+			if p.pid == os.Getpid() {
+				continue
+			}
+			_ = p.signal(syscall.SIGKILL) // if it has ended meanwhile, that is what was wanted
+			left++
+			if !killed[p.pid] {
+				killed[p.pid], pause = true, shortest // processes still start others
+			}
+		}
+		switch {
+		case left == 0 && none:
+			return
+		case left > 0:
+			time.Sleep(pause)
+		}
+		none = left == 0
+	}
+}
+
+// ownGroup is the group in which there is nothing but the command; 0 if there is none.
+func (w *watch) ownGroup() int {
+	if w.group != 0 {
+		return 0
+	}
+	return syscall.Getpgrp()
+}

@@ -1,0 +1,127 @@
+package survey
+
+import (
+	"slices"
+	"strings"
+)
+
+// listing has the names of the children of nodes, by path. It tells from the names which queues there are.
+type listing map[string][]string
+
+// A semaphore of Curator has its permits and its waiters below its path. That of kazoo has its permits as children of its
+// path, and its waiters at a path beside it.
+const (
+	leases    = "leases"
+	locks     = "locks"
+	kazooDoor = "-__lock__"
+)
+
+// has reports whether a child of path is of one of the kinds.
+func (l listing) has(path string, kinds ...string) bool {
+	return slices.ContainsFunc(l[path], func(name string) bool {
+		kind, _, ok := parse(name)
+		return ok && slices.Contains(kinds, kind)
+	})
+}
+
+// isLease reports whether a child of path is a lease of kazoo, which has no number in its name.
+func (l listing) isLease(path, name string) bool {
+	if !leaseName.MatchString(name) {
+		return false
+	}
+	if _, read := l[path+kazooDoor]; read {
+		return true
+	}
+	return slices.Contains(l[parent(path)], base(path)+kazooDoor)
+}
+
+// isSemaphore reports whether path has the semaphore of Curator below it.
+func (l listing) isSemaphore(path string) bool {
+	return l.has(join(path, leases), "lease-") || slices.Contains(l[path], leases) && l.has(join(path, locks), "lock-")
+}
+
+// isKazooSemaphore reports whether a semaphore in kazoo's layout is at path.
+func (l listing) isKazooSemaphore(path string) bool {
+	_, door := l[path+kazooDoor]
+	return door && !l.has(path, "lock-", "latch-", "__READ__", "__WRIT__", "__lock__", "__rlock__")
+}
+
+// isQueue reports whether a queue is at path, and not a part of one.
+func (l listing) isQueue(path string) bool {
+	if b := base(path); (b == leases || b == locks) && l.isSemaphore(parent(path)) {
+		return false
+	}
+	if of, is := strings.CutSuffix(path, kazooDoor); is && l.isKazooSemaphore(of) {
+		if _, there := l[of]; there {
+			return false
+		}
+	}
+	return l.isSemaphore(path) || l.isKazooSemaphore(path) ||
+		slices.ContainsFunc(l[path], func(name string) bool { return isContender(name) || looksSequential(name) })
+}
+
+func isContender(name string) bool {
+	_, _, ok := parse(name)
+	return ok
+}
+
+// part is what one node contributes to a queue.
+type part struct {
+	queue   *Queue
+	waiting bool // its contenders have no permit yet
+	node    string
+	list    []*Contender
+}
+
+// parts lists what the nodes of a queue contribute to it, and tells a semaphore. hasLimit says that the node at its path has the
+// limit.
+func (l listing) parts(q *Queue) (all []*part, hasLimit bool) {
+	all = []*part{{queue: q, node: q.Path}}
+	switch {
+	case l.isSemaphore(q.Path):
+		q.Kind = "semaphore"
+		all = []*part{{queue: q, node: join(q.Path, leases)}, {queue: q, node: join(q.Path, locks), waiting: true}}
+	case l.isKazooSemaphore(q.Path):
+		q.Kind, hasLimit = "semaphore", true
+		all = append(all, &part{queue: q, node: q.Path + kazooDoor, waiting: true})
+	}
+	for _, p := range all {
+		p.list = l.contenders(p.node, q.Kind == "semaphore" && !p.waiting)
+		for _, c := range p.list {
+			if q.Kind == "semaphore" && c.kind != "" {
+				c.Mode = "permit" // that it has or waits for
+			}
+		}
+	}
+	return all, hasLimit
+}
+
+// contenders are the children of path that take part, or look so.
+func (l listing) contenders(path string, permits bool) []*Contender {
+	var list []*Contender
+	for _, name := range l[path] {
+		kind, key, ok := parse(name)
+		switch {
+		case ok:
+		case permits && leaseName.MatchString(name):
+			kind = kazooLease
+		case !looksSequential(name):
+			continue
+		}
+		c := &Contender{Node: join(path, name), kind: kind, key: key, Mode: kinds[kind].mode, Library: kinds[kind].library}
+		if kind == "" {
+			c.Mode, c.Library = foreign, foreign
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func join(path, name string) string { return strings.TrimSuffix(path, "/") + "/" + name }
+
+func parent(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// listen serves at the addresses until ctx ends, or one of them fails.
+func (s *sidecar) listen(ctx context.Context, addresses []string) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for _, address := range addresses {
+		network := "tcp"
+		if path, is := strings.CutPrefix(address, "unix:"); is {
+			network, address = "unix", path
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, network, address)
+		if err != nil {
+			fail(err)
+			break
+		}
+		serving.Go(func() { fail(s.serveAt(ctx, l)) })
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// serveAt serves at one address until ctx ends.
+func (s *sidecar) serveAt(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: local(l.Addr(), s.mux), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
+	}
+	s.app.log.Info("listening", "address", l.Addr().String())
+	var stopping sync.WaitGroup
+	defer stopping.Wait()
+	stopped := context.AfterFunc(ctx, func() {
+		defer stopping.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			_ = server.Close() // what has not ended by now is cut
+		}
+	})
+	stopping.Add(1)
+	err := server.Serve(l)
+	if stopped() { // the listener failed first
+		stopping.Done()
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// local lets a listener at the loopback answer only requests for the loopback by name. Else a web page of another site could
+// have its own name resolved to 127.0.0.1, and read the answers in the browser of an operator.
+func local(address net.Addr, next http.Handler) http.Handler {
+	at, tcp := address.(*net.TCPAddr)
+	if !tcp || !at.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			writeJSON(w, http.StatusForbidden, failure("Host "+r.Host+": want localhost or 127.0.0.1"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+func newRevoke(a *app) *cobra.Command {
+	var token int64
+	cmd := &cobra.Command{
+		Use:   "revoke [--token TOKEN] PATH",
+		Short: "Ask the holders of a lock to release it",
+		Example: `  zkr revoke /jobs/nightly
+  zkr revoke --token 4294967311 /jobs/nightly && zkr wait /jobs/nightly`,
+		Long: `revoke asks all holders, or the contender with the token, to release. A holder decides what to do: a program that zkr runs is
+stopped by --on-revoke term, and other programs look at Hold.Revoked or Curator's RevocationListener. Programs that use kazoo
+cannot be asked. The request replaces the ID that a contender shows.
+
+Exit status: 1 if there is no contender to ask.`,
+		Args: onePath,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := conn.ValidatePath(args[0]); err != nil {
+				return exitWith(exitUsage, err)
+			}
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				return a.revoke(ctx, client, args[0], token)
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&token, "token", 0, "`token` of the contender to ask; default all holders")
+	noEnv(cmd, "token")
+	return cmd
+}
+
+func (a *app) revoke(ctx context.Context, client *conn.Client, path string, token int64) error {
+	queue, err := (&survey.Reader{Client: client}).Path(ctx, path)
+	if err != nil {
+		return err
+	}
+	ask := queue.Holders
+	if token != 0 {
+		ask = slices.DeleteFunc(queue.Contenders(), func(c *survey.Contender) bool { return c.Token != token })
+	}
+	t := table{header: []string{"ID", "TOKEN", "NODE"}, json: ask}
+	var errs []error
+	for _, c := range ask {
+		switch asked, err := askToRelease(ctx, client, c); {
+		case err != nil:
+			errs = append(errs, err)
+		case asked:
+			t.rows = append(t.rows, []string{c.Name(), strconv.FormatInt(c.Token, 10), c.Node})
+		}
+	}
+	switch {
+	case len(errs) > 0:
+		return errors.Join(errs...)
+	case len(t.rows) == 0:
+		return exitWith(1, fmt.Errorf("%s: there is no contender to ask", path))
+	}
+	return a.print(t)
+}
+
+// askToRelease writes what Curator's Revoker writes. It reports false if the contender has left.
+func askToRelease(ctx context.Context, client *conn.Client, c *survey.Contender) (bool, error) {
+	if c.Library != "curator" {
+		return false, fmt.Errorf("%s cannot be asked to release: it is a %s node", c.Node, c.Library)
+	}
+	_, err := client.Set(ctx, c.Node, []byte("__REVOKE__"), -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// runFlags are the flags of the verbs that run a program.
+type runFlags struct {
+	try, busyOK      bool
+	wait             duration
+	busy             int
+	id, data         string
+	grace, lead      duration
+	signal           string
+	minHold, maxRun  duration
+	onLoss           string
+	lossGrace        duration
+	leftovers        string
+	onRevoke         string
+	forward          string
+	stopTimeout      duration
+	events           int
+	shell            string
+	waitSet, leadSet bool
+	graceSet         bool
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.try, "try", false, "do not wait for other holders: exit with the busy status")
+	flags.VarP(&f.wait, "wait", "w", "wait so long at most, then exit with the busy status; 0 is --try; default without end")
+	flags.IntVarP(&f.busy, "busy-status", "E", exitBusy, "exit `status` when another holder is in the way")
+	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder is in the way")
+	flags.StringVar(&f.id, "id", "", "`name` under which others see this holder; default host/pid")
+	flags.StringVar(&f.data, "data", "", "`data` of the contender, in place of --id")
+	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default a quarter of the session timeout")
+	flags.Var(&f.lead, "kill-lead", "time between SIGKILL and the deadline of the lock; default 250ms and a hundredth of the session timeout")
+	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
+	flags.Var(&f.minHold, "min-hold", "hold the lock at least so long, also when the program has ended")
+	flags.Var(&f.maxRun, "max-run", "stop the program after so long, and exit with 124")
+	flags.StringVar(&f.onLoss, "on-loss", "kill", "when the lock is about to be lost: kill (signal, grace, SIGKILL), term (signal alone) or ignore; two may run but with kill")
+	flags.Var(&f.lossGrace, "loss-grace", "when the lock is lost already, grace before SIGKILL; two programs may run for so long")
+	flags.StringVar(&f.leftovers, "leftovers", "kill", "what the program has started and left running: kill, wait or ignore")
+	flags.StringVar(&f.onRevoke, "on-revoke", "ignore", "when another client asks for the lock: ignore, or term to stop the program")
+	flags.StringVar(&f.forward, "forward", "all", "`signals` to pass on to the program: all, none or HUP,USR1,...")
+	flags.Var(&f.stopTimeout, "stop-timeout", "after zkr was asked to stop, wait so long before SIGKILL; default without end")
+	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")
+	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
+}
+
+// check refuses values that no verb could use. It runs after the environment was read.
+func (f *runFlags) check(cmd *cobra.Command) error {
+	for _, choice := range []struct {
+		flag, value string
+		of          []string
+	}{
+		{"on-loss", f.onLoss, []string{"kill", "term", "ignore"}},
+		{"leftovers", f.leftovers, []string{"kill", "wait", "ignore"}},
+		{"on-revoke", f.onRevoke, []string{"term", "ignore"}},
+	} {
+		if !slices.Contains(choice.of, choice.value) {
+			return usagef("--%s %s: want %s", choice.flag, choice.value, strings.Join(choice.of, ", "))
+		}
+	}
+	if f.busy < 0 || f.busy > 255 {
+		return usagef("--busy-status %d: want 0 to 255", f.busy)
+	}
+	f.waitSet, f.graceSet, f.leadSet = cmd.Flags().Changed("wait"), cmd.Flags().Changed("grace"), cmd.Flags().Changed("kill-lead")
+	f.try = f.try || f.waitSet && f.wait == 0
+	if f.busyOK {
+		f.busy = 0
+	}
+	return nil
+}
+
+// signals returns the signal that asks the program to stop, and those that are passed on to it.
+func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
+	soft, ok := signalNamed(f.signal)
+	if !ok {
+		return nil, nil, usagef("--signal %s: no such signal", f.signal)
+	}
+	switch f.forward {
+	case "all":
+		return soft, handled, nil
+	case "none":
+		return soft, nil, nil
+	}
+	for name := range strings.SplitSeq(f.forward, ",") {
+		one, ok := signalNamed(name)
+		if !ok || !slices.Contains(handled, one) {
+			return nil, nil, usagef("--forward %s: not a signal that zkr can pass on", name)
+		}
+		forward = append(forward, one)
+	}
+	return soft, forward, nil
+}
+
+// deadline makes the rule for a session.
+func (f *runFlags) deadline(timeout time.Duration) (*deadline, error) {
+	grace, lead := timeout/4, defaultLead(timeout)
+	if f.graceSet {
+		grace = time.Duration(f.grace)
+	}
+	if f.leadSet {
+		lead = time.Duration(f.lead)
+	}
+	return newDeadline(timeout, grace, lead)
+}

@@ -1,0 +1,96 @@
+//go:build linux
+
+package exclusion
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// candidate is one zkr.
+type candidate struct {
+	*exec.Cmd
+	link  Link
+	log   lockedBuffer
+	ended chan struct{} // closed when Wait has returned
+}
+
+// over reports whether zkr has ended.
+func (c *candidate) over() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// status waits for the end, and returns the exit status, or the signal that ended it with a minus.
+func (c *candidate) status() int {
+	<-c.ended
+	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return -int(status.Signal())
+	}
+	return c.ProcessState.ExitCode()
+}
+
+// event is what zkr tells in its log.
+type event struct {
+	Time    time.Time
+	Event   string
+	Token   string  // of acquired
+	Seconds float64 // of late: how long zkr did not run
+}
+
+// events are those that zkr has told. What the connection logs is no event.
+func (c *candidate) events() (all []event) {
+	for line := range strings.Lines(c.log.String()) {
+		var e event
+		if json.Unmarshal([]byte(line), &e) == nil && e.Event != "" {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// told returns the first event with one of the names.
+func (c *candidate) told(names ...string) (event, bool) {
+	for _, e := range c.events() {
+		if slices.Contains(names, e.Event) {
+			return e, true
+		}
+	}
+	return event{}, false
+}
+
+// token is of the lock; 0 without it.
+func (c *candidate) token() int64 {
+	acquired, _ := c.told("acquired")
+	token, _ := strconv.ParseInt(acquired.Token, 10, 64) // 0 without one
+	return token
+}
+
+// lockedBuffer can be read while it is being written.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(text)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}

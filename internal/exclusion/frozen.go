@@ -1,0 +1,80 @@
+//go:build linux
+
+package exclusion
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// frozen stops zkr and its guard past the deadline, as when a virtual machine is paused, but not the program. The fence
+// refuses the program from when the next one has shown its token, and it is killed when zkr or the guard goes on.
+func frozen(t *testing.T, setting Setting) {
+	t.Helper()
+	r := newResource(t)
+	s := newStage(t, setting, "/exclusion/frozen", 1, "fenced", r.address)
+	var longest time.Duration
+	for rounds := 0; rounds < s.Rounds; {
+		holder, next := s.settle(t)
+		guard := guardOf(t, holder.Process.Pid)
+		require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+		require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
+		ran := false // else zkr was just about to lose the lock by itself, and had killed its program
+		if s.succession(t, next) {
+			eventually(t, "the fence refuses the old program", func() bool {
+				old := s.life(t, holder)
+				ran = old.refused > 0
+				return ran || bootClock()-old.last > timeout
+			})
+		}
+		if ran {
+			rounds++
+		} else {
+			s.disturbed++
+		}
+		woken, wall := bootClock(), time.Now()
+		require.NoError(t, holder.Process.Signal(syscall.SIGCONT))
+		_ = syscall.Kill(guard, syscall.SIGCONT) // zkr may have killed it with the group of the program
+		require.Equal(t, lost, holder.status(), holder.log.String())
+		s.queue = s.queue[1:]
+		longest = max(longest, s.life(t, holder).last-woken)
+		after := slices.DeleteFunc(holder.events(), func(e event) bool { return e.Time.Before(wall) })
+		if ran {
+			require.NotEmpty(t, after)
+			require.Contains(t, []string{"kill", "lost"}, after[0].Event, "round %d", rounds)
+		}
+	}
+	s.stop(t)
+	require.Less(t, longest, time.Second, "the old program is killed at once")
+	require.True(t, slices.IsSorted(r.admitted()), "no program was admitted after the next one")
+	t.Logf("%d rounds: the last sign of a program after zkr went on, at most %v; too busy: %d holders", s.Rounds, longest, s.disturbed)
+}
+
+// guardOf is the process between zkr and its program.
+func guardOf(t *testing.T, zkr int) int {
+	t.Helper()
+	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", zkr))
+	require.NoError(t, err)
+	for _, file := range children {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread has ended
+		}
+		require.NoError(t, err)
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			return pid
+		}
+	}
+	require.Fail(t, "zkr has no guard")
+	return 0
+}

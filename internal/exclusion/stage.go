@@ -1,0 +1,181 @@
+//go:build linux
+
+package exclusion
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stage is a lock that one zkr after the other holds, each until a fault hits it.
+type stage struct {
+	Setting
+	path      string
+	program   []string
+	processes int           // of a program
+	guarded   bool          // zkr does not run, so that its guard has to kill
+	timeout   time.Duration // of the sessions
+	lead      time.Duration // how long before the deadline zkr kills
+	signs     *signs
+	queue     []*candidate // that run, in their order
+	all       []*candidate
+	disturbed int // how often a zkr has lost the lock by itself: where a process is not run, no lock can be kept
+}
+
+func newStage(t *testing.T, setting Setting, path string, processes int, kind string, args ...string) *stage {
+	t.Helper()
+	if text, set := os.LookupEnv("ZKRECIPES_TEST_ROUNDS"); set {
+		var err error
+		setting.Rounds, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	file := filepath.Join(t.TempDir(), "signs")
+	return &stage{
+		Setting: setting, path: path, processes: processes, timeout: timeout, lead: lead, signs: &signs{file: file, of: map[int64]*life{}},
+		program: append([]string{os.Args[0], asProgram, kind, file}, args...),
+	}
+}
+
+// start starts a candidate. It is killed if it outlives the test.
+func (s *stage) start(t *testing.T) *candidate {
+	t.Helper()
+	c := &candidate{link: s.Link(t), ended: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
+	c.Cmd = s.Zkr(ctx, append([]string{
+		"lock", "-v", "--log=json", "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
+		"--session-timeout", s.timeout.String(), s.path, "--",
+	}, s.program...)...)
+	c.Env = append(c.Environ(), "ZKR_SERVERS="+c.link.Address)
+	c.Stderr = &c.log
+	c.WaitDelay = 5 * time.Second // a frozen one ends late as well
+	require.NoError(t, c.Start())
+	s.all = append(s.all, c)
+	go func() {
+		defer close(c.ended)
+		_ = c.Wait() // status tells
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-c.ended
+		if t.Failed() && slices.Contains(s.queue, c) {
+			t.Logf("zkr said\n%s", c.log.String())
+		}
+	})
+	return c
+}
+
+// life is what the program of a candidate has shown up to now; nil for nothing.
+func (s *stage) life(t *testing.T, c *candidate) *life {
+	t.Helper()
+	require.NoError(t, s.signs.read())
+	return s.signs.of[c.token()]
+}
+
+// settle waits until all processes of a holder live, and a candidate stands in the queue behind it. Candidates that have
+// lost the lock by themselves are replaced.
+func (s *stage) settle(t *testing.T) (holder, next *candidate) {
+	t.Helper()
+	eventually(t, "a holder runs its program, and a candidate waits", func() bool {
+		s.queue = slices.DeleteFunc(s.queue, func(c *candidate) bool {
+			if !c.over() {
+				return false
+			}
+			require.Equal(t, lost, c.status(), c.log.String())
+			s.disturbed++
+			return true
+		})
+		require.LessOrEqual(t, s.disturbed, 10+s.Rounds, "the machine is too busy for this test")
+		for _, c := range s.queue {
+			if _, stands := c.told("waiting", "acquired"); !stands {
+				return false
+			}
+		}
+		if len(s.queue) < 2 {
+			s.queue = append(s.queue, s.start(t))
+			return false
+		}
+		alive := s.life(t, s.queue[0])
+		return alive != nil && len(alive.processes) == s.processes
+	})
+	return s.queue[0], s.queue[1]
+}
+
+// succession waits until the program of the next candidate shows signs of life. It returns false if the candidate has lost the
+// lock before.
+func (s *stage) succession(t *testing.T, next *candidate) (succeeded bool) {
+	t.Helper()
+	eventually(t, "the next program runs", func() bool {
+		over := next.over() // it shows nothing more afterwards
+		succeeded = s.life(t, next) != nil
+		return succeeded || over
+	})
+	return succeeded
+}
+
+// apart compares each holder with the next, and returns the times between the last sign of the one and the first of the other.
+// It counts the holders whose zkr did not run in time, as that tells. A process that is not run cannot kill: only if zkr did not
+// run from when it had to kill, until it was too late, may the two overlap. The guard of a zkr that was stopped has no such excuse.
+func (s *stage) apart(t *testing.T) (gaps []time.Duration, overloaded int) {
+	t.Helper()
+	require.NoError(t, s.signs.read())
+	late := map[int64]time.Duration{}
+	for _, c := range s.all {
+		for _, e := range c.events() {
+			late[c.token()] = max(late[c.token()], time.Duration(e.Seconds*float64(time.Second)))
+		}
+		if late[c.token()] > 0 {
+			overloaded++
+		}
+	}
+	tokens := slices.Sorted(maps.Keys(s.signs.of))
+	for i, token := range tokens[:max(len(tokens)-1, 0)] {
+		one, next := s.signs.of[token], s.signs.of[tokens[i+1]]
+		gap := next.first - one.last
+		gaps = append(gaps, gap)
+		if gap <= 0 {
+			require.False(t, s.guarded, "holder %d, next %d: %v\n%s", token, tokens[i+1], gap, s.logOf(token))
+			require.Greater(t, late[token], s.lead-gap, "holder %d, next %d\n%s", token, tokens[i+1], s.logOf(token))
+		}
+		if late[token] == 0 {
+			require.Zero(t, one.late, "signs of life at the deadline that the program could read\n%s", s.logOf(token))
+		}
+	}
+	return gaps, overloaded
+}
+
+// logOf is the log of the holder with a token.
+func (s *stage) logOf(token int64) string {
+	i := slices.IndexFunc(s.all, func(c *candidate) bool { return c.token() == token })
+	return s.all[i].log.String()
+}
+
+// stop ends all candidates, the waiting ones first.
+func (s *stage) stop(t *testing.T) {
+	t.Helper()
+	for _, c := range slices.Backward(s.queue) {
+		_ = c.Process.Signal(syscall.SIGTERM) // it may have lost the lock, and ended
+		c.status()
+	}
+}
+
+// patience is how long anything may take on a busy machine.
+const patience = 30 * time.Second
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	next := time.NewTicker(20 * time.Millisecond)
+	defer next.Stop()
+	for deadline := time.Now().Add(patience); !condition(); <-next.C {
+		require.True(t, time.Now().Before(deadline), "not within %v: %s", patience, what)
+	}
+}

@@ -1,0 +1,165 @@
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// run is the goroutine of a Node: it keeps the node in one session after the other. ctx ends with the Node, client with the
+// client.
+func (n *Node) run(ctx, client context.Context) {
+	for ctx.Err() == nil {
+		s, err := n.client.Session(ctx)
+		switch {
+		case err == nil:
+			if !n.serve(ctx, client, s) {
+				return
+			}
+		case ctx.Err() != nil || errors.Is(err, zkrecipes.ErrClosed):
+			return
+		default: // the credentials are refused, and the client goes on trying
+			n.failed(State{}, nil, err)
+			n.sleep(ctx, nil, nil)
+		}
+	}
+}
+
+// serve keeps the node in one session. It reports false if there is to be no node in the next one.
+func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
+	k := &keeper{Node: n, session: s}
+	for {
+		r, err := k.keep(ctx)
+		switch {
+		case s.Err() != nil:
+			if k.tried {
+				n.former[s.ID()] = struct{}{}
+			}
+			n.tell(State{Err: s.Err(), AsOf: time.Now()}, nil, 0)
+			return true
+		case ctx.Err() != nil:
+			k.remove(client)
+			return false
+		case err == nil:
+			k.watch(ctx, n.set)
+		case errors.Is(err, zkrecipes.ErrTaken):
+			n.failed(k.seen, r, err)
+			if n.refuse && !n.stood {
+				n.mu.Lock()
+				n.final = err
+				n.mu.Unlock()
+				if k.doubt {
+					k.remove(client) // a create may still be on its way
+				}
+				return false
+			}
+			k.watch(ctx, nil)
+		default:
+			if !errors.Is(err, errOverwritten) { // which passes
+				n.failed(k.seen, r, err)
+			}
+			n.sleep(ctx, s.Done(), k.look)
+		}
+	}
+}
+
+// failed tells and logs why the node is not there, or does not have its data.
+func (n *Node) failed(seen State, r *session.Freshness, err error) {
+	if now := n.State(); now.Err == nil || now.Err.Error() != err.Error() {
+		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Present, "error", err)
+	}
+	seen.Err, seen.AsOf = err, time.Now()
+	n.tell(seen, r, 0)
+}
+
+// end is the last that the goroutine does.
+func (n *Node) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.final == nil {
+		n.final = fmt.Errorf("%s: %w", n.path, zkrecipes.ErrClosed)
+	}
+	n.state, n.reading = State{Err: n.final, AsOf: time.Now()}, nil
+	close(n.done)
+	n.broadcast()
+}
+
+// desired returns the data that the node is to have, and its number.
+func (n *Node) desired() ([]byte, int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.data, n.wanted
+}
+
+// tell notes a state, what it was read by, and the number of the data that the server has had.
+func (n *Node) tell(s State, r *session.Freshness, written int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state, n.reading, n.written = s, r, max(n.written, written)
+	n.broadcast()
+}
+
+// outdated notes that what the state says may be over.
+func (n *Node) outdated() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state = n.view()
+	n.state.Current, n.reading = false, nil
+	n.broadcast()
+}
+
+// sleep waits before the next try: not at all if the node stood for long. If the watch fires meanwhile, the state is no longer
+// current. What has changed is looked up after the pause: an event must not make it shorter.
+func (n *Node) sleep(ctx context.Context, over <-chan struct{}, look *session.Watch) {
+	stood := !n.since.IsZero() && time.Since(n.since) >= steady
+	n.since = time.Time{}
+	if stood {
+		n.backOff.Reset()
+		return
+	}
+	timer := time.NewTimer(n.backOff.NextBackOff())
+	defer timer.Stop()
+	fired := look.Fired()
+	for {
+		select {
+		case <-fired:
+			n.outdated()
+			fired = nil
+			continue
+		case <-timer.C:
+		case <-over:
+		case <-ctx.Done():
+		}
+		return
+	}
+}
+
+// wasOurs reports whether a session is one of ours before the present one.
+func (n *Node) wasOurs(session int64) bool {
+	_, ok := n.former[session]
+	return ok
+}
+
+// made notes that there is a node of ours now, and so none of a session before.
+func (n *Node) made() {
+	clear(n.former)
+	n.since, n.stood = time.Now(), true
+}
+
+// Pauses before a node is made again. They grow, unless the node stood for the time steady before it went.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+	steady     = 10 * time.Second
+)
+
+func newBackOff() backoff.BackOff {
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
+}

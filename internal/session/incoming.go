@@ -1,0 +1,168 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// read handles what the server sends, in the order in which it sends it, until the connection is closed.
+func (c *connection) read() error {
+	most := c.session.core.opts.MaxReply
+	for {
+		size, err := readSize(c.in)
+		if err != nil {
+			return err
+		}
+		if size > c.in.Buffered() {
+			c.arriving.Store(true)
+			c.note()
+		}
+		if size > most {
+			err = c.skip(size)
+		} else {
+			err = c.take(size)
+		}
+		c.arriving.Store(false)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take handles a frame of so many bytes: the reply to a request, or an event.
+func (c *connection) take(size int) error {
+	frame := make([]byte, size)
+	if _, err := io.ReadFull(c.in, frame); err != nil {
+		return err
+	}
+	h, body, err := wire.ReadHeader(frame)
+	if err != nil {
+		return err
+	}
+	if h.Zxid > 0 {
+		c.session.zxid.Store(h.Zxid)
+	}
+	now := time.Now()
+	r := c.answered(h.Xid, h.Code, now)
+	switch {
+	case r.answer != nil:
+		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))
+	case h.Xid == wire.XidEvent:
+		e, err := wire.EventOf(body)
+		if err != nil {
+			return err
+		}
+		c.session.onEvent(e)
+	}
+	return nil
+}
+
+// skip reads past a reply that is too large, and fails its call. The connection lives on.
+func (c *connection) skip(size int) error {
+	var header [wire.ReplyHeaderSize]byte
+	if _, err := io.ReadFull(c.in, header[:]); err != nil {
+		return err
+	}
+	h, _, _ := wire.ReadHeader(header[:]) // it has the length
+	r := c.answered(h.Xid, h.Code, time.Now())
+	if r.answer == nil {
+		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
+	}
+	r.answer(reply{zxid: h.Zxid}, c.session.core.tooLargeReply(size))
+	_, err := io.CopyN(io.Discard, c.in, int64(size-len(header)))
+	return err
+}
+
+// answered books a reply that came now as proof of liveness, and returns the request that it answers; a zero one for an event.
+func (c *connection) answered(xid, code int32, now time.Time) (r pending) {
+	c.mu.Lock()
+	switch {
+	case xid == wire.XidPing && len(c.pings) > 0:
+		r = pending{op: wire.OpPing, sent: c.pings[0]}
+		c.pings = c.pings[1:]
+	case xid >= 0:
+		r = c.pending[xid]
+		delete(c.pending, xid)
+		c.unanswered -= r.size
+		if r.op == wire.OpSync {
+			c.syncs = c.syncs[1:]
+		}
+	}
+	c.mu.Unlock()
+	if r.sent.IsZero() {
+		return r // an event, or a reply without a request
+	}
+	if wire.FromTree(code) {
+		c.session.answered(r.sent, now, witnessOf(r.op, code))
+	}
+	return r
+}
+
+// Read reads for the decoder of frames. Every byte shows that the server is there, so it resets the watchdog.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.conn.Read(p)
+	if n > 0 && c.patience > 0 {
+		c.watchdog.Reset(c.patience)
+	}
+	if n > 0 && c.arriving.Load() {
+		c.note()
+	}
+	return n, err
+}
+
+// note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and
+// that is no reason to give the connection up: the same reply would be as slow on the next.
+func (c *connection) note() {
+	now := time.Now()
+	c.newest.Store(&now)
+}
+
+// arrived returns when the newest part of a frame came that did not come in one piece; zero if there was none. It stays after
+// the end of the frame: what the server answered behind it is still on its way.
+func (c *connection) arrived() time.Time {
+	if at := c.newest.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// readFrame reads a frame of at most so many bytes, and returns it without its length.
+func readFrame(r io.Reader, most int) ([]byte, error) {
+	size, err := readSize(r)
+	if err != nil {
+		return nil, err
+	}
+	if size > most {
+		return nil, noServer(size)
+	}
+	frame := make([]byte, size)
+	if _, err := io.ReadFull(r, frame); err != nil {
+		return nil, err
+	}
+	return frame, nil
+}
+
+// readSize reads the length of a frame.
+func readSize(r io.Reader) (int, error) {
+	var prefix [wire.PrefixSize]byte
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return 0, err
+	}
+	size := int(int32(binary.BigEndian.Uint32(prefix[:])))
+	if size < 0 {
+		return 0, noServer(size)
+	}
+	return size, nil
+}
+
+func noServer(size int) error {
+	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers what is not TLS
+		return errors.New("the server speaks TLS: see WithTLS")
+	}
+	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
+}
