@@ -93,7 +93,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		_, err = s.Create(ctx, path, data, 0, acl...)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = s.makeParents(ctx, path)
-			if err == nil || s.Err() != nil && ctx.Err() == nil && c.State() != Closed {
+			if err == nil || s.Err() != nil {
 				continue // it does no harm to make a container again
 			}
 			return errors.Join(doubt, err)

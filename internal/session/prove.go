@@ -62,9 +62,7 @@ func (s *Session) Freshen() {
 	if doubtful {
 		r = s.barrierRequest(func(transaction, error) { done() })
 	}
-	if !s.sendNow(s.ctx, nil, []request{r}) {
-		done()
-	}
+	s.sendNow(s.ctx, nil, []request{r}) // if there is no connection, the next is another
 }
 
 // lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that. Called with mu held.
