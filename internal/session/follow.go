@@ -147,16 +147,13 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
-	read := func(context.Context) {
+	go func() {
 		defer close(done)
 		_ = s.awaitUp(ctx) // if it fails, so does the reading
 		fresh = s.Asking()
 		value, w, err = f.read(ctx, s)
 		fresh.Watch(w)
-	}
-	if !s.Go(read) {
-		read(ctx) // the client is closed, so this fails at once
-	}
+	}()
 	select {
 	case <-done:
 		return value, w, fresh, false, err

@@ -54,9 +54,7 @@ func (s *Session) Freshen() {
 	done := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.freshening == c {
-			s.freshening = nil
-		}
+		s.freshening = nil
 	}
 	r := s.syncRequest("/", func(string, error) { done() })
 	if doubtful {

@@ -540,6 +540,30 @@ func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
 	})
 }
 
+// Where sessions are short, one that has lived for longer than its timeout, and for no more than a second, is brief as well.
+func TestSessions_OfAShortTimeout_AreBriefForASecond(t *testing.T) {
+	for lives, pause := range map[time.Duration]time.Duration{time.Second: time.Second, time.Second + 1: 0} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv, everySecond, conn.WithSessionTimeout(400*time.Millisecond))
+			require.Equal(t, 400*time.Millisecond, live(t, c).Timeout())
+			for i := range 3 {
+				s := live(t, c)
+				time.Sleep(lives)
+				srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
+				_, _, err := s.Exists(t.Context(), "/a")
+				require.ErrorIs(t, err, zkrecipes.ErrLost)
+				took := after(func() {
+					for next := s; next.ID() == s.ID(); next = live(t, c) {
+					}
+				})
+				if i > 0 { // the first brief one costs no pause
+					require.Equal(t, pause, took, "after %v", lives)
+				}
+			}
+		}, zktest.WithTickTime(100*time.Millisecond))
+	}
+}
+
 // A session that the servers have ended as well needs one question, and an old session is closed once.
 func TestOrphan_GoneFromTheServers_OneIsAskedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
