@@ -75,6 +75,13 @@ func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 	})
 }
 
+type incomparable struct {
+	error
+	_ []int
+}
+
+func (e incomparable) Unwrap() error { return e.error }
+
 // The cause of a context may be the error of another call, as with an errgroup. It says nothing of this call.
 func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -101,6 +108,11 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 			require.ErrorContains(t, err, "get /b: zk: node does not exist", op)
 			require.NotErrorIs(t, err, zk.ErrNoNode, op)
 		}
+
+		ctx, cancel = context.WithCancelCause(t.Context())
+		cancel(incomparable{error: other})
+		err = c.Sync(ctx, "/")
+		require.NotPanics(t, func() { require.NotErrorIs(t, err, context.Cause(ctx)) }, "== would panic")
 	})
 }
 
