@@ -20,8 +20,8 @@ func (c *Client) inner() *session.Client { return (*session.Client)(c) }
 // Dial connects to the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port, and waits
 // for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 //
-// Errors: a malformed connect string, a bad option, or no name that resolves, before anything is sent. [ErrAuthFailed].
-// Otherwise the cause of ctx, with the reason why the last server did not give a session.
+// Errors: a malformed connect string, a bad option, or no name that resolves within 5 s, before anything is sent.
+// [ErrAuthFailed]. Otherwise the cause of ctx, with the reason why the last server did not give a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
 	servers, chroot, err := parseConnect(connect)
 	if err != nil {

@@ -89,18 +89,20 @@ func withPort(server string) (string, error) {
 // lookup fails if none of the servers has an address: a misspelt name is told at once, not after a timeout. Later
 // dials resolve the names again, so that servers may move.
 func lookup(ctx context.Context, servers []string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var errs []error
 	for _, server := range servers {
-		host, _, err := net.SplitHostPort(server)
-		if net.ParseIP(host) == nil {
-			_, err = net.DefaultResolver.LookupHost(ctx, host)
-		}
+		host, _, _ := net.SplitHostPort(server)                 // parseConnect has joined them
+		_, err := net.DefaultResolver.LookupHost(limited, host) // it returns an address as it is
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, err)
 	}
-	return fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
+	err := fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	return err
 }

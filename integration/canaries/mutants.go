@@ -29,7 +29,7 @@ var (
 var mutants = []mutant{
 	{
 		name:  "proof: an answer of any server counts as one of the leader's",
-		edits: []edit{{"internal/session/proof.go", "if by >= leader && sent.After(p.leader) {", "if sent.After(p.leader) {"}},
+		edits: []edit{{"internal/session/proof.go", "if by >= leader {", "if true {"}},
 		tests: []test{connTests, isolation},
 	},
 	{
@@ -249,7 +249,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "children: a list that is lost is lost",
-		edits: []edit{{"internal/session/children.go", "if retryRead(err) && s.Go(", "if false && retryRead(err) && s.Go("}},
+		edits: []edit{{"internal/session/children.go", "if repeatable(err) && s.Go(", "if false && repeatable(err) && s.Go("}},
 		tests: []test{connTests},
 	},
 	{
@@ -292,7 +292,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer does not look again when an event is lost",
-		edits: []edit{{"internal/session/follow.go", "time.NewTimer(s.RecheckAfter())", "time.NewTimer(100*24*time.Hour + s.RecheckAfter())"}},
+		edits: []edit{{"internal/session/follow.go", "time.After(s.RecheckAfter())", "time.After(100*24*time.Hour + s.RecheckAfter())"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

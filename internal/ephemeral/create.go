@@ -81,12 +81,6 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				"%w: it answers a create with the zxid %d, which must be the czxid of the node", zkrecipes.ErrUnsupportedServer, zxid)})
 		case err == nil:
 			return c.made(p.newNode(s, paths, zxid))
-		case errors.Is(err, session.ErrNotDeleted):
-			return c.fail(ErrGone) // a copy before may have come late and deleted it
-		case errors.Is(err, zk.ErrNoNode):
-			if err := p.make(ctx, s); err != nil {
-				return c.fail(err)
-			}
 		case wire.ServerFault(err), errors.Is(err, session.ErrTooLarge):
 			return c.abandon(err)
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zkrecipes.ErrUnknownOutcome):
@@ -100,6 +94,12 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				return c.made(n)
 			default: // part of it has been deleted by hand
 				return c.abandon(ErrGone)
+			}
+		case errors.Is(err, session.ErrNotDeleted):
+			return c.fail(ErrGone) // a copy before may have come late and deleted it
+		case errors.Is(err, zk.ErrNoNode):
+			if err := p.make(ctx, s); err != nil {
+				return c.fail(err)
 			}
 		case session.NotExecuted(err): // the server sheds load, or the connection is just going
 			if err := session.Sleep(ctx, session.RetryPause); err != nil {

@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -74,6 +76,25 @@ func TestF4_ReplyLost_CallerGone(t *testing.T) {
 		require.Equal(w, session, w.srv.SessionOf("a"))
 		require.Empty(w, w.contendersOf("a"))
 	})
+}
+
+// TestF4_ReplyLate_CallerGoneForAnotherError: the context of the call ends with the error of another call, as that of an
+// errgroup does. What the server has answered there says nothing of the create.
+func TestF4_ReplyLate_CallerGoneForAnotherError(t *testing.T) {
+	for _, other := range []error{zk.ErrNoNode, &conn.OpError{Op: "get", Path: "/config", Err: zk.ErrNoNode}} {
+		each(t, func(w *world) {
+			w.take("a").release()
+			w.until(time.Second)
+			w.srv.Intercept(w.creates(), zktest.HoldReply(time.Second))
+			a := w.take("a")
+			w.until(1500 * time.Millisecond)
+			require.NotEmpty(w, w.contendersOf("a"))
+			a.cancel(other)
+			require.ErrorIs(w, a.requireFailed(), other)
+			w.until(3 * time.Second)
+			require.Empty(w, w.contendersOf("a"))
+		})
+	}
 }
 
 // TestF4_ReplyLost_ClientGoneForGood: other waiters wait until the session expires, and no longer.

@@ -73,15 +73,13 @@ func (p *pauses) wait(ctx context.Context) error { return Sleep(ctx, p.pause()) 
 
 // Sleep waits for d, or for the end of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 || ctx.Err() != nil {
-		return context.Cause(ctx)
+	if d <= 0 {
+		return causeOf(ctx)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return causeOf(ctx)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -53,7 +52,7 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), req
 // awaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
 func (s *session) awaitUp(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return causeOf(ctx)
 	}
 	s.mu.Lock()
 	up, over := s.up, s.lost
@@ -136,11 +135,9 @@ func (s *session) failed(op, path string, m mode, err error) error {
 // server sheds load. It may be sent again.
 func NotExecuted(err error) bool { return errors.Is(err, errAgain) }
 
-// retryRead reports whether a read that failed with an error of finish may be repeated in the same session.
-func retryRead(err error) bool {
-	if errors.Is(err, zkrecipes.ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
+// repeatable reports whether a request that failed may be sent again in the same session: a read that got no answer, or any
+// request that was certainly not executed.
+func repeatable(err error) bool {
 	return errors.Is(err, errAgain) || errors.Is(err, errUnanswered)
 }
 
@@ -153,36 +150,16 @@ const RetryPause = 10 * time.Millisecond
 func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
 	for {
 		c := newCall[T](op, path, m)
-		if err := try(ctx, s, c, sent, requested); err != nil {
+		if err := launch(ctx, s, c, sent, requested(c.end)); err != nil {
 			var none T
 			return none, err
 		}
 		v, err := finish(ctx, s, c)
-		switch {
-		case err == nil:
-			return v, nil
-		case ctx.Err() != nil || s.Err() != nil:
-			return v, err
-		case errors.Is(err, errAgain):
-		case m == readOnly && retryRead(err):
-		default:
+		if !repeatable(err) {
 			return v, err
 		}
-		if err := Sleep(ctx, RetryPause); err != nil {
-			return v, &OpError{op, path, err}
+		if ended := Sleep(ctx, RetryPause); ended != nil {
+			return v, &OpError{op, path, withReason(ended, errors.Unwrap(err))}
 		}
 	}
-}
-
-func try[T any](ctx context.Context, s *Session, c *call[T], sent func(), requested func(done func(T, error)) request) error {
-	if sent == nil {
-		return launch(ctx, s, c, nil, requested(c.end))
-	}
-	sent = sync.OnceFunc(sent)
-	return launch(ctx, s, c, sent, requested(func(v T, err error) {
-		if err == nil || outcomeOf(err) == refused { // there is an answer
-			sent() // the goroutine that sent the request may not have come to it yet
-		}
-		c.end(v, err)
-	}))
 }

@@ -51,7 +51,7 @@ func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wi
 		if err != nil {
 			err = s.failed("children", path, readOnly, err)
 		}
-		if retryRead(err) && s.Go(func(ctx context.Context) {
+		if repeatable(err) && s.Go(func(ctx context.Context) {
 			_ = Sleep(ctx, RetryPause) // ChildrenThen looks at ctx
 			listed(s.ChildrenThen(ctx, path, sent))
 		}) {

@@ -51,7 +51,6 @@ type connection struct {
 	unanswered  int      // bytes of requests
 	pings       []time.Time
 	syncs       []time.Time // unanswered, oldest first
-	pinger      *time.Timer // nil until the connection is up
 }
 
 // pending is a request that was queued and not yet answered.
@@ -103,9 +102,6 @@ func (c *connection) fail(why error) {
 		c.why = why
 		close(c.gone)
 		c.watchdog.Stop()
-		if c.pinger != nil {
-			c.pinger.Stop()
-		}
 	}
 	c.failing++
 	c.mu.Unlock()
@@ -264,16 +260,14 @@ func (c *connection) endSession() {
 
 // keepAlive sends a ping after every interval, until the connection is closed.
 func (c *connection) keepAlive(interval time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pinger = time.AfterFunc(interval, func() {
+	time.AfterFunc(interval, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.why == nil {
 			c.pings = append(c.pings, time.Now()) // see ask
 			c.enqueue(wire.PingFrame())
 			c.flush()
-			c.pinger.Reset(interval)
+			c.keepAlive(interval)
 		}
 	})
 }

@@ -53,13 +53,12 @@ func (c *core) start(f func()) bool {
 
 // open makes the next session. It reports false once the client is closed.
 func (c *core) open() bool {
-	s := newSession(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		s.stop()
 		return false
 	}
+	s := newSession(c)
 	if before := c.session; before != nil {
 		s.zxid.Store(before.zxid.Load())
 	}

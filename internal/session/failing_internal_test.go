@@ -74,3 +74,23 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	}
 	both.Wait()
 }
+
+// A goroutine may find out late that its connection is gone. The next one is not touched by that.
+func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
+	s := &session{core: &core{opts: &Config{}}, up: make(chan struct{}), down: make(chan struct{})}
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	old := newConnection(s, near, "10.0.0.1:2181", time.Minute)
+	s.connection = newConnection(s, near, "10.0.0.2:2181", time.Minute)
+	close(s.up)
+	old.fail(errSilent)
+	require.True(t, s.isUp())
+}
+
+// The session ends while a server is giving it to us.
+func TestConnectionUp_SessionOver_LetsNothingThrough(t *testing.T) {
+	s := &session{core: &core{opts: &Config{}, states: newStateLog()}, up: make(chan struct{}), lost: lost(zkrecipes.LossClosed, time.Now(), nil)}
+	s.connectionUp()
+	require.False(t, s.isUp())
+	require.Equal(t, Connecting, s.core.states.current().state)
+}

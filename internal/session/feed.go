@@ -263,4 +263,4 @@ func (b *Batch) add(op, path string, code int32, frame []byte, value any, read f
 }
 
 // Unanswered reports whether a read that failed may be sent again: the server did not answer it, or asks to send it later.
-func Unanswered(err error) bool { return retryRead(err) }
+func Unanswered(err error) bool { return repeatable(err) }

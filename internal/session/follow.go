@@ -34,7 +34,8 @@ type Reading[T any] func(context.Context, *Session) (T, *Watch, error)
 // It ends, without an error, when ctx does or the caller stops; with one, the last that it yields, when it cannot go on.
 func Follow[T any](ctx context.Context, c *Client, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
-		f := &follower[T]{read: read, same: same, yield: yield}
+		tell := func(v View[T], err error) bool { return ctx.Err() == nil && yield(v, err) }
+		f := &follower[T]{read: read, same: same, yield: tell}
 		for {
 			s, err := c.Session(ctx)
 			if err == nil {
@@ -91,7 +92,7 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 		if err == nil {
 			err = f.tell(View[T]{value, true, f.fresh.AsOf()})
 		}
-		if s.Err() != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
+		if s.Err() != nil && !errors.Is(err, errStopped) {
 			err = errors.Join(err, f.outdated())
 		}
 		if err != nil {
@@ -105,21 +106,17 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 
 // wait waits until it has to be read again. If the last view is no longer current, it tells that.
 func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
-	recheck := time.NewTimer(s.RecheckAfter()) // an event may be lost
-	defer recheck.Stop()
-	look := time.NewTimer(f.fresh.LookAgain())
-	defer look.Stop()
+	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
 		select {
 		case <-w.Fired(): // also if the connection was away since the reading, and is back
 			return nil
-		case <-recheck.C:
+		case <-recheck:
 			return nil
-		case <-look.C:
+		case <-time.After(f.fresh.LookAgain()):
 			if !f.fresh.Current() {
 				return f.outdated()
 			}
-			look.Reset(f.fresh.LookAgain())
 		case <-s.Disconnected():
 			return f.outdated()
 		case <-s.Done():
@@ -150,23 +147,18 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
-	read := func(context.Context) {
+	go func() {
 		defer close(done)
 		_ = s.awaitUp(ctx) // if it fails, so does the reading
 		fresh = s.Asking()
 		value, w, err = f.read(ctx, s)
 		fresh.Watch(w)
-	}
-	if !s.Go(read) {
-		read(ctx) // the client is closed, so this fails at once
-	}
-	timer := time.NewTimer(s.Timeout() / 8)
-	defer timer.Stop()
+	}()
 	select {
 	case <-done:
 		return value, w, fresh, false, err
 	case <-s.Disconnected():
-	case <-timer.C:
+	case <-time.After(s.Timeout() / 8):
 	}
 	stopped := f.outdated()
 	if stopped != nil {

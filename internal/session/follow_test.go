@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -394,4 +395,85 @@ func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 			}, zktest.WithFronts(3))
 		})
 	}
+}
+
+// TestFollow_ContextEnded_NoViewComes: whatever happens at the same moment.
+func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			create(t, srv, "/a", "1")
+			c := dial(t, srv)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			views := 0
+			for n, err := range c.Follow(ctx, "/a") {
+				require.NoError(t, err)
+				require.True(t, n.Current)
+				views++
+				cancel()
+				set(t, srv, "2")
+				s := live(t, c)
+				srv.Expire(s.ID())
+				<-s.Done()
+			}
+			require.Equal(t, 1, views)
+		})
+	}
+}
+
+// TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce: there is a change to read, and no session to read it in.
+func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
+	for range 30 {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			create(t, srv, "/a", "1")
+			c := dial(t, srv)
+			var ended time.Time
+			for n, err := range c.Follow(t.Context(), "/a") {
+				require.NoError(t, err)
+				if !n.Current {
+					require.Equal(t, ended, time.Now())
+					break
+				}
+				require.True(t, ended.IsZero(), "the next view is that it is outdated")
+				set(t, srv, "2")
+				s := live(t, c)
+				srv.Refuse(client)
+				srv.Cut(client)
+				<-s.Done()
+				ended = time.Now()
+			}
+			require.False(t, ended.IsZero())
+		})
+	}
+}
+
+// waitedFor is a context that knows how many wait for its end.
+type waitedFor struct {
+	context.Context
+	waiting atomic.Int32
+}
+
+func (*waitedFor) Value(any) any { return nil } // or package context would not ask AfterFunc
+
+func (c *waitedFor) AfterFunc(f func()) (stop func() bool) {
+	c.waiting.Add(1)
+	remove := context.AfterFunc(c.Context, f)
+	return func() bool {
+		c.waiting.Add(-1)
+		return remove()
+	}
+}
+
+// TestFollow_ManyChanges_LeaveNothingOnTheContext: it may live for as long as the process.
+func TestFollow_ManyChanges_LeaveNothingOnTheContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "0")
+		ctx := &waitedFor{Context: t.Context()}
+		f := followWith(ctx, t, dial(t, srv), "/a", nil)
+		for i := range 100 {
+			set(t, srv, strconv.Itoa(i))
+		}
+		require.Equal(t, "99", string(f.last().Data))
+		require.LessOrEqual(t, ctx.waiting.Load(), int32(5))
+	})
 }

@@ -25,3 +25,18 @@ func TestFreshen_ManyWaiters_SendOneRequest(t *testing.T) {
 		require.Len(t, multis.all(), 1)
 	})
 }
+
+// The proof is asked for when less is left than a lag, in which a contact made now is proven, and an eighth of the timeout.
+func TestFreshen_ProofThatLasts_SendsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		syncs := requests(srv, zktest.OpSync)
+		time.Sleep(time.Until(s.ValidUntil().Add(-timeout/4 - timeout/8 - 1)))
+		s.Freshen()
+		time.Sleep(time.Nanosecond)
+		require.Empty(t, syncs.all())
+		s.Freshen()
+		time.Sleep(time.Nanosecond)
+		require.Len(t, syncs.all(), 1)
+	})
+}

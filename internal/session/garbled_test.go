@@ -71,6 +71,7 @@ func TestFrames_ThatAreNone_EndTheConnection(t *testing.T) {
 // torn is a connection that ends in the middle of a large reply.
 type torn struct {
 	net.Conn
+	keeps int // bytes of the reply
 	whole *atomic.Bool
 }
 
@@ -78,7 +79,7 @@ func (c torn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > large && !c.whole.Swap(true) {
 		_ = c.Close()
-		return n - 100, err
+		return c.keeps, err
 	}
 	return n, err
 }
@@ -89,7 +90,7 @@ func TestReply_TornOff_IsNoAnswer(t *testing.T) {
 		var whole atomic.Bool
 		c := dial(t, srv, conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 			raw, err := srv.DialAs(label)(ctx, network, address)
-			return torn{raw, &whole}, err
+			return torn{raw, 200, &whole}, err
 		}))
 		data, stat, err := c.Get(within(t, timeout), "/a")
 		require.NoError(t, err)
@@ -110,6 +111,21 @@ func TestMaxReplySize_FrameWithoutARequest_EndsTheConnection(t *testing.T) {
 		_, _, err := c.Get(within(t, timeout), "/a")
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.Contains(t, l.values(), conn.Suspended)
+	})
+}
+
+// A connection that ends in the header of a reply above the limit has said nothing of what it would answer.
+func TestMaxReplySize_TornOff_IsNoAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		withData(t, srv, 5000)
+		var whole atomic.Bool
+		c := dial(t, srv, conn.WithMaxReplySize(4<<10), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(label)(ctx, network, address)
+			return torn{raw, 10, &whole}, err
+		}))
+		_, _, err := c.Get(within(t, timeout), "/a")
+		require.ErrorIs(t, err, conn.ErrTooLarge, "the second time")
+		require.NotErrorIs(t, c.Status().LastError, conn.ErrTooLarge)
 	})
 }
 

@@ -50,9 +50,6 @@ func (s *session) handshake(c *connection) error {
 		if err := s.authenticate(c, credential); err != nil {
 			return err
 		}
-		if s.ended() {
-			return nil
-		}
 	}
 	c.up.Store(true)
 	c.patience = g.Timeout * 2 / 3

@@ -13,7 +13,6 @@ import (
 // due, so an extra step does no harm, and no step is ever cancelled.
 func (s *session) runHeartbeat() {
 	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
@@ -103,7 +102,7 @@ func (s *session) nextSync(now time.Time) (due time.Time, syncNow, drop bool) {
 			next = earliest(next, ripe)
 		}
 		if !now.Before(next) {
-			return earliest(due, now.Add(timeout/8)), true, false
+			return earliest(due, now.Add(timeout/4)), true, false // the answer wakes the heartbeat before that
 		}
 		due = earliest(due, next)
 	}

@@ -283,6 +283,9 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		require.Empty(t, patient.all())
 		_, ok = s.OnLoss(true, func(*zkrecipes.LostError) {})
 		require.False(t, ok)
+		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) {})
+		require.True(t, ok, "it is still proven")
+		stop()
 		srv.Accept(client)
 		time.Sleep(time.Second)
 		require.Equal(t, conn.Connected, c.Status().State)
@@ -441,5 +444,53 @@ func TestProve_Resumed_OneServerFault_AsksAgain(t *testing.T) {
 		fault := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 1}, zktest.Fail(-1))
 		require.NoError(t, s.Prove(within(t, time.Minute)))
 		require.Equal(t, 1, fault.Hits())
+	})
+}
+
+// A caller that waits has no hold yet. Its syncs go on as soon as there is a connection again.
+func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		defer live(t, c).Retain()()
+		time.Sleep(20*time.Second + time.Millisecond)
+		syncs := requests(srv, zktest.OpSync)
+		srv.Refuse(client)
+		srv.Cut(client)
+		time.Sleep(3 * time.Second)
+		srv.Accept(client)
+		for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
+			time.Sleep(time.Millisecond)
+		}
+		up := time.Now()
+		time.Sleep(timeout / 8)
+		require.NotEmpty(t, syncs.all())
+		require.LessOrEqual(t, syncs.all()[0].at.Sub(up), timeout/8)
+	})
+}
+
+// A server left a ping unanswered, so that there is no contact that an answer of the leader proves. Then a proof takes a lag.
+func TestProve_NoOldContact_TakesALag(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		time.Sleep(2 * timeout)
+		srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: 2}, zktest.Ignore())
+		time.Sleep(time.Until(s.Heard().Add(6400 * time.Millisecond)))
+		require.Equal(t, timeout/4, after(func() { require.NoError(t, s.Prove(t.Context())) }))
+	})
+}
+
+// A session of 20 s is resumed by a server that grants 4 s and does not answer the credentials. The deadline has passed.
+func TestLease_ResumedWithAShorterTimeout_EndsBeforeTheCredentialsAreAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithSessionTimeout(20*time.Second), conn.WithAuth("digest", "a:b"), through(srv, grantsLess(4000)))
+		s := live(t, c)
+		held(t, s)
+		losses := onLoss(t, s, false)
+		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
+		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Ignore())
+		srv.Cut(client)
+		synctest.Wait()
+		require.False(t, s.ValidUntil().After(time.Now()))
+		require.Len(t, losses.all(), 1)
 	})
 }

@@ -116,7 +116,9 @@ func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 			255 * time.Second, 511 * time.Second, 811 * time.Second, 1111 * time.Second,
 		}, attempts[:12])
 		require.Less(t, len(attempts), 24*12+12)
-		require.Contains(t, out.lines.values()[11], "attempts=1112 for=18m31s")
+		lines := out.lines.values()
+		require.Contains(t, lines[11], "attempts=1112 for=18m31s")
+		require.Equal(t, "INFO zookeeper: closed reason=closed was=connecting lasted=24h0m0s", lines[len(lines)-1])
 		require.Len(t, slices.DeleteFunc(all.written(srv, 0), func(line string) bool {
 			return !strings.HasPrefix(line, "DEBUG zookeeper: cannot connect server=SERVER error=connection refused attempts=")
 		}), 60-6, "the others are Debug")
@@ -126,11 +128,12 @@ func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 // A server that refuses the credentials is told like every other that gives no session.
 func TestLog_CredentialsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		out := newCapture(slog.LevelInfo)
+		out := newCapture(slog.LevelDebug)
 		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithLogger(slog.New(out)), conn.WithAuth("nonsense", "secret"))
 		require.ErrorIs(t, err, conn.ErrAuthFailed)
 		lines := out.written(srv, 0)
 		require.Contains(t, lines[0], "INFO zookeeper: cannot connect server=SERVER error=session: lost (refused): credentials refused: ")
+		require.Contains(t, lines[1], "INFO zookeeper: closed ", "once")
 		require.NotContains(t, strings.Join(lines, "\n"), "secret")
 	})
 }
@@ -188,4 +191,63 @@ func TestLog_WithoutALogger_GoesToTheDefault(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.Len(t, out.lines.all(), 2)
 	})
+}
+
+// What is left of an old session is told, with the servers that could not be asked to close it.
+func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelDebug)
+		board := newSwitchboard(srv.DialAs(label))
+		c := dial(t, srv, conn.WithDialer(board.dial), conn.WithLogger(slog.New(out)))
+		s := live(t, c)
+		srv.Down()
+		<-s.Done()
+		srv.Up()
+		board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+			board.connect(refuse)
+			return srv.DialAs(label)(ctx, network, address)
+		})
+		live(t, c)
+		require.Contains(t, out.written(srv, s.ID()), "DEBUG zookeeper: could not close an old session, its nodes stay until it expires "+
+			"session=SESSION error=SERVER: connection refused")
+	})
+}
+
+// A server that refuses what keeps the proof fresh says why.
+func TestLog_ProofRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelDebug)
+		c := dial(t, srv, conn.WithLogger(slog.New(out)))
+		held(t, live(t, c))
+		time.Sleep(timeout + time.Millisecond) // between two syncs
+		for _, op := range []zktest.Op{zktest.OpSync, zktest.OpMulti} {
+			srv.Intercept(zktest.Match{Op: op}, zktest.Fail(zktest.CodeThrottled))
+		}
+		reconnect(srv, c)
+		time.Sleep(timeout / 2)
+		var told []string
+		for _, line := range out.written(srv, 0) {
+			if strings.HasPrefix(line, "DEBUG") {
+				told = append(told, line)
+			}
+		}
+		require.Equal(t, []string{
+			"DEBUG zookeeper: sync error=the server throttles requests (-127)",
+			"DEBUG zookeeper: barrier error=the server throttles requests (-127)",
+		}, told)
+	})
+}
+
+// Parents stay behind on a server without containers, and an operator is told.
+func TestLog_ServerWithoutContainers(t *testing.T) {
+	for says, opt := range map[string]zktest.Option{
+		"INFO zookeeper: the server has no containers":                             zktest.WithoutContainers(),
+		"WARN zookeeper: three connections in a row ended under createContainer: ": zktest.WithDeviations(zktest.HangsUpOnContainers),
+	} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			out := newCapture(slog.LevelInfo)
+			require.NoError(t, live(t, dial(t, srv, conn.WithLogger(slog.New(out)))).CreateContainer(t.Context(), "/a"))
+			require.Contains(t, strings.Join(out.written(srv, 0), "\n"), says)
+		}, opt)
+	}
 }

@@ -78,11 +78,9 @@ func (q *logQueue) flush() {
 	q.mu.Lock()
 	idle := q.idle
 	q.mu.Unlock()
-	patience := time.NewTimer(time.Second)
-	defer patience.Stop()
 	select {
 	case <-idle:
-	case <-patience.C:
+	case <-time.After(time.Second):
 	}
 }
 

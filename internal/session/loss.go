@@ -44,7 +44,7 @@ func (s *session) lapseIfDue(now time.Time) lossNotices {
 	if len(s.callbacks) == 0 || now.Before(until) {
 		return lossNotices{}
 	}
-	return s.collect(lost(zkrecipes.LossDeadline, until, s.inTheWay()), func(*lossCallback) bool { return true })
+	return s.collect(lost(zkrecipes.LossDeadline, until, s.core.inTheWay()), func(*lossCallback) bool { return true })
 }
 
 // lossNotices are the callbacks to call for one loss, once no lock is held.

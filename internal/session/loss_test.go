@@ -11,7 +11,7 @@ import (
 
 // lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
 func lapsed() (s *session, until time.Time) {
-	s = &session{core: &core{lastErr: errSilent}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	s = &session{core: &core{opts: &Config{}, lastErr: errSilent}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
 	s.proof.connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
 	s.proof.heard = now
@@ -32,12 +32,13 @@ func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 	stop()
 }
 
-// The clock, and an answer that comes too late, both end the holds, with the deadline as the time of the loss.
+// The clock, an answer that comes too late, and a resumption end the holds, with the deadline as the time of the loss.
 func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*session, time.Time){
 		"clock":       func(s *session, now time.Time) { s.heartbeat(now) },
 		"late answer": func(s *session, now time.Time) { s.answered(now, now, leader) },
+		"resumption":  func(s *session, now time.Time) { s.takeGrant(&connection{connectSent: now}, time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

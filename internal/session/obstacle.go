@@ -1,33 +1,47 @@
 package session
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 )
 
 // withReason adds to the end of a context what was in the way.
 func withReason(cause, reason error) error {
+	cause = sealed(cause)
 	if reason == nil {
 		return cause
 	}
 	return fmt.Errorf("%w (%w)", cause, reason)
 }
 
-// Explain adds to the cause of a context why the session is not connected, if it is not.
-func (s *session) Explain(cause error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return withReason(cause, s.inTheWay())
+// causeOf returns the cause of ctx, for the error of a call.
+func causeOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
+
+// sealed returns the cause of a context, for the error of a call. The cause may be the error of another call, as with an
+// errgroup. Then what the server has answered to that call must not pass for its answer to this one.
+func sealed(cause error) error {
+	if other := (*OpError)(nil); errors.As(cause, &other) {
+		return seal{cause}
+	}
+	return cause
 }
 
-// inTheWay returns why there is no connection; nil if there is one. Called with mu held.
-func (s *session) inTheWay() error {
-	if s.isUp() {
-		return nil
-	}
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	return s.core.obstacle()
+// seal matches its error, and nothing that its error matches.
+type seal struct{ error }
+
+func (s seal) Is(target error) bool { return reflect.TypeOf(target).Comparable() && target == s.error }
+
+// Explain adds to the cause of a context why the session is not connected, if it is not.
+func (s *session) Explain(cause error) error { return withReason(cause, s.core.inTheWay()) }
+
+// inTheWay returns why there is no connection; nil if there is one.
+func (c *core) inTheWay() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.obstacle()
 }
 
 // ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, that is what is missing.

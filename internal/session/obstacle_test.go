@@ -169,3 +169,15 @@ func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // what clients log would hide what tests print
 	m.Run()
 }
+
+// The connection is gone, and the next attempt has no answer yet.
+func TestOutage_DialHangs_ErrorsSayWhyTheConnectionWent(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dial(t, srv, conn.WithDialer(board.dial))
+		board.connect(func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })
+		srv.Cut(client)
+		synctest.Wait()
+		require.ErrorContains(t, c.Sync(soon(t), "/"), "(connection to "+srv.Addr()+": the server hung up: EOF)")
+	})
+}

@@ -101,7 +101,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.core.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.core.noContainers.Store(true)
 		case again && ctx.Err() != nil:
-			return &OpError{"create", path, unknownOutcome(context.Cause(ctx))}
+			return &OpError{"create", path, unknownOutcome(causeOf(ctx))}
 		case !again:
 			return err
 		}

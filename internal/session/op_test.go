@@ -103,6 +103,7 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		_, err = c.Multi(ctx, &zk.SetDataRequest{Path: "/a", Data: big[:600_000]}, &zk.CreateRequest{Path: "/b", Data: big[:600_000]})
 		require.ErrorIs(t, err, conn.ErrTooLarge)
+		require.ErrorContains(t, err, "multi /a: ")
 		for _, flags := range []int32{zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, 7, 9, -1} {
 			_, err := c.Create(ctx, "/a", nil, flags)
 			require.ErrorIs(t, err, zk.ErrInvalidFlags, "%d", flags)

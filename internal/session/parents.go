@@ -93,7 +93,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		_, err = s.Create(ctx, path, data, 0, acl...)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = s.makeParents(ctx, path)
-			if err == nil || s.Err() != nil && ctx.Err() == nil && c.State() != Closed {
+			if err == nil || s.Err() != nil {
 				continue // it does no harm to make a container again
 			}
 			return errors.Join(doubt, err)
@@ -154,8 +154,7 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 	if s.ID() != tried.ID() && !expired {
 		return false, &OpError{"create", path, errors.New("its session was lost, and the node may still come to exist")}
 	}
-	for above := c.Abs(path); above != "/"; {
-		above = parentOf(above)
+	for above := parentOf(c.Abs(path)); ; above = parentOf(above) { // the root exists
 		parent, err := read(ctx, c, "create", path, func(s *Session) (existence, error) {
 			exists, stat, err := s.Root().Exists(ctx, above)
 			return existence{exists, stat}, err
@@ -169,5 +168,4 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 			return false, &OpError{"create", path, errors.New("there is no node now: it may have been made, and deleted since")}
 		}
 	}
-	return false, nil
 }

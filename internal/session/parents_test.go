@@ -208,3 +208,15 @@ func TestCreateAll_EndsWithItsContextAndWithTheClient(t *testing.T) {
 		require.ErrorIs(t, <-done, zkrecipes.ErrClosed)
 	})
 }
+
+// The node is not there, and whether it ever was cannot be read from its parent.
+func TestCreateAll_RequestLostAndTheParentCannotBeRead_IsUnknown(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest())
+		srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Fail(zktest.CodeInvalidACL))
+		err := c.CreateAll(within(t, time.Minute), "/a", nil)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorIs(t, err, zk.ErrInvalidACL)
+	})
+}

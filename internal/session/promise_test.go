@@ -54,7 +54,7 @@ func TestSession_Over_SendsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		s := live(t, c)
-		sent := requests(srv, zktest.OpDelete)
+		sent, closed := requests(srv, zktest.OpDelete), requests(srv, zktest.OpCloseSession)
 		started, told := false, make(chan struct{})
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
 			started = s.StartDelete("/a", -1, func(error) {})
@@ -68,6 +68,8 @@ func TestSession_Over_SendsNothing(t *testing.T) {
 		<-told
 		require.False(t, started)
 		require.Empty(t, sent.all())
+		synctest.Wait()
+		require.Empty(t, closed.all(), "the server said that it is over")
 	})
 }
 

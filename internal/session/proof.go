@@ -45,9 +45,8 @@ type proof struct {
 	lag     time.Duration // between a contact and p, for the contact to count
 	margin  time.Duration
 
-	leader   time.Time // p
 	contact  time.Time // c
-	resumed  time.Time // when the connect request was sent that no write has confirmed yet
+	resumed  time.Time // when the newest connect request was sent that resumed the session
 	heard    time.Time // when the newest request of any kind was sent that has been answered
 	contacts []contact // answered requests that no p confirms yet, by time of answer
 
@@ -107,13 +106,11 @@ func (p *proof) enough() time.Duration {
 // answered takes in a request sent at sent whose answer came at at.
 func (p *proof) answered(sent, at time.Time, by witness) {
 	p.heard = latest(p.heard, sent)
-	if by >= leader && sent.After(p.leader) {
-		p.leader = sent
+	if by >= leader {
 		p.confirm(sent.Add(-p.lag))
 	}
 	if by == quorum && !sent.Before(p.resumed) {
 		p.contact = latest(p.contact, p.resumed)
-		p.resumed = time.Time{}
 	}
 	// Contacts close together add nothing but memory; leaving one out makes c at most a 64th of the timeout older. What
 	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
@@ -146,9 +143,6 @@ func (p *proof) doubtful() bool { return p.resumed.After(p.contact) }
 
 // validUntil is the time up to which the session is proven; zero before the first connect answer.
 func (p *proof) validUntil() time.Time {
-	if p.contact.IsZero() {
-		return time.Time{}
-	}
 	return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))
 }
 

@@ -109,6 +109,10 @@ func TestProof_SyncEveryEighth_LeavesNearlyHalfTheTimeout(t *testing.T) {
 func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 	for name, every := range map[string]float64{"pings": 2.7, "reads": 0.125, "busy": 0.001} {
 		t.Run(name, func(t *testing.T) {
+			least := 60 // so that the newest is not much older than it could be
+			if name == "pings" {
+				least = 3
+			}
 			var p proof
 			p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 0)
 			most := 0
@@ -117,6 +121,7 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 				most = max(most, len(p.contacts))
 			}
 			require.LessOrEqual(t, most, 64+1)
+			require.GreaterOrEqual(t, most, least)
 		})
 	}
 }
@@ -375,4 +380,43 @@ func TestProof_ResumedWithALongerTimeout_CanBeProvenOrIsHopeless(t *testing.T) {
 	var p proof
 	p.connected(at(0), at(0), least, 4*time.Second, time.Second)
 	require.False(t, p.hopeless())
+}
+
+// How far ahead the deadline must be for a grant, and from when on a session that was resumed with a longer timeout is given
+// up: when what an eighth of the timeout between two syncs leaves is no 16th.
+func TestProof_LongLag_LimitsWhatAGrantNeeds(t *testing.T) {
+	const least = 16 * time.Second
+	s := func(seconds float64) time.Duration { return at(seconds).Sub(zero) }
+	for _, tt := range []struct {
+		lag, margin, enough float64 // in seconds
+		hopeless            bool
+	}{
+		{1, 0, 2, false},  // lag + 1
+		{4, 0, 5, false},  // the same
+		{6, 0, 7, false},  // the same
+		{7, 0, 7, false},  // 16 - 7 - 2
+		{8, 0, 6, false},  // 16 - 8 - 2
+		{8, 5, 1, false},  // 16 - 8 - 5 - 2
+		{8, 6, 1, true},   // the least that is enough
+		{9, 0, 5, true},   // a lag above the half
+		{2, 11, 1, false}, // 16 - 2 - 11 - 2
+		{2, 12, 1, true},
+	} {
+		var p proof
+		p.connected(at(0), at(0), least, s(tt.lag), s(tt.margin))
+		require.Equal(t, s(tt.enough), p.enough(), "%+v", tt)
+		require.False(t, p.hopeless(), "with the timeout it was made with")
+		p.connected(at(1), at(1), 2*least, s(tt.lag), s(tt.margin))
+		require.Equal(t, tt.hopeless, p.hopeless(), "%+v", tt)
+	}
+}
+
+// The lag is a tick and a half, at most a quarter of the timeout, and never less than half a tick.
+func TestLag(t *testing.T) {
+	const timeout = 8 * time.Second
+	for tick, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Second, time.Second: 1500 * time.Millisecond, 2 * time.Second: 2 * time.Second, 6 * time.Second: 3 * time.Second,
+	} {
+		require.Equal(t, want, (&Config{Tick: tick}).lag(timeout), "%v", tick)
+	}
 }

@@ -54,17 +54,13 @@ func (s *Session) Freshen() {
 	done := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.freshening == c {
-			s.freshening = nil
-		}
+		s.freshening = nil
 	}
 	r := s.syncRequest("/", func(string, error) { done() })
 	if doubtful {
 		r = s.barrierRequest(func(transaction, error) { done() })
 	}
-	if !s.sendNow(s.ctx, nil, []request{r}) {
-		done()
-	}
+	s.sendNow(s.ctx, nil, []request{r}) // if there is no connection, the next is another
 }
 
 // lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that. Called with mu held.

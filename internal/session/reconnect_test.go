@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"fmt"
 	"math/big"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -411,4 +413,210 @@ func TestTLS(t *testing.T) {
 	require.ErrorAs(t, refused(&tls.Config{}), &unknown)
 	var wrongName x509.HostnameError
 	require.ErrorAs(t, refused(&tls.Config{RootCAs: roots, ServerName: "other.example"}), &wrongName)
+}
+
+// Pauses belong to an outage: after a connection that has lasted for a second, the next outage begins with the shortest.
+func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		var policies atomic.Int32
+		c := dial(t, srv, conn.WithDialer(board.dial), conn.WithBackOff(func() backoff.BackOff {
+			policies.Add(1)
+			return backoff.NewConstantBackOff(time.Second)
+		}))
+		s := live(t, c)
+		for _, tt := range []struct {
+			lasts  time.Duration
+			paused bool
+		}{{time.Second + 1, false}, {time.Second, true}, {time.Second + 1, false}, {time.Second, true}} {
+			time.Sleep(tt.lasts)
+			before := policies.Load()
+			srv.Cut(client)
+			synctest.Wait()
+			require.Equal(t, tt.paused, c.Status().State != conn.Connected, "after %v", tt.lasts)
+			require.Equal(t, tt.paused, policies.Load() > before, "after %v", tt.lasts)
+			if tt.paused {
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			require.Equal(t, conn.Connected, c.Status().State)
+		}
+		require.NoError(t, s.Err())
+	})
+}
+
+// A server that gives the session, and hangs up at once, is not dialed without a pause.
+func TestReconnect_ConnectionsThatEndSoon_ArePaced(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(srv.DialAs(label))
+		c := dial(t, srv, conn.WithDialer(board.dial), everySecond)
+		go func() {
+			for s := range c.States(t.Context()) {
+				if s == conn.Connected {
+					srv.Cut(client)
+				}
+			}
+		}()
+		time.Sleep(time.Minute - time.Millisecond)
+		require.EqualValues(t, 60, board.dials.Load())
+	})
+}
+
+// A server that accepts a connection and is silent takes the time of an attempt, and then there is a pause as well.
+func TestReconnect_ServerThatIsSilent_IsPaced(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		board := newSwitchboard(func(context.Context, string, string) (net.Conn, error) { return silent(), nil })
+		_, err := conn.Dial(within(t, time.Minute-time.Millisecond), srv.Addr(), conn.WithDialer(board.dial), everySecond,
+			conn.WithConnectTimeout(2*time.Second))
+		require.ErrorIs(t, err, errTooLong)
+		require.EqualValues(t, 20, board.dials.Load(), "every 3 s")
+	})
+}
+
+// The pauses by default: they grow to a sixth of the session timeout, and at most to 5 s, more or less a half.
+func TestReconnect_DefaultPauses_GrowToASixthOfTheTimeout(t *testing.T) {
+	for asked, most := range map[time.Duration]time.Duration{6 * time.Second: time.Second, time.Hour: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var dials log[string]
+			_, err := conn.Dial(within(t, time.Hour), "h1", conn.WithSessionTimeout(asked),
+				conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+					dials.add(address)
+					return refuse(ctx, network, address)
+				}))
+			require.ErrorIs(t, err, errTooLong)
+			var longest time.Duration
+			all := dials.all()
+			for i := range len(all) - 1 {
+				longest = max(longest, all[i+1].at.Sub(all[i].at))
+			}
+			require.LessOrEqual(t, all[1].at.Sub(all[0].at), 75*time.Millisecond)
+			require.LessOrEqual(t, longest, most*3/2)
+			require.Greater(t, longest, most*5/4)
+		})
+	}
+}
+
+// A server that falls silent is left after two thirds of the session timeout, also without a hold.
+func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		seen := states(t, c)
+		pings := requests(srv, zktest.OpPing)
+		time.Sleep(time.Minute)
+		srv.Stall(client, zktest.FromServer)
+		heard := c.Status().LastAnswer
+		time.Sleep(timeout)
+		changes := seen.all()
+		require.Equal(t, conn.Suspended, changes[1].what)
+		require.Equal(t, timeout*2/3, changes[1].at.Sub(heard))
+		srv.Heal(client)
+
+		require.Greater(t, len(pings.all()), 15)
+		for i := range 10 {
+			require.Equal(t, timeout/3, pings.all()[i+1].at.Sub(pings.all()[i].at))
+		}
+	})
+}
+
+// The sessions of a server that ends them at once cost a pause from the second in a row. One that has lived does not.
+func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, everySecond)
+		for i, tt := range []struct{ lives, pause time.Duration }{
+			{time.Millisecond, 0},
+			{time.Millisecond, time.Second},
+			{time.Millisecond, time.Second},
+			{timeout / 2, time.Second},
+			{timeout * 2, 0},
+			{time.Millisecond, 0},
+			{time.Millisecond, time.Second},
+		} {
+			s := live(t, c)
+			time.Sleep(tt.lives)
+			srv.Expire(s.ID())
+			<-s.Done()
+			require.Equal(t, tt.pause, after(func() { live(t, c) }), "%d", i)
+		}
+	})
+}
+
+// Where sessions are short, one that has lived for longer than its timeout, and for no more than a second, is brief as well.
+func TestSessions_OfAShortTimeout_AreBriefForASecond(t *testing.T) {
+	for lives, pause := range map[time.Duration]time.Duration{time.Second: time.Second, time.Second + 1: 0} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv, everySecond, conn.WithSessionTimeout(400*time.Millisecond))
+			require.Equal(t, 400*time.Millisecond, live(t, c).Timeout())
+			for i := range 3 {
+				s := live(t, c)
+				time.Sleep(lives)
+				srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
+				_, _, err := s.Exists(t.Context(), "/a")
+				require.ErrorIs(t, err, zkrecipes.ErrLost)
+				took := after(func() {
+					for next := s; next.ID() == s.ID(); next = live(t, c) {
+					}
+				})
+				if i > 0 { // the first brief one costs no pause
+					require.Equal(t, pause, took, "after %v", lives)
+				}
+			}
+		}, zktest.WithTickTime(100*time.Millisecond))
+	}
+}
+
+// A session that the servers have ended as well needs one question, and an old session is closed once.
+func TestOrphan_GoneFromTheServers_OneIsAskedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(srv.DialAs(label)))
+		s := live(t, c)
+		srv.Stall(client, zktest.Both)
+		<-s.Done()
+		time.Sleep(timeout)
+		require.Empty(t, srv.Sessions())
+		connects := requests(srv, zktest.OpConnect)
+		srv.Heal(client)
+		live(t, c)
+		time.Sleep(2 * time.Second)
+		require.Len(t, connects.all(), 2, "one for the next session")
+		reconnect(srv, c)
+		synctest.Wait()
+		require.Len(t, connects.all(), 3)
+	})
+}
+
+// A server that has not seen what the client has read must not resume the session, however long other servers refuse.
+func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var zxids log[uint64]
+		var without atomic.Bool
+		c := dial(t, srv, conn.WithSessionTimeout(time.Second), through(srv, pipe{
+			write: func(b []byte) {
+				if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 { // a connect request
+					zxids.add(binary.BigEndian.Uint64(b[8:]))
+				}
+			},
+			read: func(frame []byte) {
+				if without.Load() && int32(binary.BigEndian.Uint32(frame[4:])) > 0 { // a reply
+					clear(frame[8:16])
+				}
+			},
+		}))
+		s := live(t, c)
+		require.Equal(t, 4*time.Second, s.Timeout())
+		_, err := c.Create(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		without.Store(true)
+		require.NoError(t, s.Sync(t.Context(), "/"), "the answer has no zxid")
+		without.Store(false)
+		before := len(zxids.all())
+		refusal := srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+		srv.Cut(client)
+		time.Sleep(2 * time.Second)
+		refusal.Remove()
+		require.NoError(t, s.Sync(t.Context(), "/"))
+		require.Greater(t, len(zxids.all()), before+3)
+		for _, zxid := range zxids.values()[before:] {
+			require.NotZero(t, zxid)
+		}
+	})
 }

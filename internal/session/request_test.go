@@ -281,6 +281,7 @@ func TestStartDelete(t *testing.T) {
 		outcome := make(chan error, 1)
 		done := func(err error) { outcome <- err }
 		synctest.Wait() // the sender of the last request may still be about to let go of the connection
+		require.False(t, s.StartDelete("a", -1, done), "no path")
 		for _, want := range []error{nil, zk.ErrNoNode} {
 			require.True(t, s.StartDelete("/a", -1, done))
 			require.ErrorIs(t, <-outcome, want)
@@ -289,7 +290,6 @@ func TestStartDelete(t *testing.T) {
 		srv.Refuse(client) // or the next connection may be there when we look
 		require.True(t, s.StartDelete("/a", -1, done))
 		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
-		require.False(t, s.StartDelete("a", -1, done), "no path")
 		require.False(t, s.StartDelete("/a", -1, done), "no connection yet")
 		srv.Accept(client)
 		require.NoError(t, s.Sync(t.Context(), "/"))
@@ -458,4 +458,33 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Waking the writer would make a hand-over slower, so a caller writes what a socket has room for, however much it has sent before.
+func TestRequests_ThatASocketHasRoomFor_AreWrittenByTheirCaller(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var writes atomic.Int32
+		s := live(t, dial(t, srv, through(srv, pipe{write: func([]byte) { writes.Add(1) }})))
+		for range 1000 {
+			synctest.Wait() // the sender of the last request may still be about to let go of the connection
+			before := writes.Load()
+			answered := make(chan error, 1)
+			require.True(t, s.StartDelete("/a", -1, func(err error) { answered <- err }))
+			require.Equal(t, before+1, writes.Load())
+			require.ErrorIs(t, <-answered, zk.ErrNoNode)
+		}
+	})
+}
+
+// Nothing is written to a connection that is closed, and no ping.
+func TestClose_NothingIsWrittenAfterwards(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var writes atomic.Int32
+		c := dial(t, srv, through(srv, pipe{write: func([]byte) { writes.Add(1) }}))
+		time.Sleep(time.Minute)
+		require.NoError(t, c.Close())
+		before := writes.Load()
+		time.Sleep(time.Hour)
+		require.Equal(t, before, writes.Load())
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -97,4 +98,16 @@ func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
+}
+
+// Connections that end under a large request, and now and then one that does not: the size is not the reason.
+func TestHangups_CountInARow(t *testing.T) {
+	const size = 500_000
+	var h session.Hangups
+	for range 3 {
+		require.NotErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
+		require.NoError(t, h.Judge(size, nil))
+	}
+	require.NotErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
+	require.ErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
 }

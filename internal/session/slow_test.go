@@ -30,6 +30,8 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 			seen := states(t, c)
 			lists := requests(srv, zktest.OpGetChildren2)
 			line.Set(20_000)
+			look := make(chan time.Duration, 1)
+			time.AfterFunc(30*time.Second, func() { look <- s.Asking().LookAgain() })
 			var names []string
 			var err error
 			took := after(func() { names, err = c.Children(within(t, time.Hour), "/") })
@@ -39,6 +41,7 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 			require.Len(t, lists.all(), 1)
 			require.Equal(t, []conn.State{conn.Connected}, seen.values())
 			require.NoError(t, s.Err())
+			require.Equal(t, timeout/8, <-look, "no request of the last 10 s was answered, and the next answer may come at any time")
 			line.Set(0)
 			require.NoError(t, s.Prove(within(t, timeout)))
 		})

@@ -88,3 +88,19 @@ func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
 		require.Equal(t, zkrecipes.LossExpired, lost.Reason)
 	})
 }
+
+// An event is no answer: it says nothing of how long the server takes.
+func TestStatus_Event_IsNoAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		c := dial(t, srv)
+		_, _, w, err := live(t, c).GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		before := c.Status()
+		time.Sleep(time.Second)
+		require.NoError(t, srv.Set("/a", nil))
+		require.True(t, fired(w))
+		require.Equal(t, before, c.Status())
+	})
+}

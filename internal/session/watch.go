@@ -60,9 +60,8 @@ type watchKey struct {
 // sharedWatch is a watch that is set, or being set, on the server. All fields but the channel are guarded by watches.mu.
 type sharedWatch struct {
 	Watch
-	asking  int  // callers whose read may set it
-	set     bool // a read has
-	isFired bool // fired
+	asking int  // callers whose read may set it
+	set    bool // a read has
 }
 
 // watches are the shared watches of one session, and its feeds.
@@ -119,10 +118,7 @@ func (w *watches) fireAll() {
 
 // fireOne fires a watch and removes it. Called with mu held.
 func (w *watches) fireOne(key watchKey, a *sharedWatch) {
-	if !a.isFired {
-		a.isFired = true
-		close(a.fired)
-	}
+	close(a.fired) // once, since it leaves the set
 	delete(w.set, key)
 }
 

@@ -253,3 +253,21 @@ func TestWatch_SessionEnds_WaitersSeeItsEnd(t *testing.T) {
 		require.Zero(t, watches(srv))
 	})
 }
+
+// Two callers ask for one watch, and the first gives up before the second is answered.
+func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		s := live(t, dial(t, srv))
+		ctx, cancel := context.WithCancel(t.Context())
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 2}, zktest.HoldReply(time.Second))
+		go func() { _, _, _, _ = s.GetW(ctx, "/a") }()
+		synctest.Wait()
+		time.AfterFunc(time.Millisecond, cancel)
+		_, _, w, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		require.NoError(t, srv.Set("/a", nil))
+		require.True(t, fired(w))
+	})
+}

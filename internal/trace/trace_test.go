@@ -360,6 +360,9 @@ func TestTracer_Requests(t *testing.T) {
 		exists, _, err := c.Exists(ctx, "/x")
 		require.NoError(t, err)
 		require.False(t, exists)
+		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeInvalidACL))
+		_, _, err = c.Exists(ctx, "/x")
+		require.ErrorIs(t, err, zk.ErrInvalidACL)
 		_, err = c.Children(ctx, "/x")
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.NoError(t, c.Sync(ctx, "/"))
@@ -374,9 +377,9 @@ func TestTracer_Requests(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %v %s", q.Op, q.Path, q.Took, q.Code))
 		}
 		require.Equal(t, []string{
-			"create /x 10ms ", "create /x 10ms node-exists", "multi /x 10ms ", "exists /x 0s ", "children /x 0s no-node",
-			"sync / 0s ", "set /x 10ms connection-loss",
-		}, got[:7])
+			"create /x 10ms ", "create /x 10ms node-exists", "multi /x 10ms ", "exists /x 0s ", "exists /x 0s invalid-acl",
+			"children /x 0s no-node", "sync / 0s ", "set /x 10ms connection-loss",
+		}, got[:8])
 	})
 }
 

@@ -58,7 +58,7 @@ func FromTree(code int32) bool {
 // ConnectFrame asks for the session with the id, or for a new one if the id is 0. A server that has not seen lastZxid yet
 // hangs up.
 func ConnectFrame(lastZxid int64, timeout time.Duration, id int64, password []byte) []byte {
-	b := make([]byte, PrefixSize, PrefixSize+44)
+	b := make([]byte, PrefixSize)
 	b = appendInt32(b, 0)
 	b = appendInt64(b, lastZxid)
 	b = appendInt32(b, int32(timeout.Milliseconds()))
@@ -113,19 +113,19 @@ func SetXid(frame []byte, xid int32) { binary.BigEndian.PutUint32(frame[PrefixSi
 
 // PingFrame is a ping.
 func PingFrame() []byte {
-	b := appendInt32(make([]byte, PrefixSize, PrefixSize+8), XidPing)
+	b := appendInt32(make([]byte, PrefixSize), XidPing)
 	return seal(appendInt32(b, OpPing))
 }
 
 // CloseFrame closes the session; its xid is still to be set.
 func CloseFrame() []byte {
-	b := appendInt32(make([]byte, PrefixSize, PrefixSize+8), 0)
+	b := appendInt32(make([]byte, PrefixSize), 0)
 	return seal(appendInt32(b, OpClose))
 }
 
 // AuthFrame sends a credential.
 func AuthFrame(scheme string, credential []byte) []byte {
-	b := make([]byte, PrefixSize, PrefixSize+20+len(scheme)+len(credential))
+	b := make([]byte, PrefixSize)
 	b = appendInt32(b, XidAuth)
 	b = appendInt32(b, OpAuth)
 	b = appendInt32(b, 0)

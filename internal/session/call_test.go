@@ -1,0 +1,129 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestCalls_DeadContext_SendNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		sent := srv.Intercept(zktest.Match{From: client, Times: -1}, zktest.Proceed())
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errTooLong)
+		for range 10 {
+			for op, err := range everythingIn(ctx, s) {
+				require.ErrorIs(t, err, errTooLong, op)
+			}
+		}
+		require.Zero(t, sent.Hits())
+	})
+}
+
+// The session ends before the server has answered, or has even got the request. Calls say why, and writes that were sent are
+// in doubt.
+func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithDialer(tight(srv)))
+		s := live(t, c)
+		sent, queued := make(chan error, 1), make(chan error, 1)
+		require.True(t, s.StartDelete("/a", -1, func(err error) { sent <- err }))
+		synctest.Wait() // it is being written
+		require.True(t, s.StartDelete("/a", -1, func(err error) { queued <- err }))
+		read, written := make(chan error, 1), make(chan error, 1)
+		go func() { _, _, err := s.Get(t.Context(), "/a"); read <- err }()
+		go func() { _, err := s.Set(t.Context(), "/a", nil, -1); written <- err }()
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		for call, inDoubt := range map[chan error]bool{sent: true, queued: false, read: false, written: true} {
+			err := <-call
+			require.ErrorIs(t, err, zkrecipes.ErrClosed)
+			require.Equal(t, inDoubt, errors.Is(err, zkrecipes.ErrUnknownOutcome), "%v", err)
+		}
+	})
+}
+
+// While the losses of a session are being told, and there is no connection, its calls fail at once.
+func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		took := make(chan time.Duration, 1)
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
+			var err error
+			took <- after(func() { err = s.Sync(t.Context(), "/") })
+			require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		})
+		require.True(t, ok)
+		srv.Refuse(client)
+		srv.Cut(client)
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		require.Zero(t, <-took)
+	})
+}
+
+type incomparable struct {
+	error
+	_ []int
+}
+
+func (e incomparable) Unwrap() error { return e.error }
+
+// The cause of a context may be the error of another call, as with an errgroup. It says nothing of this call.
+func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.CodeThrottled))
+		creation, err := s.StartCreate(t.Context(), "/a", nil, 0, 1, session.CreateExtras{})
+		require.NoError(t, err)
+		_, _, other := s.FinishCreate(t.Context(), creation)
+		require.True(t, session.NotExecuted(other))
+
+		ctx, cancel := context.WithCancelCause(t.Context())
+		srv.Intercept(zktest.Match{Op: zktest.OpSetData}, zktest.Ignore())
+		time.AfterFunc(time.Second, func() { cancel(other) })
+		_, err = s.Set(ctx, "/", nil, -1)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.ErrorIs(t, err, other)
+		require.False(t, session.NotExecuted(err))
+
+		ctx, cancel = context.WithCancelCause(t.Context())
+		cancel(fmt.Errorf("another: %w", &conn.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}))
+		for op, err := range everything(ctx, c) {
+			require.ErrorIs(t, err, context.Cause(ctx), op)
+			require.ErrorContains(t, err, "get /b: zk: node does not exist", op)
+			require.NotErrorIs(t, err, zk.ErrNoNode, op)
+		}
+
+		ctx, cancel = context.WithCancelCause(t.Context())
+		cancel(incomparable{error: other})
+		err = c.Sync(ctx, "/")
+		require.NotPanics(t, func() { require.NotErrorIs(t, err, context.Cause(ctx)) }, "== would panic")
+	})
+}
+
+// A context that ends before a call is repeated: the error says why that was needed.
+func TestCalls_ContextEndsBeforeTheyAreRepeated_SayWhatWasInTheWay(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeThrottled))
+		_, err := s.Set(within(t, 995*time.Millisecond), "/", nil, -1)
+		require.ErrorIs(t, err, errTooLong)
+		require.ErrorIs(t, err, conn.CodeThrottled)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}
