@@ -136,9 +136,9 @@ func (s *session) failed(op, path string, m mode, err error) error {
 func NotExecuted(err error) bool { return errors.Is(err, errAgain) }
 
 // repeatable reports whether a request that failed may be sent again in the same session: a read that got no answer, or any
-// request that was certainly not executed.
+// request that was certainly not executed. A write in doubt never is, whatever the reason for the doubt matches.
 func repeatable(err error) bool {
-	return errors.Is(err, errAgain) || errors.Is(err, errUnanswered)
+	return (errors.Is(err, errAgain) || errors.Is(err, errUnanswered)) && !errors.Is(err, zkrecipes.ErrUnknownOutcome)
 }
 
 // RetryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.

@@ -51,6 +51,7 @@ type connection struct {
 	unanswered  int      // bytes of requests
 	pings       []time.Time
 	syncs       []time.Time // unanswered, oldest first
+	pinger      *time.Timer // nil until the connection is up
 }
 
 // pending is a request that was queued and not yet answered.
@@ -102,6 +103,9 @@ func (c *connection) fail(why error) {
 		c.why = why
 		close(c.gone)
 		c.watchdog.Stop()
+		if c.pinger != nil {
+			c.pinger.Stop() // it keeps the connection in memory
+		}
 	}
 	c.failing++
 	c.mu.Unlock()
@@ -260,14 +264,16 @@ func (c *connection) endSession() {
 
 // keepAlive sends a ping after every interval, until the connection is closed.
 func (c *connection) keepAlive(interval time.Duration) {
-	time.AfterFunc(interval, func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pinger = time.AfterFunc(interval, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.why == nil {
 			c.pings = append(c.pings, time.Now()) // see ask
 			c.enqueue(wire.PingFrame())
 			c.flush()
-			c.keepAlive(interval)
+			c.pinger.Reset(interval)
 		}
 	})
 }
