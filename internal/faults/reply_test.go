@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,6 +149,62 @@ func TestF44_ReleaseWithDeadContext(t *testing.T) {
 		b.requireWaiting()
 		b.requireGrantedAt(2 * time.Second)
 		require.NoError(w, a.hold.Release(w.Context()), "again, to wait for it")
+	})
+}
+
+// looked is a context that ends when it is asked for the last of so many times.
+type looked struct {
+	context.Context
+	left *atomic.Int64
+	end  context.CancelCauseFunc
+}
+
+func (l looked) Err() error {
+	if l.left.Add(-1) == 0 {
+		l.end(errEnough)
+	}
+	return l.Context.Err()
+}
+
+// TestF44_ContextEndsWhenItIsAsked: at each of the moments at which the library looks at the context of its caller, alone and
+// behind a holder. The caller gets a hold, or the cause. In the second case nothing stays: no node, no hold, no heartbeat.
+func TestF44_ContextEndsWhenItIsAsked(t *testing.T) {
+	each(t, func(w *world) {
+		h, err := w.open(w.client("a"), []byte("a"))
+		require.NoError(w, err)
+		for _, behind := range []bool{false, true} {
+			for looks := int64(1); ; looks++ {
+				var first *attempt
+				if behind {
+					first = w.rivals("b")
+					first.requireGranted(0)
+				}
+				inner, end := context.WithCancelCause(w.Context())
+				ctx := looked{inner, new(atomic.Int64), end}
+				ctx.left.Store(looks)
+				a := w.acquire("a", w.recipe, func(context.Context) (*zkrecipes.Hold, error) { return h.take(ctx) })
+				if behind {
+					first.release()
+				}
+				a.await(blink)
+				if a.err == nil {
+					a.release()
+				} else {
+					require.ErrorIs(w, a.err, errEnough)
+				}
+				w.requireContenders(0)
+				over := ctx.left.Load() > 0
+				end(nil)
+				if over {
+					w.Logf("%d looks, behind another: %v", looks-1, behind)
+					break
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		syncs := w.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Zero(w, syncs.Hits())
 	})
 }
 
