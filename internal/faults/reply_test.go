@@ -2,13 +2,13 @@ package faults_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -152,20 +152,6 @@ func TestF44_ReleaseWithDeadContext(t *testing.T) {
 	})
 }
 
-// looked is a context that ends when it is asked for the last of so many times.
-type looked struct {
-	context.Context
-	left *atomic.Int64
-	end  context.CancelCauseFunc
-}
-
-func (l looked) Err() error {
-	if l.left.Add(-1) == 0 {
-		l.end(errEnough)
-	}
-	return l.Context.Err()
-}
-
 // TestF44_ContextEndsWhenItIsAsked: at each of the moments at which the library looks at the context of its caller, alone and
 // behind a holder. The caller gets a hold, or the cause. In the second case nothing stays: no node, no hold, no heartbeat.
 func TestF44_ContextEndsWhenItIsAsked(t *testing.T) {
@@ -179,9 +165,7 @@ func TestF44_ContextEndsWhenItIsAsked(t *testing.T) {
 					first = w.rivals("b")
 					first.requireGranted(0)
 				}
-				inner, end := context.WithCancelCause(w.Context())
-				ctx := looked{inner, new(atomic.Int64), end}
-				ctx.left.Store(looks)
+				ctx := bubble.EndWhenAsked(w.Context(), looks, errEnough)
 				a := w.acquire("a", w.recipe, func(context.Context) (*zkrecipes.Hold, error) { return h.take(ctx) })
 				if behind {
 					first.release()
@@ -193,9 +177,7 @@ func TestF44_ContextEndsWhenItIsAsked(t *testing.T) {
 					require.ErrorIs(w, a.err, errEnough)
 				}
 				w.requireContenders(0)
-				over := ctx.left.Load() > 0
-				end(nil)
-				if over {
+				if ctx.Lives() {
 					w.Logf("%d looks, behind another: %v", looks-1, behind)
 					break
 				}

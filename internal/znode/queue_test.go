@@ -237,6 +237,31 @@ func TestAcquire_SpuriousEventAndNoAnswer(t *testing.T) {
 	})
 }
 
+// TestAcquire_RefusedAsItsContextEnds: the error of a call whose context ends behind the refusal says both. The server has
+// answered, so it is not in the way.
+func TestAcquire_RefusedAsItsContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		enough := errors.New("enough")
+		var last error
+		for n := int64(1); ; n++ {
+			ctx := bubble.EndWhenAsked(t.Context(), n, enough)
+			err := acquire(ctx, q).Failed(t, 0)
+			if ctx.Lives() {
+				require.NotErrorIs(t, err, enough)
+				break
+			}
+			last = err
+		}
+		require.ErrorIs(t, last, enough)
+		require.ErrorIs(t, last, zk.ErrNoAuth)
+		require.NotContains(t, last.Error(), "no answer")
+		requireEmpty(t, srv)
+	})
+}
+
 // TestAcquire_PredecessorCannotBeRead: the caller is told, and leaves nothing.
 func TestAcquire_PredecessorCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
