@@ -284,3 +284,27 @@ func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 		})
 	}
 }
+
+// TestGive_CallerGoesBeforeTheProof: nothing is held, so the session is not kept proven.
+func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		parent := &ephemeral.Parent{Client: (*session.Client)(bubble.Dial(t, srv, "a")), Path: "/app/lock"}
+		s, err := parent.Client.Session(t.Context())
+		require.NoError(t, err)
+		n, err := parent.Create(t.Context(), s, ephemeral.Spec{Kind: kind}, nil)
+		require.NoError(t, err)
+		time.Sleep(time.Minute) // no proof is that old
+		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(2*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = Give(ctx, n, zkrecipes.Token(n.Czxid), false, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		n.Remove()
+		require.NoError(t, n.WaitRemoved(t.Context()))
+		time.Sleep(time.Minute)
+		syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Zero(t, syncs.Hits())
+	})
+}
