@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -306,5 +308,24 @@ func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
 		syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Proceed())
 		time.Sleep(time.Minute)
 		require.Zero(t, syncs.Hits())
+	})
+}
+
+// TestRelease_GrantIsGarbage: a session that lives for months keeps nothing of the holds that were released.
+func TestRelease_GrantIsGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a")
+		_, other, _ := give(t, client) // keeps the session proven
+		released := func() weak.Pointer[Grant] {
+			_, h, g := give(t, client)
+			synctest.Wait()
+			require.NoError(t, h.Release(t.Context()))
+			return weak.Make(g)
+		}()
+		synctest.Wait()
+		runtime.GC()
+		runtime.GC() // what has a finalizer goes with the second
+		require.Nil(t, released.Value())
+		require.NoError(t, other.Release(t.Context()))
 	})
 }

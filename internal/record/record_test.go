@@ -233,6 +233,7 @@ func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) {
 			srv.Refuse(zktest.Label("a"))
 			srv.Cut(zktest.Label("a"))
+			synctest.Wait() // the client knows of it, and sends nothing
 			time.AfterFunc(time.Second, func() {
 				srv.Expire(first)
 				srv.Accept(zktest.Label("a"))
