@@ -55,9 +55,11 @@ func allowed(list []ACL, perm int32, ids []identity) bool {
 	return false
 }
 
+// matches says whether the identity is what an entry of its scheme names. The user super of SASL is every user.
+// Source: SASLAuthenticationProvider, IPAuthenticationProvider.
 func (i identity) matches(expr string) bool {
 	if i.scheme != "ip" {
-		return i.id == expr
+		return i.id == expr || i == identity{"sasl", "super"}
 	}
 	addr, ok := ipAddr(i.id)
 	prefix, valid := ipPrefix(expr)

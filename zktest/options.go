@@ -134,7 +134,7 @@ func WithSuperUser(credential string) Option {
 func WithDigest(hash func() hash.Hash) Option { return option(func(c *config) { c.hash = hash }) }
 
 // WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
-// nodes can name them in access lists with scheme sasl.
+// nodes can name them in access lists with scheme sasl. A user with the name super is allowed what any of them is.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return option(func(c *config) { c.users = passwords })
