@@ -35,10 +35,20 @@ func (c *config) digest(credential string) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum.Sum(nil))
 }
 
+// provides says whether the server can authenticate clients in the scheme. Source: ProviderRegistry.
+func (c *config) provides(scheme string) bool {
+	return scheme == "ip" || scheme == "digest" && c.hash != nil || scheme == "sasl" && c.users != nil
+}
+
+// authenticated says whether a connection with these ids may send requests. Source: AuthenticationHelper.
+func (c *config) authenticated(ids []identity) bool {
+	return len(c.required) == 0 || slices.ContainsFunc(ids, func(i identity) bool { return slices.Contains(c.required, i.scheme) })
+}
+
 // allowed says whether one of the ids has the permission. An empty list allows everything, as does scheme super.
 // Source: ZooKeeperServer.checkACL.
-func allowed(list []ACL, perm int32, ids []identity) bool {
-	if len(list) == 0 || slices.ContainsFunc(ids, func(i identity) bool { return i.scheme == "super" }) {
+func (c *config) allowed(list []ACL, perm int32, ids []identity) bool {
+	if c.noACLs || len(list) == 0 || slices.ContainsFunc(ids, func(i identity) bool { return i.scheme == "super" }) {
 		return true
 	}
 	for _, a := range list {
@@ -55,9 +65,11 @@ func allowed(list []ACL, perm int32, ids []identity) bool {
 	return false
 }
 
+// matches says whether the identity is what an entry of its scheme names. The user super of SASL is every user.
+// Source: SASLAuthenticationProvider, IPAuthenticationProvider.
 func (i identity) matches(expr string) bool {
 	if i.scheme != "ip" {
-		return i.id == expr
+		return i.id == expr || i == identity{"sasl", "super"}
 	}
 	addr, ok := ipAddr(i.id)
 	prefix, valid := ipPrefix(expr)
@@ -102,14 +114,14 @@ func ipv4(text string) (netip.Addr, bool) {
 }
 
 // fixACL checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has
-// authenticated with. Scheme sasl is known where SASL is. Source: PrepRequestProcessor.fixupACL.
+// authenticated with. Other schemes must be provided. Source: PrepRequestProcessor.fixupACL.
 func (c *config) fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 	var fixed []ACL
 	for i, a := range list {
 		if slices.Contains(list[:i], a) {
 			continue
 		}
-		if a.ID == nullString && (a.Scheme == "world" || a.Scheme == "digest" || a.Scheme == "ip") {
+		if a.ID == nullString && (a.Scheme == "world" || a.Scheme != "sasl" && c.provides(a.Scheme)) {
 			return nil, CodeMarshallingError // the real server breaks on it
 		}
 		switch a.Scheme {
@@ -129,12 +141,12 @@ func (c *config) fixACL(list []ACL, ids []identity) ([]ACL, Code) {
 				return nil, CodeInvalidACL
 			}
 		case "digest":
-			if !validDigest(a.ID) {
+			if !c.provides("digest") || !validDigest(a.ID) {
 				return nil, CodeInvalidACL
 			}
 			fixed = append(fixed, a)
 		case "sasl":
-			if c.users == nil || a.ID == "" || a.ID == nullString || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
+			if !c.provides("sasl") || a.ID == "" || a.ID == nullString || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
 				return nil, CodeInvalidACL
 			}
 			fixed = append(fixed, a)

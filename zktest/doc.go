@@ -70,8 +70,9 @@
 // Replies, errors and their order, events and their place in the stream are the ones of the release of ZooKeeper that
 // [WithRelease] names. The tests compare them with real servers: random scripts, malformed requests and null
 // strings, quotas, four-letter words. Options switch on what a real server has by configuration: [WithQuotas],
-// [WithMaxBuffer], [WithTLS], [WithSASLUsers] (DIGEST-MD5), [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode],
-// [WithExtendedTypes], [WithSuperUser], [WithDigest].
+// [WithMaxBuffer], [WithTLS], [WithFourLetterWords], [WithReconfig], [WithReadOnlyMode], [WithExtendedTypes]. Who clients
+// are, and what they may do, is in [WithSASLUsers] (DIGEST-MD5), [WithSASLSuperUsers], [WithSuperUser], [WithDigest],
+// [WithRequiredAuth] and [WithoutACLs].
 //
 // Differences on purpose:
 //   - There is no disk. Data and sessions survive [Server.Restart] and end with the process.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -38,7 +39,10 @@ type config struct {
 	traits       traits // of the release
 	history      int
 	super        string // "user:password"; empty for none
-	hash         func() hash.Hash
+	saslSupers   []string
+	hash         func() hash.Hash // of scheme digest; nil without it
+	noACLs       bool
+	required     []string // schemes of which a client must use one; nil for none
 	latency      time.Duration
 	writeLatency time.Duration
 	deviations   Deviation
@@ -67,6 +71,16 @@ func (c *config) check() error {
 	}
 	if c.maxBuffer <= 0 {
 		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
+	}
+	for _, scheme := range c.required {
+		if !c.provides(scheme) {
+			return fmt.Errorf("zktest: scheme %q cannot be required: want digest, or sasl with WithSASLUsers", scheme)
+		}
+	}
+	for _, user := range c.saslSupers {
+		if _, known := c.users[user]; !known {
+			return fmt.Errorf("zktest: super user %q of SASL is none of WithSASLUsers", user)
+		}
 	}
 	if c.latency < 0 || c.writeLatency < 0 {
 		return errors.New("zktest: a latency is negative")
@@ -129,16 +143,37 @@ func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.super = credential })
 }
 
-// WithDigest sets the hash of scheme digest, such as sha256.New; default [sha1.New].
-// Source: zookeeper.DigestAuthenticationProvider.digestAlg.
+// WithDigest sets the hash of scheme digest, such as sha256.New; default [sha1.New]. With nil the server does not know the
+// scheme: authentication fails, and access lists cannot name it.
+// Source: zookeeper.DigestAuthenticationProvider.digestAlg and enabled.
 func WithDigest(hash func() hash.Hash) Option { return option(func(c *config) { c.hash = hash }) }
 
 // WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
-// nodes can name them in access lists with scheme sasl.
+// nodes can name them in access lists with scheme sasl. A user with the name super is allowed what any of them is.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return option(func(c *config) { c.users = passwords })
 }
+
+// WithSASLSuperUsers lets clients that authenticate as one of these users of [WithSASLUsers] do everything.
+// Source: zookeeper.superUser.
+func WithSASLSuperUsers(users ...string) Option {
+	users = slices.Clone(users)
+	return option(func(c *config) { c.saslSupers = users })
+}
+
+// WithRequiredAuth refuses the requests of a connection that has not authenticated in one of the schemes: digest, or sasl
+// with [WithSASLUsers]. The answer is [CodeNeedsSASL], whatever the schemes, and the connection ends. The session goes on
+// until its timeout. By default nothing is required.
+// Source: zookeeper.enforce.auth.schemes, zookeeper.sessionRequireClientSASLAuth.
+func WithRequiredAuth(schemes ...string) Option {
+	schemes = slices.Clone(schemes)
+	return option(func(c *config) { c.required = schemes })
+}
+
+// WithoutACLs lets all clients do everything. Access lists are kept, and must still be valid.
+// Source: zookeeper.skipACL.
+func WithoutACLs() Option { return option(func(c *config) { c.noACLs = true }) }
 
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }

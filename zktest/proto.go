@@ -98,6 +98,7 @@ const (
 	CodeNotReadOnly             Code = -119
 	CodeNoWatcher               Code = -121
 	CodeReconfigDisabled        Code = -123
+	CodeNeedsSASL               Code = -124
 	CodeQuotaExceeded           Code = -125
 	CodeThrottled               Code = -127
 )
@@ -109,7 +110,7 @@ var codeNames = map[Code]string{
 	CodeNoChildrenForEphemerals: "no children for ephemerals", CodeNodeExists: "node exists",
 	CodeNotEmpty: "not empty", CodeSessionExpired: "session expired", CodeInvalidACL: "invalid ACL",
 	CodeAuthFailed: "auth failed", CodeSessionMoved: "session moved", CodeNotReadOnly: "not read-only",
-	CodeNoWatcher: "no watcher", CodeReconfigDisabled: "reconfig disabled", CodeQuotaExceeded: "quota exceeded",
+	CodeNoWatcher: "no watcher", CodeReconfigDisabled: "reconfig disabled", CodeNeedsSASL: "needs SASL", CodeQuotaExceeded: "quota exceeded",
 	CodeThrottled: "throttled",
 }
 

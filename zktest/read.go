@@ -13,7 +13,7 @@ func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
 		return nil, CodeMarshallingError
 	case n == nil:
 		return nil, CodeNoNode
-	case !allowed(n.acl, perms, q.c.ids):
+	case !s.cfg.allowed(n.acl, perms, q.c.ids):
 		return nil, CodeNoAuth
 	}
 	return n, CodeOK
@@ -29,7 +29,7 @@ func (s *Server) exists(q *call) Code {
 		return CodeBadArguments
 	}
 	n := q.c.front.tree().get(path)
-	if n != nil && s.cfg.traits.existsNeedsRead && !allowed(n.acl, permRead, q.c.ids) {
+	if n != nil && s.cfg.traits.existsNeedsRead && !s.cfg.allowed(n.acl, permRead, q.c.ids) {
 		return CodeNoAuth
 	}
 	if watch {
@@ -89,7 +89,7 @@ func (s *Server) getACL(q *call) Code {
 		return code
 	}
 	list := n.acl
-	if !allowed(list, permAdmin, q.c.ids) {
+	if !s.cfg.allowed(list, permAdmin, q.c.ids) {
 		list = masked(list)
 	}
 	q.out.acls(list)

@@ -236,6 +236,9 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 		code = s.sasl(q)
 		return 0, code, code != CodeOK
 	}
+	if !s.cfg.authenticated(q.c.ids) {
+		return 0, CodeNeedsSASL, true
+	}
 	s.tracker.touch(q.session)
 	serve, known := handlers[q.op]
 	front := q.c.front
@@ -271,7 +274,7 @@ func (s *Server) authenticate(q *call) Code {
 	scheme, credential := q.in.str(), q.in.bytes()
 	switch scheme {
 	case "digest":
-		if credential == nil {
+		if credential == nil || !s.cfg.provides("digest") {
 			return CodeAuthFailed
 		}
 		id := s.cfg.digest(string(credential))

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -31,9 +32,15 @@ func (s *Server) sasl(q *call) Code {
 	user, proof, ok := checkDigest(string(token), c.nonce, s.cfg.users)
 	if c.nonce = ""; !ok {
 		q.out.bytes(nil)
+		if slices.Contains(s.cfg.required, "sasl") {
+			return CodeNeedsSASL
+		}
 		return CodeAuthFailed
 	}
 	c.identify(identity{"sasl", user})
+	if slices.Contains(s.cfg.saslSupers, user) {
+		c.identify(identity{"super", ""})
+	}
 	q.out.bytes([]byte("rspauth=" + proof))
 	return CodeOK
 }

@@ -58,6 +58,31 @@ func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 	})
 }
 
+// logIn authenticates with SASL.
+func (r *raw) logIn(user, password string) Code {
+	r.t.Helper()
+	f, _ := r.call(opSASL, saslBody(""))
+	return r.do(opSASL, saslBody(digestAnswer(user, password, digestFields(string(f.body.bytes()))["nonce"])))
+}
+
+func createFor(path string, acl ...ACL) func(*encoder) {
+	return func(e *encoder) { e.str(path); e.bytes(nil); e.acls(acl); e.int32(0) }
+}
+
+func TestSASL_UserSuper_IsEveryUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "1", "super": "2"}))
+		bob, super := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
+		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
+		require.Equal(t, CodeOK, super.logIn("super", "2"))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/sasl", ACL{permAll, "sasl", "joe"})))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/digest", ACL{permAll, "digest", s.cfg.digest("joe:secret")})))
+		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/sasl", false)))
+		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/sasl", false)))
+		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/digest", false)))
+	})
+}
+
 // digestAnswer answers a challenge as a client does.
 func digestAnswer(user, password, nonce string) string {
 	fields := `charset=utf-8,username="` + user + `",realm="zk-sasl-md5",nonce="` + nonce +

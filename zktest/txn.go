@@ -81,7 +81,7 @@ func (t *txn) exceeds(path string, nodes, size int) bool {
 	return t.s.cfg.quotas && t.s.tree.exceeds(path, int64(nodes), int64(size))
 }
 
-func (t *txn) may(acl []ACL, perm int32) bool { return allowed(acl, perm, t.ids) }
+func (t *txn) may(acl []ACL, perm int32) bool { return t.s.cfg.allowed(acl, perm, t.ids) }
 
 func (t *txn) expired() bool { return t.session != nil && t.session.closing }
 

@@ -175,7 +175,7 @@ func (f *Front) fireDelete(zxid int64, n *node) {
 
 // notify queues an event. Whether the client must be allowed to read the node depends on the release.
 func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
-	if s.cfg.traits.eventsNeedRead && !allowed(acl, permRead, c.ids) {
+	if s.cfg.traits.eventsNeedRead && !s.cfg.allowed(acl, permRead, c.ids) {
 		return
 	}
 	if !s.cfg.traits.eventZxid {

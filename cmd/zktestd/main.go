@@ -46,9 +46,10 @@ type config struct {
 	addr, http, release string
 	cert, key           string
 	super, sasl         string
+	requiredAuth        string
 	tick                time.Duration
 	fronts, maxBuffer   int
-	ttl, quotas         bool
+	ttl, quotas, noACLs bool
 	reconfig, detached  bool
 }
 
@@ -114,6 +115,8 @@ func parse(args []string, out io.Writer) (config, error) {
 	flags.BoolVar(&c.reconfig, "reconfig", false, "allow the operation reconfig")
 	flags.StringVar(&c.sasl, "sasl", "", "`user:password` that may log in with SASL DIGEST-MD5")
 	flags.StringVar(&c.super, "super", "", "`user:password` that may do everything")
+	flags.StringVar(&c.requiredAuth, "require-auth", "", "`scheme` in which clients must authenticate, digest or sasl; or both, separated by a comma")
+	flags.BoolVar(&c.noACLs, "no-acls", false, "let all clients do everything, as zookeeper.skipACL")
 	flags.StringVar(&c.cert, "tls-cert", "", "PEM `file` with a certificate: all clients must speak TLS")
 	flags.StringVar(&c.key, "tls-key", "", "PEM `file` with the key of the certificate")
 	err := flags.Parse(args)
@@ -162,6 +165,12 @@ func (c config) options() ([]zktest.Option, error) {
 	}
 	if c.super != "" {
 		list = append(list, zktest.WithSuperUser(c.super))
+	}
+	if c.requiredAuth != "" {
+		list = append(list, zktest.WithRequiredAuth(strings.Split(c.requiredAuth, ",")...))
+	}
+	if c.noACLs {
+		list = append(list, zktest.WithoutACLs())
 	}
 	return list, nil
 }

@@ -512,6 +512,19 @@ func TestFlags_ReachTheServer(t *testing.T) {
 	expect(t, events, zk.StateDisconnected)
 }
 
+func TestFlags_OfAuthentication_ReachTheServer(t *testing.T) {
+	t.Parallel()
+	c, _ := dial(t, launch(t, "-no-acls").addr)
+	_, err := c.SetACL("/", zk.WorldACL(zk.PermRead), -1)
+	require.NoError(t, err)
+	_, err = c.Create("/n", nil, 0, open)
+	require.NoError(t, err)
+	c, events := dial(t, launch(t, "-require-auth", "digest").addr)
+	_, _, err = c.Get("/")
+	require.Error(t, err)
+	expect(t, events, zk.StateDisconnected)
+}
+
 func TestHTTP_TakesTheSameCommands(t *testing.T) {
 	p := launch(t, "-http", "127.0.0.1:0")
 	post := func(method, body string) (int, string) {

@@ -196,10 +196,18 @@ func (c config) options(flags string) []zktest.Option {
 	if words := whitelist.FindStringSubmatch(flags); words != nil && words[1] != "*" {
 		list = append(list, zktest.WithFourLetterWords(strings.FieldsFunc(words[1], func(r rune) bool { return r == ',' || r == ' ' })...))
 	}
+	if strings.Contains(flags, "zookeeper.skipACL=yes") {
+		list = append(list, zktest.WithoutACLs())
+	}
+	if user := saslSuper.FindStringSubmatch(flags); user != nil {
+		list = append(list, zktest.WithSASLSuperUsers(user[1]))
+	}
 	if strings.Contains(flags, "readonlymode.enabled=true") {
 		list = append(list, zktest.WithReadOnlyMode())
 	}
 	switch alg := digestAlg.FindStringSubmatch(flags); {
+	case strings.Contains(flags, "DigestAuthenticationProvider.enabled=false"):
+		list = append(list, zktest.WithDigest(nil))
 	case alg == nil:
 	case alg[1] == "SHA-256":
 		list = append(list, zktest.WithDigest(sha256.New))
@@ -221,8 +229,12 @@ func (c config) options(flags string) []zktest.Option {
 	}
 	users := readUsers(flags)
 	maps.Copy(users, c.users) // of the section that the server looks at
-	if len(users) > 0 {
+	saslRequired := strings.Contains(flags, "zookeeper.sessionRequireClientSASLAuth=true")
+	if len(users) > 0 || saslRequired {
 		list = append(list, zktest.WithSASLUsers(users))
+	}
+	if saslRequired {
+		list = append(list, zktest.WithRequiredAuth("sasl"))
 	}
 	return list
 }
@@ -238,6 +250,7 @@ var superUsers = map[string]string{
 var (
 	maxBuffer = regexp.MustCompile(`jute\.maxbuffer=(\d+)`)
 	digestAlg = regexp.MustCompile(`DigestAuthenticationProvider\.digestAlg=(\S+)`)
+	saslSuper = regexp.MustCompile(`zookeeper\.superUser=(\S+)`)
 	whitelist = regexp.MustCompile(`4lw\.commands\.whitelist=(.+)`)
 
 	containerCheck = regexp.MustCompile(`znode\.container\.checkIntervalMs=(\d+)`)

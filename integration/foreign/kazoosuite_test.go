@@ -46,29 +46,32 @@ func TestKazooSuite(t *testing.T) {
 	interpreter := python(t, "pytest, pytest_timeout, OpenSSL, jks, objgraph", "apt-get install python3-pytest"+
 		" python3-pytest-timeout python3-openssl python3-pyjks python3-objgraph python3-pure-sasl python3-gevent python3-eventlet python3-pip")
 	source := kazooSource(t, interpreter)
-	files := []string{"barrier", "election", "lease", "lock", "party", "queue"}
+	selected := []string{"test_barrier.py", "test_election.py", "test_lease.py", "test_lock.py", "test_party.py", "test_queue.py"}
 	if everything() {
-		files = nil
+		if selected = chosen(); selected == nil {
+			selected = []string{""}
+		}
 	}
-	test := func(t *testing.T, server string, env ...string) {
+	pytest := func(t *testing.T, env []string, selected ...string) results {
+		t.Helper()
 		reports := t.TempDir()
 		args := []string{"-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "log_cli=false", "--timeout=60", "--junitxml=" + filepath.Join(reports, "kazoo.xml")}
-		for _, file := range files {
-			args = append(args, "kazoo/tests/test_"+file+".py")
-		}
-		if files == nil {
-			args = append(args, "kazoo/tests")
+		for _, name := range selected {
+			args = append(args, "kazoo/tests/"+name)
 		}
 		env = append(env, "ZOOKEEPER_VERSION=3.8.0", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+source)
 		started := time.Now()
-		suite(t, 20*time.Minute, source, env, interpreter, args...)
+		suite(t, 40*time.Minute, source, env, interpreter, args...)
 		r := readXML(t, reports)
 		r.took = time.Since(started)
-		judge(t, server, r, kazooDeclared)
+		return r
 	}
 	t.Run("zktest", func(t *testing.T) {
-		test(t, "zktest", "PATH="+standin(t, "java")+":"+os.Getenv("PATH"), "ZOOKEEPER_CLASSPATH=none",
-			"ZOOKEEPER_PORT_OFFSET=24000", "FOREIGN_ENSEMBLES="+startEnsembles(t, zktest.ReleaseDebian))
+		env := []string{
+			"PATH=" + standin(t, "java") + ":" + os.Getenv("PATH"), "ZOOKEEPER_CLASSPATH=none",
+			"ZOOKEEPER_PORT_OFFSET=24000", "FOREIGN_ENSEMBLES=" + startEnsembles(t, zktest.ReleaseDebian),
+		}
+		judge(t, "zktest", pytest(t, env, selected...), kazooDeclared)
 	})
 	if !everything() {
 		return
@@ -79,8 +82,28 @@ func TestKazooSuite(t *testing.T) {
 		if err != nil || !exists(jars...) {
 			missing(t, "ZooKeeper", "apt-get install zookeeper default-jdk-headless libslf4j-java")
 		}
-		test(t, "zookeeper", "ZOOKEEPER_CLASSPATH="+strings.Join(jars, ":"), "ZOOKEEPER_PORT_OFFSET=26000")
+		env := []string{
+			"ZOOKEEPER_CLASSPATH=" + strings.Join(jars, ":"), "ZOOKEEPER_PORT_OFFSET=26000",
+			"JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", // so that three servers start in time
+		}
+		r := pytest(t, env, selected...)
+		var failed []string
+		for _, name := range r.failed { // a test fails if its servers start late, and on a busy machine some do
+			failed = append(failed, nodeID(r.class[name], name))
+		}
+		if len(failed) > 0 {
+			t.Logf("again: %q", failed)
+			r.again(pytest(t, env, failed...))
+		}
+		judge(t, "zookeeper", r, kazooDeclared)
 	})
+}
+
+// nodeID is what pytest calls a test of a class, such as kazoo.tests.test_lock.KazooLockTests.
+func nodeID(class, name string) string {
+	parts := strings.Split(class, ".")
+	_, method, _ := strings.Cut(name, ".")
+	return parts[2] + ".py::" + parts[3] + "::" + method
 }
 
 // kazooDeclared are the tests that may fail on zktest, each with the reason.

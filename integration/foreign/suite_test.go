@@ -39,7 +39,8 @@ func (r results) String() string {
 // everything says that the whole suites are wanted, on a real server, too: minutes.
 func everything() bool { return os.Getenv("FOREIGN") == "all" }
 
-// chosen are the classes of a suite in Java that FOREIGN_CLASSES names, separated by commas; without it, all run.
+// chosen are the classes of a suite in Java that FOREIGN_CLASSES names, separated by commas, or what pytest is to run of
+// kazoo/tests. Without it, all run.
 func chosen() []string {
 	return strings.FieldsFunc(os.Getenv("FOREIGN_CLASSES"), func(r rune) bool { return r == ',' })
 }

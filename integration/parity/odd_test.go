@@ -143,7 +143,7 @@ var oddities = []oddity{
 	{"auth: null credential of scheme ip", opAuth, func(w *writer, _ string) { w.int(0); w.string("ip"); w.null() }},
 	{"auth: world", opAuth, func(w *writer, _ string) { w.int(0); w.string("world"); w.null() }},
 	{"auth: sasl", opAuth, func(w *writer, _ string) { w.int(0); w.string("sasl"); w.string("x") }},
-	{"sasl: not configured", 102, func(w *writer, _ string) { w.buffer([]byte{}) }},
+	{"sasl: not configured", opSASL, func(w *writer, _ string) { w.buffer([]byte{}) }},
 	{"reconfig: complete", 16, func(w *writer, _ string) { w.null(); w.null(); w.null(); w.long(-1) }},
 	{"reconfig: truncated", 16, func(w *writer, _ string) { w.null() }},
 	{"reconfig: empty", 16, func(*writer, string) {}},

@@ -34,6 +34,7 @@ const (
 	opReconfig       Code = 16
 	opAuth           Code = 100
 	opSetWatches     Code = 101
+	opSASL           Code = 102
 	opGetEphemerals  Code = 103
 	opChildrenNumber Code = 104
 	opSetWatches2    Code = 105
@@ -51,7 +52,7 @@ var names = map[Code]string{
 	opGetACL: "getACL", opSetACL: "setACL", opGetChildren: "getChildren", opSync: "sync", opPing: "ping", opGetChildren2: "getChildren2",
 	opCheck: "check", opMulti: "multi", opCreate2: "create2", opCheckWatches: "checkWatches",
 	opRemoveWatches: "removeWatches", opContainer: "createContainer", opCreateTTL: "createTTL", opMultiRead: "multiRead", opReconfig: "reconfig",
-	opAuth: "auth", opSetWatches: "setWatches", opGetEphemerals: "getEphemerals", opChildrenNumber: "getAllChildrenNumber",
+	opAuth: "auth", opSASL: "sasl", opSetWatches: "setWatches", opGetEphemerals: "getEphemerals", opChildrenNumber: "getAllChildrenNumber",
 	opSetWatches2: "setWatches2", opAddWatch: "addWatch", opWhoAmI: "whoAmI", opUnknown: "unknown", opClose: "closeSession",
 	stepConnect: "connect", stepCut: "cut", stepOversize: "oversize",
 }
@@ -180,6 +181,7 @@ var acls = [][]acl{
 	{{0, "world", "anyone"}},
 	{{31, "auth", null}},
 	{{31, "ip", null}, {31, "world", "anyone"}},
+	{{31, "sasl", "joe"}},
 }
 
 func digest(userPassword string) string {

@@ -154,7 +154,7 @@ func (r *run) perform(ops []Op, got *[]string) error {
 // ends tells whether the server closes the connection after the reply. A ping may still be answered before that, or not.
 func (o Op) ends(reply string) bool {
 	return o.Code == opClose || o.Code == opUnknown || o.Code == opCheck || // outside a multi
-		o.Code == opAuth && strings.HasSuffix(reply, "err=-115")
+		strings.HasSuffix(reply, "err=-115") || strings.HasSuffix(reply, "err=-124") // the client must authenticate, and has not
 }
 
 const (
