@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -15,11 +14,12 @@ import (
 // After Sync it has at least all that was committed before.
 func (t *trial) copies(g Group) {
 	path := Root + "/" + g.Recipe + "/tree"
+	paths := append(t.past.below(path), path) // of all that the servers did, they are a small part
 	for _, id := range t.processes(g.Recipe) {
-		t.changes(id, path)
+		t.changes(id, paths)
 		for _, op := range t.clients[id] {
 			if op.answer.Kind == check.Granted && op.answer.View != nil {
-				t.complete(id, path, "after Sync", op.answer.View.Nodes, op.answer.View.Zxid)
+				t.complete(id, paths, "after Sync", op.answer.View.Nodes, op.answer.View.Zxid)
 			}
 		}
 	}
@@ -38,13 +38,13 @@ func (t *trial) existed(id string, n journal.Node) {
 	}
 }
 
-func (t *trial) changes(id, root string) {
+func (t *trial) changes(id string, paths []string) {
 	there := map[string]journal.Node{}
 	newest := map[string]int64{} // mzxid by path
 	for _, v := range t.views[id] {
 		if len(v.Nodes) == 0 {
 			if v.Change == "current" {
-				t.complete(id, root, "C12: current", slices.Collect(maps.Values(there)), t.known(v.AsOf))
+				t.complete(id, paths, "C12: current", slices.Collect(maps.Values(there)), t.known(v.AsOf))
 			}
 			continue
 		}
@@ -68,17 +68,14 @@ func (t *trial) changes(id, root string) {
 	}
 }
 
-// complete checks that the nodes are at least as new as a transaction.
-func (t *trial) complete(id, root, when string, nodes []journal.Node, zxid int64) {
+// complete checks that the nodes, which are all that were shown of the paths, are at least as new as a transaction.
+func (t *trial) complete(id string, paths []string, when string, nodes []journal.Node, zxid int64) {
 	got := map[string]journal.Node{}
 	for _, n := range nodes {
 		got[n.Path] = n
 		t.existed(id, n)
 	}
-	for path := range t.past.nodes {
-		if path != root && !strings.HasPrefix(path, root+"/") {
-			continue
-		}
+	for _, path := range paths {
 		n, shown := got[path]
 		was := t.past.at(path, zxid)
 		switch {
