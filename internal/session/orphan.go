@@ -27,19 +27,19 @@ func (c *core) noteOrphan(s *session) {
 	s.mu.Lock()
 	reason, left := s.lost.Reason, orphan{s.id, s.password}
 	s.mu.Unlock()
-	switch {
-	case left.id == 0:
-	case reason == zkrecipes.LossDeadline:
+	switch reason { // a session that a server never gave ends for neither of these
+	case zkrecipes.LossDeadline:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.orphans = append(c.orphans, left)
-	case reason == zkrecipes.LossRefused:
+	case zkrecipes.LossRefused:
 		c.wg.Go(func() {
 			// Close may be what comes next, and waits for it.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), time.Second)
 			defer cancel()
 			c.closeOrphan(ctx, left)
 		})
+	default:
 	}
 }
 

@@ -93,8 +93,8 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		_, err = s.Create(ctx, path, data, 0, acl...)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = s.makeParents(ctx, path)
-			if err == nil || s.Err() != nil && ctx.Err() == nil && c.State() != Closed {
-				continue // it does no harm to make a container again
+			if err == nil || s.Err() != nil {
+				continue // it does no harm to make a container again; the next try looks at ctx
 			}
 			return errors.Join(doubt, err)
 		}
