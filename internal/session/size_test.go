@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -97,4 +98,12 @@ func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
+}
+
+// A write that failed on the server, or by its size, would only fail again.
+func TestReplyLost_OnlyWhatMayComeRight(t *testing.T) {
+	for cause, lost := range map[error]bool{zk.ErrConnectionClosed: true, conn.Code(-5): false, conn.ErrTooLarge: false} {
+		require.Equal(t, lost, session.ReplyLost(fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, cause)), "%v", cause)
+		require.False(t, session.ReplyLost(cause), "%v", cause)
+	}
 }
