@@ -372,3 +372,24 @@ func TestErrors_Say(t *testing.T) {
 	require.NotErrorIs(t, &zkrecipes.BusyError{}, zkrecipes.ErrLost)
 	require.NotErrorIs(t, &zkrecipes.LostError{}, zkrecipes.ErrLocked)
 }
+
+// asked is a grant that counts how often it was asked whether it is still there.
+type asked struct {
+	*grant
+	checks atomic.Int32
+}
+
+func (g *asked) Check(context.Context) error {
+	g.checks.Add(1)
+	return nil
+}
+
+func TestHold_Ended_ChecksWithoutARequest(t *testing.T) {
+	g := &asked{grant: newGrant(time.Hour)}
+	h, _ := zkrecipes.NewHold(t.Context(), g)
+	require.NoError(t, h.Check(t.Context()))
+	require.EqualValues(t, 1, g.checks.Load())
+	require.NoError(t, h.Release(t.Context()))
+	require.ErrorIs(t, h.Check(t.Context()), zkrecipes.ErrReleased)
+	require.EqualValues(t, 1, g.checks.Load())
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/internal/wire"
@@ -27,4 +28,21 @@ func TestReadHeader_FrameShorterThanAHeader_IsAnError(t *testing.T) {
 		_, _, err := wire.ReadHeader(make([]byte, size))
 		require.Error(t, err)
 	}
+}
+
+// Later requests do not come after one that was never sent.
+func TestConnection_Closed_CallIsNotToldAsSent(t *testing.T) {
+	s := &session{core: &core{opts: &Config{MaxRequest: maxRequest}}, up: make(chan struct{}), done: make(chan struct{})}
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	l := newConnection(s, near, "10.0.0.1:2181", time.Minute)
+	require.NoError(t, l.Close())
+	s.connection = l
+	close(s.up) // its end is not told yet
+	view, sent := &Session{session: s}, false
+	c := newCall[wire.Children]("children", "/a", readOnly)
+	require.NoError(t, launch(t.Context(), view, c, func() { sent = true }, view.childrenRequest("/a", false, c.end)))
+	<-c.done
+	require.ErrorIs(t, c.err, zk.ErrNoServer)
+	require.False(t, sent)
 }

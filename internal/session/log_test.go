@@ -251,3 +251,14 @@ func TestLog_ServerWithoutContainers(t *testing.T) {
 		}, opt)
 	}
 }
+
+// A call that changes nothing is no news.
+func TestLog_ClosedTwice_IsToldOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelInfo)
+		c := dial(t, srv, conn.WithLogger(slog.New(out)))
+		require.NoError(t, c.Close())
+		require.NoError(t, c.Close())
+		require.Len(t, out.written(srv, 0), 2, "connected and closed")
+	})
+}

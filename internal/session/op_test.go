@@ -311,6 +311,7 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 		{"refused", zktest.Proceed(), 3, nil, badVersion, badVersion},
 		{"throttled", zktest.Fail(zktest.CodeThrottled), 0, nil, ok, ok},
 		{"timed out by the server", zktest.Fail(-7), 0, nil, ok, ok},
+		{"server fault, which a second try would only meet again", zktest.Fail(zktest.CodeMarshallingError), 0, nil, doubt, doubt},
 	}
 	for _, tt := range tests {
 		for op, want := range map[zktest.Op]string{zktest.OpSetData: tt.set, zktest.OpDelete: tt.del} {
@@ -863,5 +864,27 @@ func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
 			}
 			require.NotZero(t, passed)
 		}
+	})
+}
+
+// A container may come to exist if the session ends under its create. If nothing was sent, it cannot.
+func TestCreateContainer_EndsWithItsSessionOrContext_SaysWhetherItIsInDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		dead, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := s.CreateContainer(dead, "/c")
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+
+		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Times: -1}, zktest.Ignore())
+		done := make(chan error, 1)
+		go func() { done <- s.CreateContainer(t.Context(), "/c") }()
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		err = <-done
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }

@@ -220,3 +220,18 @@ func TestCreateAll_RequestLostAndTheParentCannotBeRead_IsUnknown(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrInvalidACL)
 	})
 }
+
+// The session ends while the parents are made, and takes the caller's context with it.
+func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		s := live(t, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { cancel() })
+		require.True(t, ok)
+		srv.Intercept(zktest.Match{From: client, Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
+		err := c.CreateAll(ctx, "/a/b", nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}

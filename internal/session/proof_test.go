@@ -71,6 +71,8 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		{"resumed: without a write it is a contact like any other", 2, 0, []exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}}, 20},
 		{"resumed: what came before counts no more", 2, 0, []exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}}, 20},
 		{"tick time known", 0.25, 0, syncs(1, 10, 0.01), 9},
+		{"contacts a 64th apart count each", 2, 0, []exchange{{0.125, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0.125},
+		{"closer contacts count as one", 2, 0, []exchange{{0.12, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0},
 		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}}, 1},
 	}
 	for _, tt := range tests {
@@ -418,5 +420,28 @@ func TestLag(t *testing.T) {
 		0: 2 * time.Second, time.Second: 1500 * time.Millisecond, 2 * time.Second: 2 * time.Second, 6 * time.Second: 3 * time.Second,
 	} {
 		require.Equal(t, want, (&Config{Tick: tick}).lag(timeout), "%v", tick)
+	}
+}
+
+// Only a longer timeout can make a session hopeless: one that is proven late, by less than three 16ths of the old timeout, or from
+// contacts older than half of it.
+func TestProof_Hopeless_Limits(t *testing.T) {
+	const least = 16 * time.Second
+	for _, tt := range []struct {
+		timeout, lag, margin time.Duration
+		hopeless             bool
+	}{
+		{least, 9 * time.Second, 0, false},
+		{least - 1, 9 * time.Second, 0, false},
+		{least + 1, 9 * time.Second, 0, true},
+		{2 * least, 4 * time.Second, time.Second, false},
+		{2 * least, 8 * time.Second, 5 * time.Second, false},
+		{2 * least, 8*time.Second + 1, 0, true},
+		{2 * least, 8 * time.Second, 5*time.Second + 1, true},
+	} {
+		var p proof
+		p.connected(at(0), at(0), least, time.Second, 0)
+		p.connected(at(1), at(1), tt.timeout, tt.lag, tt.margin)
+		require.Equal(t, tt.hopeless, p.hopeless(), "timeout %v, lag %v, margin %v", tt.timeout, tt.lag, tt.margin)
 	}
 }

@@ -620,3 +620,25 @@ func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
 		}
 	})
 }
+
+// Sessions that end soon after they came up cost pauses. Once a session has lasted, the next one begins at once again.
+func TestReconnect_AfterASessionThatLasted_CostsNoPause(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, everySecond)
+		next := func() time.Duration {
+			s := live(t, c)
+			srv.Expire(s.ID())
+			<-s.Done()
+			return after(func() { live(t, c) })
+		}
+		require.Zero(t, next(), "the first brief session may be chance")
+		for range 3 {
+			require.Equal(t, time.Second, next())
+		}
+		for range 2 {
+			time.Sleep(timeout + time.Second)
+			require.Zero(t, next())
+		}
+		require.Zero(t, next(), "a brief one after one that lasted")
+	})
+}

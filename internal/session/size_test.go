@@ -111,3 +111,11 @@ func TestHangups_CountInARow(t *testing.T) {
 	require.NotErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
 	require.ErrorIs(t, h.Judge(size, zk.ErrConnectionClosed), conn.ErrTooLarge)
 }
+
+// A write that failed on the server, or by its size, would only fail again.
+func TestReplyLost_OnlyWhatMayComeRight(t *testing.T) {
+	for cause, lost := range map[error]bool{zk.ErrConnectionClosed: true, conn.Code(-5): false, conn.ErrTooLarge: false} {
+		require.Equal(t, lost, session.ReplyLost(fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, cause)), "%v", cause)
+		require.False(t, session.ReplyLost(cause), "%v", cause)
+	}
+}
