@@ -47,3 +47,11 @@ func TestFile_NoSpaceToWriteItAnew(t *testing.T) {
 	require.NoError(t, os.Remove(path+".tmp"))
 	raise(t, openFile(t, path), "a", 4, 5)
 }
+
+// TestFile_CannotBeClosed: the error is said, since it tells of a descriptor that another part of the program has closed.
+func TestFile_CannotBeClosed(t *testing.T) {
+	f, err := OpenFile(filepath.Join(t.TempDir(), "tokens"))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Close(int(f.log.Fd())))
+	require.ErrorIs(t, f.Close(), syscall.EBADF)
+}

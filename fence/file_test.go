@@ -48,8 +48,10 @@ func TestFile_RemembersAcrossOpening(t *testing.T) {
 	raise(t, f, "a", 5, 6)
 	require.NoError(t, f.Close())
 	require.NoError(t, f.Close(), "idempotent")
-	_, err := f.Raise(t.Context(), "a", 7)
-	require.ErrorIs(t, err, os.ErrClosed)
+	for _, token := range []zkrecipes.Token{5, 7} {
+		_, err := f.Raise(t.Context(), "a", token)
+		require.ErrorIs(t, err, os.ErrClosed, "token %d", token)
+	}
 
 	f = openFile(t, path)
 	raise(t, f, "a", 1, 6)
@@ -91,10 +93,17 @@ func TestFile_LinkThatLeadsNowhereYet(t *testing.T) {
 			link(t, filepath.FromSlash("linked/../tokens"), filepath.Join(dir, "link"))
 			return filepath.Join(dir, "elsewhere", "tokens")
 		},
+		"up and down, out of a linked directory": func(t *testing.T, dir string) string {
+			link(t, filepath.Join(dir, "elsewhere", "below"), filepath.Join(dir, "linked"))
+			link(t, filepath.FromSlash("linked/../beside/tokens"), filepath.Join(dir, "link"))
+			return filepath.Join(dir, "elsewhere", "beside", "tokens")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			require.NoError(t, os.MkdirAll(filepath.Join(dir, "elsewhere", "below"), 0o700))
+			for _, name := range []string{"below", "beside"} {
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, "elsewhere", name), 0o700))
+			}
 			target := lead(t, dir)
 			f := openFile(t, filepath.Join(dir, "link"))
 			_, err := OpenFile(target)
@@ -126,6 +135,7 @@ func TestFile_CannotBeOpened(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = OpenFile("")
 	require.ErrorIs(t, err, ErrInvalid)
+	require.EqualError(t, err, "open fence file: invalid fence request: the path is empty")
 	for name, content := range map[string]string{
 		"empty":         "",
 		"something":     "root:x:0:0\n",
@@ -230,12 +240,14 @@ func TestFile_LogIsWrittenAnew(t *testing.T) {
 	raise(t, f, "b", 3, 3)
 	long, err := os.Stat(path)
 	require.NoError(t, err)
+	old := f.log
 	f.records = rewriteFrom
 	raise(t, f, "a", 21, 21)
 	short, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.Less(t, short.Size(), long.Size()/5)
 	assert.Equal(t, 2, f.records)
+	require.ErrorIs(t, old.Close(), os.ErrClosed, "no descriptor is left behind")
 
 	raise(t, f, "a", 22, 22) // goes to the new log
 	require.NoError(t, f.Close())
@@ -267,6 +279,54 @@ func TestFile_WaitingForATurnEndsWithTheContext(t *testing.T) {
 		f.turn <- struct{}{}
 		raise(t, f, "a", 4, 4)
 	})
+}
+
+// TestFile_LogOfManyResources: it is written anew when it holds more than four records for each.
+func TestFile_LogOfManyResources(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
+	const resources = rewriteFrom
+	for i := range resources {
+		f.highest[strconv.Itoa(i)] = 1
+	}
+	f.records = rewriteEach*resources - 1
+	raise(t, f, "1", 2, 2)
+	require.Equal(t, rewriteEach*resources, f.records)
+	raise(t, f, "1", 3, 3)
+	require.Equal(t, resources, f.records)
+}
+
+// TestFile_CannotBeReplaced: the log cannot be written anew, or it is not certain that it was. The store says so, and admits
+// nothing until it is opened again.
+func TestFile_CannotBeReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		obstruct func(t *testing.T, f *File)
+		says     string
+	}{
+		"a directory has its name": {func(t *testing.T, f *File) {
+			require.NoError(t, os.Remove(f.path))
+			require.NoError(t, os.Mkdir(f.path, 0o700))
+		}, "rename"},
+		"the directory cannot be synced": {func(t *testing.T, f *File) {
+			// The system finds the file by this path. Cleaned, the path leads to a directory that is not there.
+			dir := filepath.Dir(f.path)
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, "elsewhere", "below"), 0o700))
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "elsewhere", "beside"), 0o700))
+			link(t, filepath.Join(dir, "elsewhere", "below"), filepath.Join(dir, "linked"))
+			f.path = dir + filepath.FromSlash("/linked/../beside/tokens")
+		}, "beside"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openFile(t, filepath.Join(t.TempDir(), "tokens"))
+			raise(t, f, "a", 5, 5)
+			c.obstruct(t, f)
+			f.records = rewriteFrom
+			for _, token := range []zkrecipes.Token{6, 5} {
+				_, err := f.Raise(t.Context(), "a", token)
+				require.ErrorContains(t, err, "open it again")
+				require.ErrorContains(t, err, c.says)
+			}
+		})
+	}
 }
 
 // childPath makes the test binary a process that raises tokens in the file until it is killed.

@@ -53,7 +53,7 @@ var mutated = []string{
 }
 
 // testers are the packages whose tests may notice.
-var testers = append(slices.Clone(mutated), "internal/faults", "internal/presence", "internal/trace",
+var testers = append(slices.Clone(mutated), "internal/faults", "internal/presence", "internal/recipe", "internal/trace",
 	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp", "zktest")
 
 func main() {

@@ -1,7 +1,10 @@
 package ephemeral
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -140,5 +144,212 @@ func TestRemove_NotAllowed(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Empty(t, srv.Children(path))
 		require.NoError(t, n.WaitRemoved(t.Context()))
+	})
+}
+
+// TestCreate_Refused: the caller is told, and nothing more is sent. That is so too if a parent cannot be made.
+func TestCreate_Refused(t *testing.T) {
+	for name, op := range map[string]zktest.Op{"the node": zktest.OpCreate, "a parent": zktest.OpCreateContainer} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+				refused := srv.Intercept(zktest.Match{Op: op, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+				writes := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
+				_, err := p.Create(t.Context(), s, member, nil)
+				require.ErrorIs(t, err, zk.ErrNoAuth)
+				synctest.Wait()
+				require.Equal(t, 1, refused.Hits())
+				require.Zero(t, writes.Hits(), "no barrier, since there is nothing to look for")
+			})
+		})
+	}
+}
+
+// TestCreate_CannotBeLookedFor: the reply is lost, and what the server says then does not tell whether the node was made. The
+// create is not sent again, and what it made goes.
+func TestCreate_CannotBeLookedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		match  zktest.Match
+		action zktest.Action
+		is     error
+	}{
+		"barrier fails":    {zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency), conn.Code(-2)},
+		"list is refused":  {zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
+		"owner is refused": {zktest.Match{Op: zktest.OpExists, Path: "member-"}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+				require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+				srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, zktest.DropReply())
+				again := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-", Times: -1}, zktest.Proceed())
+				srv.Intercept(c.match, c.action)
+				_, err := p.Create(t.Context(), s, member, nil)
+				require.ErrorIs(t, err, c.is)
+				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+				time.Sleep(time.Minute)
+				require.Zero(t, again.Hits())
+				require.Empty(t, srv.Children(path))
+			})
+		})
+	}
+}
+
+// TestCreate_DeletedAfterALostReply: what was made is gone when it is looked for. With its parent it is made again. If a part of
+// it is left, neither that nor a second copy counts.
+func TestCreate_DeletedAfterALostReply(t *testing.T) {
+	three := Spec{Kind: "lease-", Count: 3}
+	after := func(srv *zktest.Server, remove func()) {
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lease-"}, zktest.After(func(zktest.Request) {
+			remove()
+			srv.Cut(zktest.Everyone)
+		}))
+	}
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+		after(srv, func() { require.NoError(t, srv.DeleteAll(path)) })
+		n, err := p.Create(t.Context(), s, three, nil)
+		require.NoError(t, err)
+		require.NoError(t, n.RequireExists(t.Context()))
+		require.Len(t, srv.Children(path), 3)
+	})
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+		after(srv, func() { require.NoError(t, srv.Delete(path+"/"+srv.Children(path)[1])) })
+		_, err := p.Create(t.Context(), s, three, nil)
+		require.ErrorIs(t, err, ErrGone)
+		time.Sleep(time.Minute)
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// TestCreate_FoundInTheirOrder: the first of several nodes is the first that was made, also if the reply was lost.
+func TestCreate_FoundInTheirOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lease-"}, zktest.DropReply())
+		n, err := p.Create(t.Context(), s, Spec{Kind: "lease-", Count: 12}, nil)
+		require.NoError(t, err)
+		var names []string
+		for _, made := range n.Paths {
+			names = append(names, strings.TrimPrefix(made, path+"/"))
+		}
+		require.Equal(t, srv.Children(path), names)
+	})
+}
+
+// TestCreate_LateCopyHasTheName: a node with a key is sent again, and the first copy comes in between.
+func TestCreate_LateCopyHasTheName(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+		var name string
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "reader-", Where: func(r zktest.Request) bool {
+			name = r.Path
+			return true
+		}}, zktest.DropRequest())
+		searched := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
+		go func() {
+			<-searched.Done()
+			_, _ = s.Create(t.Context(), name, nil, zk.FlagEphemeral) // RequireExists below tells
+		}()
+		n, err := p.Create(t.Context(), s, Spec{Kind: "reader-", Key: "0000000007"}, nil)
+		require.NoError(t, err)
+		require.Equal(t, []string{name}, n.Paths)
+		require.NoError(t, n.RequireExists(t.Context()))
+		require.Len(t, srv.Children(path), 1)
+	})
+}
+
+// TestCreate_NodeOfAnotherSession_IsLeftAlone: it has our GUID. An operator finds it in the log.
+func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var log bytes.Buffer
+		client := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		p := &Parent{Client: (*session.Client)(client), Path: path}
+		s, err := p.Client.Session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+		var forged string
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-", Where: func(r zktest.Request) bool {
+			forged = r.Path + "0000000009"
+			_, err := srv.Create(forged, nil, zktest.Persistent)
+			require.NoError(t, err)
+			return true
+		}}, zktest.DropRequest())
+		n, err := p.Create(t.Context(), s, member, nil)
+		require.NoError(t, err)
+		require.NotEqual(t, []string{forged}, n.Paths)
+		synctest.Wait() // the log is written by a goroutine of its own
+		require.Equal(t, 1, strings.Count(log.String(), "belongs to another session"), log.String())
+		require.Contains(t, log.String(), forged)
+		n.Remove()
+		require.NoError(t, n.WaitRemoved(t.Context()))
+		require.True(t, srv.Exists(forged))
+	})
+}
+
+// TestRequireExists: only a reading says that the node is gone. A node of the same name that was made since is another one.
+func TestRequireExists(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		n, err := p.Create(t.Context(), s, member, nil)
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, n.RequireExists(t.Context()), zk.ErrNoAuth)
+		require.NoError(t, n.RequireExists(t.Context()))
+		require.NoError(t, srv.Delete(n.Paths[0]))
+		require.ErrorIs(t, n.RequireExists(t.Context()), ErrGone)
+		_, err = srv.Create(n.Paths[0], nil, zktest.Persistent)
+		require.NoError(t, err)
+		require.ErrorIs(t, n.RequireExists(t.Context()), ErrGone)
+	})
+}
+
+// TestIsCopy: only a create that was sent several times has copies.
+func TestIsCopy(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+			require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+			if lost {
+				srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "member-"}, zktest.DropRequest())
+			}
+			n, err := p.Create(t.Context(), s, member, nil)
+			require.NoError(t, err)
+			name := strings.TrimPrefix(n.Paths[0], path+"/")
+			require.Equal(t, lost, n.IsCopy(name))
+			require.False(t, n.IsCopy(Prefix("")+name[len(Prefix(anyGUID)):]))
+		})
+	}
+}
+
+// TestRemove_Backoff: the first pause is about 10 ms, each further one half as long again, up to about 5 s. A random half more or
+// less keeps many clients apart. A server that has no room is not said to have refused.
+func TestRemove_Backoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var log bytes.Buffer
+		client := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		p := &Parent{Client: (*session.Client)(client), Path: path}
+		s, err := p.Client.Session(t.Context())
+		require.NoError(t, err)
+		n, err := p.Create(t.Context(), s, member, nil)
+		require.NoError(t, err)
+		var tries []time.Time
+		rule := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1, Where: func(zktest.Request) bool {
+			tries = append(tries, time.Now())
+			return true
+		}}, zktest.Fail(zktest.CodeQuotaExceeded))
+		n.Remove()
+		time.Sleep(5 * time.Minute)
+		rule.Remove()
+		require.NoError(t, n.WaitRemoved(t.Context()))
+		require.Greater(t, len(tries), 30)
+		pause := 10 * time.Millisecond
+		for i := 2; i < len(tries); i++ { // the second try goes out at once
+			gap := tries[i].Sub(tries[i-1])
+			require.GreaterOrEqual(t, gap, pause/2-time.Microsecond)
+			require.LessOrEqual(t, gap, pause*3/2+time.Microsecond)
+			pause = min(pause*3/2, 5*time.Second)
+		}
+		synctest.Wait() // the log is written by a goroutine of its own
+		require.NotContains(t, log.String(), "not allowed")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -148,6 +149,44 @@ func TestF44_ReleaseWithDeadContext(t *testing.T) {
 		b.requireWaiting()
 		b.requireGrantedAt(2 * time.Second)
 		require.NoError(w, a.hold.Release(w.Context()), "again, to wait for it")
+	})
+}
+
+// TestF44_ContextEndsWhenItIsAsked: at each of the moments at which the library looks at the context of its caller, alone and
+// behind a holder. The caller gets a hold, or the cause. In the second case nothing stays: no node, no hold, no heartbeat.
+func TestF44_ContextEndsWhenItIsAsked(t *testing.T) {
+	each(t, func(w *world) {
+		h, err := w.open(w.client("a"), []byte("a"))
+		require.NoError(w, err)
+		for _, behind := range []bool{false, true} {
+			for looks := int64(1); ; looks++ {
+				var first *attempt
+				if behind {
+					first = w.rivals("b")
+					first.requireGranted(0)
+				}
+				ctx := bubble.EndWhenAsked(w.Context(), looks, errEnough)
+				a := w.acquire("a", w.recipe, func(context.Context) (*zkrecipes.Hold, error) { return h.take(ctx) })
+				if behind {
+					first.release()
+				}
+				a.await(blink)
+				if a.err == nil {
+					a.release()
+				} else {
+					require.ErrorIs(w, a.err, errEnough)
+				}
+				w.requireContenders(0)
+				if ctx.Lives() {
+					w.Logf("%d looks, behind another: %v", looks-1, behind)
+					break
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		syncs := w.srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Zero(w, syncs.Hits())
 	})
 }
 

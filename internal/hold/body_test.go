@@ -106,3 +106,47 @@ func TestDo_SaysALossOnce(t *testing.T) {
 		require.EqualError(t, err, "work: /app/lock/x: lost (deadline)")
 	})
 }
+
+// TestBoth_EndedByItsOwner: for the cause given, and nothing stays behind on a context that lives as long as the program.
+func TestBoth_EndedByItsOwner(t *testing.T) {
+	why := errors.New("why")
+	process := &counting{Context: t.Context(), done: make(chan struct{})}
+	ctx, end := Both(t.Context(), process)
+	require.NoError(t, ctx.Err())
+	require.Equal(t, 1, process.waiting)
+	end(why)
+	<-ctx.Done()
+	require.Equal(t, why, context.Cause(ctx))
+	require.Zero(t, process.waiting)
+
+	h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
+	require.NoError(t, Under(process, h, func(context.Context, *zkrecipes.Hold) error { return nil }))
+	require.Zero(t, process.waiting)
+}
+
+// counting is a context that counts the functions that wait for its end.
+type counting struct {
+	context.Context
+	done    chan struct{}
+	waiting int
+}
+
+func (c *counting) Done() <-chan struct{} { return c.done }
+
+// AfterFunc is what the package context calls.
+func (c *counting) AfterFunc(func()) (stop func() bool) {
+	c.waiting++
+	return func() bool {
+		c.waiting--
+		return true
+	}
+}
+
+// TestDo_WithoutAFunction: nothing is acquired.
+func TestDo_WithoutAFunction(t *testing.T) {
+	acquire := func(context.Context) (*zkrecipes.Hold, error) {
+		t.Error("acquired")
+		return nil, errors.New("acquired")
+	}
+	require.ErrorContains(t, Do(t.Context(), acquire, nil), "the function is nil: want one")
+}

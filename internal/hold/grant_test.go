@@ -3,6 +3,7 @@ package hold
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -137,6 +138,22 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 		"released with its own context": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
 			_ = h.Release(h.Context())
 		}, ""},
+		"released with the context of another that was lost": {func(_ *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
+			other, lose := zkrecipes.NewHold(context.Background(), proven{time.Now().Add(time.Minute)})
+			lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: other.Path()})
+			_ = h.Release(other.Context())
+		}, ""},
+		"released while it is checked": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
+			srv.Intercept(zktest.Match{Op: zktest.OpSync, Path: h.Path()}, zktest.HoldReply(time.Second))
+			checked := make(chan struct{})
+			go func() {
+				defer close(checked)
+				_ = h.Check(context.Background())
+			}()
+			synctest.Wait()
+			_ = h.Release(context.Background())
+			<-checked
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -165,6 +182,105 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 				want := strings.NewReplacer("PATH", h.Path(), "TOKEN", h.Token().String(), "SESSION", session, "HELD", held.Round(time.Millisecond).String()).Replace(tt.says)
 				require.Equal(t, want, strings.Join(lines, "\n"))
 			})
+		})
+	}
+}
+
+// TestCheck_ServerDoesNotSay: the answer is unknown, and the hold is held.
+func TestCheck_ServerDoesNotSay(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpSync, zktest.OpExists} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			_, h, _ := give(t, bubble.Dial(t, srv, "a"))
+			srv.Intercept(zktest.Match{Op: op, Path: h.Path()}, zktest.Fail(zktest.CodeNoAuth))
+			require.ErrorIs(t, h.Check(t.Context()), zk.ErrNoAuth)
+			require.NoError(t, h.Err())
+			require.NoError(t, h.Check(t.Context()))
+		})
+	}
+}
+
+// TestTxn_SessionEnds: if the transaction was sent, it may have been applied. If it was not, it never will be.
+func TestTxn_SessionEnds(t *testing.T) {
+	for _, sent := range []bool{true, false} {
+		t.Run(fmt.Sprintf("sent=%v", sent), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				client := bubble.Dial(t, srv, "a")
+				_, h, _ := give(t, client)
+				if sent {
+					srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/data$"}, zktest.HoldReply(time.Hour))
+				} else {
+					srv.Refuse(zktest.Label("a"))
+					srv.Cut(zktest.Label("a"))
+				}
+				synctest.Wait()
+				outcome := make(chan error)
+				go func() {
+					_, err := h.Txn(t.Context(), &zk.CreateRequest{Path: "/data"})
+					outcome <- err
+				}()
+				synctest.Wait()
+				if sent {
+					require.NoError(t, client.Close())
+				} else {
+					srv.Expire(srv.SessionOf("a"))
+					srv.Accept(zktest.Label("a"))
+				}
+				err := <-outcome
+				require.Equal(t, sent, srv.Exists("/data"))
+				require.Equal(t, sent, errors.Is(err, zkrecipes.ErrUnknownOutcome), err)
+				require.Equal(t, !sent, errors.Is(err, zkrecipes.ErrFenced), err)
+				require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+			})
+		})
+	}
+}
+
+// TestTxn_OpOfTheCallerFails: the guard has held, so nothing more is asked.
+func TestTxn_OpOfTheCallerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
+		for _, c := range []struct {
+			op any
+			is error
+		}{
+			{&zk.DeleteRequest{Path: "/none", Version: -1}, zk.ErrNoNode},
+			{&zk.SetDataRequest{Path: h.Path(), Version: 7}, zk.ErrBadVersion},
+		} {
+			sent := bubble.Requests(srv)
+			_, err := h.Txn(t.Context(), c.op)
+			require.ErrorIs(t, err, c.is)
+			require.Equal(t, 1, sent.Hits())
+			sent.Remove()
+		}
+	})
+}
+
+// TestWatch_CannotBeSet_IsLogged: an operator sees why a deletion went unnoticed. The end of the session is no such reason.
+func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
+	for _, refused := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			var log bytes.Buffer
+			client := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			if refused {
+				srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: kind}, zktest.Fail(zktest.CodeNoAuth))
+			} else {
+				srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: kind}, zktest.HoldReply(time.Hour))
+			}
+			_, h, _ := give(t, client)
+			synctest.Wait()
+			srv.Expire(srv.SessionOf("a"))
+			<-h.Done()
+			synctest.Wait()
+			lines := 0
+			if refused {
+				lines = 1
+			}
+			require.Equal(t, lines, strings.Count(log.String(), "cannot watch our own node"), log.String())
+			require.Equal(t, lines, strings.Count(log.String(), h.Path()+" error="), log.String())
 		})
 	}
 }

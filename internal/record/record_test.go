@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -100,6 +102,147 @@ func TestMarked_ErrorAboutOldData(t *testing.T) {
 		})
 		require.ErrorIs(t, err, bad)
 		require.Equal(t, []string{"old", "new"}, seen)
+	})
+}
+
+// add appends an x to what the node holds.
+func add(ctx context.Context, m *Marked) error {
+	_, err := m.Update(ctx, func(data []byte) ([]byte, error) { return append(data, 'x'), nil })
+	return err
+}
+
+// TestMarked_EachSessionHasItsMarker: the session is lost to the client, and the server has not noticed. The marker of that
+// session will go with it, so it tells nothing to the next one.
+func TestMarked_EachSessionHasItsMarker(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		m := NewMarked(c, path, nil)
+		require.NoError(t, add(t.Context(), m))
+		s, err := c.Session(t.Context())
+		require.NoError(t, err)
+		srv.Stall(zktest.Label("a"), zktest.FromServer)
+		<-s.Done()
+		require.Len(t, srv.Children(path), 1, "the server hears the client, and keeps the session")
+		srv.Heal(zktest.Label("a"))
+		require.NoError(t, add(t.Context(), m))
+		now, err := c.Session(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, s.ID(), now.ID())
+		require.Len(t, srv.Ephemerals(now.ID()), 1)
+		srv.Expire(now.ID())
+		sent := bubble.Requests(srv)
+		require.NoError(t, add(t.Context(), m))
+		require.Equal(t, 3, sent.Hits(), "the marker, what the node holds, and the update")
+		node, _ := srv.Node(path)
+		require.Equal(t, "xxx", string(node.Data))
+	})
+}
+
+// TestMarked_MakingTheMarkerIsGivenUp: the next update goes on with the same marker, so that none stays behind.
+func TestMarked_MakingTheMarkerIsGivenUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		require.NoError(t, c.CreateAll(t.Context(), path, nil))
+		m := NewMarked(c, path, nil)
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "marker$"}, zktest.HoldReply(2*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, add(ctx, m), context.DeadlineExceeded)
+		require.NoError(t, add(t.Context(), m))
+		require.Len(t, srv.Children(path), 1)
+		require.NoError(t, m.Close(t.Context()))
+		require.Empty(t, srv.Children(path))
+	})
+}
+
+// TestMarked_MarkerIsRefused: the update fails with what the server said, at once.
+func TestMarked_MarkerIsRefused(t *testing.T) {
+	for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeRuntimeInconsistency} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+			require.NoError(t, c.CreateAll(t.Context(), path, nil))
+			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "marker$", Times: 3}, zktest.Fail(code))
+			require.Error(t, add(t.Context(), NewMarked(c, path, nil)))
+			require.Equal(t, 1, refused.Hits())
+		})
+	}
+}
+
+// TestMarked_Close_NothingToDelete: the marker has gone with its session, or goes with the client.
+func TestMarked_Close_NothingToDelete(t *testing.T) {
+	for name, end := range map[string]func(srv *zktest.Server, c *session.Client){
+		"session ended":  func(srv *zktest.Server, _ *session.Client) { srv.Expire(srv.SessionOf("a")) },
+		"client closed":  func(_ *zktest.Server, c *session.Client) { _ = c.Close() },
+		"before any use": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+				m := NewMarked(c, path, nil)
+				if end != nil {
+					require.NoError(t, add(t.Context(), m))
+					end(srv, c)
+					synctest.Wait()
+				}
+				began := time.Now()
+				require.NoError(t, m.Close(t.Context()))
+				require.Less(t, time.Since(began), bubble.Timeout)
+				require.Empty(t, srv.Children(path))
+			})
+		})
+	}
+}
+
+// TestMarked_Close_Refused: the caller learns what the server said, and the marker stays with its session.
+func TestMarked_Close_Refused(t *testing.T) {
+	for code, is := range map[zktest.Code]error{zktest.CodeNoAuth: zk.ErrNoAuth, zktest.CodeRuntimeInconsistency: conn.Code(-2)} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+			m := NewMarked(c, path, nil)
+			require.NoError(t, add(t.Context(), m))
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: 3}, zktest.Fail(code))
+			require.ErrorIs(t, m.Close(t.Context()), is)
+			require.Len(t, srv.Children(path), 1)
+		})
+	}
+}
+
+// TestMarked_LargeUpdate_ServersHangUp: the update is not sent again and again. It ends two connections at most.
+func TestMarked_LargeUpdate_ServersHangUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		m := NewMarked(c, path, nil)
+		require.NoError(t, add(t.Context(), m))
+		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
+		_, err := m.Update(t.Context(), func([]byte) ([]byte, error) { return make([]byte, 500_000), nil })
+		require.ErrorIs(t, err, session.ErrTooLarge)
+		require.Equal(t, 2, sent.Hits())
+	})
+}
+
+// TestReplacement_LargeData_ServersHangUp: as an update.
+func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		require.NoError(t, c.CreateAll(t.Context(), path, nil))
+		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
+		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) { return make([]byte, 500_000), nil }}.Do(t.Context())
+		require.ErrorIs(t, err, session.ErrTooLarge)
+		require.Equal(t, 2, sent.Hits())
+	})
+}
+
+// TestReplacement_FencedAfterALostReply: the second copy was refused, and the first may have been applied.
+func TestReplacement_FencedAfterALostReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {
+		require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
+		copies := 0
+		_, err := Replacement{
+			Client: c, Path: path, Idempotent: true,
+			Next: func(session.Node) ([]byte, error) { return []byte("new"), nil },
+			Apply: func(context.Context, ...any) ([]zk.MultiResponse, error) {
+				if copies++; copies == 1 {
+					return nil, zkrecipes.ErrUnknownOutcome
+				}
+				return nil, zkrecipes.ErrFenced
+			},
+		}.Do(t.Context())
+		require.Equal(t, 2, copies)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
 	})
 }
 

@@ -420,6 +420,65 @@ func TestTracer_IsCalledWithoutALock(t *testing.T) {
 	})
 }
 
+// The caller goes while a tracer is told of the hold: the hold ends, and its session is not kept proven for it.
+func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r := &recorder{}
+		r.look = func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if len(r.order) > 1 && r.order[len(r.order)-1] == "acquire mutex" { // the next is the hold
+				cancel(why)
+			}
+		}
+		c := bubble.Dial(t, srv, "a", conn.WithTracer(struct {
+			zkrecipes.AcquireTracer
+			zkrecipes.HoldTracer
+		}{r, r}))
+		m := newMutex(t, c)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, h.Release(t.Context()))
+		h, err = m.Lock(ctx)
+		require.ErrorIs(t, err, why)
+		require.Nil(t, h)
+		require.Equal(t, []string{"hold mutex", "end mutex true", "canceled mutex"}, r.seen()[5:])
+		require.Nil(t, r.held[1].Lost)
+		require.Empty(t, srv.Children("/lock"))
+		time.Sleep(time.Minute)
+		syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Zero(t, syncs.Hits())
+	})
+}
+
+// A client that comes again and again is granted without a listing, and is at the head.
+func TestTracer_GrantedWithoutAListing_IsAtPlaceOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c, r := dial(t, srv, "a")
+		m := newMutex(t, c)
+		lists := 0
+		for range 6 {
+			rule := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+			h, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			synctest.Wait()
+			require.NoError(t, h.Release(t.Context()))
+			synctest.Wait()
+			lists = rule.Hits()
+			rule.Remove()
+		}
+		require.Zero(t, lists, "or this test shows nothing")
+		for _, a := range r.acquired {
+			require.Equal(t, 1, a.Position)
+		}
+	})
+}
+
 // Several tracers get the contexts of each other.
 func TestTracer_Several(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -51,6 +51,8 @@ func TestParse(t *testing.T) {
 		{guid + "lease-0000000001", []string{Lease, KazooLease}, Lease, "0000000001"},
 		{"5a3b9c", []string{Lease, KazooLease}, KazooLease, ""},
 		{"any*0000000001", []string{Lease, KazooLease}, KazooLease, ""},
+		{"0000000001", []string{Lock}, "", ""}, // a number alone is of no kind
+		{"0000000001", []string{Lease, KazooLease}, KazooLease, ""},
 	} {
 		got, ok := parse(c.name, c.kinds)
 		require.Equal(t, c.kind != "", ok, c.name)
@@ -70,6 +72,41 @@ func TestArrange_OrdersAsCurator(t *testing.T) {
 	}
 	require.Equal(t, []string{"_c_c-lock--2147483648", "lock-0000000008", "_c_a-lock-0000000009", "_c_b-lock-0000000010"}, names)
 	require.Equal(t, []string{"0", "_c_x"}, foreign)
+}
+
+// TestArrangeAhead: the contenders ahead are in order, with the own one behind them, as if all had been sorted. The others are
+// there still. A contender that is not there has no place.
+func TestArrangeAhead(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		sorted := make([]Contender, random.IntN(8))
+		for i := range sorted {
+			sorted[i] = Contender{Name: string(rune('a' + i)), Kind: Lock, Key: string(rune('a' + i))}
+		}
+		queue := slices.Clone(sorted)
+		random.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+		missing := Contender{Name: "A", Kind: Lock, Key: "A"}
+		if random.IntN(2) == 0 {
+			missing = Contender{Name: "z", Kind: Lock, Key: "z"}
+		}
+		require.Equal(t, -1, arrangeAhead(slices.Clone(queue), missing), "%v", queue)
+		for want, c := range sorted {
+			arranged := slices.Clone(queue)
+			require.Equal(t, want, arrangeAhead(arranged, c), "%v of %v", c, queue)
+			require.Equal(t, sorted[:want+1], arranged[:want+1], "%v of %v", c, queue)
+			require.ElementsMatch(t, sorted, arranged)
+		}
+	}
+}
+
+// TestIsKazoo: a queue that has one of these kinds is shared with kazoo.
+func TestIsKazoo(t *testing.T) {
+	for _, kind := range []string{KazooLock, KazooRead, KazooLease} {
+		require.True(t, isKazoo(kind), kind)
+	}
+	for _, kind := range []string{Lock, Latch, Read, Write, Lease} {
+		require.False(t, isKazoo(kind), kind)
+	}
 }
 
 func TestCheckKey(t *testing.T) {

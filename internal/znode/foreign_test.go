@@ -1,6 +1,7 @@
 package znode_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +25,10 @@ func TestAcquire_NamesThatContainTheBase_AreNoContenders(t *testing.T) {
 		}
 		_, err := srv.Create(path+"/shard-0000000002", nil, zktest.Container)
 		require.NoError(t, err)
-		_, err = other.Create(t.Context(), path+"/lock-7", nil, zk.FlagEphemeral)
-		require.NoError(t, err)
+		for _, name := range []string{"lock-7", "job-123456789", "123456789"} {
+			_, err = other.Create(t.Context(), path+"/"+name, nil, zk.FlagEphemeral)
+			require.NoError(t, err)
+		}
 		h, err := q.Try(t.Context(), entry)
 		require.NoError(t, err)
 		release(t, h)
@@ -52,8 +55,13 @@ func TestAcquire_ForeignContender_IsAnErrorThatNamesIt(t *testing.T) {
 				_, err := acquire()
 				require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
 				require.ErrorContains(t, err, foreign)
+				require.Equal(t, strings.Contains(name, "__lock__"), strings.Contains(err.Error(), "WithKazoo"), err)
 				require.Len(t, srv.Children(path), 1)
 			}
+			before := srv.Zxid()
+			_, err = q.Try(t.Context(), entry)
+			require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+			require.Equal(t, before, srv.Zxid(), "a try finds out before it writes")
 			require.NoError(t, srv.Delete(foreign))
 			section(t, q)
 			requireEmpty(t, srv)
@@ -89,5 +97,24 @@ func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, list)
 		release(t, h)
+	})
+}
+
+// TestAcquire_ForeignContenderCannotBeRead: it may hold what the caller asks for, so nothing is granted.
+func TestAcquire_ForeignContenderCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q, other := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
+		section(t, q)
+		foreign, err := other.Create(t.Context(), path+"/5a3b0c__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
+		require.NoError(t, err)
+		for _, acquire := range []func() (*zkrecipes.Hold, error){
+			func() (*zkrecipes.Hold, error) { return q.Acquire(t.Context(), entry) },
+			func() (*zkrecipes.Hold, error) { return q.Try(t.Context(), entry) },
+		} {
+			srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: foreign}, zktest.Fail(zktest.CodeNoAuth))
+			_, err := acquire()
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+			require.Len(t, srv.Children(path), 1)
+		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -45,6 +46,10 @@ func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 		}
 		a, b := queue(t, srv, "a"), queue(t, srv, "b")
 		require.Zero(t, heartbeats("a"))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.CodeNoAuth))
+		_, err := a.Acquire(t.Context(), entry)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Zero(t, heartbeats("a"))
 		h := acquire(t.Context(), a).Granted(t, time.Hour)
 		require.Positive(t, heartbeats("a"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +58,7 @@ func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 		require.Zero(t, heartbeats("b"))
 		cancel()
 		require.ErrorIs(t, waiting.Failed(t, 0), context.Canceled)
-		_, err := b.Try(t.Context(), entry)
+		_, err = b.Try(t.Context(), entry)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		require.Zero(t, heartbeats("b"))
 		refused := errors.New("refused")

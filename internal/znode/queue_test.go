@@ -222,6 +222,57 @@ func TestAcquire_SpuriousEventInOneSession(t *testing.T) {
 	})
 }
 
+// TestAcquire_SpuriousEventAndNoAnswer: what cannot be read grants nothing either.
+func TestAcquire_SpuriousEventAndNoAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
+		waiting := acquire(t.Context(), q)
+		waiting.Waits(t)
+		srv.Intercept(zktest.Match{Op: zktest.OpExists, Path: holder.Path()}, zktest.Fail(zktest.CodeNoAuth))
+		srv.SendEvent(zktest.Label("a"), zktest.NodeDeleted, holder.Path())
+		waiting.Waits(t)
+		release(t, holder)
+		release(t, waiting.Granted(t, time.Hour))
+	})
+}
+
+// TestAcquire_RefusedAsItsContextEnds: the error of a call whose context ends behind the refusal says both. The server has
+// answered, so it is not in the way.
+func TestAcquire_RefusedAsItsContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		enough := errors.New("enough")
+		var last error
+		for n := int64(1); ; n++ {
+			ctx := bubble.EndWhenAsked(t.Context(), n, enough)
+			err := acquire(ctx, q).Failed(t, 0)
+			if ctx.Lives() {
+				require.NotErrorIs(t, err, enough)
+				break
+			}
+			last = err
+		}
+		require.ErrorIs(t, last, enough)
+		require.ErrorIs(t, last, zk.ErrNoAuth)
+		require.NotContains(t, last.Error(), "no answer")
+		requireEmpty(t, srv)
+	})
+}
+
+// TestAcquire_PredecessorCannotBeRead: the caller is told, and leaves nothing.
+func TestAcquire_PredecessorCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: holder.Path()}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, acquire(t.Context(), queue(t, srv, "b")).Failed(t, 0), zk.ErrNoAuth)
+		require.Len(t, srv.Children(path), 1)
+		release(t, holder)
+	})
+}
+
 // TestAcquire_ReaderAtItsWritersPlace: in one session, a writer must not succeed a writer whose reader is still there.
 func TestAcquire_ReaderAtItsWritersPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -650,7 +701,8 @@ func TestHold_ClientClosed(t *testing.T) {
 		require.NoError(t, q.Client().Close())
 		requireLost(t, h, zkrecipes.LossClosed)
 		require.ErrorIs(t, h.Err(), zkrecipes.ErrClosed)
-		require.ErrorIs(t, waiting.Failed(t, 0), zkrecipes.ErrClosed)
+		require.EqualError(t, waiting.Failed(t, 0), path+": client closed")
+		require.ErrorIs(t, waiting.Err, zkrecipes.ErrClosed)
 		_, err := q.Acquire(t.Context(), entry)
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		requireEmpty(t, srv)

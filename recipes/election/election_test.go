@@ -225,6 +225,31 @@ func TestRun_BodyFails(t *testing.T) {
 	})
 }
 
+// TestRun_BodyFailsInItsTerm: the end of another context is an error of the body, while the one that it was given lives.
+func TestRun_BodyFailsInItsTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "a")
+		for _, failed := range []error{context.Canceled, fmt.Errorf("save: %w", context.DeadlineExceeded)} {
+			terms := 0
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.Equal(t, failed, e.Run(ctx, func(context.Context, *election.Term) error {
+				terms++
+				return failed
+			}))
+			require.Equal(t, 1, terms)
+		}
+		require.ErrorContains(t, e.Run(t.Context(), nil), "the function is nil")
+	})
+}
+
+// ended is an error of another library: it says that a context has ended, and wraps nothing.
+type ended struct{}
+
+func (ended) Error() string        { return "ended" }
+func (ended) Is(target error) bool { return target == context.Canceled }
+func (ended) Unwrap() error        { return nil }
+
 func TestRun_BodyPanics(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		require.PanicsWithValue(t, "oh", func() {
@@ -281,6 +306,7 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 		"waited": {func(ctx context.Context) error {
 			return &zkrecipes.WaitError{Path: "/x", Err: errors.Join(context.Cause(ctx), errors.New("connection refused"))}
 		}, false},
+		"of another library": {func(context.Context) error { return ended{} }, false},
 		"asked": {func(ctx context.Context) error {
 			return &conn.OpError{Op: "get", Path: "/x", Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
 		}, false},
@@ -372,7 +398,7 @@ func TestRun_EndsDuringThePause(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		start := time.Now()
 		time.AfterFunc(time.Millisecond, func() { cancel(why) })
-		require.ErrorIs(t, join(t, srv, "a").Run(ctx, func(context.Context, *election.Term) error { return nil }), why)
+		require.Equal(t, why, join(t, srv, "a").Run(ctx, func(context.Context, *election.Term) error { return nil }))
 		require.Equal(t, time.Millisecond, time.Since(start))
 		require.Empty(t, srv.Children(path))
 	})

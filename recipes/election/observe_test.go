@@ -28,6 +28,56 @@ func TestObserve_CandidateComesBetweenTheReads(t *testing.T) {
 	})
 }
 
+// TestObserve_QueueChangesBetweenTheReads: its parent comes, or goes, or the candidate at the head goes. The view is the one
+// after the change.
+func TestObserve_QueueChangesBetweenTheReads(t *testing.T) {
+	candidate := func(t *testing.T, srv *zktest.Server) {
+		t.Helper()
+		_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
+		require.NoError(t, err)
+	}
+	parents := func(t *testing.T, srv *zktest.Server) {
+		t.Helper()
+		for _, p := range []string{"/app", path} {
+			_, err := srv.Create(p, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		before func(t *testing.T, srv *zktest.Server)
+		match  zktest.Match
+		change func(t *testing.T, srv *zktest.Server)
+		told   string
+	}{
+		"parent comes": {
+			func(*testing.T, *zktest.Server) {},
+			zktest.Match{Op: zktest.OpExists, Path: "^" + path + "$"},
+			func(t *testing.T, srv *zktest.Server) { parents(t, srv); candidate(t, srv) }, "b",
+		},
+		"parent goes": {
+			parents,
+			zktest.Match{Op: zktest.OpGetChildren2, Path: "^" + path + "$", Skip: 1},
+			func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.DeleteAll(path)) }, "none",
+		},
+		"head goes": {
+			func(t *testing.T, srv *zktest.Server) { parents(t, srv); candidate(t, srv) },
+			zktest.Match{Op: zktest.OpGetData, Path: "latch-"},
+			func(t *testing.T, srv *zktest.Server) { require.NoError(t, srv.DeleteAll(path)) }, "none",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				c.before(t, srv)
+				c.match.From = zktest.Label("w")
+				changed := srv.Intercept(c.match, zktest.Before(func(zktest.Request) { c.change(t, srv) }))
+				told := observe(t, join(t, srv, "w"))
+				require.Equal(t, []string{c.told}, told())
+				require.Equal(t, 1, changed.Hits())
+			})
+		})
+	}
+}
+
 // TestObserve_EventLost: the change is told when the observer reads again by itself.
 func TestObserve_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -103,6 +153,13 @@ func TestLeader_ReadFails(t *testing.T) {
 		_, err = w.Leader(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 
+		for _, m := range []zktest.Match{{Op: zktest.OpSync, Path: "^" + path}, {Op: zktest.OpGetData, Path: "latch-"}} {
+			m.From = zktest.Label("w")
+			srv.Intercept(m, zktest.Fail(zktest.CodeNoAuth))
+			_, err = w.Leader(t.Context())
+			require.ErrorIs(t, err, zk.ErrNoAuth, m.Op)
+		}
+
 		srv.Intercept(list, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 		leader, err := w.Leader(t.Context())
 		require.NoError(t, err)
@@ -113,6 +170,16 @@ func TestLeader_ReadFails(t *testing.T) {
 		defer cancel()
 		_, err = w.Leader(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		time.Sleep(time.Minute) // the answer has come
+		srv.Intercept(list, zktest.Before(func(r zktest.Request) {
+			srv.Refuse(zktest.Label("w"))
+			srv.Expire(r.Session)
+		}))
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = w.Leader(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "there is no next session")
 
 		require.NoError(t, c.Close())
 		_, err = w.Leader(t.Context())

@@ -148,6 +148,86 @@ func TestHolds_Txn_IsGuardedByAll(t *testing.T) {
 	}
 }
 
+// A hold that was released guards nothing, although its contender may be there for a moment.
+func TestHolds_Txn_OneReleased_IsFenced(t *testing.T) {
+	for i := range 3 {
+		several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *mutex.Holds) {
+			synctest.Wait()
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Ignore())
+			ended, end := context.WithCancel(t.Context())
+			end()
+			require.ErrorIs(t, all.Of(ms[i]).Release(ended), context.Canceled)
+			require.Len(t, srv.Tree("/app"), 7, "the contender is there")
+			sent := bubble.Requests(srv)
+			_, err := all.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Version: -1})
+			require.ErrorIs(t, err, zkrecipes.ErrFenced)
+			require.Zero(t, sent.Hits())
+			sent.Remove()
+			srv.Cut(zktest.Everyone) // the deletion is sent again
+		})
+	}
+}
+
+// The reply is lost, and so is a hold: the ops may have been applied before.
+func TestHolds_Txn_ReplyAndOneHoldLost_IsUnknown(t *testing.T) {
+	several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *mutex.Holds) {
+		h := all.Of(ms[0]) // of a client without a chroot, and not the first by path
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/data$"}, zktest.After(func(zktest.Request) {
+			require.NoError(t, srv.Delete(h.Path()))
+			srv.Cut(zktest.Everyone)
+		}))
+		_, err := all.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("new"), Version: -1})
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
+		n, _ := srv.Node("/data")
+		require.Equal(t, "new", string(n.Data))
+	})
+}
+
+// process is a context that lives as long as the program. It counts the functions that wait for its end.
+type process struct {
+	context.Context
+	done    chan struct{}
+	waiting int
+}
+
+func (p *process) Done() <-chan struct{} { return p.done }
+
+// AfterFunc is what the package context calls.
+func (p *process) AfterFunc(func()) (stop func() bool) {
+	p.waiting++
+	return func() bool {
+		p.waiting--
+		return true
+	}
+}
+
+func TestLockAll_LeavesNothingOnItsContext(t *testing.T) {
+	pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
+		ctx := &process{Context: t.Context(), done: make(chan struct{})}
+		all, err := mutex.LockAll(ctx, newMutex(t, a))
+		require.NoError(t, err)
+		require.NoError(t, all.Release(t.Context()))
+		require.Zero(t, ctx.waiting)
+	})
+}
+
+// The hold has ended, and its contender cannot be deleted yet. A caller whose context descends from it waits for the deletion
+// like any other.
+func TestLock_BehindAnEndedHoldOfItsContext_Waits(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := lock(t, newMutex(t, a))
+		synctest.Wait()
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		require.ErrorIs(t, h.Release(ended), context.Canceled)
+		waiting := bubble.Start(context.WithoutCancel(h.Context()), newMutex(t, b).Lock)
+		waiting.Waits(t)
+		require.NoError(t, waiting.Granted(t, time.Second).Release(t.Context()))
+	})
+}
+
 func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
 	ensembles(t, func(t *testing.T, x, y *mutex.Mutex) {
 		all, err := mutex.LockAll(t.Context(), x, y)

@@ -792,21 +792,25 @@ func TestLockAll_InOppositeOrders_DoesNotDeadlock(t *testing.T) {
 }
 
 func TestLockAll_OneReleaseFails_TheOthersAreReleased(t *testing.T) {
-	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		x, err := mutex.New(a, "/l/x")
-		require.NoError(t, err)
-		y, err := mutex.New(a, "/l/y")
-		require.NoError(t, err)
-		all, err := mutex.LockAll(t.Context(), x, y)
-		require.NoError(t, err)
-		require.NoError(t, srv.Delete(all.Of(x).Path()))
-		<-all.Done()
-		require.ErrorIs(t, context.Cause(all.Context()), zkrecipes.ErrLost)
-		err = all.Release(t.Context())
-		var lost *zkrecipes.LostError
-		require.True(t, errors.As(err, &lost))
-		require.Equal(t, all.Of(x).Path(), lost.Path)
-		require.ErrorIs(t, all.Err(), zkrecipes.ErrLost)
-		bubble.Clean(t, srv, "/l", "x", "y")
-	})
+	for i := range 2 {
+		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+			var ms []*mutex.Mutex
+			for _, path := range []string{"/l/x", "/l/y"} {
+				m, err := mutex.New(a, path)
+				require.NoError(t, err)
+				ms = append(ms, m)
+			}
+			all, err := mutex.LockAll(t.Context(), ms...)
+			require.NoError(t, err)
+			require.NoError(t, srv.Delete(all.Of(ms[i]).Path()))
+			<-all.Done()
+			require.ErrorIs(t, context.Cause(all.Context()), zkrecipes.ErrLost)
+			err = all.Release(t.Context())
+			var lost *zkrecipes.LostError
+			require.True(t, errors.As(err, &lost))
+			require.Equal(t, all.Of(ms[i]).Path(), lost.Path)
+			require.ErrorIs(t, all.Err(), zkrecipes.ErrLost, "the loss counts, and not that the other was released")
+			bubble.Clean(t, srv, "/l", "x", "y")
+		})
+	}
 }

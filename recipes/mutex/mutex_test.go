@@ -120,6 +120,8 @@ func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 		m := newMutex(t, c)
 		require.NoError(t, lock(t, m).Release(t.Context()))
+		synctest.Wait()
+		require.Empty(t, log.String(), "there are none")
 		for _, name := range []string{"0", "zzz", "leases"} {
 			_, err := srv.Create(path+"/"+name, nil, zktest.Persistent)
 			require.NoError(t, err)
@@ -129,6 +131,8 @@ func TestLock_ForeignChildren_AreSkippedAndReportedOnce(t *testing.T) {
 		}
 		synctest.Wait() // no acquisition waits for the logger
 		assert.Equal(t, 1, strings.Count(log.String(), "no contenders"), log.String())
+		assert.Contains(t, log.String(), "zzz")
+		assert.Contains(t, log.String(), "of=3")
 	})
 }
 
@@ -496,8 +500,15 @@ func TestLocker_Locks(t *testing.T) {
 		_, err = newMutex(t, b).TryLock(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		l.Unlock()
-		require.Panics(t, l.Unlock)
+		require.PanicsWithValue(t, "unlock of unlocked mutex "+path, l.Unlock)
 		bubble.Clean(t, srv, path)
+
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Fail(zktest.CodeNoAuth))
+		require.Panics(t, l.Lock)
+		l.Lock() // the one before holds nothing
+		_, err = newMutex(t, b).TryLock(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		l.Unlock()
 
 		ctx, cancel := context.WithCancel(t.Context())
 		dead := newMutex(t, a).Locker(ctx)
@@ -600,7 +611,10 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 		require.Error(t, err)
 		_, err = mutex.LockAll(t.Context(), newMutex(t, a), nil)
 		require.Error(t, err)
-		_, err = newMutex(t, a, mutex.WithData(make([]byte, 1<<20))).Lock(t.Context())
+		large := newMutex(t, a, mutex.WithData(make([]byte, 1<<20)))
+		_, err = large.Lock(t.Context())
+		require.ErrorIs(t, err, conn.ErrTooLarge)
+		_, err = large.TryLock(t.Context())
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.Zero(t, sent.Hits())
 

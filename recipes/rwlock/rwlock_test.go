@@ -706,6 +706,57 @@ func TestDowngrade_AnotherWriterHasTheSameNumber_Waits(t *testing.T) {
 	})
 }
 
+// The session of the writer is lost to the client, and the server keeps it for a while. The place goes with it, so a reader of
+// the next session does not take it.
+func TestDowngrade_SessionOfTheWriterLives_OnTheServerAlone_Waits(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		mine := newLock(t, a)
+		writer := held(t, t.Context(), mine.Lock)
+		synctest.Wait()
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "__READ__"}, zktest.Ignore())
+		reader := bubble.Start(context.WithoutCancel(writer.Context()), mine.RLock)
+		reader.Waits(t)
+		old := srv.SessionOf("a")
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		for range a.States(t.Context()) {
+			if a.Status().State == conn.Lost {
+				break
+			}
+		}
+		require.True(t, srv.Exists(writer.Path()), "the server has not noticed yet")
+		srv.Accept(zktest.Label("a"))
+		for srv.Exists(writer.Path()) {
+			time.Sleep(10 * time.Millisecond)
+			require.True(t, !reader.Over() || !srv.Exists(writer.Path()))
+		}
+		h := reader.Granted(t, time.Minute)
+		n, _ := srv.Node(h.Path())
+		require.NotEqual(t, old, n.Stat.EphemeralOwner)
+		require.Greater(t, h.Token(), writer.Token())
+		release(t, h)
+	})
+}
+
+// A reader at the place of a writer that waits itself does not hold.
+func TestQueue_ReaderAtThePlaceOfAWaitingWriter_Waits(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a)
+		release(t, held(t, t.Context(), l.Lock)) // makes the parents
+		for _, name := range []string{"__WRIT__0000000001", "__WRIT__0000000002", "__READ__0000000002"} {
+			_, err := srv.Create(path+"/"+name, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		queue, err := l.Queue(t.Context())
+		require.NoError(t, err)
+		var holds []bool
+		for _, c := range queue {
+			holds = append(holds, c.Holds)
+		}
+		require.Equal(t, []bool{true, false, false}, holds)
+	})
+}
+
 func TestWithLossOnSuspend_DisconnectEndsTheHolds(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a, rwlock.WithLossOnSuspend())

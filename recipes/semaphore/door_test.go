@@ -510,15 +510,17 @@ func TestAcquire_DoorSentAgain_LateOneIsSwept(t *testing.T) {
 func TestTryAcquire_LimitLoweredWhileAtTheDoor_IsBusy(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		const node = "/limit"
-		s := newSemaphore(t, a, 3, semaphore.WithLimitNode(node))
-		held := acquire(t, newSemaphore(t, b, 3, semaphore.WithLimitNode(node)), 1)
+		s := newSemaphore(t, a, 12, semaphore.WithLimitNode(node))
+		held := acquire(t, newSemaphore(t, b, 12, semaphore.WithLimitNode(node)), 10)
 		ahead := foreign(t, srv, locks+"/lock-")
 		try := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) { return s.TryAcquire(ctx, 1) })
-		try.Waits(t) // 1 and 1 are within 3
-		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 1}))
+		try.Waits(t) // 10 and 1 are within 12
+		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 10}))
 		require.NoError(t, srv.Delete(ahead))
-		require.ErrorIs(t, try.Failed(t, 0), zkrecipes.ErrLocked)
-		require.Len(t, srv.Children(leases), 1)
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, try.Failed(t, 0), &busy)
+		require.Equal(t, held.Path(), busy.Holder.Path, "the first lease")
+		require.Len(t, srv.Children(leases), 10)
 		release(t, held)
 	})
 }
@@ -622,5 +624,66 @@ func TestAcquire_JustFits_HoweverTheDoorIsPassed(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Zero(t, bad)
+	})
+}
+
+// A caller that waits for leases needs no proof, and reads no more than has changed.
+func TestAcquire_WaitingInside_Cost(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		const node = "/limit"
+		with := semaphore.WithLimitNode(node)
+		others := newSemaphore(t, b, 3, with)
+		one, two := acquire(t, others, 1), acquire(t, others, 1)
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, a, 3, with), 3))
+		waiting.Waits(t)
+		time.Sleep(time.Minute)
+		mine := zktest.Match{From: zktest.Label("a"), Times: -1}
+		syncs := mine
+		syncs.Op = zktest.OpSync
+		rule := srv.Intercept(syncs, zktest.Proceed())
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, rule.Hits())
+		rule.Remove()
+
+		sent := srv.Intercept(zktest.Match{From: zktest.Label("a"), Times: -1, Where: func(r zktest.Request) bool {
+			return r.Op != zktest.OpSync
+		}}, zktest.Proceed())
+		release(t, one)
+		waiting.Waits(t)
+		require.Equal(t, 1, sent.Hits(), "the leases")
+		sent.Remove()
+
+		// The door is given up behind the grant.
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Path: "^" + locks}, zktest.Delay(time.Second))
+		release(t, two)
+		h := waiting.Granted(t, 0)
+		require.Len(t, srv.Children(locks), 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Empty(t, srv.Children(locks))
+		release(t, h)
+		require.NoError(t, srv.Delete(node))
+		clean(t, srv)
+	})
+}
+
+// The event of the door is lost, and the door with it. The waiter finds out in bounded time, and lets the next one pass.
+func TestAcquire_DoorLostWithoutAnEvent_TakesItsLeasesBack(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		held := acquire(t, newSemaphore(t, b, 3), 1)
+		waiting := bubble.Start(t.Context(), of(newSemaphore(t, a, 3), 3))
+		waiting.Waits(t)
+		door := locks + "/" + srv.Children(locks)[0]
+		require.Equal(t, 1, srv.LoseWatch(zktest.Label("a"), door))
+		require.NoError(t, srv.Delete(door))
+		waiting.Waits(t)
+		require.Len(t, srv.Children(leases), 4)
+		next := bubble.Start(t.Context(), of(newSemaphore(t, b, 3), 2))
+		next.Waits(t) // 4 and 2 are more than 3
+		h := next.Granted(t, 3*bubble.Timeout)
+		release(t, h)
+		release(t, held)
+		release(t, waiting.Granted(t, time.Minute))
+		clean(t, srv)
 	})
 }

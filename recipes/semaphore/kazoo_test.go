@@ -112,8 +112,10 @@ func TestWithKazoo_CuratorsLayoutBeside_IsRefused(t *testing.T) {
 		_, err := s.Acquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
 		require.ErrorContains(t, err, leases)
+		before := srv.Zxid()
 		_, err = s.TryAcquire(t.Context(), 1)
 		require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+		require.Equal(t, before, srv.Zxid(), "nothing was written")
 		require.Empty(t, srv.Children(kazooDoor))
 	})
 }

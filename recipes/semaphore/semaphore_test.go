@@ -357,6 +357,7 @@ func TestAcquire_ContextEnds_NamesTheHolder(t *testing.T) {
 		require.Equal(t, h.Token(), waited.Holder.Token)
 		require.Equal(t, 2, waited.Position)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Regexp(t, `context deadline exceeded$`, err.Error(), "the server is not in the way")
 	})
 }
 
@@ -445,13 +446,14 @@ func TestAcquire_LeaseOfTheWaiterDeleted_QueuesAgainWithOneLease(t *testing.T) {
 		h := acquire(t, newSemaphore(t, a, 2), 2)
 		waiting := bubble.Start(t.Context(), of(newSemaphore(t, b, 2), 2))
 		waiting.Waits(t)
-		for _, dir := range []string{leases, locks, leases} {
-			for _, own := range srv.Ephemerals(srv.SessionOf("b")) {
-				if strings.HasPrefix(own, dir) {
-					require.NoError(t, srv.Delete(own))
-					break
+		for i, dir := range []string{leases, locks, leases} {
+			var own []string
+			for _, p := range srv.Ephemerals(srv.SessionOf("b")) {
+				if strings.HasPrefix(p, dir) {
+					own = append(own, p)
 				}
 			}
+			require.NoError(t, srv.Delete(own[min(i, len(own)-1)]), "the first lease, the door, the last lease")
 			waiting.Waits(t)
 			require.Len(t, srv.Children(leases), 4)
 			require.Len(t, srv.Children(locks), 1)
@@ -636,6 +638,85 @@ func TestLimitNode_CannotBeRead(t *testing.T) {
 		_, err = s.Acquire(t.Context(), 1)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		clean(t, srv)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "$"}, zktest.Fail(zktest.CodeNoAuth))
+		_, err = newSemaphore(t, a, 2, semaphore.WithKazoo()).Acquire(t.Context(), 1)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+	})
+}
+
+// TestLimitNode_CannotBeReadAgain: the limit was changed, and the server refuses to tell it. Nothing is granted on the old one,
+// and nothing stays.
+func TestLimitNode_CannotBeReadAgain(t *testing.T) {
+	const node = "/limit"
+	change := func(t *testing.T, srv *zktest.Server) {
+		t.Helper()
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetData, Path: "^" + node + "$"}, zktest.Fail(zktest.CodeNoAuth))
+		require.NoError(t, srv.Set(node, []byte{0, 0, 0, 9}))
+	}
+	for name, inside := range map[string]bool{"as the door is given up": false, "while waiting inside": true} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+				s := regular(t, a, 3, semaphore.WithLimitNode(node))
+				held := acquire(t, newSemaphore(t, b, 3, semaphore.WithLimitNode(node)), 2)
+				var try *bubble.Attempt
+				if inside {
+					try = bubble.Start(t.Context(), of(s, 2))
+					try.Waits(t)
+					change(t, srv)
+				} else {
+					srv.Intercept(together, zktest.Before(func(zktest.Request) { change(t, srv) }))
+					try = bubble.Start(t.Context(), of(s, 1))
+				}
+				require.ErrorIs(t, try.Failed(t, 0), zk.ErrNoAuth)
+				require.Len(t, srv.Children(leases), 2)
+				require.Empty(t, srv.Children(locks))
+				release(t, held)
+			})
+		})
+	}
+}
+
+// TestAcquire_LeasesCannotBeCountedAgain: the limit has changed as well, and was read. That is no count.
+func TestAcquire_LeasesCannotBeCountedAgain(t *testing.T) {
+	const node = "/limit"
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := regular(t, a, 3, semaphore.WithLimitNode(node))
+		srv.Intercept(together, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Set(node, []byte{0, 0, 0, 9}))
+			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: "^" + leases + "$"}, zktest.Fail(zktest.CodeNoAuth))
+		}))
+		require.ErrorIs(t, bubble.Start(t.Context(), of(s, 1)).Failed(t, 0), zk.ErrNoAuth)
+		require.Empty(t, srv.Children(leases))
+	})
+}
+
+// TestLimitNode_Lowered_IsNoReasonToWarn: the leases were within the limit when they were granted.
+func TestLimitNode_Lowered_IsNoReasonToWarn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var log bytes.Buffer
+		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		s := newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit"))
+		h := acquire(t, s, 3)
+		require.NoError(t, s.SetLimit(t.Context(), 1))
+		_, err := s.TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		synctest.Wait()
+		require.Empty(t, log.String())
+		release(t, h)
+	})
+}
+
+// TestTryAcquire_LimitIsZero: there is no holder to name.
+func TestTryAcquire_LimitIsZero(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
+		require.NoError(t, err)
+		_, err = newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit")).TryAcquire(t.Context(), 1)
+		var busy *zkrecipes.BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Zero(t, busy.Queue)
+		require.Zero(t, busy.Holder)
 	})
 }
 
@@ -687,6 +768,18 @@ func TestRevokeAndQueue(t *testing.T) {
 		require.ErrorIs(t, mine.Revoke(t.Context()), zkrecipes.ErrClosed)
 		_, err = mine.Queue(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// A list without those at the door is not the queue.
+func TestQueue_DoorCannotBeRead(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 3)
+		h := acquire(t, s, 1)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: "^" + locks + "$"}, zktest.Fail(zktest.CodeNoAuth))
+		_, err := s.Queue(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		release(t, h)
 	})
 }
 
@@ -760,7 +853,9 @@ func TestBadInput_IsRefusedAndNothingIsSent(t *testing.T) {
 			require.ErrorContains(t, err, bad.says)
 			require.ErrorContains(t, err, "semaphore: ")
 		}
-		_, err := semaphore.New(nil, path, 1)
+		_, err := semaphore.New(a, path, math.MaxInt32)
+		require.NoError(t, err)
+		_, err = semaphore.New(nil, path, 1)
 		require.ErrorContains(t, err, "client is nil")
 		s := newSemaphore(t, a, 3)
 		for _, n := range []int{0, -1, 4} {
