@@ -301,7 +301,7 @@ func TestMarked_Cost(t *testing.T) {
 	})
 }
 
-// TestReplacement_Cost: one reading and one write, also if the write makes the node.
+// TestReplacement_Cost: one reading and one write, also if the write makes the node. If the node goes in between, both again.
 func TestReplacement_Cost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
 		write := func(path string) int {
@@ -313,6 +313,8 @@ func TestReplacement_Cost(t *testing.T) {
 		}
 		require.Equal(t, 2, write("/new"))
 		require.Equal(t, 2, write("/new"))
+		inVain := srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/new")) }))
+		require.Equal(t, 4, write("/new")+inVain.Hits())
 	})
 }
 
