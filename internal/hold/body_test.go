@@ -115,7 +115,6 @@ func TestBoth_EndedByItsOwner(t *testing.T) {
 	require.NoError(t, ctx.Err())
 	require.Equal(t, 1, process.waiting)
 	end(why)
-	<-ctx.Done()
 	require.Equal(t, why, context.Cause(ctx))
 	require.Zero(t, process.waiting)
 

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -391,4 +393,47 @@ func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 			require.Equal(t, lines, strings.Count(log.String(), h.Path()+" error="), log.String())
 		})
 	}
+}
+
+// TestGive_CallerGoesBeforeTheProof: nothing is held, so the session is not kept proven.
+func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		parent := &ephemeral.Parent{Client: (*session.Client)(bubble.Dial(t, srv, "a")), Path: "/app/lock"}
+		s, err := parent.Client.Session(t.Context())
+		require.NoError(t, err)
+		n, err := parent.Create(t.Context(), s, ephemeral.Spec{Kind: kind}, nil)
+		require.NoError(t, err)
+		time.Sleep(time.Minute) // no proof is that old
+		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(2*time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = Give(ctx, n, zkrecipes.Token(n.Czxid), false, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		n.Remove()
+		require.NoError(t, n.WaitRemoved(t.Context()))
+		time.Sleep(time.Minute)
+		syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Zero(t, syncs.Hits())
+	})
+}
+
+// TestRelease_GrantIsGarbage: a session that lives for months keeps nothing of the holds that were released.
+func TestRelease_GrantIsGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a")
+		_, other, _ := give(t, client) // keeps the session proven
+		released := func() weak.Pointer[Grant] {
+			_, h, g := give(t, client)
+			synctest.Wait()
+			require.NoError(t, h.Release(t.Context()))
+			return weak.Make(g)
+		}()
+		synctest.Wait()
+		runtime.GC()
+		runtime.GC() // what has a finalizer goes with the second
+		require.Nil(t, released.Value())
+		require.NoError(t, other.Release(t.Context()))
+	})
 }

@@ -225,6 +225,28 @@ func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
 	})
 }
 
+// TestReplacement_SessionEndsBeforeItIsSent: the write goes on in the next session.
+func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
+		first := srv.SessionOf("a")
+		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) {
+			srv.Refuse(zktest.Label("a"))
+			srv.Cut(zktest.Label("a"))
+			synctest.Wait() // the client knows of it, and sends nothing
+			time.AfterFunc(time.Second, func() {
+				srv.Expire(first)
+				srv.Accept(zktest.Label("a"))
+			})
+			return []byte("new"), nil
+		}}.Do(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, first, srv.SessionOf("a"))
+		node, _ := srv.Node(path)
+		require.Equal(t, "new", string(node.Data))
+	})
+}
+
 // TestReplacement_FencedAfterALostReply: the second copy was refused, and the first may have been applied.
 func TestReplacement_FencedAfterALostReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {

@@ -228,6 +228,18 @@ func TestLock_BehindAnEndedHoldOfItsContext_Waits(t *testing.T) {
 	})
 }
 
+// The ensemble does not say whether the contender is there. The call waits, as it would for any other contender.
+func TestLock_WouldPerhapsWaitForItself_Waits(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+		h := lock(t, newMutex(t, a))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpSync, Path: h.Path()}, zktest.Fail(zktest.CodeNoAuth))
+		waiting := bubble.Start(h.Context(), newMutex(t, b).Lock)
+		waiting.Waits(t)
+		require.NoError(t, h.Release(t.Context()))
+		require.ErrorIs(t, waiting.Failed(t, 0), zkrecipes.ErrReleased, "its context has ended")
+	})
+}
+
 func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
 	ensembles(t, func(t *testing.T, x, y *mutex.Mutex) {
 		all, err := mutex.LockAll(t.Context(), x, y)

@@ -611,9 +611,8 @@ func TestLimitNode_CannotBeMade(t *testing.T) {
 	for _, opt := range []semaphore.Option{semaphore.WithLimitNode("/limit"), semaphore.WithKazoo()} {
 		pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 			s := newSemaphore(t, a, 2, opt)
-			node := "^(/limit|" + path + ")$"
-			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: node, Times: -1}, zktest.Fail(zktest.CodeNoNode))
-			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: node, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeNoNode))
+			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^(/limit|" + path + ")$", Times: 3}, zktest.Fail(zktest.CodeNoAuth))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := s.Acquire(ctx, 1)
