@@ -247,6 +247,21 @@ func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 	})
 }
 
+// TestReplacement_SessionEndsBeforeTheReply: the write may have been applied. It is not repeated on top of that.
+func TestReplacement_SessionEndsBeforeTheReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		require.NoError(t, c.CreateAll(t.Context(), path, []byte("x")))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.HoldReply(time.Hour))
+		time.AfterFunc(time.Second, func() { srv.Expire(srv.SessionOf("a")) })
+		_, err := Replacement{Client: c, Path: path, Next: func(now session.Node) ([]byte, error) {
+			return append(now.Data, 'x'), nil
+		}}.Do(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		node, _ := srv.Node(path)
+		require.Equal(t, "xx", string(node.Data))
+	})
+}
+
 // TestReplacement_FencedAfterALostReply: the second copy was refused, and the first may have been applied.
 func TestReplacement_FencedAfterALostReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {
