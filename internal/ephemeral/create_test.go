@@ -353,3 +353,16 @@ func TestRemove_Backoff(t *testing.T) {
 		require.NotContains(t, log.String(), "not allowed")
 	})
 }
+
+// TestRemove_SeveralNodes_IsOneTransaction: others wait until all of them are gone.
+func TestRemove_SeveralNodes_IsOneTransaction(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		n, err := p.Create(t.Context(), s, Spec{Kind: "lease-", Count: 3}, nil)
+		require.NoError(t, err)
+		sent := bubble.Requests(srv)
+		n.Remove()
+		require.NoError(t, n.WaitRemoved(t.Context()))
+		require.Equal(t, 1, sent.Hits())
+		require.Empty(t, srv.Children(path))
+	})
+}

@@ -93,6 +93,23 @@ func TestBoth_EndsWithTheFirstToEnd(t *testing.T) {
 	}
 }
 
+// TestBoth_EndWakesTheWaiter: the waiter has asked before either ended, and does not ask again.
+func TestBoth_EndWakesTheWaiter(t *testing.T) {
+	for _, which := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			first, endFirst := context.WithCancel(t.Context())
+			second, endSecond := context.WithCancel(t.Context())
+			ctx, end := Both(first, second)
+			defer end(nil)
+			done := ctx.Done()
+			[]context.CancelFunc{endFirst, endSecond}[which]()
+			<-done
+			endFirst()
+			endSecond()
+		})
+	}
+}
+
 // Work that ends with its context returns the loss itself. It was in the error twice, and so on two lines of the log.
 func TestDo_SaysALossOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -260,6 +260,114 @@ func TestTxn_OpOfTheCallerFails(t *testing.T) {
 	})
 }
 
+// TestTxn_NoOp_IsRefused: what is no op fails the transaction before it is sent, and the hold is held.
+func TestTxn_NoOp_IsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
+		sent := bubble.Requests(srv)
+		_, err := h.Txn(t.Context(), "delete it")
+		require.Error(t, err)
+		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
+		require.Zero(t, sent.Hits())
+		require.NoError(t, h.Err())
+	})
+}
+
+// onHold is a tracer that does something while a hold is being made.
+type onHold func()
+
+func (f onHold) TraceHoldStart(ctx context.Context, _ zkrecipes.HoldStart) context.Context {
+	f()
+	return ctx
+}
+
+func (onHold) TraceHoldEnd(context.Context, zkrecipes.HoldEnd) {}
+
+// TestGive_EndsAsItIsMade: the session, the connection or the caller goes between the proof and the hold. There is no hold then, and
+// the session is not kept proven.
+func TestGive_EndsAsItIsMade(t *testing.T) {
+	why := errors.New("why")
+	for name, tt := range map[string]struct {
+		end func(srv *zktest.Server, s *session.Session, cancel context.CancelCauseFunc)
+		is  error
+	}{
+		"session expires": {func(srv *zktest.Server, s *session.Session, _ context.CancelCauseFunc) {
+			srv.Expire(s.ID())
+			<-s.Done()
+		}, zkrecipes.ErrLost},
+		"disconnect": {func(srv *zktest.Server, _ *session.Session, _ context.CancelCauseFunc) {
+			srv.Cut(zktest.Label("a"))
+			time.Sleep(time.Second)
+		}, ephemeral.ErrGone},
+		"caller goes": {func(_ *zktest.Server, _ *session.Session, cancel context.CancelCauseFunc) { cancel(why) }, why},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				var s *session.Session
+				client := bubble.Dial(t, srv, "a", conn.WithTracer(onHold(func() { tt.end(srv, s, cancel) })))
+				parent := &ephemeral.Parent{Client: (*session.Client)(client), Path: "/app/lock"}
+				s, err := parent.Client.Session(t.Context())
+				require.NoError(t, err)
+				n, err := parent.Create(t.Context(), s, ephemeral.Spec{Kind: kind}, nil)
+				require.NoError(t, err)
+				_, a := Begin(ctx, parent.Client, Label{Recipe: "mutex"}, parent.Path, false)
+				h, err := Give(ctx, n, zkrecipes.Token(n.Czxid), true, a)
+				require.ErrorIs(t, err, tt.is)
+				require.Nil(t, h)
+				n.Remove()
+				require.NoError(t, n.WaitRemoved(t.Context()))
+				synctest.Wait()
+				syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+				time.Sleep(10 * time.Minute)
+				require.Zero(t, syncs.Hits())
+			})
+		})
+	}
+}
+
+// TestGive_LossOnSuspend_WaitsForTheConnection: the session is proven, and not connected. The hold would be lost at once, so there is
+// none until the session is connected again. The caller may go, or the hold ends with the next disconnect.
+func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
+	for _, goes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			parent := &ephemeral.Parent{Client: (*session.Client)(bubble.Dial(t, srv, "a")), Path: "/app/lock"}
+			s, err := parent.Client.Session(t.Context())
+			require.NoError(t, err)
+			n, err := parent.Create(t.Context(), s, ephemeral.Spec{Kind: kind}, nil)
+			require.NoError(t, err)
+			srv.Refuse(zktest.Label("a"))
+			srv.Cut(zktest.Label("a"))
+			synctest.Wait()
+			began := time.Now()
+			time.AfterFunc(time.Second, func() { srv.Accept(zktest.Label("a")) })
+			ctx := t.Context()
+			if goes {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, time.Second/2)
+				defer cancel()
+			}
+			h, err := Give(ctx, n, zkrecipes.Token(n.Czxid), true, nil)
+			if goes {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				return
+			}
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, time.Since(began), time.Second)
+			require.NoError(t, h.Err())
+			srv.Cut(zktest.Label("a"))
+			<-h.Done()
+			var lost *zkrecipes.LostError
+			require.ErrorAs(t, h.Err(), &lost)
+			require.Equal(t, zkrecipes.LossSuspended, lost.Reason)
+		})
+	}
+}
+
 // TestWatch_CannotBeSet_IsLogged: an operator sees why a deletion went unnoticed. The end of the session is no such reason.
 func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 	for _, refused := range []bool{true, false} {

@@ -247,6 +247,21 @@ func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 	})
 }
 
+// TestReplacement_SessionEndsBeforeTheReply: the write may have been applied. It is not repeated on top of that.
+func TestReplacement_SessionEndsBeforeTheReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		require.NoError(t, c.CreateAll(t.Context(), path, []byte("x")))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.HoldReply(time.Hour))
+		time.AfterFunc(time.Second, func() { srv.Expire(srv.SessionOf("a")) })
+		_, err := Replacement{Client: c, Path: path, Next: func(now session.Node) ([]byte, error) {
+			return append(now.Data, 'x'), nil
+		}}.Do(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		node, _ := srv.Node(path)
+		require.Equal(t, "xx", string(node.Data))
+	})
+}
+
 // TestReplacement_FencedAfterALostReply: the second copy was refused, and the first may have been applied.
 func TestReplacement_FencedAfterALostReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {
@@ -301,5 +316,162 @@ func TestMarked_Close_CallerGone(t *testing.T) {
 		require.ErrorIs(t, m.Close(ctx), context.Canceled)
 		unlock()
 		require.NoError(t, m.Close(t.Context()))
+	})
+}
+
+// TestMarked_Cost: the first update makes the marker, and reads and writes the node. Those that follow are one request each, and
+// so is Close. The update after that is again a first one.
+func TestMarked_Cost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		require.NoError(t, c.CreateAll(t.Context(), path, nil))
+		m := NewMarked(c, path, nil)
+		update := func() error { return add(t.Context(), m) }
+		for i, step := range []struct {
+			do       func() error
+			requests int
+		}{{update, 3}, {update, 1}, {update, 1}, {func() error { return m.Close(t.Context()) }, 1}, {update, 3}, {update, 1}} {
+			sent := bubble.Requests(srv)
+			require.NoError(t, step.do())
+			require.Equal(t, step.requests, sent.Hits(), "step %d", i)
+			sent.Remove()
+		}
+	})
+}
+
+// TestReplacement_Cost: one reading and one write, also if the write makes the node. If the node goes in between, both again.
+func TestReplacement_Cost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		write := func(path string) int {
+			sent := bubble.Requests(srv)
+			defer sent.Remove()
+			_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) { return []byte("new"), nil }}.Do(t.Context())
+			require.NoError(t, err)
+			return sent.Hits()
+		}
+		require.Equal(t, 2, write("/new"))
+		require.Equal(t, 2, write("/new"))
+		inVain := srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/new")) }))
+		require.Equal(t, 4, write("/new")+inVain.Hits())
+	})
+}
+
+// TestReplacement_CannotGoOn: the node cannot be read, or its parents cannot be made. Nothing is written, and the error says why.
+func TestReplacement_CannotGoOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(srv *zktest.Server, c *session.Client)
+		next   func(srv *zktest.Server, c *session.Client) error // meanwhile
+		apply  func(c *session.Client) error                     // what the transaction meets
+		is     error
+	}{
+		"reading is refused": {
+			before: func(srv *zktest.Server, _ *session.Client) {
+				srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Fail(zktest.CodeNoAuth))
+			}, is: zk.ErrNoAuth,
+		},
+		"making parents is refused": {
+			before: func(srv *zktest.Server, _ *session.Client) {
+				srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer}, zktest.Fail(zktest.CodeNoAuth))
+			}, is: zk.ErrNoAuth,
+		},
+		"client closed before the parents are made": {apply: func(c *session.Client) error {
+			_ = c.Close() // never fails
+			return &session.OpError{Op: "multi", Path: path, Err: zk.ErrNoNode}
+		}, is: zkrecipes.ErrClosed},
+		"client closed before it is sent": {next: func(_ *zktest.Server, c *session.Client) error { return c.Close() }, is: zkrecipes.ErrClosed},
+		"old state, and the newest is refused": {next: func(srv *zktest.Server, _ *session.Client) error {
+			srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Fail(zktest.CodeNoAuth))
+			return errors.New("not this state")
+		}, is: zk.ErrNoAuth},
+		"guard is missing": {apply: func(*session.Client) error {
+			return &session.OpError{Op: "multi", Path: "/app/guard", Err: zk.ErrNoNode}
+		}, is: zk.ErrNoNode},
+		"something is missing": {apply: func(*session.Client) error { return zk.ErrNoNode }, is: zk.ErrNoNode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+				if tt.before != nil {
+					tt.before(srv, c)
+				}
+				asked := 0
+				r := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) {
+					asked++
+					if tt.next != nil {
+						return []byte("new"), tt.next(srv, c)
+					}
+					return []byte("new"), nil
+				}}
+				if tt.apply != nil {
+					r.Apply = func(context.Context, ...any) ([]zk.MultiResponse, error) { return nil, tt.apply(c) }
+				}
+				_, err := r.Do(t.Context())
+				require.ErrorIs(t, err, tt.is)
+				require.LessOrEqual(t, asked, 1)
+				require.False(t, srv.Exists(path))
+			})
+		})
+	}
+}
+
+// TestMarked_NodeDeletedByHand: the node is made again from the seed. That is found out when the node is read, or when the update
+// is sent.
+func TestMarked_NodeDeletedByHand(t *testing.T) {
+	old := errors.New("old data")
+	for name, next := range map[string]func(data []byte) ([]byte, error){
+		"sent": func(data []byte) ([]byte, error) { return append(data, 'x'), nil },
+		"read": func(data []byte) ([]byte, error) {
+			if string(data) == "seedx" { // what the last update left
+				return nil, old
+			}
+			return append(data, 'x'), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+				m := NewMarked(c, path, []byte("seed"))
+				require.NoError(t, add(t.Context(), m))
+				require.NoError(t, srv.DeleteAll(path))
+				data, err := m.Update(t.Context(), next)
+				require.NoError(t, err)
+				require.Equal(t, "seedx", string(data))
+				require.Len(t, srv.Children(path), 1, "the marker")
+				require.NoError(t, m.Close(t.Context()))
+			})
+		})
+	}
+}
+
+// TestMarked_NodeDeletedAfterALostReply: with it went the marker, so nothing tells whether the update was applied. It is not
+// applied to another node.
+func TestMarked_NodeDeletedAfterALostReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		m := NewMarked(c, path, nil)
+		require.NoError(t, add(t.Context(), m))
+		update := zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$"}
+		srv.Intercept(update, zktest.DropRequest())
+		srv.Intercept(update, zktest.Before(func(zktest.Request) { require.NoError(t, srv.DeleteAll(path)) }))
+		require.ErrorIs(t, add(t.Context(), m), zkrecipes.ErrUnknownOutcome)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestMarked_CallerGoneOrClientClosed: while another update has the turn. Nothing is sent, and no update waits for ever.
+func TestMarked_CallerGoneOrClientClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		m := NewMarked(c, path, nil)
+		unlock, err := m.lock(t.Context())
+		require.NoError(t, err)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = add(gone, m)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, path)
+		closed := make(chan error)
+		go func() { closed <- m.Close(t.Context()) }()
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		require.NoError(t, <-closed, "the marker goes with its session")
+		unlock()
+		require.ErrorIs(t, add(t.Context(), m), zkrecipes.ErrClosed)
+		require.False(t, srv.Exists(path))
 	})
 }

@@ -1,14 +1,18 @@
 package znode_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -77,4 +81,43 @@ func TestAcquire_WaitersOfOneSession_AskForOneProof(t *testing.T) {
 		require.LessOrEqual(t, proofs.Hits(), 3)
 		release(t, h)
 	})
+}
+
+// TestAcquire_Over_SendsNoSyncs: a session is kept proven for as long as it has contenders or holds, and no longer.
+func TestAcquire_Over_SendsNoSyncs(t *testing.T) {
+	for name, attempt := range map[string]func(t *testing.T, srv *zktest.Server, q *znode.Queue){
+		"released": func(t *testing.T, srv *zktest.Server, q *znode.Queue) { section(t, q) },
+		"refused": func(t *testing.T, srv *zktest.Server, q *znode.Queue) {
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Fail(zktest.CodeNoAuth))
+			require.ErrorIs(t, acquire(t.Context(), q).Failed(t, time.Minute), zk.ErrNoAuth)
+		},
+		"given up": func(t *testing.T, srv *zktest.Server, q *znode.Queue) {
+			section(t, q)
+			join(t, srv)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, acquire(ctx, q).Failed(t, time.Hour), context.DeadlineExceeded)
+		},
+		"beaten to it": func(t *testing.T, srv *zktest.Server, q *znode.Queue) {
+			section(t, q)
+			srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-"}, zktest.Before(func(zktest.Request) { join(t, srv) }))
+			_, err := q.Try(t.Context(), entry)
+			require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		},
+		"lost": func(t *testing.T, srv *zktest.Server, q *znode.Queue) {
+			h := acquire(t.Context(), q).Granted(t, time.Hour)
+			require.NoError(t, srv.Delete(h.Path()))
+			<-h.Done()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				attempt(t, srv, queue(t, srv, "a"))
+				synctest.Wait()
+				syncs := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+				time.Sleep(10 * time.Minute)
+				require.Zero(t, syncs.Hits())
+			})
+		})
+	}
 }

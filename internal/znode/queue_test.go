@@ -259,9 +259,11 @@ func TestAcquire_RefusedAsItsContextEnds(t *testing.T) {
 				require.NotErrorIs(t, err, enough)
 				break
 			}
+			var waited *zkrecipes.WaitError
+			require.ErrorAs(t, err, &waited)
+			require.ErrorIs(t, err, enough)
 			last = err
 		}
-		require.ErrorIs(t, last, enough)
 		require.ErrorIs(t, last, zk.ErrNoAuth)
 		require.NotContains(t, last.Error(), "no answer")
 		requireEmpty(t, srv)

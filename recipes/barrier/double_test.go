@@ -181,6 +181,7 @@ func TestDouble_ContextEnds(t *testing.T) {
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, err, &waited)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1, waited.Position)
 		require.Equal(t, 1, waited.Of)
 		e := enter(t.Context(), b)
 		time.Sleep(time.Hour)

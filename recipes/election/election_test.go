@@ -646,6 +646,7 @@ func TestObserve_HasOneWatch(t *testing.T) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := observe(t, join(t, srv, "w"))
 		told()
+		require.Empty(t, srv.Watchers(path), "candidates that join wake no observer")
 		reads := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
 		b := join(t, srv, "b")
 		for range 5 {

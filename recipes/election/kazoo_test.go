@@ -6,6 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -32,4 +33,19 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 			require.NoError(t, elected(t, waiting).Resign(t.Context()))
 		})
 	}
+}
+
+// TestWithoutKazoo_ContenderOfKazoo_IsRefused: two leaders would be the price. The candidate's parent is a container then.
+func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "go")
+		require.NoError(t, elected(t, campaign(t, e)).Resign(t.Context()))
+		parent, _ := srv.Node(path)
+		require.True(t, parent.Container)
+		_, err := bubble.Dial(t, srv, "python").Create(t.Context(), path+"/9f0a__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
+		require.NoError(t, err)
+		_, err = e.Campaign(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+		require.ErrorContains(t, err, "WithKazoo")
+	})
 }

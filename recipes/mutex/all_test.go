@@ -319,3 +319,23 @@ func testTxnOfOtherRoots(t *testing.T, root string) {
 		require.NoError(t, all.Release(t.Context()))
 	})
 }
+
+// TestHolds_Err_NamesTheLoss: whichever hold was lost, and also if others were released before.
+func TestHolds_Err_NamesTheLoss(t *testing.T) {
+	for lost := range 3 {
+		several(t, func(t *testing.T, srv *zktest.Server, ms []*mutex.Mutex, all *mutex.Holds) {
+			require.NoError(t, all.Err())
+			for i, m := range ms {
+				if i != lost {
+					require.NoError(t, all.Of(m).Release(t.Context()))
+					require.Equal(t, zkrecipes.ErrReleased, all.Err())
+				}
+			}
+			srv.Expire(srv.SessionOf("a"))
+			<-all.Of(ms[lost]).Done()
+			var why *zkrecipes.LostError
+			require.ErrorAs(t, all.Err(), &why)
+			require.Equal(t, all.Of(ms[lost]).Path(), why.Path)
+		})
+	}
+}
