@@ -625,7 +625,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: the node of our session before is waited for",
-		edits: []edit{{"internal/presence/keeper.go", "if k.wasOurs(stat.EphemeralOwner) || k.replace", "if k.replace"}},
+		edits: []edit{{"internal/presence/keeper.go", "if !k.wasOurs(stat.EphemeralOwner) && (k.replace", "if (k.replace"}},
+		tests: []test{nodeTests},
+	},
+	{
+		name:  "node: a server that is behind says that the node of our session before is there",
+		edits: []edit{{"internal/presence/keeper.go", "if err := k.session.Sync(ctx, k.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		tests: []test{nodeTests},
 	},
 	{

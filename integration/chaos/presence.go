@@ -56,16 +56,24 @@ func (t *trial) closed(id string, op *operation, owners map[int64]string) {
 	}
 }
 
+// raced is the time within which a client may not have learned that the node of its session before has gone.
+const raced = 200 * time.Millisecond
+
 // untouched checks that no client has changed a node of another. The operator may.
 //
 // ZooKeeper cannot compare incarnations. So a client may change the node of another that has followed its own, with the same
-// version, within the round trip between its read and its write. Package node says so. Such changes are counted.
+// version, within the round trip between its read and its write. Its own may have gone by an operator, or with the session
+// before. Package node says so. Such changes are counted.
 func (t *trial) untouched(n, before *incarnation, owners map[int64]string) {
+	within := slack
+	if before != nil && before.goneWith == before.owner {
+		within = raced
+	}
 	changed := func(session, at int64, how string) {
 		who, known := owners[session]
 		switch {
 		case !known || who == owners[n.owner]:
-		case before != nil && owners[before.owner] == who && owners[before.goneWith] != who && at < before.goneAt+int64(slack):
+		case before != nil && owners[before.owner] == who && before.goneWith != session && at < before.goneAt+int64(within):
 			t.Overtaken++
 		default:
 			t.violated("C13: %s has %s %s of %#x, which %s had", who, how, n.path, n.czxid, owners[n.owner])

@@ -92,13 +92,26 @@ func (k *keeper) owns(stat zk.Stat) bool {
 	return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)
 }
 
-// meet deals with a node that is not ours: one of an earlier session of ours goes, others if the caller says so.
+// meet deals with a node that is not ours: one of an earlier session of ours goes, others if the caller says so. It returns nil
+// if it has to be looked what is there now.
 func (k *keeper) meet(ctx context.Context, data []byte, stat zk.Stat) error {
 	k.taken = true
-	if k.wasOurs(stat.EphemeralOwner) || k.replace != nil && k.replace(data, stat) {
-		return k.create(ctx, &stat)
+	if !k.wasOurs(stat.EphemeralOwner) && (k.replace == nil || !k.replace(data, stat)) {
+		return &zkrecipes.TakenError{Path: k.path, Session: stat.EphemeralOwner, Czxid: stat.Czxid, Data: data}
 	}
-	return &zkrecipes.TakenError{Path: k.path, Session: stat.EphemeralOwner, Czxid: stat.Czxid, Data: data}
+	if still, err := k.isStill(ctx, stat.Czxid); !still {
+		return err
+	}
+	return k.create(ctx, &stat)
+}
+
+// isStill reports whether the node with the czxid is still there, as far as the leader knows.
+func (k *keeper) isStill(ctx context.Context, czxid int64) (bool, error) {
+	if err := k.session.Sync(ctx, k.path); err != nil {
+		return false, err
+	}
+	exists, stat, err := k.session.Exists(ctx, k.path)
+	return err == nil && exists && stat.Czxid == czxid, err
 }
 
 // create makes the node, in one transaction with the deletion of another if there is one. It returns nil also if it has to be
@@ -218,6 +231,11 @@ func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
 	}
 	if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {
 		return true, nil
+	}
+	if !k.owns(stat) {
+		if still, err := k.isStill(ctx, stat.Czxid); !still {
+			return false, err
+		}
 	}
 	err = k.session.Delete(ctx, k.path, stat.Version)
 	if err == nil || errors.Is(err, zk.ErrNoNode) {

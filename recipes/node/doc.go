@@ -30,13 +30,13 @@
 // Other clients may see the node later, since they read what their server knows. The process may be dead: the node of a process
 // that has died stays until its session expires.
 //
-// ZooKeeper cannot compare incarnations of a node. If another client deletes our node, and makes its own with the same version,
+// ZooKeeper cannot compare incarnations of a node. If our node goes, and another client makes its own with the same version,
 // within the round trip between our read and our write, the write goes to that node. To make that unlikely, our nodes begin
-// at version 1.
+// at version 1, and the node of the session before is read behind a sync before it is deleted.
 //
 // # What it costs
 //
 // One ephemeral node, whose parents are containers, and one watch. To make it takes one transaction of two operations, in
 // one round trip; then a getData with a watch. Set takes one round trip, and a getData after it. Close takes two. If there is a
-// node of our session before, two round trips more. The access list of the client must let it write and read its own nodes.
+// node of our session before, four round trips more. The access list of the client must let it write and read its own nodes.
 package node
