@@ -131,8 +131,11 @@ func (c *core) refusedFor() time.Duration {
 // attempt that failed.
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	s.mu.Lock()
-	newest, in, neverUp := s.answer, s.circumstancesLocked(why), s.since.IsZero()
+	newest, in, wasUp := s.answer, s.circumstancesLocked(why), !s.since.IsZero()
 	s.mu.Unlock()
+	if !wasUp && why.Reason != zkrecipes.LossClosed {
+		c.logAttempt(in.server, why) // before Dial learns of it, and closes the client
+	}
 	c.mu.Lock()
 	if !newest.at.IsZero() {
 		c.answer = newest
@@ -145,11 +148,7 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	}
 	c.broadcast()
 	c.mu.Unlock()
-	switch {
-	case why.Reason == zkrecipes.LossClosed:
-	case neverUp:
-		c.logAttempt(in.server, why)
-	default:
+	if wasUp && why.Reason != zkrecipes.LossClosed {
 		c.transit(ended, in, "reason", why.Reason.String())()
 	}
 }
