@@ -383,6 +383,21 @@ func TestDeleted_IsMadeAgain(t *testing.T) {
 	})
 }
 
+// TestDeleted_SessionEndsMeanwhile: the session ends before the node is made again in it. The next session makes the node.
+func TestDeleted_SessionEndsMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := keep(t, srv, "1")
+		for range 8 { // the pauses grow
+			require.NoError(t, srv.Delete(ready(t, n).Path()))
+			synctest.Wait()
+		}
+		require.ErrorIs(t, n.State().Err, node.ErrDeleted)
+		require.True(t, srv.Expire(srv.SessionOf("a")))
+		time.Sleep(time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
 // TestDeleted_InALoop: no storm, and all is told.
 func TestDeleted_InALoop(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
