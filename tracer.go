@@ -132,7 +132,7 @@ type StateChange struct {
 // RequestTracer observes requests to the servers, those of the library itself included, without pings and connect requests.
 type RequestTracer interface {
 	// TraceRequest is called when a request was answered, or when its connection ended without an answer. A request that was
-	// sent again is a request of its own. The context is the one of the call or the acquisition that sent the request. If the
+	// sent again is a request of its own. The context comes from the call or the acquisition that sent the request. If the
 	// library sent it for itself, or for several callers, the context has the values of the one given to Dial.
 	TraceRequest(ctx context.Context, r Request)
 }

@@ -75,8 +75,8 @@ func WithSessionTimeout(d time.Duration) Option {
 }
 
 // WithConnectTimeout bounds each attempt to connect to a server, until it has given the session and accepted the
-// credentials; default the larger of 1 s and a sixth of the session timeout. As soon as the granted timeout is known, it is the
-// one that counts.
+// credentials; default the larger of 1 s and a sixth of the session timeout. As soon as the granted timeout is known, the
+// sixth is of that.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {

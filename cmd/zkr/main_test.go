@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 // stopIgnoring gives the signals that nohup, or the & of a shell, has made the tests ignore their default effect in the
-// processes that the tests start. A signal that is caught here has it there.
+// processes that the tests start. If the tests catch a signal, it has its default effect in those processes.
 func stopIgnoring() {
 	for _, one := range handled {
 		if signal.Ignored(one) {
@@ -52,25 +53,7 @@ const asProgram = "__counts-interrupts"
 // zkr is zkr as another process, against an address of the server that faults find by the label.
 type zkr struct {
 	*exec.Cmd
-	out, err lockedBuffer
-}
-
-// lockedBuffer can be read while it is being written.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
+	out, err bubble.Buffer
 }
 
 // address opens an address of the server, whose clients have the label.

@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
-// split divides the arguments at the "--": before it those of the verb, after it the program.
+// split divides the arguments at the "--": the arguments of the verb come before it, and the program after it.
 func split(cmd *cobra.Command, args []string, shell string) (before, program []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {

@@ -78,7 +78,7 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// signals returns the signal that asks the program to stop, and those that are passed on to it.
+// signals returns the signal that asks the program to stop, and the signals that zkr passes on to the program.
 func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
 	soft, ok := signalNamed(f.signal)
 	if !ok {

@@ -22,7 +22,7 @@ func EndWhenAsked(ctx context.Context, n int64, cause error) *Asked {
 	return a
 }
 
-// Err is what counts.
+// Err is counted, and ends the context at the n-th time.
 func (a *Asked) Err() error {
 	if a.left.Add(-1) == 0 {
 		a.end(a.cause)

@@ -30,6 +30,15 @@ func Requests(srv *zktest.Server) *zktest.Rule {
 	return srv.Intercept(zktest.Match{Times: -1}, zktest.Proceed())
 }
 
+// Syncs returns how many syncs the clients send in a minute: a session that is kept proven sends some, an idle one none.
+func Syncs(srv *zktest.Server, who zktest.Who) int {
+	synctest.Wait() // a call on a session that was idle asks once
+	syncs := srv.Intercept(zktest.Match{From: who, Op: zktest.OpSync, Times: -1}, zktest.Proceed())
+	defer syncs.Remove()
+	time.Sleep(time.Minute)
+	return syncs.Hits()
+}
+
 // Attempt is an acquisition that runs on a goroutine of its own.
 type Attempt struct {
 	Hold *zkrecipes.Hold

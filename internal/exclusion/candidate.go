@@ -3,22 +3,22 @@
 package exclusion
 
 import (
-	"bytes"
 	"encoding/json"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 )
 
 // candidate is one zkr.
 type candidate struct {
 	*exec.Cmd
 	link  Link
-	log   lockedBuffer
+	log   bubble.Buffer
 	ended chan struct{} // closed when Wait has returned
 }
 
@@ -49,7 +49,7 @@ type event struct {
 	Seconds float64 // of late: how long zkr did not run
 }
 
-// events are those that zkr has told. What the connection logs is no event.
+// events returns what zkr has told in its log up to now. What the connection logs is no event.
 func (c *candidate) events() (all []event) {
 	for line := range strings.Lines(c.log.String()) {
 		var e event
@@ -75,22 +75,4 @@ func (c *candidate) token() int64 {
 	acquired, _ := c.told("acquired")
 	token, _ := strconv.ParseInt(acquired.Token, 10, 64) // 0 without one
 	return token
-}
-
-// lockedBuffer can be read while it is being written.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 )
 
 // proven is a contender that is proven up to a time.
@@ -127,35 +128,17 @@ func TestDo_SaysALossOnce(t *testing.T) {
 // TestBoth_EndedByItsOwner: for the cause given, and nothing stays behind on a context that lives as long as the program.
 func TestBoth_EndedByItsOwner(t *testing.T) {
 	why := errors.New("why")
-	process := &counting{Context: t.Context(), done: make(chan struct{})}
+	process := bubble.Last(t.Context())
 	ctx, end := Both(t.Context(), process)
 	require.NoError(t, ctx.Err())
-	require.Equal(t, 1, process.waiting)
+	require.Equal(t, 1, process.Waiting())
 	end(why)
 	require.Equal(t, why, context.Cause(ctx))
-	require.Zero(t, process.waiting)
+	require.Zero(t, process.Waiting())
 
 	h, _ := zkrecipes.NewHold(t.Context(), proven{time.Now().Add(time.Minute)})
 	require.NoError(t, Under(process, h, func(context.Context, *zkrecipes.Hold) error { return nil }))
-	require.Zero(t, process.waiting)
-}
-
-// counting is a context that counts the functions that wait for its end.
-type counting struct {
-	context.Context
-	done    chan struct{}
-	waiting int
-}
-
-func (c *counting) Done() <-chan struct{} { return c.done }
-
-// AfterFunc is what the package context calls.
-func (c *counting) AfterFunc(func()) (stop func() bool) {
-	c.waiting++
-	return func() bool {
-		c.waiting--
-		return true
-	}
+	require.Zero(t, process.Waiting())
 }
 
 // TestDo_WithoutAFunction: nothing is acquired.

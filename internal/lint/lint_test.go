@@ -49,7 +49,7 @@ var rules = map[string]rule{
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
 	"internal/exclusion": {
-		imports:    []string{".", "fence", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
+		imports:    []string{".", "fence", "internal/bubble", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 		goroutines: true, tests: true,
 	},
 	"internal/ephemeral": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},

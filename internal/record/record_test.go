@@ -319,8 +319,8 @@ func TestMarked_Close_CallerGone(t *testing.T) {
 	})
 }
 
-// TestMarked_Cost: the first update makes the marker, and reads and writes the node. Those that follow are one request each, and
-// so is Close. The update after that is again a first one.
+// TestMarked_Cost: the first update makes the marker, and reads and writes the node. Each later update is one request, and so
+// is Close. The update after Close makes a marker again.
 func TestMarked_Cost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))

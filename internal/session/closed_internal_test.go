@@ -30,7 +30,7 @@ func TestReadHeader_FrameShorterThanAHeader_IsAnError(t *testing.T) {
 	}
 }
 
-// Later requests do not come after one that was never sent.
+// A caller orders its later requests behind a request that was told as sent. So a request that never left must not be told so.
 func TestConnection_Closed_CallIsNotToldAsSent(t *testing.T) {
 	s := &session{core: &core{opts: &Config{MaxRequest: maxRequest}}, up: make(chan struct{}), done: make(chan struct{})}
 	near, far := net.Pipe()

@@ -40,7 +40,7 @@ func TestRepeatable_OnlyWhatMayComeRight(t *testing.T) {
 	}
 	for _, no := range []error{
 		zk.ErrNoNode, lost, wire.ErrGarbled, wire.Code(-5), context.Canceled, context.DeadlineExceeded,
-		unknownOutcome(zk.ErrConnectionClosed),
+		unknownOutcome(zk.ErrConnectionClosed), unknownOutcome(errAgain), unknownOutcome(errUnanswered),
 	} {
 		require.False(t, repeatable(&OpError{"get", "/a", no}))
 	}

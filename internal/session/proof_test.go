@@ -423,8 +423,8 @@ func TestLag(t *testing.T) {
 	}
 }
 
-// Only a longer timeout can make a session hopeless: one that is proven late, by less than three 16ths of the old timeout, or from
-// contacts older than half of it.
+// Only a longer timeout can make a session hopeless. It does if an answer leaves less than three 16ths of the old timeout, or if
+// contacts count only when they are older than half of it.
 func TestProof_Hopeless_Limits(t *testing.T) {
 	const least = 16 * time.Second
 	for _, tt := range []struct {

@@ -518,7 +518,7 @@ func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) 
 	})
 }
 
-// The sessions of a server that ends them at once cost a pause from the second in a row. One that has lived does not.
+// A server ends sessions at once: from the second in a row, each costs a pause. A session that has lived for long costs none.
 func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, everySecond)
@@ -540,7 +540,7 @@ func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
 	})
 }
 
-// Where sessions are short, one that has lived for longer than its timeout, and for no more than a second, is brief as well.
+// Session timeouts below a second: a session that has lived for longer than its timeout still counts as brief for a second.
 func TestSessions_OfAShortTimeout_AreBriefForASecond(t *testing.T) {
 	for lives, pause := range map[time.Duration]time.Duration{time.Second: time.Second, time.Second + 1: 0} {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {

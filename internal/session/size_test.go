@@ -100,7 +100,7 @@ func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
 	})
 }
 
-// Connections that end under a large request, and now and then one that does not: the size is not the reason.
+// Some connections end under a large request, and the connections between them answer it: the size is not the reason.
 func TestHangups_CountInARow(t *testing.T) {
 	const size = 500_000
 	var h session.Hangups

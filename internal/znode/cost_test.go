@@ -106,8 +106,8 @@ func TestAcquire_WithoutShortcuts_WatchesNoParent(t *testing.T) {
 	})
 }
 
-// TestAcquire_LongWait_ReadsThePredecessorAlone: a thousand waiters must not each list a thousand. One that gives up sends the
-// deletion of its node, and no more.
+// TestAcquire_LongWait_ReadsThePredecessorAlone: a thousand waiters must not each list a thousand. If a waiter gives up,
+// it sends the deletion of its node, and no more.
 func TestAcquire_LongWait_ReadsThePredecessorAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -37,13 +38,7 @@ func TestCheck_AsksTheLeader(t *testing.T) {
 // TestAcquire_KeepsTheProofFreshWhileItHolds: a waiter does not, and after the hold it ends, however the hold ended.
 func TestAcquire_KeepsTheProofFreshWhileItHolds(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		heartbeats := func(label string) int {
-			synctest.Wait() // a call on a session that was idle asks once
-			syncs := srv.Intercept(zktest.Match{From: zktest.Label(label), Op: zktest.OpSync, Times: -1}, zktest.Proceed())
-			defer syncs.Remove()
-			time.Sleep(time.Minute)
-			return syncs.Hits()
-		}
+		heartbeats := func(label string) int { return bubble.Syncs(srv, zktest.Label(label)) }
 		a, b := queue(t, srv, "a"), queue(t, srv, "b")
 		require.Zero(t, heartbeats("a"))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.CodeNoAuth))

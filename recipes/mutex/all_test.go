@@ -184,31 +184,13 @@ func TestHolds_Txn_ReplyAndOneHoldLost_IsUnknown(t *testing.T) {
 	})
 }
 
-// process is a context that lives as long as the program. It counts the functions that wait for its end.
-type process struct {
-	context.Context
-	done    chan struct{}
-	waiting int
-}
-
-func (p *process) Done() <-chan struct{} { return p.done }
-
-// AfterFunc is what the package context calls.
-func (p *process) AfterFunc(func()) (stop func() bool) {
-	p.waiting++
-	return func() bool {
-		p.waiting--
-		return true
-	}
-}
-
 func TestLockAll_LeavesNothingOnItsContext(t *testing.T) {
 	pair(t, func(t *testing.T, _ *zktest.Server, a, _ *conn.Client) {
-		ctx := &process{Context: t.Context(), done: make(chan struct{})}
+		ctx := bubble.Last(t.Context())
 		all, err := mutex.LockAll(ctx, newMutex(t, a))
 		require.NoError(t, err)
 		require.NoError(t, all.Release(t.Context()))
-		require.Zero(t, ctx.waiting)
+		require.Zero(t, ctx.Waiting())
 	})
 }
 

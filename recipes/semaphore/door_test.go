@@ -388,8 +388,8 @@ func TestLimitNode_LoweredBeforeTheLeasesAreMade_IsRespected(t *testing.T) {
 	})
 }
 
-// ZOOKEEPER-710: the create of a contender at the door that was sent again may be executed late as well. What it made goes
-// with the one that counts.
+// ZOOKEEPER-710: the create of a contender at the door that was sent again may be executed late as well. The late node goes
+// with the contender that counts.
 func TestAcquire_DoorSentAgain_LateOneGoesWithIt(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		others, mine := regular(t, b, 2), regular(t, a, 2)

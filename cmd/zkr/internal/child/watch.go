@@ -52,8 +52,8 @@ func Guard(args []string, bootClock func() time.Duration) {
 	w.run(ended, read(orders))
 }
 
-// catchAll keeps signals to the group of the command from ending or stopping the guard. The command gets its own defaults: a
-// signal that is caught here has its default there, and one that is ignored here, as by nohup, is ignored there.
+// catchAll keeps signals to the group of the command from ending or stopping the guard. If the guard catches a signal, the
+// command starts with the default for it. If the guard ignores a signal, as under nohup, so does the command.
 func catchAll() {
 	already := ignored()
 	var caught []os.Signal

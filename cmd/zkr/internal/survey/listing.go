@@ -8,8 +8,8 @@ import (
 // listing has the names of the children of nodes, by path. It tells from the names which queues there are.
 type listing map[string][]string
 
-// A semaphore of Curator has its permits and its waiters below its path. That of kazoo has its permits as children of its
-// path, and its waiters at a path beside it.
+// A semaphore of Curator has its permits and its waiters below its path. A semaphore of kazoo has its permits
+// as children of its path, and its waiters at a path beside it.
 const (
 	leases    = "leases"
 	locks     = "locks"
