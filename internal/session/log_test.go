@@ -64,6 +64,7 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 		s := live(t, c)
 		held(t, s)
 		time.Sleep(5 * time.Second)
+		synctest.Wait() // a sync is due at this moment
 		board.connect(refuse)
 		left := time.Until(s.ValidUntil())
 		srv.Cut(client)

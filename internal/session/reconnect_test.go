@@ -26,6 +26,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	kit "github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -413,6 +414,27 @@ func TestTLS(t *testing.T) {
 	require.ErrorAs(t, refused(&tls.Config{}), &unknown)
 	var wrongName x509.HostnameError
 	require.ErrorAs(t, refused(&tls.Config{RootCAs: roots, ServerName: "other.example"}), &wrongName)
+}
+
+// What a connection takes goes with it, however long its session lives.
+func TestReconnect_ConnectionsThatHaveEnded_TakeNoMemory(t *testing.T) {
+	if kit.Race {
+		t.Skip("the race detector takes memory of its own")
+	}
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithSessionTimeout(20*time.Minute))
+		require.Equal(t, 20*time.Minute, live(t, c).Timeout())
+		cut := func(times int) {
+			for range times {
+				time.Sleep(time.Second + time.Millisecond) // so that no pause is due
+				reconnect(srv, c)
+			}
+		}
+		cut(10)
+		before := kit.Heap()
+		cut(300) // within the time between two pings
+		require.Less(t, kit.Heap()-before, int64(200<<10))
+	}, zktest.WithTickTime(time.Minute))
 }
 
 // Pauses belong to an outage: after a connection that has lasted for a second, the next outage begins with the shortest.

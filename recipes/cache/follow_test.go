@@ -111,6 +111,24 @@ func TestView_SaysHowOldItIs(t *testing.T) {
 	})
 }
 
+// The session ends while it is connected. There is no other event that could wake the reader.
+func TestChanges_SessionEndsUnderAReading_IsBehindAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Tree))
+		told := follow(t, c)
+		require.Equal(t, []string{"created /app", "current "}, told())
+		srv.Refuse(watcher) // there is no next session yet
+		expiry := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
+		require.NoError(t, srv.Set(root, []byte("new")))
+		require.Equal(t, []string{"behind "}, told())
+		expiry.Remove()
+		srv.Accept(watcher)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"updated /app", "current "}, told())
+	})
+}
+
 // After a reconnect, and in a new session, nothing is read that has not changed.
 func TestTree_Reconnect_ReadsOnlyWhatChanged(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -33,7 +34,7 @@ const (
 // answered handles the answer to a request.
 func (e *engine) answered(r *request, a *session.Answer) {
 	switch {
-	case session.Unanswered(a.Err), a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, session.ErrTooLarge):
+	case session.Unanswered(a.Err), errors.Is(a.Err, zkrecipes.ErrLost), a.Err != nil && a.Zxid == 0 && !errors.Is(a.Err, session.ErrTooLarge):
 		e.rest = e.rest || a.Zxid > 0 // the server asks to send it later
 		e.unanswered(r, a.Err)
 		return
