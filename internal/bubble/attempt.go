@@ -35,7 +35,7 @@ func Syncs(srv *zktest.Server, who zktest.Who) int {
 	synctest.Wait() // a call on a session that was idle asks once
 	syncs := srv.Intercept(zktest.Match{From: who, Op: zktest.OpSync, Times: -1}, zktest.Proceed())
 	defer syncs.Remove()
-	time.Sleep(time.Minute)
+	<-time.After(time.Minute)
 	return syncs.Hits()
 }
 
