@@ -22,8 +22,19 @@ var stopping = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 }
 
-// fromTerminal are the signals that the kernel or the shell sends to the whole group of a terminal.
-var fromTerminal = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH}
+// sentToGroup reports whether the program has had a signal of its terminal already. The kernel and the shell send these to the
+// whole group. But the end of a terminal is told to the leader of the session alone: zkr is it if ssh -t or docker run -t
+// started it without a shell.
+func sentToGroup(one os.Signal) bool {
+	switch one {
+	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
+		return true
+	case syscall.SIGHUP:
+		leader, err := unix.Getsid(0)
+		return err != nil || leader != os.Getpid()
+	}
+	return false
+}
 
 const goOn = syscall.SIGCONT
 

@@ -11,7 +11,8 @@ var handled = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 var stopping = handled
 
-var fromTerminal []os.Signal // a command is in a process group of its own, which gets no Ctrl-C
+// sentToGroup reports false: a command is in a process group of its own, which gets no Ctrl-C.
+func sentToGroup(os.Signal) bool { return false }
 
 const goOn = syscall.Signal(-1) // no such signal
 

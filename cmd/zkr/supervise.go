@@ -393,7 +393,7 @@ func (s *supervision) signalled(one os.Signal) {
 	if one == goOn {
 		return // the look at the clock was what it is for
 	}
-	had := s.command.Terminal && slices.Contains(fromTerminal, one)
+	had := s.command.Terminal && sentToGroup(one)
 	if !had && slices.Contains(s.forward, one) {
 		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			s.events.warn("cannot pass on a signal", "signal", one.String(), "err", err)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -108,6 +109,17 @@ func TestTerminal_TwoInterruptsKill(t *testing.T) {
 	assert.Equal(t, 137, x.status(t))
 	close(ended)
 	pressing.Wait()
+}
+
+// TestTerminal_Closed: ssh -t runs zkr without a shell, and the connection breaks. The kernel tells that to zkr alone.
+func TestTerminal_Closed(t *testing.T) {
+	srv := zktest.Run(t)
+	end := filepath.Join(t.TempDir(), "end")
+	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "sh", "-c", `trap ': >"$0"; exit 7' HUP; while :; do echo ready 2>&- || :; sleep 0.05; done`, end))
+	x.shows(t, "ready")
+	require.NoError(t, x.keyboard.Close()) // it is closed when the next line has been read
+	assert.Equal(t, 7, x.status(t))
+	assert.FileExists(t, end)
 }
 
 func TestTerminal_ProgramReadsTheKeyboard(t *testing.T) {
