@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *
 	return f(ctx, client)
 }
 
-// dial connects. The client logs to the log of zkr.
+// dial connects. The client logs to the log of zkr: if there is no connection soon, people see why.
 func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	servers := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
 	if servers == "" {
@@ -63,21 +64,33 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 	if err != nil {
 		return nil, exitWith(exitUsage, err)
 	}
-	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), a.output.libraryLevel()})))
-	if a.connect.within > 0 {
+	least := new(slog.LevelVar)
+	least.Set(a.output.libraryLevel())
+	options = append(options, conn.WithLogger(slog.New(&louder{a.log.Handler(), least})))
+	if limit := time.Duration(a.connect.within); limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(a.connect.within))
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("no session within --connect-timeout, %v", limit))
 		defer cancel()
 	}
+	slow := time.AfterFunc(time.Second, func() { least.Set(min(least.Level(), slog.LevelInfo)) })
 	client, err := conn.Dial(ctx, servers, append(options, more...)...)
+	slow.Stop()
+	least.Set(a.output.libraryLevel())
+	return client, dialFailure(ctx, err)
+}
+
+// dialFailure gives an error of Dial its exit status. What ends neither with ctx nor for want of a name was never sent.
+func dialFailure(ctx context.Context, err error) error {
 	var stop *stopped
+	var name *net.DNSError
 	switch code, _ := exitCode(err); {
-	case err == nil:
-		return client, nil
-	case errors.As(err, &stop), code == exitNoAccess:
-		return nil, err
+	case err == nil, errors.As(err, &stop), code == exitNoAccess:
+		return err
+	case ctx.Err() != nil, errors.As(err, &name):
+		return exitWith(exitUnreachable, err)
+	default:
+		return exitWith(exitUsage, err)
 	}
-	return nil, exitWith(exitUnreachable, err)
 }
 
 func (c *connectFlags) options() ([]conn.Option, error) {

@@ -115,11 +115,11 @@ func (s *sentences) WithGroup(string) slog.Handler { return s }
 // louder passes on what has at least a level.
 type louder struct {
 	slog.Handler
-	least slog.Level
+	least slog.Leveler
 }
 
 func (l *louder) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= l.least && l.Handler.Enabled(ctx, level)
+	return level >= l.least.Level() && l.Handler.Enabled(ctx, level)
 }
 
 // table is a result: what -o json prints, and rows for people. The first column of each row is what -o value prints.

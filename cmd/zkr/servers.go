@@ -37,7 +37,7 @@ func (a *app) dialOne(ctx context.Context, server, chroot string, more ...conn.O
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, serverPatience, fmt.Errorf("no session within %v", serverPatience))
 	defer cancel()
 	return conn.Dial(ctx, server+chroot, append(append(options, conn.WithLogger(silent)), more...)...)
 }

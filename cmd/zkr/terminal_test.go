@@ -179,6 +179,13 @@ func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 	assert.Equal(t, 130, x.status(t))
 }
 
+func TestTerminal_TellsPeopleWhyThereIsNoConnection(t *testing.T) {
+	x := inTerminal(t, command(t, "127.0.0.1:1", "status", "/p"))
+	x.shows(t, "zkr: zookeeper: cannot connect (server=127.0.0.1:1, error=dial tcp 127.0.0.1:1: connect: connection refused")
+	x.presses(t, ctrlC)
+	assert.Equal(t, 130, x.status(t))
+}
+
 // TestTerminal_ShowsIDsOfOthersAsText: any client can write an ID that would give orders to the terminal of a person.
 func TestTerminal_ShowsIDsOfOthersAsText(t *testing.T) {
 	srv := zktest.Run(t)
