@@ -99,10 +99,13 @@ Examples:
 	err := root.ExecuteContext(context.Background())
 	code, message := exitCode(err)
 	if message != "" {
-		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(message)) // there is nowhere else to say it
+		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
 	}
 	return code
 }
+
+// asFlags puts the flags of zkr in place of the options that errors of the library name.
+var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca")
 
 // prepare fills in flags from the environment, and sets up the log.
 func (a *app) prepare(cmd *cobra.Command) error {

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha1" //nolint:gosec // ZooKeeper's
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,6 +155,10 @@ func parseACL(text string) ([]zk.ACL, error) {
 		if last < 0 {
 			return nil, fmt.Errorf("%q: want scheme:id:permissions", entry)
 		}
+		if scheme == "digest" && !digested(rest[:last]) {
+			return nil, errors.New("digest: want digest:user:hash:permissions, with the SHA-1 hash of user:password in base64; " +
+				"for the user of --auth-file, write auth::permissions") // the entry may have a password
+		}
 		perms := int32(0)
 		for _, letter := range rest[last+1:] {
 			bit := strings.IndexRune("rwcda", letter)
@@ -161,9 +167,19 @@ func parseACL(text string) ([]zk.ACL, error) {
 			}
 			perms |= 1 << bit
 		}
+		if perms == 0 {
+			return nil, fmt.Errorf("%q: no permissions: want letters of cdrwa", entry)
+		}
 		list = append(list, zk.ACL{Scheme: scheme, ID: rest[:last], Perms: perms})
 	}
 	return list, nil
+}
+
+// digested reports whether an id of the scheme digest is one that a user can have. With any other id, zkr would lock itself out.
+func digested(id string) bool {
+	user, hash, _ := strings.Cut(id, ":")
+	sum, err := base64.StdEncoding.DecodeString(hash)
+	return err == nil && user != "" && len(sum) == sha1.Size
 }
 
 // tls returns the configuration; nil is plain TCP.

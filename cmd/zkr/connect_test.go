@@ -3,13 +3,46 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
 	status, _, errs := run(t, "127.0.0.1:1", "status", "--connect-timeout=0.2", "/p")
 	require.Equal(t, exitUnreachable, status)
 	require.Equal(t, "zkr: connect to 127.0.0.1:1: no session within --connect-timeout, 200ms (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused)\n", errs)
+}
+
+// TestConnect_NamesFlags: what the library calls by its options is called by the flags that zkr has for them.
+func TestConnect_NamesFlags(t *testing.T) {
+	srv := zktest.Run(t)
+	auth := filepath.Join(t.TempDir(), "auth")
+	require.NoError(t, os.WriteFile(auth, []byte("nosuch:alice:secret\n"), 0o600))
+	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithAuth("digest", "bob:secret"), conn.WithLogger(silent))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	acl, err := parseACL("auth::cdrwa")
+	require.NoError(t, err)
+	_, err = c.Create(t.Context(), "/private", nil, 0, acl...)
+	require.NoError(t, err)
+	for _, x := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"status", "/private"}, "zkr: children /private: access list of /private forbids read: see --auth-file, --acl\n"},
+		{[]string{"status", "--auth-file", auth, "/p"}, "credentials refused: check the scheme and the credential given to --auth-file"},
+		{[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"}, "invalid ACL specified: see --acl, and --auth-file for the scheme auth\n"},
+	} {
+		status, _, errs := run(t, srv.Addr(), x.args...)
+		assert.Equal(t, exitNoAccess, status)
+		assert.Contains(t, errs, x.says)
+		assert.NotContains(t, errs, "With")
+	}
 }

@@ -75,7 +75,9 @@ func exitCode(err error) (code int, message string) {
 	case errors.As(err, &s):
 		return s.code(), ""
 	case errors.Is(err, conn.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
-		return exitNoAccess, err.Error() + " (in zkr: --auth-file, --acl)"
+		return exitNoAccess, err.Error()
+	case errors.Is(err, zk.ErrInvalidACL):
+		return exitNoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"
 	case errors.Is(err, zkrecipes.ErrLost):
 		return exitLost, err.Error()
 	case errors.Is(err, context.DeadlineExceeded):

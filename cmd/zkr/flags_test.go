@@ -24,14 +24,14 @@ func TestDuration_TakesSecondsToo(t *testing.T) {
 }
 
 func TestACL_IsWrittenAsForZkCli(t *testing.T) {
-	list, err := parseACL("world:anyone:r,digest:user:aGFzaA==:cdrwa,auth::cd")
+	list, err := parseACL("world:anyone:r,digest:user:smGaoVKd/cQkjm7b88GyorAUz20=:cdrwa,auth::cd")
 	require.NoError(t, err)
 	assert.Equal(t, []zk.ACL{
 		{Perms: zk.PermRead, Scheme: "world", ID: "anyone"},
-		{Perms: zk.PermAll, Scheme: "digest", ID: "user:aGFzaA=="},
+		{Perms: zk.PermAll, Scheme: "digest", ID: "user:smGaoVKd/cQkjm7b88GyorAUz20="},
 		{Perms: zk.PermCreate | zk.PermDelete, Scheme: "auth", ID: ""},
 	}, list)
-	for _, text := range []string{"world", "world:anyone", "world:anyone:x", ""} {
+	for _, text := range []string{"world", "world:anyone", "world:anyone:x", "world:anyone:", "digest:user:password:cdrwa", "digest::cdrwa", ""} {
 		_, err := parseACL(text)
 		require.Error(t, err, text)
 	}
