@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 // completionPatience is how long a shell waits for the servers when a path is to be completed.
@@ -57,7 +55,8 @@ func (a *app) completePath(cmd *cobra.Command, _ []string, typed string) ([]cobr
 	if readEnv(cmd) != nil {
 		return nil, directive
 	}
-	client, err := a.dial(ctx, conn.WithLogger(silent))
+	a.log = silent
+	client, err := a.dial(ctx)
 	if err != nil {
 		return nil, directive
 	}

@@ -78,7 +78,23 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 	client, err := conn.Dial(ctx, servers, append(options, more...)...)
 	slow.Stop()
 	least.Set(a.output.libraryLevel())
-	return client, dialFailure(ctx, err)
+	if err != nil {
+		return nil, dialFailure(ctx, err)
+	}
+	a.lookAtChroot(ctx, client)
+	return client, nil
+}
+
+// lookAtChroot tells if the chroot does not exist. A typo in it makes a second tree, in which all locks are free.
+func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) {
+	_, chroot := a.servers()
+	if strings.Trim(chroot, "/") == "" {
+		return
+	}
+	if exists, _, err := client.Exists(ctx, "/"); err == nil && !exists { // what the verb asks next meets an error as well
+		a.log.Warn("the chroot of --servers does not exist: is it right? programs with another chroot do not share these locks; "+
+			"if it is right, create this node once", "chroot", chroot)
+	}
 }
 
 // dialFailure gives an error of Dial its exit status. What ends neither with ctx nor for want of a name was never sent.
@@ -86,7 +102,7 @@ func dialFailure(ctx context.Context, err error) error {
 	var stop *stopped
 	var name *net.DNSError
 	switch code, _ := exitCode(err); {
-	case err == nil, errors.As(err, &stop), code == exitNoAccess:
+	case errors.As(err, &stop), code == exitNoAccess:
 		return err
 	case ctx.Err() != nil, errors.As(err, &name):
 		return exitWith(exitUnreachable, err)

@@ -46,3 +46,18 @@ func TestConnect_NamesFlags(t *testing.T) {
 		assert.NotContains(t, errs, "With")
 	}
 }
+
+// TestConnect_TellsOfAMissingChroot: a typo in it would make a second tree, whose locks are all free.
+func TestConnect_TellsOfAMissingChroot(t *testing.T) {
+	srv := zktest.Run(t)
+	status, out, errs := run(t, srv.Addr()+"/ap", "status", "/p")
+	require.Zero(t, status)
+	assert.Equal(t, "/p: free\n", out)
+	assert.Contains(t, errs, "chroot=/ap")
+	_, _, errs = run(t, srv.Addr()+"/ap", "lock", "/p", "--", "true")
+	assert.Contains(t, errs, "chroot=/ap")
+	_, _, errs = run(t, srv.Addr()+"/ap", "lock", "/p", "--", "true")
+	assert.Empty(t, errs, "it is there now")
+	_, out, errs = run(t, srv.Addr()+"/apq", "__complete", "lock", "/")
+	assert.NotContains(t, out+errs, "/apq", "a message would disturb the line that is typed")
+}
