@@ -31,7 +31,8 @@ on all servers: a contender that some servers do not have is a ghost.
 What a server tells depends on its 4lw.commands.whitelist: by default it allows srvr alone. conf tells the limits exactly, and
 dump which sessions are alive.
 
-Exit status: 0 if all is well, 1 if there is something to look at.`,
+Exit status: 0 if all is well, 1 if there is something to look at, 69 if no server gives a session within --connect-timeout,
+which is 5 s here.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
@@ -46,7 +47,16 @@ Exit status: 0 if all is well, 1 if there is something to look at.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, done := a.signals.context(cmd.Context())
 			defer done()
-			client, err := a.dial(ctx) // the errors of this are the first finding
+			if !cmd.Flags().Changed("connect-timeout") {
+				a.connect.within = duration(serverPatience)
+			}
+			client, err := a.dial(ctx)
+			if code, _ := exitCode(err); code == exitUnreachable { // what each server says may tell why
+				if broken := a.doctor(ctx, nil, args); broken != nil {
+					return broken
+				}
+				return err
+			}
 			if err != nil {
 				return err
 			}
@@ -79,6 +89,7 @@ type diagnosis struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
+// doctor examines and prints. Without a client it tells what servers say that give no session.
 func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) error {
 	addresses, chroot := a.servers()
 	d := diagnosis{Findings: []string{}}
@@ -93,6 +104,10 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 		return context.Cause(ctx)
 	}
 	d.judgeServers()
+	if client == nil {
+		d.Clock = "not compared: there is no session"
+		return a.printDiagnosis(d)
+	}
 	d.compareClocks(ctx, client)
 	if len(paths) > 0 {
 		if err := a.judgeQueue(ctx, client, &d, paths[0], chroot); err != nil {
@@ -116,6 +131,10 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 		e.Mode = "not told"
 	case err != nil:
 		e.Error = err.Error()
+		return
+	}
+	if strings.Contains(role, "not currently serving requests") {
+		e.Mode, e.Error = "not serving", "it does not serve: it is starting, or it has no contact with a majority of the servers"
 		return
 	}
 	e.Version, _, _ = strings.Cut(field(role, "Zookeeper version"), "-")

@@ -53,3 +53,25 @@ func TestDoctor_Ghost(t *testing.T) {
 	require.Contains(t, out, "2 servers say that they lead")
 	require.Contains(t, out, "ghost: /q/lock-0000000000 is on "+with.Addr()+", and not on "+without.Addr())
 }
+
+// TestDoctor_NoSession: without a session, doctor still tells what each server says.
+func TestDoctor_NoSession(t *testing.T) {
+	status, out, errs := run(t, "127.0.0.1:1,127.0.0.1:2", "doctor", "--connect-timeout=0.2", "/q")
+	require.Equal(t, exitUnreachable, status)
+	require.Regexp(t, `(?s)^SERVER.*\n127.0.0.1:1 .*\n127.0.0.1:2 .*\nclock: not compared`, out)
+	require.Contains(t, out, "127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused")
+	require.Contains(t, errs, "zkr: connect to 127.0.0.1:1,127.0.0.1:2: no session within")
+}
+
+// TestDoctor_NoMajority: a server that is cut off from the others answers words, and serves nothing.
+func TestDoctor_NoMajority(t *testing.T) {
+	srv := zktest.Run(t, zktest.WithFronts(3))
+	alone := srv.Fronts()[2]
+	alone.Isolate()
+	status, out, errs := run(t, srv.Addrs(), "doctor")
+	require.Equal(t, 1, status, errs)
+	require.Contains(t, out, alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
+	status, out, _ = run(t, alone.Addr(), "doctor", "--connect-timeout=0.2")
+	require.Equal(t, exitUnreachable, status)
+	require.Contains(t, out, "not serving")
+}
