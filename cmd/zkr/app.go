@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,33 @@ Exit status: the program's (128+n if signal n killed it), or
 		newMan(a),
 	)
 	a.completePaths(root)
+	strictDefaults(root)
 	return root
+}
+
+// strictDefaults makes the verbs that cobra adds refuse arguments that they do not know.
+func strictDefaults(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, verb := range root.Commands() {
+		switch verb.Name() {
+		case "help":
+			verb.Example = "  zkr help lock"
+			verb.Args = func(_ *cobra.Command, args []string) error {
+				_, rest, err := root.Find(args)
+				return cmp.Or(err, noVerb(root, rest))
+			}
+		case "completion":
+			verb.Example = "  zkr completion bash >/etc/bash_completion.d/zkr"
+			verb.Args = func(_ *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return usagef("unknown shell %q: want bash, zsh, fish or powershell", args[0])
+				}
+				return nil
+			}
+			verb.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 const helpTemplate = `{{.Short}}

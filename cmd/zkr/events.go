@@ -25,6 +25,9 @@ type events struct {
 const pending = 1000
 
 func newEvents(log *slog.Logger, fd int) (*events, error) {
+	if fd < -1 {
+		return nil, usagef("--events %d: want a file descriptor, or -1 for no events", fd)
+	}
 	e := &events{log: log, queue: make(chan func(), pending), ended: make(chan struct{})}
 	if fd >= 0 {
 		e.file = os.NewFile(uintptr(fd), "events")

@@ -48,6 +48,11 @@ func TestExitStatus(t *testing.T) {
 		{"relative path", []string{"lock", "p", "--", "true"}, exitUsage},
 		{"unknown flag", []string{"lock", "--such", "/p", "--", "true"}, exitUsage},
 		{"unknown verb", []string{"such"}, exitUsage},
+		{"help for an unknown verb", []string{"help", "such"}, exitUsage},
+		{"help for a verb", []string{"help", "lock"}, 0},
+		{"completion for an unknown shell", []string{"completion", "such"}, exitUsage},
+		{"manual pages for nowhere", []string{"man"}, exitUsage},
+		{"events to no descriptor", []string{"lock", "--events", "-2", "/p", "--", "true"}, exitUsage},
 		{"too much grace", []string{"lock", "--grace", "30s", "/p", "--", "true"}, exitUsage},
 		{"no server", []string{"lock", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/p", "--", "true"}, exitUnreachable},
 		{"no server of that name", []string{"lock", "--servers", "zk1.invalid", "--connect-timeout", "0.2", "/p", "--", "true"}, exitUnreachable},
@@ -101,6 +106,13 @@ func TestExitStatus(t *testing.T) {
 			assert.Equal(t, c.want, status, errs)
 		})
 	}
+}
+
+func TestExit_LimitThatIsNone(t *testing.T) {
+	srv := zktest.Run(t)
+	status, _, errs := run(t, srv.Addr(), "sem", "-n", "0", "/s", "--", "true")
+	require.Equal(t, exitUsage, status)
+	require.Equal(t, "zkr: --limit 0: want 1 or more\n", errs)
 }
 
 func TestEnvironment_SetsFlags(t *testing.T) {

@@ -3,12 +3,28 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 )
+
+// checkAddress refuses what is no address to listen at.
+func checkAddress(address string) error {
+	if path, is := strings.CutPrefix(address, "unix:"); is {
+		if path == "" {
+			return errors.New("no path of a socket")
+		}
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	return err
+}
 
 // listen serves at the addresses until ctx ends, or one of them fails.
 func (s *sidecar) listen(ctx context.Context, addresses []string) error {
@@ -23,7 +39,7 @@ func (s *sidecar) listen(ctx context.Context, addresses []string) error {
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, network, address)
 		if err != nil {
-			fail(err)
+			fail(fmt.Errorf("--http: %w", err))
 			break
 		}
 		serving.Go(func() { fail(s.serveAt(ctx, l)) })

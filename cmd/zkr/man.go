@@ -13,7 +13,12 @@ func newMan(_ *app) *cobra.Command {
 		Short:   "Write the manual pages",
 		Example: `  zkr man /usr/local/share/man/man1`,
 		Hidden:  true,
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("want one DIRECTORY, got %q", args)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err

@@ -20,6 +20,9 @@ func newSem(a *app) *cobra.Command {
 		Long: `sem takes permits of the semaphore at PATH. All callers must give the same limit, or the same --limit-node, which keeps
 the limit in ZooKeeper so that it can be changed.`,
 	}, func(c *conn.Client, path string) (*target, error) {
+		if limit < 1 {
+			return nil, usagef("--limit %d: want 1 or more", limit)
+		}
 		if permits < 1 || permits > limit && node == "" {
 			return nil, usagef("--permits %d: want 1 to the limit, which is %d", permits, limit)
 		}

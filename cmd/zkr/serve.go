@@ -69,6 +69,14 @@ func (f *serveFlags) check() (election.Layout, error) {
 	if f.allowBreak && f.root == "" {
 		return 0, usagef("--allow-break needs the page: want a path for --ui-root")
 	}
+	if len(f.addresses) == 0 {
+		return 0, usagef("--http: want an address to listen at")
+	}
+	for _, address := range f.addresses {
+		if err := checkAddress(address); err != nil {
+			return 0, usagef("--http %s: want host:port or unix:/path: %v", address, err)
+		}
+	}
 	return layoutOf(f.layout)
 }
 
