@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,6 +59,7 @@ Exit status: the program's (128+n if signal n killed it), or
   75  busy, see --busy-status           125  another failure of zkr
   77  credentials or access refused     126  the program cannot be run; 127 it was not found
   128+n  signal n came before the program was started`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noVerb,
@@ -79,6 +82,15 @@ Exit status: the program's (128+n if signal n killed it), or
 	a.completePaths(root)
 	strictDefaults(root)
 	return root
+}
+
+// version is the version of the module from which zkr was built.
+func version() string {
+	module := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		module = cmp.Or(info.Main.Version, module)
+	}
+	return fmt.Sprintf("%s (%s %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // strictDefaults makes the verbs that cobra adds refuse arguments that they do not know.

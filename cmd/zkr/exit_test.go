@@ -153,6 +153,12 @@ func TestHelp_ShowsAnExampleFirst(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(out, "zkr sem -n 3 /rebuild"))
 }
 
+func TestVersion(t *testing.T) {
+	status, out, errs := run(t, "", "--version")
+	require.Zero(t, status, errs)
+	require.Regexp(t, `^zkr version \S+ \(go1\S+ \w+/\w+\)\n$`, out)
+}
+
 func TestCompletion_IsThereForFourShells(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		status, out, errs := run(t, "", "completion", shell)
