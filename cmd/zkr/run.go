@@ -184,7 +184,7 @@ func (r *runner) term(ctx context.Context, t *target) (ending, error) {
 	return end, nil
 }
 
-// acquire waits for the lock, and tells for which place in the queue.
+// acquire waits for the lock, and tells behind which holder.
 func (r *runner) acquire(ctx context.Context, t *target) (*grant, error) {
 	take := t.lock
 	if r.flags.try {
@@ -231,7 +231,8 @@ func (r *runner) busy(err error) error {
 	return err
 }
 
-// tellQueue tells at which place this caller waits, and for which holder.
+// tellQueue tells how many are ahead of this caller, and which one holds the lock. It names no place: status counts places from
+// the first waiter on.
 func (r *runner) tellQueue(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -251,7 +252,7 @@ func (r *runner) tellQueue(ctx context.Context, t *target) {
 	r.events.say(slog.LevelInfo, "waiting", fields{
 		"path": t.paths[0], "position": own + 1, "ahead": own, "holder": first.ID, "holder_token": first.Token.String(),
 		"holder_since": first.Since.Format(time.RFC3339),
-	}, "waiting for %s at place %d: held by %s since %s", t.paths[0], own+1, survey.Printable(first.ID), first.Since.Format(time.RFC3339))
+	}, "waiting for %s with %d ahead: held by %s since %s", t.paths[0], own, survey.Printable(first.ID), first.Since.Format(time.RFC3339))
 }
 
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.

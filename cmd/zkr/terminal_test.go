@@ -174,7 +174,7 @@ func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 	holder := start(t, srv, "a", "lock", "--id=alice", "/p", "--", "sleep", "60")
 	holder.until(t, "started")
 	x := inTerminal(t, command(t, srv.Addr(), "lock", "/p", "--", "true"))
-	x.shows(t, "zkr: waiting for /p at place 2: held by alice since ")
+	x.shows(t, "zkr: waiting for /p with 1 ahead: held by alice since ")
 	x.presses(t, ctrlC)
 	assert.Equal(t, 130, x.status(t))
 }

@@ -127,7 +127,7 @@ echo "zombies $n"; exit 3`)
 	t.Run("docker stop while it waits", func(t *testing.T) {
 		h, err := m.Lock(ctx)
 		require.NoError(t, err)
-		c := p.lock(t, "waiting for /p at place 2", `echo ran`)
+		c := p.lock(t, "waiting for /p with 1 ahead", `echo ran`)
 		require.NoError(t, c.Stop(ctx, nil))
 		status, said := ended(t, c)
 		assert.Equal(t, 143, status, said)
