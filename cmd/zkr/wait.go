@@ -53,6 +53,7 @@ the lock by the time wait returns.`,
 	}
 	cmd.Flags().IntVar(&most, "queue", 0, "wait until there are at most so many holders and waiters")
 	cmd.Flags().StringVar(&leader, "leader", "", "wait until the holder or leader has this `name`")
+	noEnv(cmd, "leader") // a hook of leader --exec has ZKR_LEADER
 	cmd.Flags().VarP(&limit, "wait", "w", "wait so long at most, then exit with 75; default without end")
 	return cmd
 }
