@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
@@ -90,7 +91,7 @@ func leaderName(view election.Leadership) string {
 	case view.None:
 		return "none"
 	}
-	return view.Leader.ID
+	return survey.NameOf(view.Leader)
 }
 
 func (a *app) printLeader(view election.Leadership) error {
@@ -98,7 +99,7 @@ func (a *app) printLeader(view election.Leadership) error {
 	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.Format(time.RFC3339Nano)}
 	row := []string{leaderName(view)}
 	if view.Current && !view.None {
-		answer["leader"], answer["token"], answer["since"] = p.ID, p.Token.String(), p.Since.Format(time.RFC3339)
+		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.Format(time.RFC3339)
 		answer["session"], answer["node"] = fmt.Sprintf("0x%x", p.Session), p.Path
 		row = append(row, "token "+p.Token.String(), "since "+p.Since.Format(time.RFC3339))
 	}

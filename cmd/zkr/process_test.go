@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -341,6 +342,25 @@ func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c", "echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
 	assert.Equal(t, 0, z.status(t))
 	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited", "released"}, z.rest(t))
+}
+
+// TestLeader_Asked: a request to release takes the place of the leader's name. It is no name.
+func TestLeader_Asked(t *testing.T) {
+	srv := zktest.Run(t)
+	client := dial(t, srv)
+	e, err := election.New(client, "/e", election.WithID("boss"))
+	require.NoError(t, err)
+	_, err = e.Campaign(t.Context())
+	require.NoError(t, err)
+	status, _, errs := run(t, srv.Addr(), "revoke", "/e")
+	require.Zero(t, status, errs)
+	session, err := client.Session(t.Context())
+	require.NoError(t, err)
+	want := fmt.Sprintf("session 0x%x", session.ID())
+	_, out, _ := run(t, srv.Addr(), "leader", "-o=value", "/e")
+	assert.Equal(t, want+"\n", out)
+	_, out, _ = run(t, srv.Addr(), "leader", "-o=json", "/e")
+	assert.Contains(t, out, want)
 }
 
 func TestLeader_FollowsChanges(t *testing.T) {

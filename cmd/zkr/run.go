@@ -250,9 +250,9 @@ func (r *runner) tellQueue(ctx context.Context, t *target) {
 	}
 	first := queue[0]
 	r.events.say(slog.LevelInfo, "waiting", fields{
-		"path": t.paths[0], "position": own + 1, "ahead": own, "holder": first.ID, "holder_token": first.Token.String(),
+		"path": t.paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first), "holder_token": first.Token.String(),
 		"holder_since": first.Since.Format(time.RFC3339),
-	}, "waiting for %s with %d ahead: held by %s since %s", t.paths[0], own, survey.Printable(first.ID), first.Since.Format(time.RFC3339))
+	}, "waiting for %s with %d ahead: held by %s since %s", t.paths[0], own, survey.Printable(survey.NameOf(first)), first.Since.Format(time.RFC3339))
 }
 
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.

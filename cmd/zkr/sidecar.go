@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zkhttp"
 )
@@ -125,7 +126,7 @@ func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) 
 		}
 		event := leaderEvent{Known: view.Current, AsOf: view.AsOf}
 		if view.Current && !view.None {
-			event.Leader, event.Token, event.Since = view.Leader.ID, view.Leader.Token.String(), view.Leader.Since
+			event.Leader, event.Token, event.Since = survey.NameOf(view.Leader), view.Leader.Token.String(), view.Leader.Since
 		}
 		text, err := json.Marshal(event)
 		if err != nil || out.send(event.Token, text) != nil {

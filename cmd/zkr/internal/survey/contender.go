@@ -2,6 +2,7 @@ package survey
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"regexp"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"unicode"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // Contender is one node of a queue.
@@ -135,6 +138,14 @@ func (c *Contender) Name() string {
 		return "session " + c.Session
 	}
 	return c.Node[strings.LastIndexByte(c.Node, '/')+1:]
+}
+
+// NameOf is the name of a participant. A request to release takes the place of its ID.
+func NameOf(p zkrecipes.Participant) string {
+	if p.ID == revokeRequest {
+		return fmt.Sprintf("session 0x%x", p.Session)
+	}
+	return p.ID
 }
 
 func (c *Contender) age(now time.Time) time.Duration { return max(0, now.Sub(c.Since)) }
