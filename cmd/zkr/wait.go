@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -41,8 +44,10 @@ the lock by the time wait returns.`,
 					ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), errWaited)
 					defer cancel()
 				}
-				w := waiting{client: client, path: args[0], most: most, leader: leader, named: cmd.Flags().Changed("leader")}
+				w := waiting{client: client, log: a.log, path: args[0], most: most, leader: leader, named: cmd.Flags().Changed("leader")}
 				if err := w.run(ctx); errors.Is(err, errWaited) {
+					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s, see zkr status %s",
+						w.path, time.Duration(limit), cmp.Or(w.seen, err.Error()), w.path))
 					return exitWith(exitBusy, nil)
 				} else if err != nil {
 					return err
@@ -65,6 +70,8 @@ type waiting struct {
 	most   int
 	leader string
 	named  bool // it waits for the leader
+	log    *slog.Logger
+	seen   string // what was in the way at the last look
 }
 
 func (w *waiting) run(ctx context.Context) error {
@@ -72,7 +79,7 @@ func (w *waiting) run(ctx context.Context) error {
 	if err := w.client.Sync(ctx, w.path); err != nil {
 		return err
 	}
-	for {
+	for told := false; ; {
 		session, err := w.client.Session(ctx)
 		if err != nil {
 			return err
@@ -83,6 +90,10 @@ func (w *waiting) run(ctx context.Context) error {
 			continue // in the next session
 		case err != nil || met:
 			return err
+		}
+		if !told {
+			w.log.Info(fmt.Sprintf("waiting for %s: %s", w.path, w.seen))
+			told = true
 		}
 		if err := first(ctx, changes); err != nil {
 			return err
@@ -108,16 +119,19 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 		}
 		prefix += "/" + leasesNode
 	}
+	w.seen = fmt.Sprintf("%d in the queue", len(queue))
 	if !w.named {
 		return len(queue) <= w.most, changes, nil
 	}
 	if len(queue) == 0 {
+		w.seen = "the queue is empty"
 		return false, changes, nil
 	}
 	data, _, change, err := session.GetW(ctx, prefix+"/"+queue[0])
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, changes, nil // the list changes as well
 	}
+	w.seen = "the first in the queue is " + survey.Plain(string(data))
 	return err == nil && string(data) == w.leader, append(changes, change), err
 }
 

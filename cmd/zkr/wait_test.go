@@ -1,0 +1,41 @@
+//go:build unix
+
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func TestWait_TellsWhatWasInTheWay(t *testing.T) {
+	srv := zktest.Run(t)
+	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
+	require.NoError(t, err)
+	_, err = m.Lock(t.Context())
+	require.NoError(t, err)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"/held"}, "/held: gave up after 100ms: 1 in the queue, see zkr status /held"},
+		{[]string{"--leader=web2", "/held"}, "/held: gave up after 100ms: the first in the queue is web1/42"},
+		{[]string{"--leader=web2", "/free"}, "/free: gave up after 100ms: the queue is empty"},
+	} {
+		status, out, errs := run(t, srv.Addr(), append([]string{"wait", "--wait=0.1"}, c.args...)...)
+		assert.Equal(t, exitBusy, status)
+		assert.Contains(t, errs, c.says)
+		assert.Empty(t, out)
+		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.1"}, c.args...)...)
+		assert.Empty(t, errs)
+	}
+	x := inTerminal(t, command(t, srv.Addr(), "wait", "/held"))
+	x.shows(t, "zkr: waiting for /held: 1 in the queue")
+	x.presses(t, ctrlC)
+	assert.Equal(t, 130, x.status(t))
+}
