@@ -88,6 +88,9 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 			return err
 		}
 		if !flags.watch {
+			if len(view.Queues) == 0 {
+				a.tellNothing(paths, flags)
+			}
 			if flags.stuck > 0 && len(view.Queues) > 0 {
 				return exitWith(1, nil)
 			}
@@ -101,6 +104,19 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 			pause.Stop()
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// tellNothing tells people that there is nothing to show.
+func (a *app) tellNothing(paths []string, flags statusFlags) {
+	where := "at " + strings.Join(paths, ", ")
+	if flags.recursive {
+		where = "at or below " + strings.Join(paths, ", ")
+	}
+	if flags.stuck > 0 {
+		a.log.Info("no queue " + where + " is stuck")
+	} else {
+		a.log.Info("no contenders " + where)
 	}
 }
 

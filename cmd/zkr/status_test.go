@@ -40,6 +40,20 @@ func TestStatus(t *testing.T) {
 	assert.Positive(t, view.Queues[0].Holders[0].Token)
 }
 
+// TestStatus_NothingBelow: people see that there was an answer. Scripts get nothing.
+func TestStatus_NothingBelow(t *testing.T) {
+	srv := zktest.Run(t)
+	x := inTerminal(t, command(t, srv.Addr(), "status", "-r", "/jobs"))
+	x.shows(t, "zkr: no contenders at or below /jobs")
+	assert.Zero(t, x.status(t))
+	x = inTerminal(t, command(t, srv.Addr(), "status", "-r", "--stuck=10m", "/jobs"))
+	x.shows(t, "zkr: no queue at or below /jobs is stuck")
+	assert.Zero(t, x.status(t))
+	status, out, errs := run(t, srv.Addr(), "status", "-r", "/jobs")
+	assert.Zero(t, status)
+	assert.Empty(t, out+errs)
+}
+
 // TestStatus_Stuck: the exit status says whether a queue is shown.
 func TestStatus_Stuck(t *testing.T) {
 	srv := zktest.Run(t)
