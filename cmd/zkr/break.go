@@ -99,7 +99,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 	if found.Library == "foreign" && !flags.foreign {
 		return nil, exitWith(exitFailure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
 	}
-	d := &doomed{found, queue, "not known"}
+	d := &doomed{found, queue, "not known whether it is alive: the leader does not answer dump"}
 	switch known := a.sessions(ctx); {
 	case found.Session == "":
 		d.alive = "none: the node outlives its process"
