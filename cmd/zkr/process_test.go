@@ -280,7 +280,10 @@ func TestStop_WaitsForTheProgramAndKillsItIfAsked(t *testing.T) {
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	require.NoError(t, z.Process.Signal(syscall.SIGINT))
 	eventually(t, "the program was told", func() bool { return strings.Contains(z.err.String(), "first") })
-	require.NoError(t, z.Process.Signal(syscall.SIGINT))
+	eventually(t, "a later interrupt kills", func() bool {
+		_ = z.Process.Signal(syscall.SIGINT) // it may have ended
+		return strings.Contains(z.err.String(), "second interrupt")
+	})
 	assert.Equal(t, 137, z.status(t))
 	assert.Equal(t, []string{"kill", "exited", "released"}, z.rest(t))
 }
@@ -342,6 +345,16 @@ func TestElect_RestartsAProgramThatFails(t *testing.T) {
 	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c", "echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
 	assert.Equal(t, 0, z.status(t))
 	assert.Equal(t, []string{"acquired", "started", "exited", "released", "again", "acquired", "started", "exited", "released"}, z.rest(t))
+}
+
+// TestSignals_InterruptOfAProcessAndItsGroup: timeout -s INT signals zkr, and then the group that zkr is in. That is one wish.
+func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
+	z := start(t, zktest.Run(t), "a", "lock", "/p", "--", "sh", "-c", `trap 'sleep 0.3; exit 9' INT; echo ready; while :; do sleep 0.05; done`)
+	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
+	for range 5 { // the kernel may make one of some
+		require.NoError(t, z.Process.Signal(os.Interrupt))
+	}
+	assert.Equal(t, 9, z.status(t))
 }
 
 // TestLeader_Asked: a request to release takes the place of the leader's name. It is no name.

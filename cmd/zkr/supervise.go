@@ -418,9 +418,12 @@ func (s *supervision) signalled(one os.Signal) {
 }
 
 // again reports whether an interrupt follows another one. In a terminal it must follow soon, since a program may have a use
-// for single ones.
+// for single ones. Two at once are one: timeout(1) signals zkr, and then its group.
 func (s *supervision) again(now time.Time) bool {
 	before := s.interrupt
+	if now.Sub(before) < 100*time.Millisecond {
+		return false
+	}
 	s.interrupt = now
 	return !before.IsZero() && (!s.command.Terminal || now.Sub(before) < 2*time.Second)
 }
