@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
@@ -38,6 +41,7 @@ type pageView struct {
 	current bool
 	begun   bool // it was current once: what was there then is no change
 	err     string
+	hidden  string // what the page cannot show
 }
 
 type pageQueue struct {
@@ -53,6 +57,7 @@ type message struct {
 	AsOf    time.Time         `json:"as_of,omitzero"`
 	Current bool              `json:"current"`
 	Error   string            `json:"error,omitempty"`
+	Hidden  string            `json:"hidden,omitempty"`
 	Changed []json.RawMessage `json:"changed,omitempty"`
 	Gone    []string          `json:"gone,omitempty"`
 	Changes []change          `json:"changes,omitempty"`
@@ -116,8 +121,17 @@ func (p *page) look(ctx context.Context) {
 	defer cancel()
 	view, err := p.live.View(asking, p.stuck)
 	if err != nil {
-		p.replace(func(v *pageView) { v.current = false })
+		p.replace(func(v *pageView) {
+			v.current, v.err = false, ""
+			if errors.Is(err, zk.ErrNoAuth) { // it lasts until the access list, or the node, is another one
+				v.err = asFlags.Replace(err.Error())
+			}
+		})
 		return
+	}
+	hidden := ""
+	if n := len(view.Forbidden); n > 0 {
+		hidden = fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n, view.Forbidden[0])
 	}
 	queues := make(map[string]pageQueue, len(view.Queues))
 	for _, q := range view.Queues {
@@ -130,7 +144,7 @@ func (p *page) look(ctx context.Context) {
 	}
 	p.replace(func(v *pageView) {
 		v.changes = v.changes.with(v.successions(queues)...)
-		v.queues, v.asOf, v.current = queues, view.AsOf, view.Current
+		v.queues, v.asOf, v.current, v.err, v.hidden = queues, view.AsOf, view.Current, "", hidden
 		v.begun = v.begun || view.Current
 	})
 }
@@ -185,7 +199,7 @@ func (p *page) next() (pageView, <-chan struct{}) {
 // difference is the event that leads from one view to another.
 func (p *page) difference(before, after pageView) message {
 	m := message{
-		Root: p.root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err,
+		Root: p.root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
 		Changes: after.changes.since(before.changes), Break: p.breaker.allowed(),
 	}
 	for path, q := range after.queues {

@@ -18,10 +18,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -153,6 +155,32 @@ func TestServe_Observe(t *testing.T) {
 	require.NoError(t, term.Resign(t.Context()))
 	srv.Accept(zktest.Label("sidecar"))
 	nextEvent(t, shown, `"gone":["/app/leader"]`, `"current":true`)
+}
+
+// TestServe_Forbidden: what may not be read hides nothing else, and the page says that it is not shown.
+func TestServe_Forbidden(t *testing.T) {
+	srv := zktest.Run(t)
+	c := dial(t, srv, conn.WithIdentity("web1/42"))
+	m, err := mutex.New(c, "/open")
+	require.NoError(t, err)
+	_, err = m.Lock(t.Context())
+	require.NoError(t, err)
+	m, err = mutex.New(c, "/half")
+	require.NoError(t, err)
+	_, err = m.Lock(t.Context())
+	require.NoError(t, err)
+	secret := zk.DigestACL(zk.PermAll, "joe", "secret")
+	_, err = c.Create(t.Context(), "/closed", nil, 0, secret...)
+	require.NoError(t, err)
+	_, err = c.Create(t.Context(), "/half/_c_0a0b0c0d-0000-0000-0000-000000000000-lock-", nil, zk.FlagEphemeral|zk.FlagSequence, secret...)
+	require.NoError(t, err)
+
+	client, _ := sidecarClient(t, srv.Addr(), "--ui-root", "/")
+	event := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, "web1/42", `"hidden":"2 nodes are not shown, such as /closed`)
+	require.Contains(t, event, `"path":"/open"`)
+	require.NotContains(t, event, `"path":"/half"`)
+	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/closed")
+	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":false`, `"error":"`, `access list of /closed forbids read: see --auth-file`)
 }
 
 func TestServe_Usage(t *testing.T) {

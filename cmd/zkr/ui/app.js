@@ -5,7 +5,7 @@ const drawn = new Map(); // tbody by path
 const open = new Set();
 const limit = 400; // queues drawn at once: a person reads no more, and a browser draws them in a moment
 let skew = 0; // the clock of zkr minus ours
-let view = { current: false, as_of: null, heard: 0, error: '' };
+let view = { current: false, as_of: null, heard: 0, error: '', hidden: '' };
 let breaks = false; // zkr deletes contenders if it is asked with the key
 
 const $ = (id) => document.getElementById(id);
@@ -199,7 +199,7 @@ function state() {
   $('state').className = stale ? 'stale' : '';
   document.body.className = stale ? 'outdated' : '';
   $('state').textContent = silent ? 'no connection to zkr' : view.error ? view.error
-    : view.current ? 'live' : view.as_of ? 'no connection to ZooKeeper: this is ' + age(view.as_of) + ' old' : 'reading';
+    : view.current ? 'live' + (view.hidden ? ': ' + view.hidden : '') : view.as_of ? 'no connection to ZooKeeper: this is ' + age(view.as_of) + ' old' : 'reading';
   for (const td of document.querySelectorAll('[data-since]')) td.textContent = age(td.dataset.since);
 }
 
@@ -208,7 +208,7 @@ source.onmessage = (e) => {
   const m = JSON.parse(e.data);
   if (m.first) queues.clear();
   skew = Date.parse(m.now) - Date.now();
-  view = { current: m.current, as_of: m.as_of, heard: Date.now(), error: m.error || '' };
+  view = { current: m.current, as_of: m.as_of, heard: Date.now(), error: m.error || '', hidden: m.hidden || '' };
   breaks = Boolean(m.break);
   $('root').textContent = m.root;
   if (m.first) $('changes').replaceChildren();

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ type View struct {
 	Queues  []*Queue
 	AsOf    time.Time
 	Current bool // if it is false, anything may have changed since AsOf
+	// Forbidden are the nodes that were left out, because this client may not read them.
+	Forbidden []string
 }
 
 // Live follows all queues below a path. It asks the servers only for what has changed.
@@ -27,6 +30,7 @@ type Live struct {
 	mu     sync.Mutex
 	names  listing
 	mzxids map[string]int64
+	closed map[string]error   // nodes that the access lists forbid to read, and how servers say that
 	known  map[string]reading // of contenders, by path
 }
 
@@ -66,8 +70,11 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 	defer watching.Wait()
 	defer cancel()
 	entries, state := l.tree.Snapshot()
-	l.names, l.mzxids = listing{}, make(map[string]int64, len(entries))
+	l.names, l.mzxids, l.closed = listing{}, make(map[string]int64, len(entries)), map[string]error{}
 	for _, e := range entries {
+		if errors.Is(e.Err, zk.ErrNoAuth) {
+			l.closed[e.Path] = e.Err
+		}
 		l.mzxids[e.Path] = e.Mzxid
 		if e.Path != l.root {
 			l.names[parent(e.Path)] = append(l.names[parent(e.Path)], base(e.Path))
@@ -90,8 +97,9 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 			}
 		})
 	}
-	queues, err := (&Reader{Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck}).Below(ctx, l.root)
-	return View{queues, state.AsOf, state.Current}, err
+	reader := &Reader{Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck, SkipForbidden: true}
+	queues, err := reader.Below(ctx, l.root)
+	return View{queues, state.AsOf, state.Current, reader.Forbidden()}, err
 }
 
 // memory is what a Live knows, as a Source.
@@ -106,6 +114,9 @@ func (m *memory) Sync(context.Context, string) error { return nil }
 
 // Children lists a node from memory.
 func (m *memory) Children(_ context.Context, path string) ([]string, error) {
+	if err := m.closed[path]; err != nil {
+		return nil, err
+	}
 	names, there := m.names[path]
 	if !there {
 		return nil, zk.ErrNoNode
