@@ -185,8 +185,16 @@ func TestServe_Forbidden(t *testing.T) {
 
 func TestServe_Usage(t *testing.T) {
 	srv := zktest.Run(t)
-	for _, args := range [][]string{{"--elect", "/a", "--observe", "/b"}, {"--elect", "a"}, {"--layout", "such"}, {"--ui-root", "a"}, {"such"},
-		{"--http", "such"}, {"--http", "127.0.0.1:http-such"}, {"--http", "unix:"}, {"--http="},
+	for _, args := range [][]string{
+		{"--elect", "/a", "--observe", "/b"},
+		{"--elect", "a"},
+		{"--layout", "such"},
+		{"--ui-root", "a"},
+		{"such"},
+		{"--http", "such"},
+		{"--http", "127.0.0.1:http-such"},
+		{"--http", "unix:"},
+		{"--http="},
 	} {
 		status, _, errs := run(t, srv.Addr(), append([]string{"serve"}, args...)...)
 		require.Equal(t, exitUsage, status, errs)
