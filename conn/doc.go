@@ -116,6 +116,7 @@
 //   - Warn, "zookeeper: hold lost": a hold has ended, and its owner did not release it. Info if the client was closed.
 //   - Info, "zookeeper: cannot connect": an attempt has failed. The first is logged, then one after 1 s, 2 s, 4 s and so on, at
 //     last one every five minutes. The others are Debug.
+//   - Info, "zookeeper: the chroot did not exist and was made": it is new, or was empty for a while, or is a typing error.
 //   - Warn: what an operator should look at, such as children of a queue that are no contenders.
 //
 // The keys are the same everywhere:

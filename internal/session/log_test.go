@@ -253,6 +253,18 @@ func TestLog_ServerWithoutContainers(t *testing.T) {
 	}
 }
 
+// A typing error in the connect string makes a second tree beside the first: two programs then hold one lock.
+func TestLog_ChrootThatIsMade(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		out := newCapture(slog.LevelInfo)
+		c := dialTo(t, srv.Addr()+"/apps/mine", conn.WithDialer(srv.DialAs(label)), conn.WithLogger(slog.New(out)))
+		require.NoError(t, c.CreateAll(t.Context(), "/config/a", nil))
+		require.NoError(t, c.CreateAll(t.Context(), "/other/b", nil))
+		made := slices.DeleteFunc(out.written(srv, 0), func(line string) bool { return !strings.Contains(line, "chroot") })
+		require.Equal(t, []string{"INFO zookeeper: the chroot did not exist and was made path=/apps/mine"}, made)
+	})
+}
+
 // A call that changes nothing is no news.
 func TestLog_ClosedTwice_IsToldOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -39,6 +39,9 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 			}
 			return err
 		}
+		if path == s.core.opts.Chroot {
+			s.core.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
+		}
 	}
 	return nil
 }
