@@ -24,6 +24,8 @@ type leaderBody struct {
 // Leader answers who leads, as new as the request: 200 with the leader's ID and token, 404 if there is no candidate, 503 if
 // the servers do not answer within half a second. A 503 says how old the newest view of this handler is, and names no leader.
 //
+// The name of a leader that was asked to resign is left out: the request has taken its place on the node.
+//
 // The leader may change between the answer and what is done with it. A resource that must not see this checks the token.
 func Leader(e *election.Election) http.Handler {
 	q := newQuestion(func(ctx context.Context) (zkrecipes.Participant, error) {
@@ -46,6 +48,9 @@ func Leader(e *election.Election) http.Handler {
 			return http.StatusNotFound, leaderBody{AsOf: a.asOf, Error: "no candidate"}
 		default:
 			p := a.value
+			if p.ID == "__REVOKE__" {
+				p.ID = "" // the request to resign has taken the place of the name
+			}
 			return http.StatusOK, leaderBody{Leader: p.ID, Token: p.Token, Path: p.Path, Since: p.Since, AsOf: a.asOf}
 		}
 	})

@@ -90,6 +90,19 @@ func TestLeader(t *testing.T) {
 	})
 }
 
+// Curator and we ask a leader to resign by data that take the place of its name. No program should read them as a name.
+func TestLeader_AskedToResign_HasNoName(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := join(t, srv, "a")
+		term := campaign(t, e)
+		require.NoError(t, e.Revoke(t.Context()))
+		a := get(t, zkhttp.Leader(e))
+		require.Equal(t, http.StatusOK, a.code)
+		require.NotContains(t, a.body, "leader")
+		require.EqualValues(t, term.Token(), a.body["token"])
+	})
+}
+
 // faults are what can happen to a client between two requests.
 var faults = map[string]struct{ begins, ends func(*zktest.Server) }{
 	"cut": {
