@@ -721,7 +721,6 @@ var mutants = []mutant{
 		edits: []edit{
 			{"recipes/cache/reading.go", "n.czxid == stat.Czxid && n.mzxid == stat.Mzxid", "n.version == stat.Version"},
 			{"recipes/cache/reading.go", "first := !n.known || n.czxid != stat.Czxid", "first := !n.known"},
-			{"recipes/cache/reading.go", "if n.czxid != a.Stat.Czxid && !e.hasFailed(n, data) {", "if false {"},
 		},
 		tests: []test{cacheTests},
 	},

@@ -288,6 +288,46 @@ func TestTree_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 	})
 }
 
+// A server that cannot set watches again spends one without an event. The next recheck finds it, also if the root is missing.
+func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T) {
+	for _, missing := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			if !missing {
+				create(t, srv, root)
+			}
+			srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+			c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+			time.Sleep(90 * time.Second)
+			require.Positive(t, srv.LoseWatch(watcher, root))
+			if missing {
+				create(t, srv, root)
+			}
+			create(t, srv, "/app/new")
+			synctest.Wait()
+			require.NotEqual(t, truth(srv), content(c))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Equal(t, truth(srv), content(c))
+		})
+	}
+}
+
+// However long the server could set watches, the first recheck after it could not tries again.
+func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+		time.Sleep(35*time.Minute + time.Second)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches}, zktest.Fail(zktest.CodeUnimplemented))
+		srv.Cut(watcher)
+		time.Sleep(time.Second)
+		require.True(t, c.View().Current)
+		tried := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, tried.Hits())
+	})
+}
+
 // oblivious connects as a client that has seen nothing, so that a server which is behind takes it.
 type oblivious struct {
 	net.Conn
@@ -663,6 +703,14 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.Equal(t, 2, good.Value)
 		_, ok = typed.Get("/app/missing")
 		require.False(t, ok)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"}, zktest.Fail(zktest.CodeNoAuth))
+		create(t, srv, "/app/secret")
+		synctest.Wait()
+		secret, ok := typed.Get("/app/secret")
+		require.True(t, ok)
+		require.Equal(t, "/app/secret", secret.Path)
+		require.ErrorIs(t, secret.Err, zk.ErrNoAuth)
+		require.Equal(t, 3, calls, "there is nothing to decode")
 		for i := range 1000 { // old values are not kept for ever
 			path := fmt.Sprintf("/app/n%d", i)
 			create(t, srv, path)

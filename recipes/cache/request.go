@@ -99,8 +99,7 @@ func (e *engine) unanswered(r *request, err error) {
 		e.unarmed(r, err)
 	case verifying:
 		e.verify = nil
-	case syncing:
-		e.behind = e.behind || len(r.waiters) == 0
+	case syncing: // if the server is behind, the next answer shows that again
 		for _, w := range r.waiters {
 			w.asked = false
 		}
