@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -810,6 +811,51 @@ func TestClose_WhileCutOff(t *testing.T) {
 		require.NoError(t, n.Close(t.Context()))
 		require.LessOrEqual(t, time.Since(began), bubble.Timeout)
 		time.Sleep(bubble.Timeout)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestClose_BetweenSessions returns at once. That the Node has to wait for a session no more is no reason to warn.
+func TestClose_BetweenSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		var log bubble.Buffer
+		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		n := ready(t, keepOf(t, a, "1"))
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		for state := range a.States(t.Context()) {
+			if state == conn.Lost {
+				break
+			}
+		}
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, n.Close(t.Context()))
+		require.Zero(t, time.Since(began))
+		synctest.Wait()
+		require.NotContains(t, log.String(), "our node")
+		time.Sleep(bubble.Timeout)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestClose_OfTheSub: the Node gets no next session from a client made by Sub that was closed. So it ends with its session.
+func TestClose_OfTheSub(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := bubble.Dial(t, srv, "a").Sub("/app")
+		require.NoError(t, err)
+		n, err := node.New(sub, "/workers/w1", nil)
+		require.NoError(t, err)
+		ready(t, n)
+		require.NoError(t, sub.Close())
+		srv.Expire(srv.SessionOf("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var last node.State
+		for last = range n.Changes(ctx) {
+		}
+		require.NoError(t, ctx.Err(), "there are no more changes")
+		require.ErrorIs(t, last.Err, zkrecipes.ErrClosed)
 		require.False(t, srv.Exists(path))
 	})
 }
