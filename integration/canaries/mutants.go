@@ -244,8 +244,8 @@ var mutants = []mutant{
 	},
 	{
 		name:  "creation: the list goes ahead of the create",
-		edits: []edit{{"internal/session/creation.go", "requests = append(requests, s.childrenRequest(", "requests = slices.Insert(requests, 0, s.childrenRequest("}},
-		tests: []test{connTests},
+		edits: []edit{{"internal/ephemeral/create.go", "	c.last, err = c.session.StartCreate(", "	if sent != nil {\n		sent()\n	}\n	c.last, err = c.session.StartCreate("}},
+		tests: []test{{args: []string{"-run=OneRoundTrip", "./internal/znode"}}},
 	},
 	{
 		name:  "children: a list that is lost is lost",
