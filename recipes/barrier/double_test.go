@@ -413,6 +413,21 @@ func TestLeave_EventLost(t *testing.T) {
 	})
 }
 
+// TestLeave_SessionEnds: a member that has left waits for the others in the next session.
+func TestLeave_SessionEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		x, y := enter(t.Context(), double(t, srv, "a", 2)), enter(t.Context(), double(t, srv, "b", 2))
+		first, second := x.requireIn(t), y.requireIn(t)
+		left := begin(func() error { return first.Leave(t.Context()) })
+		requireWaits(t, left)
+		srv.Expire(srv.SessionOf("a"))
+		time.Sleep(bubble.Timeout)
+		requireWaits(t, left)
+		require.NoError(t, second.Leave(t.Context()))
+		requireDone(t, left)
+	})
+}
+
 // begun returns the rounds of the server's history: the members that one transaction let in. It requires that each has n, that
 // all of them were there, and that none was let in before.
 func begun(t *testing.T, srv *zktest.Server, n int) map[int64][]string {
