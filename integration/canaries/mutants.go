@@ -648,7 +648,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: removed, and not looked at again",
-		edits: []edit{{"internal/presence/keeper.go", "		return !k.doubt, nil\n", "		return true, nil\n"}},
+		edits: []edit{{"internal/presence/keeper.go", "	return err == nil && !k.doubt, err\n", "	return err == nil, err\n"}},
 		tests: []test{nodeTests},
 	},
 	{

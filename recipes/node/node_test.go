@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -721,6 +722,7 @@ func TestClose_CreateComesLate(t *testing.T) {
 		srv.Intercept(creates(), zktest.DropRequest())
 		n := ready(t, keepOf(t, c, "1"))
 		synctest.Wait()
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency)) // that is none
 		barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1}, zktest.Proceed())
 		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
 			if barriers.Hits() == 0 {
@@ -860,17 +862,32 @@ func TestClose_OfTheSub(t *testing.T) {
 	})
 }
 
-// TestClose_NotAllowed says so, and goes on.
+// TestClose_NotAllowed says so, and goes on. It is logged once.
 func TestClose_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
+		var log bubble.Buffer
+		n := ready(t, keepOf(t, bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), "1"))
 		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, n.Close(t.Context()), zk.ErrNoAuth)
 		require.True(t, srv.Exists(path))
+		time.Sleep(time.Second)
+		require.Greater(t, rule.Hits(), 1)
 		rule.Remove()
 		time.Sleep(10 * time.Second)
 		require.False(t, srv.Exists(path))
 		require.NoError(t, n.Close(t.Context()))
+		require.Equal(t, 1, strings.Count(log.String(), "not allowed to remove our node"))
+	})
+}
+
+// TestClose_CannotBeRead: a reading that fails does not say that the node is gone.
+func TestClose_CannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		require.NoError(t, n.Close(t.Context()))
+		require.Equal(t, 1, failed.Hits())
+		require.False(t, srv.Exists(path))
 	})
 }
 
