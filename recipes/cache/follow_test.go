@@ -232,6 +232,23 @@ func TestTree_ServerWithoutSetWatches_IsReadAgain(t *testing.T) {
 	}
 }
 
+// Most nodes are still waiting for their watches when the server refuses to set some.
+func TestTree_ServerWithoutSetWatches_RefusesTheFirstOfMany(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 3000 {
+			create(t, srv, fmt.Sprintf("/app/n%d", i))
+		}
+		refused := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		c := ready(t, open(t, srv, cache.Tree))
+		require.Positive(t, refused.Hits())
+		require.Equal(t, truth(srv), content(c))
+		create(t, srv, "/app/n1/a", "/app/n2999/a")
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
 // Three bad connections make the cache read all nodes again after each reconnect. When a recheck finds that the server can set
 // watches, only what has changed is read.
 func TestTree_ServerSetsWatchesAgain_OnlyChangesAreRead(t *testing.T) {
@@ -718,6 +735,17 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 			typed.Get(path)
 			require.NoError(t, srv.Delete(path))
 		}
+	})
+}
+
+// A server that sheds load gets a pause before each request.
+func TestNode_Throttled_IsAskedWithPauses(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		began := time.Now()
+		srv.Intercept(zktest.Match{From: watcher, Times: 100}, zktest.Fail(zktest.CodeThrottled))
+		ready(t, open(t, srv, cache.Node))
+		require.GreaterOrEqual(t, time.Since(began), time.Second)
 	})
 }
 
