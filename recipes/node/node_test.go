@@ -1032,3 +1032,20 @@ func TestChanges_SlowReader(t *testing.T) {
 		}
 	})
 }
+
+// TestChanges_AnotherReason: the node is not there before and after, and the caller is told of each reason.
+func TestChanges_AnotherReason(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeInvalidACL} {
+			refused := creates()
+			refused.Times = 2
+			srv.Intercept(refused, zktest.Fail(code))
+		}
+		n := keep(t, srv, "1")
+		l := follow(t, n)
+		time.Sleep(time.Minute)
+		requireNode(t, srv, n, "1")
+		require.True(t, l.says(zk.ErrNoAuth))
+		require.True(t, l.says(zk.ErrInvalidACL))
+	})
+}
