@@ -281,6 +281,20 @@ func TestEnter_SessionEnds(t *testing.T) {
 	})
 }
 
+// TestEnter_MemberCannotBeRead: the caller learns what the server said, and is out.
+func TestEnter_MemberCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		x := enter(t.Context(), double(t, srv, "a", 2))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: srv.Children(path)[0]}, zktest.Fail(zktest.CodeNoAuth))
+		_, err := double(t, srv, "b", 2).Enter(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Len(t, srv.Children(path), 1)
+		x.requireWaits(t)
+		enter(t.Context(), double(t, srv, "c", 2)).requireIn(t)
+		x.requireIn(t)
+	})
+}
+
 // TestEnter_NodeChangedByHand: the error says what the node holds.
 func TestEnter_NodeChangedByHand(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
