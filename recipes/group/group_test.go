@@ -811,3 +811,26 @@ func TestWatch_SlowCaller(t *testing.T) {
 		require.Equal(t, [][]string{{}, {"a", "b", "c"}}, told)
 	})
 }
+
+// TestWatch_ConnectedAgainWhileTheCallerIsBusy: the view that it was told is confirmed on the new connection. So when that is
+// lost, too, the view was true until then.
+func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		var told []group.View
+		for v, err := range open(t, bubble.Dial(t, srv, "w")).Watch(t.Context()) {
+			require.NoError(t, err)
+			if told = append(told, v); len(told) == 2 {
+				break
+			}
+			srv.Cut(zktest.Label("w"))
+			time.Sleep(time.Second)
+			time.AfterFunc(19*time.Second, func() {
+				srv.Refuse(zktest.Label("w"))
+				srv.Cut(zktest.Label("w"))
+			})
+		}
+		require.False(t, told[1].Current)
+		require.WithinDuration(t, time.Now(), told[1].AsOf, bubble.Timeout/2)
+	})
+}
