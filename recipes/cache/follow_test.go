@@ -649,7 +649,9 @@ func TestClose_ServerDoesNotAnswer_EndsWithItsContext(t *testing.T) {
 		require.NoError(t, err)
 		ready(t, c)
 		srv.Stall(watcher, zktest.Both)
+		began := time.Now()
 		require.ErrorIs(t, c.Close(within(t, time.Second)), context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
 	})
 }
 
