@@ -244,8 +244,8 @@ var mutants = []mutant{
 	},
 	{
 		name:  "creation: the list goes ahead of the create",
-		edits: []edit{{"internal/session/creation.go", "requests = append(requests, s.childrenRequest(", "requests = slices.Insert(requests, 0, s.childrenRequest("}},
-		tests: []test{connTests},
+		edits: []edit{{"internal/ephemeral/create.go", "	c.last, err = c.session.StartCreate(", "	if sent != nil {\n		sent()\n	}\n	c.last, err = c.session.StartCreate("}},
+		tests: []test{{args: []string{"-run=OneRoundTrip", "./internal/znode"}}},
 	},
 	{
 		name:  "children: a list that is lost is lost",
@@ -648,7 +648,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: removed, and not looked at again",
-		edits: []edit{{"internal/presence/keeper.go", "		return !k.doubt, nil\n", "		return true, nil\n"}},
+		edits: []edit{{"internal/presence/keeper.go", "	return err == nil && !k.doubt, err\n", "	return err == nil, err\n"}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -721,7 +721,6 @@ var mutants = []mutant{
 		edits: []edit{
 			{"recipes/cache/reading.go", "n.czxid == stat.Czxid && n.mzxid == stat.Mzxid", "n.version == stat.Version"},
 			{"recipes/cache/reading.go", "first := !n.known || n.czxid != stat.Czxid", "first := !n.known"},
-			{"recipes/cache/reading.go", "if n.czxid != a.Stat.Czxid && !e.hasFailed(n, data) {", "if false {"},
 		},
 		tests: []test{cacheTests},
 	},

@@ -238,8 +238,5 @@ func (k *keeper) removeOnce(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	err = k.session.Delete(ctx, k.path, stat.Version)
-	if err == nil || errors.Is(err, zk.ErrNoNode) {
-		return !k.doubt, nil
-	}
-	return false, err
+	return err == nil && !k.doubt, err
 }

@@ -262,6 +262,36 @@ func TestReplacement_SessionEndsBeforeTheReply(t *testing.T) {
 	})
 }
 
+// TestSessionEndsWhileTheConnectionLives: the write was applied, and what the client hears next is that the session has
+// expired. The write is not repeated in the next session.
+func TestSessionEndsWhileTheConnectionLives(t *testing.T) {
+	for name, write := range map[string]func(c *session.Client) error{
+		"replacement": func(c *session.Client) error {
+			_, err := Replacement{Client: c, Path: path, Next: func(now session.Node) ([]byte, error) {
+				return append(now.Data, 'x'), nil
+			}}.Do(context.Background())
+			return err
+		},
+		"marked": func(c *session.Client) error { return add(context.Background(), NewMarked(c, path, nil)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+				require.NoError(t, c.CreateAll(t.Context(), path, []byte("x")))
+				srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.Ignore())
+				written := make(chan error, 1)
+				go func() { written <- write(c) }()
+				synctest.Wait()
+				require.NoError(t, srv.Set(path, []byte("xx")), "as if it had been applied")
+				srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Fail(zktest.CodeSessionExpired))
+				require.NoError(t, c.Sync(t.Context(), path), "in the next session")
+				require.ErrorIs(t, <-written, zkrecipes.ErrUnknownOutcome)
+				node, _ := srv.Node(path)
+				require.Equal(t, "xx", string(node.Data))
+			})
+		})
+	}
+}
+
 // TestReplacement_FencedAfterALostReply: the second copy was refused, and the first may have been applied.
 func TestReplacement_FencedAfterALostReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {

@@ -35,17 +35,15 @@ const (
 	writing  mode = true  // the request must not be repeated if it may have been executed
 )
 
-// launch waits for the connection and sends the requests. An error says that nothing was sent.
-func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), requests ...request) error {
-	for _, r := range requests {
-		if err := s.core.checkSize(c.op, c.path, len(r.frame)); err != nil {
-			return err
-		}
+// launch waits for the connection and sends the request. An error says that nothing was sent.
+func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r request) error {
+	if err := s.core.checkSize(c.op, c.path, len(r.frame)); err != nil {
+		return err
 	}
 	if err := s.awaitUp(ctx); err != nil {
 		return &OpError{c.op, c.path, err}
 	}
-	s.send(ctx, sent, requests)
+	s.send(ctx, sent, []request{r})
 	return nil
 }
 

@@ -88,7 +88,7 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 		c := dial(t, srv)
 		s := live(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.CodeThrottled))
-		creation, err := s.StartCreate(t.Context(), "/a", nil, 0, 1, session.CreateExtras{})
+		creation, err := s.StartCreate(t.Context(), "/a", nil, 0, 1)
 		require.NoError(t, err)
 		_, _, other := s.FinishCreate(t.Context(), creation)
 		require.True(t, session.NotExecuted(other))

@@ -155,7 +155,7 @@ func everything(ctx context.Context, c *conn.Client) map[string]error {
 func everythingIn(ctx context.Context, s *session.Session) map[string]error {
 	errs := map[string]error{}
 	_, errs["create"] = s.Create(ctx, "/a", nil, 0)
-	_, errs["start create"] = s.StartCreate(ctx, "/a", nil, 0, 1, session.CreateExtras{})
+	_, errs["start create"] = s.StartCreate(ctx, "/a", nil, 0, 1)
 	errs["container"] = s.CreateContainer(ctx, "/a")
 	_, _, errs["get"] = s.Get(ctx, "/a")
 	_, _, _, errs["getw"] = s.GetW(ctx, "/a")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -21,34 +20,23 @@ type Creation struct {
 	markSent func() // closes sent
 }
 
-// CreateExtras is what a create does besides.
-type CreateExtras struct {
-	Delete []string // nodes to delete in the same transaction, in any version
-	List   ListFunc // called once with the children of the parent, which are read right after the create; may be nil
-}
-
-// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The last part
-// of path must be unique to this call, as a name with a GUID is; more than one node must be sequential. A container can
-// only be made alone.
+// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The nodes to remove
+// are deleted in the same transaction, in any version. The last part of path must be unique to this call, as a name with a GUID
+// is; more than one node must be sequential. A container can only be made alone.
 //
 // Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; then nothing was sent.
-func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, extras CreateExtras) (*Creation, error) {
+func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, remove ...string) (*Creation, error) {
 	if err := checkPath("create", path); err != nil {
 		return nil, err
 	}
-	for _, path := range extras.Delete {
+	for _, path := range remove {
 		if err := checkPath("delete", path); err != nil {
 			return nil, err
 		}
 	}
 	c := &Creation{call: *newCall[[]string]("create", path, writing), sent: make(chan struct{})}
 	c.markSent = sync.OnceFunc(func() { close(c.sent) })
-	requests := []request{s.createRequest(c, data, flags, n, extras.Delete)}
-	if extras.List != nil {
-		parent := path[:max(1, strings.LastIndexByte(path, '/'))]
-		requests = append(requests, s.childrenRequest(parent, false, s.firstAnswer(parent, nil, extras.List)))
-	}
-	if err := launch(ctx, s, &c.call, c.markSent, requests...); err != nil {
+	if err := launch(ctx, s, &c.call, c.markSent, s.createRequest(c, data, flags, n, remove)); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -22,7 +22,8 @@ func (s *session) connectFrame() []byte {
 
 // handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
 //
-// If the session ended here meanwhile, that is no error: the close request is on its way, and the server may still answer it.
+// If the session ended here meanwhile, at whatever moment, that is no error: the close request is on its way, and the server may
+// still answer it. connectionUp lets nothing through then.
 func (s *session) handshake(c *connection) error {
 	frame, err := readFrame(c.in, wire.MaxConnectReply)
 	if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
@@ -94,16 +95,12 @@ func (s *session) identify(id int64, password []byte) bool {
 	return ours
 }
 
-// takeGrant books the connect answer as proof. It reports false if the session has ended, or ends because of the answer.
+// takeGrant books the connect answer as proof. It reports false if the session ends because of the answer.
 func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
 	c.mu.Lock()
 	sent := c.connectSent
 	c.mu.Unlock()
 	s.mu.Lock()
-	if s.lost != nil {
-		s.mu.Unlock()
-		return false
-	}
 	first := s.proof.timeout == 0
 	s.core.granted.Store(int64(timeout))
 	now := time.Now()

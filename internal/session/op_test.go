@@ -74,7 +74,7 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 		for _, path := range []string{"", "a", "/a/", "/a//b", "/a/../b", "/a\x00"} {
 			_, err := c.Create(ctx, path, nil, 0)
 			require.Error(t, err, path)
-			_, err = s.StartCreate(ctx, path, nil, 0, 1, session.CreateExtras{})
+			_, err = s.StartCreate(ctx, path, nil, 0, 1)
 			require.Error(t, err, path)
 			_, _, err = c.Get(ctx, path)
 			require.Error(t, err, path)
@@ -97,7 +97,7 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 		}
 		_, err := c.Create(ctx, "/a", big, 0)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
-		_, err = s.StartCreate(ctx, "/a", big, zk.FlagEphemeralSequential, 1, session.CreateExtras{})
+		_, err = s.StartCreate(ctx, "/a", big, zk.FlagEphemeralSequential, 1)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		_, err = c.Set(ctx, "/a", big, -1)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
@@ -134,12 +134,12 @@ func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 		_, err = below.Create(ctx, "/a", data, 0)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorContains(t, err, "create /a")
-		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1, session.CreateExtras{})
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		data = data[:len(data)/50]
 		require.NoError(t, inner(below).CheckCreate("/a", data, 25))
 		require.ErrorIs(t, inner(below).CheckCreate("/a", data, 30), conn.ErrTooLarge)
-		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30, session.CreateExtras{})
+		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		_, err = below.Multi(ctx, slices.Repeat([]any{&zk.CreateRequest{Path: "/a", Data: data}}, 30)...)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
@@ -604,7 +604,7 @@ func TestCreation_SentBeforeDone_AndZxidIsTheNodes(t *testing.T) {
 		ctx := t.Context()
 		s := live(t, dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReply(time.Second))
-		c, err := s.StartCreate(ctx, "/guid-", []byte("me"), zk.FlagEphemeralSequential, 1, session.CreateExtras{})
+		c, err := s.StartCreate(ctx, "/guid-", []byte("me"), zk.FlagEphemeralSequential, 1)
 		require.NoError(t, err)
 		require.Zero(t, after(func() { <-c.Sent() }))
 		select {
@@ -647,7 +647,7 @@ func TestCreation_Concurrent_EachGetsItsOwnZxid(t *testing.T) {
 					require.NoError(t, err)
 					path, zxid = responses[0].String, z
 				} else {
-					c, err := s.StartCreate(t.Context(), name, nil, zk.FlagEphemeralSequential, 1, session.CreateExtras{})
+					c, err := s.StartCreate(t.Context(), name, nil, zk.FlagEphemeralSequential, 1)
 					require.NoError(t, err)
 					<-c.Sent()
 					paths, z, err := s.FinishCreate(t.Context(), c)
@@ -681,7 +681,7 @@ func TestCreation_LostInEveryWay_SentComesBeforeDone(t *testing.T) {
 				if name == "refused by the library" {
 					flags = 99
 				}
-				c, err := s.StartCreate(t.Context(), "/a-", nil, flags, 1, session.CreateExtras{})
+				c, err := s.StartCreate(t.Context(), "/a-", nil, flags, 1)
 				if err != nil {
 					return // nothing was sent
 				}
@@ -713,7 +713,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 			require.NoError(t, err)
 		}
 		create := func(path string) ([]string, int64, error) {
-			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, session.CreateExtras{Delete: []string{"/door"}})
+			creation, err := s.StartCreate(ctx, path, []byte("me"), zk.FlagEphemeralSequential, 2, "/door")
 			require.NoError(t, err)
 			return s.FinishCreate(ctx, creation)
 		}
@@ -737,7 +737,7 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 
 		_, err = srv.Create("/appdoor", nil, zktest.Persistent)
 		require.NoError(t, err)
-		_, err = s.StartCreate(ctx, "/a-", nil, zk.FlagEphemeralSequential, 1, session.CreateExtras{Delete: []string{"door"}})
+		_, err = s.StartCreate(ctx, "/a-", nil, zk.FlagEphemeralSequential, 1, "door")
 		require.Error(t, err, "a relative path, and so one outside the chroot")
 	})
 }
@@ -857,7 +857,7 @@ func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
 					break
 				}
 				passed++
-				created, err := s.StartCreate(t.Context(), "/a", make([]byte, size), zk.FlagEphemeralSequential, n, session.CreateExtras{Delete: []string{leave}})
+				created, err := s.StartCreate(t.Context(), "/a", make([]byte, size), zk.FlagEphemeralSequential, n, leave)
 				require.NoError(t, err, size)
 				_, _, err = s.FinishCreate(t.Context(), created)
 				require.ErrorIs(t, err, session.ErrNotDeleted)

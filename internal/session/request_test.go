@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -186,47 +185,23 @@ func TestRequests_ReplyThatIsNone(t *testing.T) {
 	})
 }
 
-// listing is what came of the list that went along with a create.
+// listing is what came of a list that was asked for behind a create.
 type listing struct {
 	names []string
 	err   error
 }
 
-func startListing(t *testing.T, s *session.Session, path string, n int) (*session.Creation, chan listing) {
+func startListing(t *testing.T, s *session.Session) (*session.Creation, chan listing) {
 	t.Helper()
 	listed := make(chan listing, 2)
-	c, err := s.StartCreate(t.Context(), path, nil, zk.FlagEphemeralSequential, n, session.CreateExtras{
-		List: func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} },
-	})
+	c, err := s.StartCreate(t.Context(), "/a-", nil, zk.FlagEphemeralSequential, 1)
 	require.NoError(t, err)
+	<-c.Sent()
+	require.True(t, s.ReadChildren("/", nil, func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} }))
 	return c, listed
 }
 
-func TestCreation_Listed_SeesItInOneRoundTrip(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		var writes log[int]
-		c := dial(t, srv, through(srv, pipe{write: func(b []byte) { writes.add(len(b)) }}))
-		s := live(t, c)
-		_, err := c.Create(t.Context(), "/a", nil, 0)
-		require.NoError(t, err)
-		for n := 1; n <= 2; n++ {
-			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
-			before := len(writes.all())
-			creation, listed := startListing(t, s, fmt.Sprintf("/a/%d-", n), n)
-			paths, _, err := s.FinishCreate(t.Context(), creation)
-			require.NoError(t, err)
-			require.Len(t, paths, n)
-			require.Len(t, writes.all(), before+1)
-			l := <-listed
-			require.NoError(t, l.err)
-			for _, path := range paths {
-				require.Contains(t, l.names, strings.TrimPrefix(path, "/a/"))
-			}
-		}
-	})
-}
-
-func TestCreation_Listed_OnceWhateverHappens(t *testing.T) {
+func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 	for name, test := range map[string]struct {
 		disturb func(srv *zktest.Server)
 		created error // or nothing, where the connection ends with the answer still on its way
@@ -243,7 +218,7 @@ func TestCreation_Listed_OnceWhateverHappens(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				s := live(t, dial(t, srv))
 				test.disturb(srv)
-				creation, listed := startListing(t, s, "/a-", 1)
+				creation, listed := startListing(t, s)
 				time.AfterFunc(timeout/2, func() { srv.Heal(client) })
 				_, _, err := s.FinishCreate(t.Context(), creation)
 				if err != nil || test.created != zkrecipes.ErrUnknownOutcome { //nolint:errorlint // the very one
@@ -263,7 +238,7 @@ func TestCreation_Listed_OnceWhateverHappens(t *testing.T) {
 			c := dial(t, srv)
 			s := live(t, c)
 			srv.Stall(client, zktest.FromServer)
-			creation, listed := startListing(t, s, "/a-", 1)
+			creation, listed := startListing(t, s)
 			require.NoError(t, c.Close())
 			_, _, err := s.FinishCreate(t.Context(), creation)
 			require.ErrorIs(t, err, zkrecipes.ErrLost)
@@ -451,7 +426,7 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 				p := &forger{forge: &forge, body: results}
 				s := live(t, dial(t, srv, conn.WithDialer(p.dialer(srv))))
 				forge.Store(true)
-				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2, session.CreateExtras{})
+				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2)
 				require.NoError(t, err)
 				paths, _, err := s.FinishCreate(t.Context(), c)
 				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v", paths)

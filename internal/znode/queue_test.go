@@ -327,6 +327,35 @@ func TestAcquire_CreateLostBeforeItIsApplied_OneNode(t *testing.T) {
 	})
 }
 
+// TestAcquire_ReplyLostAndTheNextServerLags: the list goes to a server that has not heard of the create yet. A list without
+// the own contender says neither that it is first nor that it is gone.
+func TestAcquire_ReplyLostAndTheNextServerLags(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		require.NoError(t, dial(t, srv, "other").CreateAll(t.Context(), path, nil))
+		ahead, fronts := join(t, srv), srv.Fronts()
+		var next atomic.Int32
+		a := queue(t, srv, "a", conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return fronts[next.Load()].DialAs("a")(ctx, network, addr)
+		}))
+		next.Store(1)
+		fronts[1].Lag()
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply())
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Ignore()) // the search waits, the list does not
+		waiting := acquire(t.Context(), a)
+		time.Sleep(time.Second)
+		require.Len(t, srv.Children(path), 2)
+		fronts[1].CatchUp()
+		lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+		srv.Cut(zktest.Label("a"))
+		time.Sleep(time.Second)
+		waiting.Waits(t)
+		require.Equal(t, 2, lists.Hits(), "the search, and the list once more")
+		require.NoError(t, srv.Delete(ahead))
+		release(t, waiting.Granted(t, time.Second))
+		requireEmpty(t, srv)
+	}, zktest.WithFronts(3))
+}
+
 // TestAcquire_ReplyLostThenExpired: the search must not adopt the node of the dead session, nor wait behind it longer
 // than it lives.
 func TestAcquire_ReplyLostThenExpired(t *testing.T) {

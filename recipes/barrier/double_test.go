@@ -281,6 +281,20 @@ func TestEnter_SessionEnds(t *testing.T) {
 	})
 }
 
+// TestEnter_MemberCannotBeRead: the caller learns what the server said, and is out.
+func TestEnter_MemberCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		x := enter(t.Context(), double(t, srv, "a", 2))
+		srv.Intercept(zktest.Match{From: zktest.Label("b"), Op: zktest.OpGetData, Path: srv.Children(path)[0]}, zktest.Fail(zktest.CodeNoAuth))
+		_, err := double(t, srv, "b", 2).Enter(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Len(t, srv.Children(path), 1)
+		x.requireWaits(t)
+		enter(t.Context(), double(t, srv, "c", 2)).requireIn(t)
+		x.requireIn(t)
+	})
+}
+
 // TestEnter_NodeChangedByHand: the error says what the node holds.
 func TestEnter_NodeChangedByHand(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -410,6 +424,21 @@ func TestLeave_EventLost(t *testing.T) {
 		time.Sleep(3 * bubble.Timeout)
 		requireDone(t, left)
 		require.NoError(t, second.Leave(t.Context()), "it may go on waiting")
+	})
+}
+
+// TestLeave_SessionEnds: a member that has left waits for the others in the next session.
+func TestLeave_SessionEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		x, y := enter(t.Context(), double(t, srv, "a", 2)), enter(t.Context(), double(t, srv, "b", 2))
+		first, second := x.requireIn(t), y.requireIn(t)
+		left := begin(func() error { return first.Leave(t.Context()) })
+		requireWaits(t, left)
+		srv.Expire(srv.SessionOf("a"))
+		time.Sleep(bubble.Timeout)
+		requireWaits(t, left)
+		require.NoError(t, second.Leave(t.Context()))
+		requireDone(t, left)
 	})
 }
 

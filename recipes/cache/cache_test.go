@@ -106,6 +106,17 @@ func TestTree_IsLoadedAndFollows(t *testing.T) {
 	})
 }
 
+func TestClose_AtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "w")
+		for range 100 {
+			c, err := cache.Tree(client, root)
+			require.NoError(t, err)
+			require.NoError(t, c.Close(t.Context()))
+		}
+	})
+}
+
 func TestClose_LeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")

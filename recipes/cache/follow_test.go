@@ -232,6 +232,23 @@ func TestTree_ServerWithoutSetWatches_IsReadAgain(t *testing.T) {
 	}
 }
 
+// Most nodes are still waiting for their watches when the server refuses to set some.
+func TestTree_ServerWithoutSetWatches_RefusesTheFirstOfMany(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		for i := range 3000 {
+			create(t, srv, fmt.Sprintf("/app/n%d", i))
+		}
+		refused := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		c := ready(t, open(t, srv, cache.Tree))
+		require.Positive(t, refused.Hits())
+		require.Equal(t, truth(srv), content(c))
+		create(t, srv, "/app/n1/a", "/app/n2999/a")
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
 // Three bad connections make the cache read all nodes again after each reconnect. When a recheck finds that the server can set
 // watches, only what has changed is read.
 func TestTree_ServerSetsWatchesAgain_OnlyChangesAreRead(t *testing.T) {
@@ -285,6 +302,46 @@ func TestTree_LostWatch_IsFoundByTheRecheck(t *testing.T) {
 		count := reads(srv)
 		time.Sleep(10 * time.Minute)
 		require.Less(t, count.Hits(), 10, "a recheck of what is quiet reads nothing")
+	})
+}
+
+// A server that cannot set watches again spends one without an event. The next recheck finds it, also if the root is missing.
+func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T) {
+	for _, missing := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			if !missing {
+				create(t, srv, root)
+			}
+			srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+			c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+			time.Sleep(90 * time.Second)
+			require.Positive(t, srv.LoseWatch(watcher, root))
+			if missing {
+				create(t, srv, root)
+			}
+			create(t, srv, "/app/new")
+			synctest.Wait()
+			require.NotEqual(t, truth(srv), content(c))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Equal(t, truth(srv), content(c))
+		})
+	}
+}
+
+// However long the server could set watches, the first recheck after it could not tries again.
+func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Tree, cache.WithRecheck(time.Minute)))
+		time.Sleep(35*time.Minute + time.Second)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches}, zktest.Fail(zktest.CodeUnimplemented))
+		srv.Cut(watcher)
+		time.Sleep(time.Second)
+		require.True(t, c.View().Current)
+		tried := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Proceed())
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, tried.Hits())
 	})
 }
 
@@ -592,7 +649,9 @@ func TestClose_ServerDoesNotAnswer_EndsWithItsContext(t *testing.T) {
 		require.NoError(t, err)
 		ready(t, c)
 		srv.Stall(watcher, zktest.Both)
+		began := time.Now()
 		require.ErrorIs(t, c.Close(within(t, time.Second)), context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
 	})
 }
 
@@ -663,6 +722,14 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 		require.Equal(t, 2, good.Value)
 		_, ok = typed.Get("/app/missing")
 		require.False(t, ok)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/secret$"}, zktest.Fail(zktest.CodeNoAuth))
+		create(t, srv, "/app/secret")
+		synctest.Wait()
+		secret, ok := typed.Get("/app/secret")
+		require.True(t, ok)
+		require.Equal(t, "/app/secret", secret.Path)
+		require.ErrorIs(t, secret.Err, zk.ErrNoAuth)
+		require.Equal(t, 3, calls, "there is nothing to decode")
 		for i := range 1000 { // old values are not kept for ever
 			path := fmt.Sprintf("/app/n%d", i)
 			create(t, srv, path)
@@ -670,6 +737,17 @@ func TestTyped_DecodesOnceAndKeepsErrorsApart(t *testing.T) {
 			typed.Get(path)
 			require.NoError(t, srv.Delete(path))
 		}
+	})
+}
+
+// A server that sheds load gets a pause before each request.
+func TestNode_Throttled_IsAskedWithPauses(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		began := time.Now()
+		srv.Intercept(zktest.Match{From: watcher, Times: 100}, zktest.Fail(zktest.CodeThrottled))
+		ready(t, open(t, srv, cache.Node))
+		require.GreaterOrEqual(t, time.Since(began), time.Second)
 	})
 }
 

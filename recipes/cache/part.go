@@ -58,7 +58,7 @@ func (e *engine) bare(n *node, p int, since int64, parity part) {
 		e.spoil(n, p, stale, parity)
 		return
 	}
-	if len(e.bares) == 0 || since < e.since {
+	if len(e.bares) == 0 { // else e.since is older
 		e.since = since
 	}
 	e.spoil(n, p, bare, parity)

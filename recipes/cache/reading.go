@@ -82,6 +82,7 @@ func (e *engine) forgive(n *node, p int) {
 	if !e.hasFailed(n, p) {
 		return
 	}
+	e.note(n)
 	left := e.errs[n]
 	left[p] = nil
 	if n.failed = left.err() != nil; n.failed {
@@ -104,15 +105,10 @@ func (e *engine) fail(n *node, p int, err error) {
 	e.errs[n] = all
 }
 
-// listed takes the names of a node's children.
+// listed takes the names of a node's children. If the node was made again since its data were read, the event of that came
+// before.
 func (e *engine) listed(n *node, a *session.Answer, parity part) {
-	if n.czxid != a.Stat.Czxid && !e.hasFailed(n, data) {
-		e.spoil(n, data, stale, parity)
-	}
-	if e.hasFailed(n, list) {
-		e.note(n)
-		e.forgive(n, list)
-	}
+	e.forgive(n, list)
 	details := n.details()
 	details.pzxid = a.Stat.Pzxid
 	n.detail(details)

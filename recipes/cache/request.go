@@ -73,7 +73,7 @@ func (e *engine) isBehind(r *request, zxid int64) bool {
 		e.zxid = zxid
 		return false
 	case r.kind == syncing:
-		e.zxid, e.verified = zxid, zxid
+		e.zxid, e.verified, e.since = zxid, zxid, min(zxid, e.since)
 		e.root.all(func(n *node) {
 			for p := range n.parts {
 				if n.parts[p]&asked != 0 || n.known && e.has(n, p) {
@@ -99,8 +99,7 @@ func (e *engine) unanswered(r *request, err error) {
 		e.unarmed(r, err)
 	case verifying:
 		e.verify = nil
-	case syncing:
-		e.behind = e.behind || len(r.waiters) == 0
+	case syncing: // if the server is behind, the next answer shows that again
 		for _, w := range r.waiters {
 			w.asked = false
 		}
@@ -142,7 +141,7 @@ func (e *engine) cannotRearm() {
 	e.readOnly = true
 	for _, n := range e.bares {
 		for p, was := range n.parts {
-			if was&bare != 0 && was&asked == 0 {
+			if was&bare != 0 {
 				e.spoil(n, p, stale, was&odd)
 			}
 		}

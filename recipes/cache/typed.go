@@ -57,18 +57,18 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 
 // Decode returns an entry of the cache, such as one of [Cache.Changes], with its value.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
+	typed := TypedEntry[T]{Entry: e}
+	if e.Mzxid == 0 {
+		return typed // it was never read
+	}
 	t.mu.Lock()
-	known, ok := t.decoded[e.Path]
+	known := t.decoded[e.Path]
 	t.mu.Unlock()
-	if ok && known.Mzxid == e.Mzxid && known.Czxid == e.Czxid {
+	if known.Mzxid == e.Mzxid && known.Czxid == e.Czxid {
 		if e.Err != nil {
 			known.Err = e.Err
 		}
 		return known
-	}
-	typed := TypedEntry[T]{Entry: e}
-	if e.Mzxid == 0 {
-		return typed // it was never read
 	}
 	value, err := t.decode(e)
 	typed.Value = value

@@ -702,6 +702,24 @@ func TestWatch_Settle_NotCurrentMeanwhile(t *testing.T) {
 	})
 }
 
+// TestWatch_Settle_PutOff_IsNotCurrent: the event of a change that is no longer there has been read. When the next comes soon, its
+// reading is put off, and the caller is told at once that the view is not current.
+func TestWatch_Settle_PutOff_IsNotCurrent(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")), group.WithSettle(10*time.Second, time.Minute))
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, srv.SendEvent(zktest.Label("w"), zktest.NodeChildrenChanged, path))
+		require.True(t, v.last().Current)
+		joined(t, srv, "b")
+		require.False(t, v.last().Current)
+		require.Equal(t, []string{"a"}, ids(v.last()))
+		time.Sleep(time.Minute)
+		require.True(t, v.last().Current)
+		require.Equal(t, []string{"a", "b"}, ids(v.last()))
+	})
+}
+
 // TestWatch_Settle_ConnectedAgain: what is read after an interruption is told as current at once, also if a reading was put off
 // when it began.
 func TestWatch_Settle_ConnectedAgain(t *testing.T) {
@@ -791,5 +809,28 @@ func TestWatch_SlowCaller(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Equal(t, [][]string{{}, {"a", "b", "c"}}, told)
+	})
+}
+
+// TestWatch_ConnectedAgainWhileTheCallerIsBusy: the view that it was told is confirmed on the new connection. So when that is
+// lost, too, the view was true until then.
+func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "a")
+		var told []group.View
+		for v, err := range open(t, bubble.Dial(t, srv, "w")).Watch(t.Context()) {
+			require.NoError(t, err)
+			if told = append(told, v); len(told) == 2 {
+				break
+			}
+			srv.Cut(zktest.Label("w"))
+			time.Sleep(time.Second)
+			time.AfterFunc(19*time.Second, func() {
+				srv.Refuse(zktest.Label("w"))
+				srv.Cut(zktest.Label("w"))
+			})
+		}
+		require.False(t, told[1].Current)
+		require.WithinDuration(t, time.Now(), told[1].AsOf, bubble.Timeout/2)
 	})
 }

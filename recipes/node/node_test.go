@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -720,6 +722,7 @@ func TestClose_CreateComesLate(t *testing.T) {
 		srv.Intercept(creates(), zktest.DropRequest())
 		n := ready(t, keepOf(t, c, "1"))
 		synctest.Wait()
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency)) // that is none
 		barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1}, zktest.Proceed())
 		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
 			if barriers.Hits() == 0 {
@@ -814,17 +817,77 @@ func TestClose_WhileCutOff(t *testing.T) {
 	})
 }
 
-// TestClose_NotAllowed says so, and goes on.
+// TestClose_BetweenSessions returns at once. That the Node has to wait for a session no more is no reason to warn.
+func TestClose_BetweenSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		var log bubble.Buffer
+		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		n := ready(t, keepOf(t, a, "1"))
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		for state := range a.States(t.Context()) {
+			if state == conn.Lost {
+				break
+			}
+		}
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, n.Close(t.Context()))
+		require.Zero(t, time.Since(began))
+		synctest.Wait()
+		require.NotContains(t, log.String(), "our node")
+		time.Sleep(bubble.Timeout)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestClose_OfTheSub: the Node gets no next session from a client made by Sub that was closed. So it ends with its session.
+func TestClose_OfTheSub(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := bubble.Dial(t, srv, "a").Sub("/app")
+		require.NoError(t, err)
+		n, err := node.New(sub, "/workers/w1", nil)
+		require.NoError(t, err)
+		ready(t, n)
+		require.NoError(t, sub.Close())
+		srv.Expire(srv.SessionOf("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var last node.State
+		for last = range n.Changes(ctx) {
+		}
+		require.NoError(t, ctx.Err(), "there are no more changes")
+		require.ErrorIs(t, last.Err, zkrecipes.ErrClosed)
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestClose_NotAllowed says so, and goes on. It is logged once.
 func TestClose_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		n := ready(t, keep(t, srv, "1"))
+		var log bubble.Buffer
+		n := ready(t, keepOf(t, bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), "1"))
 		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 		require.ErrorIs(t, n.Close(t.Context()), zk.ErrNoAuth)
 		require.True(t, srv.Exists(path))
+		time.Sleep(time.Second)
+		require.Greater(t, rule.Hits(), 1)
 		rule.Remove()
 		time.Sleep(10 * time.Second)
 		require.False(t, srv.Exists(path))
 		require.NoError(t, n.Close(t.Context()))
+		require.Equal(t, 1, strings.Count(log.String(), "not allowed to remove our node"))
+	})
+}
+
+// TestClose_CannotBeRead: a reading that fails does not say that the node is gone.
+func TestClose_CannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		failed := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		require.NoError(t, n.Close(t.Context()))
+		require.Equal(t, 1, failed.Hits())
+		require.False(t, srv.Exists(path))
 	})
 }
 
@@ -967,5 +1030,22 @@ func TestChanges_SlowReader(t *testing.T) {
 		for s := range n.Changes(t.Context()) { // it ends with the Node
 			require.ErrorIs(t, s.Err, zkrecipes.ErrClosed)
 		}
+	})
+}
+
+// TestChanges_AnotherReason: the node is not there before and after, and the caller is told of each reason.
+func TestChanges_AnotherReason(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeInvalidACL} {
+			refused := creates()
+			refused.Times = 2
+			srv.Intercept(refused, zktest.Fail(code))
+		}
+		n := keep(t, srv, "1")
+		l := follow(t, n)
+		time.Sleep(time.Minute)
+		requireNode(t, srv, n, "1")
+		require.True(t, l.says(zk.ErrNoAuth))
+		require.True(t, l.says(zk.ErrInvalidACL))
 	})
 }

@@ -724,13 +724,14 @@ func TestDowngrade_SessionOfTheWriterLives_OnTheServerAlone_Waits(t *testing.T) 
 				break
 			}
 		}
-		require.True(t, srv.Exists(writer.Path()), "the server has not noticed yet")
+		closing := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession}, zktest.DelayUntil(closing))
 		srv.Accept(zktest.Label("a"))
-		for srv.Exists(writer.Path()) {
-			time.Sleep(10 * time.Millisecond)
-			require.True(t, !reader.Over() || !srv.Exists(writer.Path()))
-		}
-		h := reader.Granted(t, time.Minute)
+		require.NoError(t, a.Sync(t.Context(), path), "the next session is up")
+		reader.Waits(t)
+		require.True(t, srv.Exists(writer.Path()), "or this test shows nothing")
+		close(closing)
+		h := reader.Granted(t, 0)
 		n, _ := srv.Node(h.Path())
 		require.NotEqual(t, old, n.Stat.EphemeralOwner)
 		require.Greater(t, h.Token(), writer.Token())

@@ -121,14 +121,9 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		_, err := client.Set(ctx, s.limit.node, encode(limit), -1)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			session, err := client.Session(ctx)
-			if err == nil {
-				err = session.Ensure(ctx, s.limit.node, encode(limit))
+			if err = client.CreateAll(ctx, s.limit.node, encode(limit)); errors.Is(err, zk.ErrNodeExists) {
+				continue // another client has made it
 			}
-			if err != nil {
-				return err
-			}
-			continue // another client may have created it
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			if now, readErr := s.Limit(ctx); readErr == nil && now == limit {
 				return nil // set by this call, or by another with the same limit

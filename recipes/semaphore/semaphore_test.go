@@ -795,7 +795,22 @@ func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 5, limit)
 		n, _ := srv.Node("/x/limit")
-		require.EqualValues(t, 2, n.Stat.Version)
+		require.EqualValues(t, 1, n.Stat.Version, "made with the first limit, and set once")
+	})
+}
+
+// TestSetLimit_AnotherMakesTheNode: between the set and the create. The newest limit counts.
+func TestSetLimit_AnotherMakesTheNode(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/limit$"}, zktest.Before(func(zktest.Request) {
+			_, err := srv.Create("/limit", []byte{0, 0, 0, 7}, zktest.Persistent)
+			assert.NoError(t, err)
+		}))
+		require.NoError(t, s.SetLimit(t.Context(), 4))
+		limit, err := s.Limit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 4, limit)
 	})
 }
 
