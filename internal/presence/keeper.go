@@ -53,8 +53,8 @@ func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 		r.Watch(w)
 		k.look, k.seen = w, State{}
 		switch {
-		case errors.Is(err, zk.ErrNoNode) && k.czxid != 0:
-			k.czxid = 0
+		case k.czxid != 0 && (errors.Is(err, zk.ErrNoNode) || err == nil && !k.owns(stat)):
+			k.czxid, k.taken = 0, err == nil
 			return r, &session.OpError{Op: "node", Path: k.path, Err: ErrDeleted}
 		case errors.Is(err, zk.ErrNoNode):
 			look, k.taken = false, false
@@ -62,7 +62,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 		case err != nil:
 			return r, err
 		case !k.owns(stat):
-			k.czxid, look = 0, true
+			look = true
 			if err := k.meet(ctx, data, stat); err != nil {
 				return r, err
 			}

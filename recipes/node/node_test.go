@@ -438,6 +438,21 @@ func TestOverwritten(t *testing.T) {
 	})
 }
 
+// TestOverwritten_NowAndThen: once in a minute is no loop. The data is back at once each time, and so is the node after that.
+func TestOverwritten_NowAndThen(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		for range 5 {
+			time.Sleep(time.Minute)
+			require.NoError(t, srv.Set(path, []byte("x")))
+			requireNode(t, srv, n, "1")
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, srv.Delete(path))
+		requireNode(t, srv, n, "1")
+	})
+}
+
 // TestEvents_WithoutACause: an event alone changes nothing.
 func TestEvents_WithoutACause(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -637,6 +652,23 @@ func TestForeign_ReplacedAnotherIncarnation(t *testing.T) {
 		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTaken)
 		there, _ := srv.Node(path)
 		require.Equal(t, "new", string(there.Data))
+	})
+}
+
+// TestForeign_ReplacesBack: two processes believe that the node is theirs. Neither replaces the node of the other without a pause,
+// which grows.
+func TestForeign_ReplacesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		replaced := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
+		srv.SetLatency(time.Millisecond)
+		always := node.WithReplace(func([]byte, zk.Stat) bool { return true })
+		a := follow(t, keep(t, srv, "a", always))
+		ready(t, keepOf(t, bubble.Dial(t, srv, "b"), "b", always))
+		time.Sleep(time.Minute)
+		require.Less(t, replaced.Hits(), 60)
+		require.Greater(t, replaced.Hits(), 15, "at least one each eight seconds")
+		require.True(t, a.says(node.ErrDeleted))
 	})
 }
 
