@@ -82,7 +82,7 @@ type Node struct {
 	// Of the goroutine alone, see run.
 	former  map[int64]struct{} // sessions before this one that may have left a node of ours
 	backOff backoff.BackOff
-	since   time.Time // when the present node was made; zero if that does not matter any more
+	since   time.Time // since when the present node has stood as it is to be; zero if it does not
 	stood   bool      // the node was there once
 }
 

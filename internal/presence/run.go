@@ -47,6 +47,9 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			k.remove(client)
 			return false
 		case err == nil:
+			if n.since.IsZero() {
+				n.since = time.Now()
+			}
 			k.watch(ctx, n.set)
 		case errors.Is(err, zkrecipes.ErrTaken):
 			n.failed(k.seen, r, err)
