@@ -72,6 +72,7 @@ type Node struct {
 	wanted  int                // counts the data that callers have set
 	written int                // the newest of them that the server has had
 	state   State              // Current and AsOf are those of reading
+	judged  int                // the newest data that state.Err can be about
 	reading *session.Freshness // nil if no server says what state says
 	final   error              // why there will be no node any more
 	stuck   error              // why the server does not allow the removal
@@ -81,6 +82,7 @@ type Node struct {
 
 	// Of the goroutine alone, see run.
 	former  map[int64]struct{} // sessions before this one that may have left a node of ours
+	trying  int                // the newest data when the present try began
 	backOff backoff.BackOff
 	since   time.Time // since when the present node has stood as it is to be; zero if it does not
 	stood   bool      // the node was there once
@@ -190,7 +192,7 @@ func (n *Node) lookAgain() <-chan time.Time {
 
 // Ready waits until the node is there.
 func (n *Node) Ready(ctx context.Context) error {
-	return n.await(ctx, func() bool { return n.state.Present && n.view().Current })
+	return n.await(ctx, 0, func() bool { return n.state.Present && n.view().Current })
 }
 
 // Set replaces the data, and waits until the server has had it, or newer data.
@@ -207,7 +209,7 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 	case n.set <- struct{}{}:
 	default:
 	}
-	return n.await(ctx, func() bool { return n.written >= wanted })
+	return n.await(ctx, wanted, func() bool { return n.written >= wanted })
 }
 
 // Close removes the node, and waits until it is gone or its session over.
@@ -234,20 +236,21 @@ func (n *Node) Close(ctx context.Context) error {
 	}
 }
 
-// await waits until isDone, which is called with mu held.
+// await waits until isDone, which is called with mu held. What the server said of data before those with the number is no answer.
 //
 // Errors: why the server refuses the node; why the Node has ended; the cause of ctx with what is in the way.
-func (n *Node) await(ctx context.Context, isDone func() bool) error {
+func (n *Node) await(ctx context.Context, number int, isDone func() bool) error {
 	for {
 		n.mu.Lock()
 		done, final, why, changed, look := isDone(), n.final, n.inTheWay(), n.changed, n.lookAgain()
+		isAnswer := n.judged >= number
 		n.mu.Unlock()
 		switch {
 		case done:
 			return nil
 		case final != nil:
 			return final
-		case isRefusal(why):
+		case isAnswer && isRefusal(why):
 			return why
 		}
 		select {

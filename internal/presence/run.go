@@ -16,6 +16,7 @@ import (
 // client.
 func (n *Node) run(ctx, client context.Context) {
 	for ctx.Err() == nil {
+		_, n.trying = n.desired()
 		s, err := n.client.Session(ctx)
 		switch {
 		case err == nil:
@@ -35,6 +36,7 @@ func (n *Node) run(ctx, client context.Context) {
 func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 	k := &keeper{Node: n, session: s}
 	for {
+		_, n.trying = n.desired()
 		r, err := k.keep(ctx)
 		switch {
 		case s.Err() != nil:
@@ -104,7 +106,7 @@ func (n *Node) desired() ([]byte, int) {
 func (n *Node) tell(s State, r *session.Freshness, written int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.state, n.reading, n.written = s, r, max(n.written, written)
+	n.state, n.reading, n.judged, n.written = s, r, n.trying, max(n.written, written)
 	n.broadcast()
 }
 

@@ -113,7 +113,8 @@ func (n *Node) Ready(ctx context.Context) error { return n.inner.Ready(ctx) }
 // Set replaces the data, and waits until the server has had it, or what a later Set has replaced it by. After an error the data
 // is set as soon as that is possible, unless it was too large or the Node is closed.
 //
-// Errors: as of [Node.Ready]; data that is too large.
+// Errors: as of [Node.Ready]; data that is too large. If the server has refused other data before, Set waits for what it says of
+// these, after the pause between two tries.
 func (n *Node) Set(ctx context.Context, data []byte) error { return n.inner.Set(ctx, data) }
 
 // Close deletes the node if it is ours, and waits until it is gone or its session over. It is idempotent. Afterwards

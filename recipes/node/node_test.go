@@ -891,6 +891,22 @@ func TestSet_NotAllowed(t *testing.T) {
 	})
 }
 
+// TestSet_AfterARefusal: the server has refused other data. What it says of these is what counts.
+func TestSet_AfterARefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		quota := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: 2}, zktest.Fail(zktest.CodeQuotaExceeded))
+		require.ErrorIs(t, n.Set(t.Context(), []byte("too large")), conn.CodeQuotaExceeded)
+		<-quota.Done()
+		synctest.Wait()
+		require.NoError(t, n.Set(t.Context(), []byte("2")))
+		requireNode(t, srv, n, "2")
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, n.Set(t.Context(), []byte("3")), zk.ErrNoAuth)
+		require.ErrorIs(t, n.Set(t.Context(), []byte("4")), zk.ErrNoAuth, "these, too")
+	})
+}
+
 // TestSet_WhileCutOff: the data counts from then on, also if the call gives up.
 func TestSet_WhileCutOff(t *testing.T) {
 	for _, expires := range []bool{false, true} {
