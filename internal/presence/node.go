@@ -231,7 +231,7 @@ func (n *Node) Close(ctx context.Context) error {
 		case <-n.done:
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: still being removed: %w", n.path, context.Cause(ctx))
+			return fmt.Errorf("%s: still being removed: %w", n.path, n.client.Explain(context.Cause(ctx)))
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (n *Node) await(ctx context.Context, number int, isDone func() bool) error 
 		case <-ctx.Done():
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			return fmt.Errorf("%s: %w: %w", n.path, context.Cause(ctx), n.inTheWay())
+			return fmt.Errorf("%s: %w: %w", n.path, n.inTheWay(), n.client.Explain(context.Cause(ctx)))
 		}
 	}
 }

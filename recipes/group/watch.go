@@ -168,7 +168,7 @@ func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChang
 		case <-r.session.Done():
 			return false, r.session.Err()
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return false, r.session.Explain(context.Cause(ctx))
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, u
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return s.Explain(context.Cause(ctx))
 	}
 }
 
