@@ -117,3 +117,30 @@ func TestClose_LeavesNoWatch(t *testing.T) {
 		require.Zero(t, total)
 	})
 }
+
+// TestClose_AnotherIsClosing: while one cache takes its watches away, another one on the same nodes is closed. Each leaves the watches
+// that the other needs. In the end none is left.
+func TestClose_AnotherIsClosing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b", "/app/z")
+		client := bubble.Dial(t, srv, "w")
+		whole, err := cache.Tree(client, root)
+		require.NoError(t, err)
+		part, err := cache.Tree(client, "/app/a")
+		require.NoError(t, err)
+		ready(t, whole)
+		ready(t, part)
+		slow := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Path: "^/app/z$"}, zktest.HoldReplyUntil(slow))
+		closed := make(chan error)
+		go func() { closed <- whole.Close(t.Context()) }()
+		synctest.Wait()
+		go func() { closed <- part.Close(t.Context()) }()
+		synctest.Wait()
+		close(slow)
+		require.NoError(t, <-closed)
+		require.NoError(t, <-closed)
+		total, _ := srv.Watches()
+		require.Zero(t, total)
+	})
+}

@@ -89,11 +89,9 @@ func (c *Cache) run(ctx, patience context.Context) {
 		}
 		f := s.Follow(c.Path())
 		over := c.follow(ctx, s, f)
+		f.Stop() // before it releases: a cache that is closed at the same time does not leave its watches to this one
 		if over {
 			c.release(patience, s, f)
-		}
-		f.Stop()
-		if over {
 			return
 		}
 	}
