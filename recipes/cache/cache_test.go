@@ -106,6 +106,19 @@ func TestTree_IsLoadedAndFollows(t *testing.T) {
 	})
 }
 
+// What is no path is no other name of a node.
+func TestGet_NoPath(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		for _, path := range []string{"", "/", "app", "/app/", "/app/a/", "/app//a", "/app/a/b/", "/appa", "/app/a/b/c"} {
+			_, ok := c.Get(path)
+			require.False(t, ok, path)
+			require.Empty(t, c.List(path), path)
+		}
+	})
+}
+
 func TestClose_LeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")
