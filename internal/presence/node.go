@@ -55,6 +55,7 @@ var (
 	errOverwritten = errors.New("another client has written its data")
 	errUnsettled   = errors.New("changes whenever it is looked at")
 	errNotYet      = errors.New("not there yet")
+	errLeaving     = errors.New("the node that this client kept there before is still being removed")
 	errNoAnswer    = errors.New("not connected")
 )
 
@@ -64,6 +65,7 @@ type Node struct {
 	path    string
 	refuse  bool
 	replace func([]byte, zk.Stat) bool
+	claim   *session.Claim
 	stop    context.CancelFunc
 	done    chan struct{} // closed when the removal is complete, or the session over
 
@@ -107,20 +109,25 @@ func New(cfg Config) (*Node, error) {
 	if err := n.check(cfg.Data); err != nil {
 		return nil, err
 	}
-	release, ok := cfg.Client.Claim(cfg.Path)
+	claim, ok := cfg.Client.Claim(cfg.Path)
 	if !ok {
 		return nil, fmt.Errorf("%s: this client keeps a node there already: close that first", cfg.Path)
+	}
+	n.claim = claim
+	if claim.Before() != nil {
+		n.state.Err = errLeaving
 	}
 	started := make(chan context.CancelFunc)
 	if !cfg.Client.Go(func(client context.Context) {
 		ctx, stop := context.WithCancel(client)
 		defer stop()
 		started <- stop
+		n.awaitClaim(client)
 		n.run(ctx, client)
-		release()
+		claim.Release()
 		n.end()
 	}) {
-		release()
+		claim.Release()
 		return nil, fmt.Errorf("%s: %w", cfg.Path, zkrecipes.ErrClosed)
 	}
 	n.stop = <-started
@@ -214,6 +221,7 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 
 // Close removes the node, and waits until it is gone or its session over.
 func (n *Node) Close(ctx context.Context) error {
+	n.claim.Leave()
 	n.stop()
 	for {
 		n.mu.Lock()
@@ -278,7 +286,7 @@ func (n *Node) inTheWay() error {
 
 // isRefusal reports whether err is an answer of the server that no waiting changes.
 func isRefusal(err error) bool {
-	for _, passing := range []error{zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errUnsettled, errNotYet, errNoAnswer} {
+	for _, passing := range []error{zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errUnsettled, errNotYet, errLeaving, errNoAnswer} {
 		if errors.Is(err, passing) {
 			return false
 		}

@@ -32,6 +32,20 @@ func (n *Node) run(ctx, client context.Context) {
 	}
 }
 
+// awaitClaim waits until the Node before, which was closed, has removed its node. A Node that is closed itself waits, too: the next
+// one waits for it alone.
+func (n *Node) awaitClaim(client context.Context) {
+	before := n.claim.Before()
+	if before == nil {
+		return
+	}
+	select {
+	case <-before:
+		n.tell(State{Err: errNotYet}, nil, 0)
+	case <-client.Done():
+	}
+}
+
 // serve keeps the node in one session. It reports false if there is to be no node in the next one.
 func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 	k := &keeper{Node: n, session: s}
@@ -56,6 +70,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 		case errors.Is(err, zkrecipes.ErrTaken):
 			n.failed(k.seen, r, err)
 			if n.refuse && !n.stood {
+				n.claim.Leave()
 				n.mu.Lock()
 				n.final = err
 				n.mu.Unlock()
