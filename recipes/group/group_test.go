@@ -527,6 +527,26 @@ func TestWatch_EventLost(t *testing.T) {
 	})
 }
 
+// TestWatch_EventsLost_ManyMembers: each look without an event reads 64 members again, and all have their turn.
+func TestWatch_EventsLost_ManyMembers(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		g := open(t, bubble.Dial(t, srv, "a"))
+		members := make([]*group.Membership, 4*64)
+		for i := range members {
+			members[i] = join(t, g, fmt.Sprint(i), "1")
+		}
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")), group.WithPayloads())
+		for _, m := range members {
+			require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), m.Path()))
+			require.NoError(t, m.Set(t.Context(), []byte("2")))
+		}
+		time.Sleep(4 * 3 * bubble.Timeout)
+		for _, m := range v.last().Members {
+			require.Equal(t, "2", string(m.Data), m.ID)
+		}
+	})
+}
+
 func TestWatch_Payloads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := joined(t, srv, "a")
