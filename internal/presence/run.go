@@ -91,11 +91,20 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 
 // failed tells and logs why the node is not there, or does not have its data.
 func (n *Node) failed(seen State, r *session.Freshness, err error) {
-	if now := n.State(); now.Err == nil || now.Err.Error() != err.Error() {
+	if now := n.State(); !sameReason(now.Err, err) {
 		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Present, "error", err)
 	}
 	seen.Err, seen.AsOf = err, time.Now()
 	n.tell(seen, r, 0)
+}
+
+// sameReason reports whether err needs no log line after was. The data of one node that is in the way may change all the time.
+func sameReason(was, err error) bool {
+	var before, now *zkrecipes.TakenError
+	if errors.As(was, &before) && errors.As(err, &now) {
+		return before.Czxid == now.Czxid
+	}
+	return was != nil && was.Error() == err.Error()
 }
 
 // end is the last that the goroutine does.

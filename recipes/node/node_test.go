@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -535,6 +538,27 @@ func TestForeign_CostsNoWrites(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		require.Zero(t, tries.Hits())
+	})
+}
+
+// TestForeign_IsLoggedOnce: the other client writes into its node all the time. That is told, and not logged each time.
+func TestForeign_IsLoggedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		other := bubble.Dial(t, srv, "b")
+		require.NoError(t, other.CreateAll(t.Context(), path[:strings.LastIndexByte(path, '/')], nil))
+		_, err := other.Create(t.Context(), path, nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		var lines bubble.Buffer
+		logger := conn.WithLogger(slog.New(slog.NewTextHandler(&lines, nil)))
+		l := follow(t, keepOf(t, bubble.Dial(t, srv, "a", logger), "ours"))
+		for i := range 10 {
+			time.Sleep(time.Second)
+			require.NoError(t, srv.Set(path, fmt.Append(nil, i)))
+		}
+		var taken *zkrecipes.TakenError
+		require.ErrorAs(t, l.last().Err, &taken)
+		require.Equal(t, "9", string(taken.Data))
+		require.Equal(t, 1, strings.Count(lines.String(), "our node is not there"), lines.String())
 	})
 }
 
