@@ -159,8 +159,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 	}
 	if number == k.wrote { // it had this data
 		k.wrote = 0
-		k.client.Logger().Warn("zookeeper: another client has written our node, its data is set again", "path", k.path)
-		return errOverwritten
+		return &session.OpError{Op: "node", Path: k.path, Err: errOverwritten}
 	}
 	_, err := k.session.Set(ctx, k.path, want, version)
 	err = k.hangups.Judge(len(want), err)

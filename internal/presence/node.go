@@ -286,7 +286,9 @@ func (n *Node) inTheWay() error {
 
 // isRefusal reports whether err is an answer of the server that no waiting changes.
 func isRefusal(err error) bool {
-	for _, passing := range []error{zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errUnsettled, errNotYet, errLeaving, errNoAnswer} {
+	for _, passing := range []error{
+		zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errOverwritten, errUnsettled, errNotYet, errLeaving, errNoAnswer,
+	} {
 		if errors.Is(err, passing) {
 			return false
 		}

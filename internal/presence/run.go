@@ -81,9 +81,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			}
 			k.watch(ctx, nil)
 		default:
-			if !errors.Is(err, errOverwritten) { // which passes
-				n.failed(k.seen, r, err)
-			}
+			n.failed(k.seen, r, err)
 			n.sleep(ctx, s.Done(), k.look)
 		}
 	}
