@@ -53,8 +53,8 @@ func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 		r.Watch(w)
 		k.look, k.seen = w, State{}
 		switch {
-		case errors.Is(err, zk.ErrNoNode) && k.czxid != 0:
-			k.czxid = 0
+		case k.czxid != 0 && (errors.Is(err, zk.ErrNoNode) || err == nil && !k.owns(stat)):
+			k.czxid, k.taken = 0, err == nil
 			return r, &session.OpError{Op: "node", Path: k.path, Err: ErrDeleted}
 		case errors.Is(err, zk.ErrNoNode):
 			look, k.taken = false, false
@@ -62,7 +62,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 		case err != nil:
 			return r, err
 		case !k.owns(stat):
-			k.czxid, look = 0, true
+			look = true
 			if err := k.meet(ctx, data, stat); err != nil {
 				return r, err
 			}
@@ -159,8 +159,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 	}
 	if number == k.wrote { // it had this data
 		k.wrote = 0
-		k.client.Logger().Warn("zookeeper: another client has written our node, its data is set again", "path", k.path)
-		return errOverwritten
+		return &session.OpError{Op: "node", Path: k.path, Err: errOverwritten}
 	}
 	_, err := k.session.Set(ctx, k.path, want, version)
 	err = k.hangups.Judge(len(want), err)

@@ -55,6 +55,7 @@ var (
 	errOverwritten = errors.New("another client has written its data")
 	errUnsettled   = errors.New("changes whenever it is looked at")
 	errNotYet      = errors.New("not there yet")
+	errLeaving     = errors.New("the node that this client kept there before is still being removed")
 	errNoAnswer    = errors.New("not connected")
 )
 
@@ -64,6 +65,7 @@ type Node struct {
 	path    string
 	refuse  bool
 	replace func([]byte, zk.Stat) bool
+	claim   *session.Claim
 	stop    context.CancelFunc
 	done    chan struct{} // closed when the removal is complete, or the session over
 
@@ -72,6 +74,7 @@ type Node struct {
 	wanted  int                // counts the data that callers have set
 	written int                // the newest of them that the server has had
 	state   State              // Current and AsOf are those of reading
+	judged  int                // the newest data that state.Err can be about
 	reading *session.Freshness // nil if no server says what state says
 	final   error              // why there will be no node any more
 	stuck   error              // why the server does not allow the removal
@@ -81,8 +84,9 @@ type Node struct {
 
 	// Of the goroutine alone, see run.
 	former  map[int64]struct{} // sessions before this one that may have left a node of ours
+	trying  int                // the newest data when the present try began
 	backOff backoff.BackOff
-	since   time.Time // when the present node was made; zero if that does not matter any more
+	since   time.Time // since when the present node has stood as it is to be; zero if it does not
 	stood   bool      // the node was there once
 }
 
@@ -105,20 +109,25 @@ func New(cfg Config) (*Node, error) {
 	if err := n.check(cfg.Data); err != nil {
 		return nil, err
 	}
-	release, ok := cfg.Client.Claim(cfg.Path)
+	claim, ok := cfg.Client.Claim(cfg.Path)
 	if !ok {
 		return nil, fmt.Errorf("%s: this client keeps a node there already: close that first", cfg.Path)
+	}
+	n.claim = claim
+	if claim.Before() != nil {
+		n.state.Err = errLeaving
 	}
 	started := make(chan context.CancelFunc)
 	if !cfg.Client.Go(func(client context.Context) {
 		ctx, stop := context.WithCancel(client)
 		defer stop()
 		started <- stop
+		n.awaitClaim(client)
 		n.run(ctx, client)
-		release()
+		claim.Release()
 		n.end()
 	}) {
-		release()
+		claim.Release()
 		return nil, fmt.Errorf("%s: %w", cfg.Path, zkrecipes.ErrClosed)
 	}
 	n.stop = <-started
@@ -190,7 +199,7 @@ func (n *Node) lookAgain() <-chan time.Time {
 
 // Ready waits until the node is there.
 func (n *Node) Ready(ctx context.Context) error {
-	return n.await(ctx, func() bool { return n.state.Present && n.view().Current })
+	return n.await(ctx, 0, func() bool { return n.state.Present && n.view().Current })
 }
 
 // Set replaces the data, and waits until the server has had it, or newer data.
@@ -207,11 +216,12 @@ func (n *Node) Set(ctx context.Context, data []byte) error {
 	case n.set <- struct{}{}:
 	default:
 	}
-	return n.await(ctx, func() bool { return n.written >= wanted })
+	return n.await(ctx, wanted, func() bool { return n.written >= wanted })
 }
 
 // Close removes the node, and waits until it is gone or its session over.
 func (n *Node) Close(ctx context.Context) error {
+	n.claim.Leave()
 	n.stop()
 	for {
 		n.mu.Lock()
@@ -229,25 +239,26 @@ func (n *Node) Close(ctx context.Context) error {
 		case <-n.done:
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: still being removed: %w", n.path, context.Cause(ctx))
+			return fmt.Errorf("%s: still being removed: %w", n.path, n.client.Explain(context.Cause(ctx)))
 		}
 	}
 }
 
-// await waits until isDone, which is called with mu held.
+// await waits until isDone, which is called with mu held. What the server said of data before those with the number is no answer.
 //
 // Errors: why the server refuses the node; why the Node has ended; the cause of ctx with what is in the way.
-func (n *Node) await(ctx context.Context, isDone func() bool) error {
+func (n *Node) await(ctx context.Context, number int, isDone func() bool) error {
 	for {
 		n.mu.Lock()
 		done, final, why, changed, look := isDone(), n.final, n.inTheWay(), n.changed, n.lookAgain()
+		isAnswer := n.judged >= number
 		n.mu.Unlock()
 		switch {
 		case done:
 			return nil
 		case final != nil:
 			return final
-		case isRefusal(why):
+		case isAnswer && isRefusal(why):
 			return why
 		}
 		select {
@@ -256,7 +267,7 @@ func (n *Node) await(ctx context.Context, isDone func() bool) error {
 		case <-ctx.Done():
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			return fmt.Errorf("%s: %w: %w", n.path, context.Cause(ctx), n.inTheWay())
+			return fmt.Errorf("%s: %w: %w", n.path, n.inTheWay(), n.client.Explain(context.Cause(ctx)))
 		}
 	}
 }
@@ -275,7 +286,9 @@ func (n *Node) inTheWay() error {
 
 // isRefusal reports whether err is an answer of the server that no waiting changes.
 func isRefusal(err error) bool {
-	for _, passing := range []error{zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errUnsettled, errNotYet, errNoAnswer} {
+	for _, passing := range []error{
+		zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errOverwritten, errUnsettled, errNotYet, errLeaving, errNoAnswer,
+	} {
 		if errors.Is(err, passing) {
 			return false
 		}

@@ -16,6 +16,7 @@ import (
 // client.
 func (n *Node) run(ctx, client context.Context) {
 	for ctx.Err() == nil {
+		_, n.trying = n.desired()
 		s, err := n.client.Session(ctx)
 		switch {
 		case err == nil:
@@ -31,10 +32,25 @@ func (n *Node) run(ctx, client context.Context) {
 	}
 }
 
+// awaitClaim waits until the Node before, which was closed, has removed its node. A Node that is closed itself waits, too: the next
+// one waits for it alone.
+func (n *Node) awaitClaim(client context.Context) {
+	before := n.claim.Before()
+	if before == nil {
+		return
+	}
+	select {
+	case <-before:
+		n.tell(State{Err: errNotYet}, nil, 0)
+	case <-client.Done():
+	}
+}
+
 // serve keeps the node in one session. It reports false if there is to be no node in the next one.
 func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 	k := &keeper{Node: n, session: s}
 	for {
+		_, n.trying = n.desired()
 		r, err := k.keep(ctx)
 		switch {
 		case s.Err() != nil:
@@ -47,10 +63,14 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			k.remove(client)
 			return false
 		case err == nil:
+			if n.since.IsZero() {
+				n.since = time.Now()
+			}
 			k.watch(ctx, n.set)
 		case errors.Is(err, zkrecipes.ErrTaken):
 			n.failed(k.seen, r, err)
 			if n.refuse && !n.stood {
+				n.claim.Leave()
 				n.mu.Lock()
 				n.final = err
 				n.mu.Unlock()
@@ -61,9 +81,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			}
 			k.watch(ctx, nil)
 		default:
-			if !errors.Is(err, errOverwritten) { // which passes
-				n.failed(k.seen, r, err)
-			}
+			n.failed(k.seen, r, err)
 			n.sleep(ctx, s.Done(), k.look)
 		}
 	}
@@ -71,11 +89,20 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 
 // failed tells and logs why the node is not there, or does not have its data.
 func (n *Node) failed(seen State, r *session.Freshness, err error) {
-	if now := n.State(); now.Err == nil || now.Err.Error() != err.Error() {
+	if now := n.State(); !sameReason(now.Err, err) {
 		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Present, "error", err)
 	}
 	seen.Err, seen.AsOf = err, time.Now()
 	n.tell(seen, r, 0)
+}
+
+// sameReason reports whether err needs no log line after was. The data of one node that is in the way may change all the time.
+func sameReason(was, err error) bool {
+	var before, now *zkrecipes.TakenError
+	if errors.As(was, &before) && errors.As(err, &now) {
+		return before.Czxid == now.Czxid
+	}
+	return was != nil && was.Error() == err.Error()
 }
 
 // end is the last that the goroutine does.
@@ -101,7 +128,7 @@ func (n *Node) desired() ([]byte, int) {
 func (n *Node) tell(s State, r *session.Freshness, written int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.state, n.reading, n.written = s, r, max(n.written, written)
+	n.state, n.reading, n.judged, n.written = s, r, n.trying, max(n.written, written)
 	n.broadcast()
 }
 

@@ -46,7 +46,7 @@ func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 	case m.turn <- struct{}{}:
 		return sync.OnceFunc(func() { <-m.turn }), nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, m.client.Explain(context.Cause(ctx))
 	}
 }
 
@@ -204,7 +204,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 		case s.Err() != nil:
 			return s.Err()
 		case ctx.Err() != nil:
-			return &session.OpError{Op: "create", Path: m.marker, Err: context.Cause(ctx)}
+			return &session.OpError{Op: "create", Path: m.marker, Err: s.Explain(context.Cause(ctx))}
 		case !errors.Is(err, zkrecipes.ErrUnknownOutcome), wire.ServerFault(err):
 			return err
 		}
@@ -224,7 +224,7 @@ func (m *Marked) Close(ctx context.Context) error {
 	case err := <-closed:
 		return err
 	case <-ctx.Done():
-		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: context.Cause(ctx)}
+		return &session.OpError{Op: "delete the marker of", Path: m.path, Err: m.client.Explain(context.Cause(ctx))}
 	}
 }
 

@@ -28,7 +28,7 @@ type Client struct {
 // Open connects and waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	c := &core{
-		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]struct{}),
+		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim),
 	}
 	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
 	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
@@ -138,23 +138,6 @@ func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 // not run f, once the client is closed.
 func (c *Client) Go(f func(ctx context.Context)) bool {
 	return !c.gone.Load() && c.core.start(func() { f(c.core.ctx) })
-}
-
-// Claim keeps a path for one object of this client: two that took each other's node for their own would undo each other's
-// work, and the owner of a node tells only sessions apart. It reports false if another object has the path.
-func (c *Client) Claim(path string) (release func(), ok bool) {
-	path = c.Abs(path)
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	if _, taken := c.core.claims[path]; taken {
-		return nil, false
-	}
-	c.core.claims[path] = struct{}{}
-	return func() {
-		c.core.mu.Lock()
-		defer c.core.mu.Unlock()
-		delete(c.core.claims, path)
-	}, true
 }
 
 // live reports that the session has come up and has not ended.

@@ -34,7 +34,7 @@ type core struct {
 	answer   answer        // the newest of the sessions before
 	attempts attempts      // that failed since a session was up
 	orphans  []orphan
-	claims   map[string]struct{}
+	claims   map[string]*Claim
 	hangups  time.Time // when a server first hung up since a session was up; zero if none has
 
 	granted atomic.Int64 // the newest session timeout

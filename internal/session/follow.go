@@ -122,7 +122,7 @@ func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
 		case <-s.Done():
 			return errors.Join(s.Err(), f.outdated())
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return causeOf(ctx)
 		}
 	}
 }

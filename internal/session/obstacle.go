@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // withReason adds to the end of a context what was in the way.
@@ -20,22 +22,33 @@ func withReason(cause, reason error) error {
 // causeOf returns the cause of ctx, for the error of a call.
 func causeOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
 
-// sealed returns the cause of a context, for the error of a call. The cause may be the error of another call, as with an
-// errgroup. Then what the server has answered to that call must not pass for its answer to this one.
+// sealed returns the cause of a context, for the error of a call. The cause may be what the server has answered to another call,
+// as with an errgroup. That must not pass for its answer to this one: a node is not missing because another one was.
 func sealed(cause error) error {
-	if other := (*OpError)(nil); errors.As(cause, &other) {
+	if other := (*OpError)(nil); errors.As(cause, &other) || isAnswer(cause) {
 		return seal{cause}
 	}
 	return cause
 }
 
-// seal matches its error, and nothing that its error matches.
+// isAnswer reports whether err matches what a server answers.
+func isAnswer(err error) bool {
+	var code wire.Code
+	return errors.As(err, &code) || outcomeOf(err) != unknown
+}
+
+// seal matches its error, unless that is an answer by itself, such as zk.ErrNoNode. It matches nothing that its error matches.
 type seal struct{ error }
 
-func (s seal) Is(target error) bool { return reflect.TypeOf(target).Comparable() && target == s.error }
+func (s seal) Is(target error) bool {
+	return reflect.TypeOf(target).Comparable() && target == s.error && (errors.Unwrap(target) != nil || !isAnswer(target))
+}
 
 // Explain adds to the cause of a context why the session is not connected, if it is not.
 func (s *session) Explain(cause error) error { return withReason(cause, s.core.inTheWay()) }
+
+// Explain is [Session.Explain] for a call that has no session at hand.
+func (c *Client) Explain(cause error) error { return withReason(cause, c.core.inTheWay()) }
 
 // inTheWay returns why there is no connection; nil if there is one.
 func (c *core) inTheWay() error {

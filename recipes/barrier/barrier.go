@@ -219,6 +219,6 @@ func awaitChange(ctx context.Context, s *session.Session, w *session.Watch) erro
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return s.Explain(context.Cause(ctx))
 	}
 }

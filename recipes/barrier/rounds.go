@@ -173,10 +173,11 @@ func parseSpan(path string, data []byte, stat zk.Stat) (span, error) {
 func (r *rounds) awaitLeft(ctx context.Context, in span) error {
 	for {
 		s, err := r.queue.Client().Session(ctx)
-		if err == nil {
-			err = r.awaitLeftIn(ctx, s, in)
+		if err != nil {
+			return &session.OpError{Op: "leave", Path: r.queue.Path(), Err: err}
 		}
-		if err == nil || s == nil || s.Err() == nil || ctx.Err() != nil || r.queue.Client().State() == session.Closed {
+		err = r.awaitLeftIn(ctx, s, in)
+		if err == nil || s.Err() == nil || ctx.Err() != nil || r.queue.Client().State() == session.Closed {
 			return err
 		}
 	}
@@ -195,15 +196,18 @@ func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) e
 		if len(left) == 0 {
 			return nil
 		}
-		_, stat, gone, err := s.GetW(ctx, r.queue.Child(left[len(left)-1].Name))
-		if err == nil && stat.Czxid > in.zxid {
+		last := left[len(left)-1].Name
+		_, stat, gone, err := s.GetW(ctx, r.queue.Child(last))
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			continue
+		case err != nil:
+			return err
+		case stat.Czxid > in.zxid:
 			return nil // the parent was deleted when the members of the round had left, and numbers began again
 		}
-		if err == nil {
-			err = awaitChange(ctx, s, gone)
-		}
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return err
+		if err := awaitChange(ctx, s, gone); err != nil {
+			return &session.OpError{Op: "leave", Path: r.queue.Path(), Err: fmt.Errorf("%s is still in: %w", last, err)}
 		}
 	}
 }

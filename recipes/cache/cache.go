@@ -175,7 +175,7 @@ func (c *Cache) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		c.hurry()
 		<-c.done
-		return fmt.Errorf("close cache %s: its watches may stay: %w", c.Path(), context.Cause(ctx))
+		return fmt.Errorf("close cache %s: its watches may stay: %w", c.Path(), c.client.Explain(context.Cause(ctx)))
 	}
 }
 
@@ -328,7 +328,7 @@ func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
 		err = e.err
 		c.mu.RUnlock()
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = c.client.Explain(context.Cause(ctx))
 		c.mu.Lock()
 		e.waiters = slices.DeleteFunc(e.waiters, func(other *waiter) bool { return other == w })
 		c.mu.Unlock()

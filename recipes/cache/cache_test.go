@@ -117,6 +117,19 @@ func TestClose_AtOnce(t *testing.T) {
 	})
 }
 
+// What is no path is no other name of a node.
+func TestGet_NoPath(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		for _, path := range []string{"", "/", "app", "/app/", "/app/a/", "/app//a", "/app/a/b/", "/appa", "/app/a/b/c"} {
+			_, ok := c.Get(path)
+			require.False(t, ok, path)
+			require.Empty(t, c.List(path), path)
+		}
+	})
+}
+
 func TestClose_LeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/b")
@@ -125,6 +138,33 @@ func TestClose_LeavesNoWatch(t *testing.T) {
 		require.Equal(t, 6, total)
 		require.NoError(t, c.Close(t.Context()))
 		total, _ = srv.Watches()
+		require.Zero(t, total)
+	})
+}
+
+// TestClose_AnotherIsClosing: while one cache takes its watches away, another one on the same nodes is closed. Each leaves the watches
+// that the other needs. In the end none is left.
+func TestClose_AnotherIsClosing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b", "/app/z")
+		client := bubble.Dial(t, srv, "w")
+		whole, err := cache.Tree(client, root)
+		require.NoError(t, err)
+		part, err := cache.Tree(client, "/app/a")
+		require.NoError(t, err)
+		ready(t, whole)
+		ready(t, part)
+		slow := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Path: "^/app/z$"}, zktest.HoldReplyUntil(slow))
+		closed := make(chan error)
+		go func() { closed <- whole.Close(t.Context()) }()
+		synctest.Wait()
+		go func() { closed <- part.Close(t.Context()) }()
+		synctest.Wait()
+		close(slow)
+		require.NoError(t, <-closed)
+		require.NoError(t, <-closed)
+		total, _ := srv.Watches()
 		require.Zero(t, total)
 	})
 }

@@ -89,11 +89,9 @@ func (c *Cache) run(ctx, patience context.Context) {
 		}
 		f := s.Follow(c.Path())
 		over := c.follow(ctx, s, f)
+		f.Stop() // before it releases: a cache that is closed at the same time does not leave its watches to this one
 		if over {
 			c.release(patience, s, f)
-		}
-		f.Stop()
-		if over {
 			return
 		}
 	}
@@ -299,8 +297,6 @@ func (c *Cache) release(ctx context.Context, s *session.Session, f *session.Feed
 		for _, n := range f.Take() {
 			r, ok := n.For.(*request)
 			switch {
-			case n.Kind == session.Down:
-				return
 			case n.Kind != session.Answered || !ok || r.epoch != e.epoch:
 			case n.Err != nil && n.Zxid == 0, errors.Is(n.Err, session.ErrUnimplemented):
 				return

@@ -751,6 +751,25 @@ func TestNode_Throttled_IsAskedWithPauses(t *testing.T) {
 	})
 }
 
+// The children of a node cannot be listed when its data is decoded, and later they can. The error goes, as it does from the entry.
+func TestTyped_NodeCanBeReadAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b")
+		hidden := srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		c := ready(t, open(t, srv, cache.Tree))
+		typed, err := cache.As(c, func(e cache.Entry) (string, error) { return string(e.Data), nil })
+		require.NoError(t, err)
+		e, _ := typed.Get("/app/a")
+		require.ErrorIs(t, e.Err, zk.ErrNoAuth)
+		require.Equal(t, "data of /app/a", e.Value)
+		hidden.Remove()
+		time.Sleep(6 * time.Minute) // a recheck
+		e, _ = typed.Get("/app/a")
+		require.NoError(t, e.Err)
+		require.Equal(t, "data of /app/a", e.Value)
+	})
+}
+
 // A server that sheds load gets a pause. Events that keep coming meanwhile must not make it longer.
 func TestTree_ThrottledDuringManyEvents_ReadsAgainSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

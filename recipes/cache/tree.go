@@ -64,7 +64,7 @@ type tree struct {
 // find returns the node with the path, or nil.
 func (t *tree) find(path string) *node {
 	rest, ok := t.below(path)
-	if !ok {
+	if !ok || len(path) > 1 && path[len(path)-1] == '/' {
 		return nil
 	}
 	n := t.root

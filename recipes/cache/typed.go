@@ -22,8 +22,8 @@ type TypedEntry[T any] struct {
 	Value T
 }
 
-// As returns the entries of a cache decoded by a function. The function is called once for each version of a node, when the node is
-// asked for. It may be called at the same time on several goroutines. A node that does not decode is an entry with an
+// As returns the entries of a cache decoded by a function. The function is called when a node is asked for, and not again while the
+// node has the same version. It may be called at the same time on several goroutines, also for one node. A node that does not decode is an entry with an
 // error, and does not concern the others.
 //
 // Errors: a nil cache; a nil function.
@@ -70,10 +70,9 @@ func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 		}
 		return known
 	}
-	value, err := t.decode(e)
-	typed.Value = value
-	if err != nil {
-		typed.Err = fmt.Errorf("decode %s: %w", e.Path, err)
+	typed.Value, typed.Err = t.decode(e)
+	if typed.Err != nil {
+		typed.Err = fmt.Errorf("decode %s: %w", e.Path, typed.Err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -31,8 +31,11 @@
 // # What is not guaranteed
 //
 // A member in a view may have died since. A process that has died stays in the views until its session expires, and a view is as
-// old as it says. If a server loses an event, Watch finds the change after two to three session timeouts. A lock excludes, a view
-// does not: two clients may see different members at one moment.
+// old as it says. If a server loses an event, Watch finds the change after two to three session timeouts. It then reads 64 members
+// again, so in a large group a change of data may take that long for each 64 members. A lock excludes, a view does not: two
+// clients may see different members at one moment.
+//
+// If the client may not read the node of one member, Members and Watch end with that error.
 //
 // # What it costs
 //

@@ -286,6 +286,36 @@ func TestJoin_CancelledLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestJoin_AgainAfterAnError: the client cannot reach a server, so that Join fails, and what it has sent has to be settled first. A
+// caller that tries again is told what is in the way, and joins as soon as a server is there.
+func TestJoin_AgainAfterAnError(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		g := open(t, bubble.Dial(t, srv, "a"))
+		joined(t, srv, "other")
+		cutOff := func(zktest.Request) bool {
+			srv.Refuse(zktest.Label("a"))
+			return true
+		}
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti, Where: cutOff}, zktest.DropReply())
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := g.Join(ctx, "w1", nil)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "connection refused")
+		}
+		time.AfterFunc(3*time.Second, func() { srv.Accept(zktest.Label("a")) })
+		m := join(t, g, "w1", "x")
+		_, err := g.Join(t.Context(), "w1", nil)
+		require.ErrorContains(t, err, "keeps a node there already")
+		v, err := g.Members(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"other", "w1"}, ids(v))
+		require.Equal(t, m.State().Czxid, v.Members[1].Czxid)
+		require.Equal(t, "x", string(v.Members[1].Data))
+	})
+}
+
 func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := joined(t, srv, "a")
@@ -494,6 +524,26 @@ func TestWatch_EventLost(t *testing.T) {
 		require.Len(t, v.last().Members, 1)
 		time.Sleep(3 * bubble.Timeout)
 		require.Len(t, v.last().Members, 2)
+	})
+}
+
+// TestWatch_EventsLost_ManyMembers: each look without an event reads 64 members again, and all have their turn.
+func TestWatch_EventsLost_ManyMembers(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		g := open(t, bubble.Dial(t, srv, "a"))
+		members := make([]*group.Membership, 4*64)
+		for i := range members {
+			members[i] = join(t, g, fmt.Sprint(i), "1")
+		}
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")), group.WithPayloads())
+		for _, m := range members {
+			require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), m.Path()))
+			require.NoError(t, m.Set(t.Context(), []byte("2")))
+		}
+		time.Sleep(4 * 3 * bubble.Timeout)
+		for _, m := range v.last().Members {
+			require.Equal(t, "2", string(m.Data), m.ID)
+		}
 	})
 }
 

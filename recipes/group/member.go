@@ -73,7 +73,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 // On error the caller is no member. Its node is deleted in the background.
 //
 // Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an id that cannot be the name of a
-// node; data that is too large; another Membership of the same client with the id; the cause of ctx, with what is in the way;
+// node; data that is too large; another Membership of the same client with the id that has not left; the cause of ctx, with what is in the way;
 // what the server said; ErrClosed.
 //
 // Source: Curator's GroupMember, kazoo's Party.

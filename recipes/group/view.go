@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +72,7 @@ type reader struct {
 type entry struct {
 	Member
 	watch    *session.Watch
+	read     time.Time
 	doubtful bool // an event may have been lost
 }
 
@@ -214,7 +216,7 @@ func (r *reader) entry(ctx context.Context, name string) (*entry, error) {
 	if r.payloads || !r.watching {
 		m.Data = data
 	}
-	return &entry{Member: m, watch: w}, nil
+	return &entry{Member: m, watch: w, read: time.Now()}, nil
 }
 
 // memberChanged reports whether a member may have changed since it was read.
@@ -227,13 +229,11 @@ func (r *reader) memberChanged() bool {
 	return false
 }
 
-// doubt makes the next read look at some members again, because an event may have been lost.
+// doubt makes the next read look at some members again, because an event may have been lost: at those that were read the longest
+// ago, so that all have their turn.
 func (r *reader) doubt() {
-	n := 0
-	for _, e := range r.known {
-		if n++; n > inFlight {
-			return
-		}
+	entries := slices.SortedFunc(maps.Values(r.known), func(a, b *entry) int { return a.read.Compare(b.read) })
+	for _, e := range entries[:min(len(entries), inFlight)] {
 		e.doubtful = true
 	}
 }

@@ -168,7 +168,7 @@ func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChang
 		case <-r.session.Done():
 			return false, r.session.Err()
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return false, r.session.Explain(context.Cause(ctx))
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, u
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return s.Explain(context.Cause(ctx))
 	}
 }
 
@@ -222,63 +222,100 @@ func (w *watcher) broadcast() {
 
 // tell tells the caller what it has to know, until ctx ends or the caller stops.
 func (w *watcher) tell(ctx context.Context, yield func(View, error) bool) {
-	var told *reading // nil at first
-	var current bool  // what the caller knows
+	var t told
 	for {
-		w.mu.Lock()
-		newest, putOff, late, err, changed, due := w.newest, w.putOff, w.late, w.err, w.changed, w.due()
-		w.mu.Unlock()
+		now := w.state()
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
-			yield(View{}, err)
+		case now.err != nil:
+			yield(View{}, now.err)
 			return
 		}
-		var down <-chan struct{}
-		var settled, look <-chan time.Time
-		if newest != nil {
-			look = time.After(newest.reading.LookAgain())
-			now := newest.now()
-			connected := now.Current
-			isNew := told == nil || !told.view.same(newest.view)
-			wait := time.Until(due)
-			// If a reading is put off, that one is told, so that it has a chance to be current. The members may change again before
-			// this goroutine runs, each time: then what is late is told as it is.
-			ready := connected && wait <= 0 && (!putOff || late)
-			now.Current = connected && !putOff && (ready || !isNew)
-			switch {
-			case isNew && ready, now.Current && !current:
-				w.settledWith(newest)
-				told, current = newest, now.Current
-				if !yield(now, nil) {
-					return
-				}
-				continue
-			case !now.Current && current:
-				last := told.now()
-				last.Current, current = false, false
-				if !yield(last, nil) {
-					return
-				}
-				continue
-			case connected:
-				down = newest.reading.Disconnected()
-				if !isNew {
-					told = newest         // it may be of a later connection
-					w.settledWith(newest) // what had changed is as it was
-				} else if wait > 0 {
-					settled = time.After(wait)
-				}
+		if view, ok := w.next(&t, now); ok {
+			if !yield(view, nil) {
+				return
 			}
+			continue
 		}
-		select {
-		case <-changed:
-		case <-down:
-		case <-settled:
-		case <-look:
-		case <-ctx.Done():
+		t.wait(ctx, now)
+	}
+}
+
+// told is what the caller knows.
+type told struct {
+	reading *reading // nil at first
+	current bool
+}
+
+// state is what the watcher knows at a moment.
+type state struct {
+	newest       *reading
+	putOff, late bool
+	err          error
+	changed      <-chan struct{}
+	due          time.Time
+}
+
+func (w *watcher) state() state {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return state{w.newest, w.putOff, w.late, w.err, w.changed, w.due()}
+}
+
+// next returns the view that the caller is to be told next, if there is one.
+func (w *watcher) next(t *told, now state) (View, bool) {
+	if now.newest == nil {
+		return View{}, false
+	}
+	view := now.newest.now()
+	connected := view.Current
+	isNew := t.isNew(now)
+	// If a reading is put off, that one is told, so that it has a chance to be current. The members may change again before
+	// this goroutine runs, each time: then what is late is told as it is.
+	ready := connected && time.Until(now.due) <= 0 && (!now.putOff || now.late)
+	view.Current = connected && !now.putOff && (ready || !isNew)
+	switch {
+	case isNew && ready, view.Current && !t.current:
+		w.settledWith(now.newest)
+		*t = told{now.newest, view.Current}
+		return view, true
+	case !view.Current && t.current:
+		t.current = false
+		view = t.reading.now()
+		view.Current = false
+		return view, true
+	case connected && !isNew:
+		t.reading = now.newest    // it may be of a later connection
+		w.settledWith(now.newest) // what had changed is as it was
+	}
+	return View{}, false
+}
+
+// isNew reports whether the caller does not know the members of the newest view.
+func (t *told) isNew(now state) bool {
+	return t.reading == nil || t.reading != now.newest && !t.reading.view.same(now.newest.view)
+}
+
+// wait waits until there may be something to tell.
+func (t *told) wait(ctx context.Context, now state) {
+	var down <-chan struct{}
+	var settled, look <-chan time.Time
+	if now.newest != nil {
+		look = time.After(now.newest.reading.LookAgain())
+		if t.current {
+			down = now.newest.reading.Disconnected()
 		}
+		if wait := time.Until(now.due); wait > 0 && t.isNew(now) {
+			settled = time.After(wait)
+		}
+	}
+	select {
+	case <-now.changed:
+	case <-down:
+	case <-settled:
+	case <-look:
+	case <-ctx.Done():
 	}
 }
 

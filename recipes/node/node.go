@@ -74,7 +74,8 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 // New begins to keep an ephemeral node at path with the data, and does not wait. Missing parents are made.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; a bad option; data above [conn.WithMaxRequestSize]; a
-// path at which another Node of the same client keeps a node; ErrClosed.
+// path at which another Node of the same client keeps a node, unless that was closed; ErrClosed. If the node of one that was closed
+// is still being removed, the new Node waits for that.
 //
 // Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
@@ -113,7 +114,8 @@ func (n *Node) Ready(ctx context.Context) error { return n.inner.Ready(ctx) }
 // Set replaces the data, and waits until the server has had it, or what a later Set has replaced it by. After an error the data
 // is set as soon as that is possible, unless it was too large or the Node is closed.
 //
-// Errors: as of [Node.Ready]; data that is too large.
+// Errors: as of [Node.Ready]; data that is too large. If the server has refused other data before, Set waits for what it says of
+// these, after the pause between two tries.
 func (n *Node) Set(ctx context.Context, data []byte) error { return n.inner.Set(ctx, data) }
 
 // Close deletes the node if it is ours, and waits until it is gone or its session over. It is idempotent. Afterwards

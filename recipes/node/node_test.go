@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -432,10 +433,29 @@ func TestOverwritten(t *testing.T) {
 		}))
 		require.NoError(t, srv.Set(path, []byte("x")))
 		time.Sleep(10 * time.Minute)
+		there, _ := srv.Node(path)
+		require.Equal(t, "x", string(there.Data))
+		require.ErrorContains(t, n.State().Err, "another client has written its data")
+		require.True(t, n.State().Present)
 		require.Less(t, sets.Hits(), 300)
 		require.Greater(t, sets.Hits(), 60)
 		sets.Remove()
 		time.Sleep(8 * time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestOverwritten_NowAndThen: once in a minute is no loop. The data is back at once each time, and so is the node after that.
+func TestOverwritten_NowAndThen(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		for range 5 {
+			time.Sleep(time.Minute)
+			require.NoError(t, srv.Set(path, []byte("x")))
+			requireNode(t, srv, n, "1")
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, srv.Delete(path))
 		requireNode(t, srv, n, "1")
 	})
 }
@@ -522,6 +542,27 @@ func TestForeign_CostsNoWrites(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		require.Zero(t, tries.Hits())
+	})
+}
+
+// TestForeign_IsLoggedOnce: the other client writes into its node all the time. That is told, and not logged each time.
+func TestForeign_IsLoggedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		other := bubble.Dial(t, srv, "b")
+		require.NoError(t, other.CreateAll(t.Context(), path[:strings.LastIndexByte(path, '/')], nil))
+		_, err := other.Create(t.Context(), path, nil, zk.FlagEphemeral)
+		require.NoError(t, err)
+		var lines bubble.Buffer
+		logger := conn.WithLogger(slog.New(slog.NewTextHandler(&lines, nil)))
+		l := follow(t, keepOf(t, bubble.Dial(t, srv, "a", logger), "ours"))
+		for i := range 10 {
+			time.Sleep(time.Second)
+			require.NoError(t, srv.Set(path, fmt.Append(nil, i)))
+		}
+		var taken *zkrecipes.TakenError
+		require.ErrorAs(t, l.last().Err, &taken)
+		require.Equal(t, "9", string(taken.Data))
+		require.Equal(t, 1, strings.Count(lines.String(), "our node is not there"), lines.String())
 	})
 }
 
@@ -639,6 +680,23 @@ func TestForeign_ReplacedAnotherIncarnation(t *testing.T) {
 		require.ErrorIs(t, n.State().Err, zkrecipes.ErrTaken)
 		there, _ := srv.Node(path)
 		require.Equal(t, "new", string(there.Data))
+	})
+}
+
+// TestForeign_ReplacesBack: two processes believe that the node is theirs. Neither replaces the node of the other without a pause,
+// which grows.
+func TestForeign_ReplacesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		replaced := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
+		srv.SetLatency(time.Millisecond)
+		always := node.WithReplace(func([]byte, zk.Stat) bool { return true })
+		a := follow(t, keep(t, srv, "a", always))
+		ready(t, keepOf(t, bubble.Dial(t, srv, "b"), "b", always))
+		time.Sleep(time.Minute)
+		require.Less(t, replaced.Hits(), 60)
+		require.Greater(t, replaced.Hits(), 15, "at least one each eight seconds")
+		require.True(t, a.says(node.ErrDeleted))
 	})
 }
 
@@ -919,6 +977,22 @@ func TestSet_NotAllowed(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		requireNode(t, srv, n, "2")
 		require.NoError(t, l.last().Err)
+	})
+}
+
+// TestSet_AfterARefusal: the server has refused other data. What it says of these is what counts.
+func TestSet_AfterARefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		quota := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: 2}, zktest.Fail(zktest.CodeQuotaExceeded))
+		require.ErrorIs(t, n.Set(t.Context(), []byte("too large")), conn.CodeQuotaExceeded)
+		<-quota.Done()
+		synctest.Wait()
+		require.NoError(t, n.Set(t.Context(), []byte("2")))
+		requireNode(t, srv, n, "2")
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, n.Set(t.Context(), []byte("3")), zk.ErrNoAuth)
+		require.ErrorIs(t, n.Set(t.Context(), []byte("4")), zk.ErrNoAuth, "these, too")
 	})
 }
 

@@ -1,0 +1,191 @@
+package recipe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/barrier"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// calls are those that wait for a server, of recipes of client a. Some begin to wait while it is connected.
+func calls(t *testing.T, a, b *conn.Client) (list []call, last *barrier.Round) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		require.NoError(t, err)
+	}
+	n, err := node.New(a, "/n", nil)
+	must(err)
+	must(n.Ready(t.Context()))
+	_, err = b.Create(t.Context(), "/taken", nil, zk.FlagEphemeral)
+	must(err)
+	behind, err := node.New(a, "/taken", nil)
+	must(err)
+	g, err := group.New(a, "/g")
+	must(err)
+	v, err := value.New(a, "/v", value.Text())
+	must(err)
+	counter, err := value.NewCounter(a, "/counter", value.AtomicLong())
+	must(err)
+	_, err = counter.Add(t.Context(), 1)
+	must(err)
+	tree, err := cache.Tree(a, "/c")
+	must(err)
+	t.Cleanup(func() { _ = tree.Close(context.Background()) })
+	must(tree.Ready(t.Context()))
+	up, err := barrier.New(a, "/b")
+	must(err)
+	must(up.Set(t.Context()))
+	ofA, last := roundOfTwo(t, a, b)
+	return []call{
+		{"node: ready", true, behind.Ready},
+		{"node: set", false, func(ctx context.Context) error { return n.Set(ctx, []byte("2")) }},
+		{"group: join", false, func(ctx context.Context) error { return second(g.Join(ctx, "id", nil)) }},
+		{"group: members", false, func(ctx context.Context) error { return second(g.Members(ctx)) }},
+		{"cache: sync", false, tree.Sync},
+		{"value: set", false, func(ctx context.Context) error { return second(v.Set(ctx, "x")) }},
+		{"counter: add", false, func(ctx context.Context) error { return second(counter.Add(ctx, 1)) }},
+		{"another counter: add", false, func(ctx context.Context) error {
+			counter, err := value.NewCounter(a, "/counter", value.AtomicLong())
+			return errors.Join(err, second(counter.Add(ctx, 1)))
+		}},
+		{"barrier: set", false, up.Set},
+		{"barrier: wait", true, up.Wait},
+		{"barrier: wait, cut off", false, up.Wait},
+		{"barrier: remove", false, up.Remove},
+		{"double barrier: leave", true, ofA.Leave},
+		{"node: close", false, n.Close},
+	}, last
+}
+
+type call struct {
+	name  string
+	waits bool
+	f     func(context.Context) error
+}
+
+// ended calls f with a context that ends, for the cause, soon after the network is gone. It returns the error of f.
+func (c call) ended(t *testing.T, cause error, gone func()) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, cause)
+	defer cancel()
+	done := make(chan error, 1)
+	begin := func() {
+		go func() { done <- c.f(ctx) }()
+		synctest.Wait()
+	}
+	if c.waits {
+		begin()
+	}
+	gone()
+	synctest.Wait()
+	if !c.waits {
+		begin()
+	}
+	return <-done
+}
+
+// TestObstacle: the context of a call ends while no server can be reached. The error matches the cause, and names the server and
+// what is wrong with it.
+func TestObstacle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		list, last := calls(t, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
+		cause := errors.New("no time")
+		for _, call := range list {
+			err := call.ended(t, cause, func() {
+				srv.Refuse(zktest.Label("a"))
+				srv.Cut(zktest.Label("a"))
+			})
+			srv.Accept(zktest.Label("a"))
+			require.ErrorIs(t, err, cause, call.name)
+			require.ErrorContains(t, err, fmt.Sprintf("(connect to %[1]s: dial tcp %[1]s: connection refused)", srv.Addr()), call.name)
+			time.Sleep(5 * time.Second) // connected again
+		}
+		require.NoError(t, last.Leave(t.Context()))
+	})
+}
+
+// TestCauseIsNoAnswer: the context of a call ends because another call was told that there is no such node. That is not what the
+// server has said to this one: a barrier is not down for it.
+func TestCauseIsNoAnswer(t *testing.T) {
+	for _, cause := range []error{
+		zk.ErrNoNode, fmt.Errorf("other: %w", zk.ErrNoNode), &conn.OpError{Op: "get", Path: "/other", Err: zk.ErrNoNode},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			list, last := calls(t, bubble.Dial(t, srv, "a"), bubble.Dial(t, srv, "b"))
+			for _, call := range list {
+				err := call.ended(t, cause, func() { srv.Stall(zktest.Label("a"), zktest.Both) })
+				srv.Heal(zktest.Label("a"))
+				require.ErrorContains(t, err, cause.Error(), call.name)
+				require.NotErrorIs(t, err, zk.ErrNoNode, call.name)
+				time.Sleep(5 * time.Second) // answered
+			}
+			require.NoError(t, last.Leave(t.Context()))
+		})
+	}
+}
+
+// TestCauseIsNoAnswer_Reading: the same while a reading is not answered. No barrier is down, no value and no member is missing.
+func TestCauseIsNoAnswer_Reading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		a := bubble.Dial(t, srv, "a")
+		up, err := barrier.New(a, "/b")
+		require.NoError(t, err)
+		require.NoError(t, up.Set(t.Context()))
+		v, err := value.New(a, "/b", value.Text())
+		require.NoError(t, err)
+		g, err := group.New(a, "/b")
+		require.NoError(t, err)
+		for _, call := range []call{
+			{"barrier: wait", false, up.Wait},
+			{"value: get", false, func(ctx context.Context) (err error) { _, _, err = v.Get(ctx); return err }},
+			{"group: members", false, func(ctx context.Context) error { return second(g.Members(ctx)) }},
+		} {
+			var silent *zktest.Rule
+			err := call.ended(t, zk.ErrNoNode, func() {
+				reads := zktest.Match{Path: "^/b$", Times: -1, Where: func(r zktest.Request) bool { return r.Op != zktest.OpSync }}
+				silent = srv.Intercept(reads, zktest.Ignore())
+			})
+			silent.Remove()
+			require.ErrorContains(t, err, zk.ErrNoNode.Error(), call.name)
+			require.NotErrorIs(t, err, zk.ErrNoNode, call.name)
+		}
+	})
+}
+
+// roundOfTwo returns what two clients have entered together.
+func roundOfTwo(t *testing.T, a, b *conn.Client) (ofA, ofB *barrier.Round) {
+	t.Helper()
+	var entries sync.WaitGroup
+	enter := func(c *conn.Client, round **barrier.Round) {
+		d, err := barrier.NewDouble(c, "/double", 2)
+		require.NoError(t, err)
+		entries.Go(func() {
+			if *round, err = d.Enter(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	enter(a, &ofA)
+	enter(b, &ofB)
+	entries.Wait()
+	return ofA, ofB
+}

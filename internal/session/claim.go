@@ -1,0 +1,52 @@
+package session
+
+// Claim keeps a path for one object of a client: two that took each other's node for their own would undo each other's work, and
+// the owner of a node tells only sessions apart.
+type Claim struct {
+	core     *core
+	path     string
+	before   *Claim        // whose object was leaving; nil if there was none
+	leaving  bool          // guarded by core.mu
+	released chan struct{} // closed when the object is done
+}
+
+// Claim claims a path. It reports false if another object has it and is not leaving.
+func (c *Client) Claim(path string) (claim *Claim, ok bool) {
+	path = c.Abs(path)
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	before := c.core.claims[path]
+	if before != nil && !before.leaving {
+		return nil, false
+	}
+	claim = &Claim{core: c.core, path: path, before: before, released: make(chan struct{})}
+	c.core.claims[path] = claim
+	return claim, true
+}
+
+// Before is closed when the object before has released the path. Until then the new one must not use the path. It is nil if
+// there was no object before.
+func (c *Claim) Before() <-chan struct{} {
+	if c.before == nil {
+		return nil
+	}
+	return c.before.released
+}
+
+// Leave lets another object claim the path, and wait until this one releases it.
+func (c *Claim) Leave() {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	c.leaving = true
+}
+
+// Release ends the claim. It is called once, after the object before has released the path.
+func (c *Claim) Release() {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	if c.core.claims[c.path] == c {
+		delete(c.core.claims, c.path)
+	}
+	c.before = nil
+	close(c.released)
+}
