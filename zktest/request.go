@@ -203,19 +203,26 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
 	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync && !s.cfg.deviates(LocalSync)) {
 		body := bytes.Clone(q.out.b)
-		c.front.later(c, func() { c.reply(hold, xid, zxid, code, body, over) })
+		c.front.later(c, func() {
+			c.reply(hold, xid, zxid, code, body, over)
+			c.outbox.wake()
+		})
 	} else {
 		c.reply(hold, xid, zxid, code, q.out.b, over)
 	}
 	if cap(s.scratch.b) > 1<<16 {
 		s.scratch.b = nil
 	}
+	if len(s.untold) > 0 {
+		c.outbox.wake() // the function that gets violations may wait for the client
+	}
 	return !over
 }
 
-// reply queues a reply, behind hold if there is one, and ends the connection after it if over.
+// reply queues a reply, behind hold if there is one, and ends the connection after it if over. The caller sees to the
+// writing.
 func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, body []byte, over bool) {
-	c.sendAfter(hold, func(e *encoder) {
+	c.queue(hold, func(e *encoder) {
 		e.int32(xid)
 		e.int64(zxid)
 		e.int32(int32(code))
