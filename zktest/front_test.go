@@ -139,6 +139,27 @@ func TestFront_CutOff_InReadOnlyMode_ServesReadsOfWhatItKnew(t *testing.T) {
 	})
 }
 
+// Source: ReadOnlyZooKeeperServer.validateSession.
+func TestFront_InReadOnlyMode_RefusesSessionsOfTheMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(3), WithReadOnlyMode())
+		f, other := s.Fronts()[0], attachFront(t, s.Fronts()[1])
+		f.Isolate()
+		r := dialFront(t, f)
+		r.modern = true
+		require.False(t, r.connect(0, 10*time.Second, other.session, other.passwd))
+		r.closed()
+		require.Equal(t, CodeOK, other.do(OpPing, nil))
+
+		local, again := dialFront(t, f), dialFront(t, f)
+		require.True(t, local.connectReadOnly())
+		again.modern = true
+		require.True(t, again.connect(0, 10*time.Second, local.session, local.passwd))
+		local.closed()
+		require.Equal(t, CodeUnimplemented, again.do(OpCheck, versionBody("/", -1)), "before the mode is looked at")
+	})
+}
+
 func TestServer_Alone_ReadOnlyMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithReadOnlyMode())

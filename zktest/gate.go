@@ -20,6 +20,12 @@ func (g *gate) set(open bool) {
 	}
 }
 
+func (g *gate) open() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened == nil
+}
+
 // pass waits until the gate is open; false means that end came first.
 func (g *gate) pass(end <-chan struct{}) bool {
 	for {

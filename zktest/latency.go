@@ -55,6 +55,7 @@ func (q *lateQueue) serve(c *conn) {
 		if !c.pause(time.Until(f.due)) || !c.s.thaw.pass(c.gone) || !c.process(f.frame, f.first) {
 			return
 		}
+		c.outbox.wake()
 	}
 }
 

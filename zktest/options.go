@@ -185,8 +185,9 @@ func WithListener(addr string) Option { return option(func(c *config) { c.listen
 // [WithListener] says, the others on free ports of the same host. See [Front].
 func WithFronts(n int) Option { return option(func(c *config) { c.fronts = n }) }
 
-// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate].
-// Source: readonlymode.enabled.
+// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate]. Answers
+// keep the order of the requests, where a real server may send a refusal before the answers to earlier reads.
+// Source: readonlymode.enabled with localSessionsEnabled, without which no client gets a session in that mode.
 func WithReadOnlyMode() Option { return option(func(c *config) { c.readOnly = true }) }
 
 // WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig. It takes

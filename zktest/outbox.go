@@ -1,6 +1,9 @@
 package zktest
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // outbox is the queue of bytes to write. Its lock is held for copying only.
 type outbox struct {
@@ -12,6 +15,9 @@ type outbox struct {
 	ready   chan struct{} // wakes the writer
 	unread  int           // bytes that are queued or being written
 	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
+
+	// writing is held from before bytes are taken until they are written. Only the writing goroutine waits for it.
+	writing sync.Mutex
 }
 
 // chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
@@ -21,6 +27,7 @@ type chunk struct {
 }
 
 // put queues one frame, which fill writes, behind a hold if there is one. It reports false if nothing is taken any more.
+// The caller sees to the writing, by wake or by writeNow.
 func (o *outbox) put(hold <-chan struct{}, fill func(*encoder)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,7 +45,6 @@ func (o *outbox) put(hold <-chan struct{}, fill func(*encoder)) bool {
 	e.end(start)
 	o.unread += len(e.b) - len(last.data)
 	last.data = e.b
-	o.wake()
 	return true
 }
 
@@ -53,16 +59,60 @@ func (o *outbox) putText(text string) {
 	}
 }
 
-// take returns the queued chunks, and whether the queue is closed. It uses the buffer of the last take again.
+// take returns the queued chunks, and whether the queue is closed. It uses the buffer of the last take again. The caller
+// holds writing.
 func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(used) == 1 && cap(used[0].data) <= 1<<16 {
-		o.spare = used[0].data
+	if len(used) == 1 {
+		o.reuse(used[0].data)
 	}
 	chunks := o.chunks
 	o.chunks = nil
 	return chunks, o.closed
+}
+
+// writeNow writes the queued bytes with a function that does not wait and returns how many it has written. The others
+// are for the writing goroutine, as are all bytes while that writes, and those that must wait or are the last.
+func (o *outbox) writeNow(write func([]byte) int) {
+	if !o.writing.TryLock() {
+		o.wake()
+		return
+	}
+	defer o.writing.Unlock()
+	data := o.takeNow()
+	if data == nil {
+		return
+	}
+	n := write(data)
+	o.wrote(n)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n == len(data) {
+		o.reuse(data)
+		return
+	}
+	o.chunks = slices.Insert(o.chunks, 0, chunk{data: data[n:]})
+	o.wake()
+}
+
+// takeNow returns the queued bytes if they can be written at once. If not, it wakes the writing goroutine.
+func (o *outbox) takeNow() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.chunks) != 1 || o.chunks[0].hold != nil || o.closed {
+		o.wake()
+		return nil
+	}
+	data := o.chunks[0].data
+	o.chunks = o.chunks[:0]
+	return data
+}
+
+func (o *outbox) reuse(buf []byte) {
+	if cap(buf) <= 1<<16 {
+		o.spare = buf
+	}
 }
 
 // maxUnread is how many bytes of replies a connection may leave unread before the server stops reading its requests.

@@ -64,7 +64,7 @@ func (c *conn) handshake(frame []byte) bool {
 		id = 0
 	}
 	s.lock()
-	if !c.admitted(lastZxid, readOnly) {
+	if !c.admitted(lastZxid, readOnly, id) {
 		s.unlock()
 		return false
 	}
@@ -94,10 +94,12 @@ func (c *conn) handshake(frame []byte) bool {
 	return ses != nil
 }
 
-// admitted reports whether the front serves the client at all; if not, the connection ends. The caller holds Server.mu.
-func (c *conn) admitted(lastZxid int64, readOnly bool) bool {
-	role := c.front.role
-	if role == looking || role == absent || role == readingOnly && !readOnly || lastZxid > c.front.zxid() {
+// admitted reports whether the front serves the client at all; if not, the connection ends. A read-only front serves no
+// session of the majority. The caller holds Server.mu.
+func (c *conn) admitted(lastZxid int64, readOnly bool, id int64) bool {
+	role, ses := c.front.role, c.s.sessions[id]
+	refused := role == readingOnly && (!readOnly || ses != nil && ses.local == nil)
+	if role == looking || role == absent || refused || lastZxid > c.front.zxid() {
 		c.s.release(c, abrupt)
 	}
 	return !c.dead
@@ -203,19 +205,26 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
 	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync && !s.cfg.deviates(LocalSync)) {
 		body := bytes.Clone(q.out.b)
-		c.front.later(c, func() { c.reply(hold, xid, zxid, code, body, over) })
+		c.front.later(c, func() {
+			c.reply(hold, xid, zxid, code, body, over)
+			c.outbox.wake()
+		})
 	} else {
 		c.reply(hold, xid, zxid, code, q.out.b, over)
 	}
 	if cap(s.scratch.b) > 1<<16 {
 		s.scratch.b = nil
 	}
+	if len(s.untold) > 0 {
+		c.outbox.wake() // the function that gets violations may wait for the client
+	}
 	return !over
 }
 
-// reply queues a reply, behind hold if there is one, and ends the connection after it if over.
+// reply queues a reply, behind hold if there is one, and ends the connection after it if over. The caller sees to the
+// writing.
 func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, body []byte, over bool) {
-	c.sendAfter(hold, func(e *encoder) {
+	c.queue(hold, func(e *encoder) {
 		e.int32(xid)
 		e.int64(zxid)
 		e.int32(int32(code))
@@ -245,13 +254,13 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 	switch {
 	case fail != CodeOK:
 		return front.zxid(), fail, false
+	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck,
+		q.op == OpMulti && s.cfg.deviates(NoMulti):
+		return -1, CodeUnimplemented, true
 	case front.role == readingOnly && (q.op.writes() || q.op == OpSync || q.op == OpCheck):
 		if q.op != OpCloseSession || q.session.local == nil {
 			return front.zxid(), CodeNotReadOnly, false
 		}
-	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck,
-		q.op == OpMulti && s.cfg.deviates(NoMulti):
-		return -1, CodeUnimplemented, true
 	}
 	code = serve(s, q)
 	if zxid = s.zxid; !q.op.writes() {

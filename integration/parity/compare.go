@@ -12,6 +12,8 @@ import (
 type Target struct {
 	Name string
 	Addr string
+
+	before *run // whose nodes a script finds on a read-only server; nil if the script makes a root of its own
 }
 
 // A Difference is the first step at which two servers disagree.
@@ -29,7 +31,7 @@ func Compare(a, b Target, s Script) (*Difference, error) {
 	var both sync.WaitGroup
 	for i, target := range []Target{a, b} {
 		both.Go(func() {
-			transcripts[i], errs[i] = Play(target.Addr, s)
+			transcripts[i], errs[i] = Play(target, s)
 		})
 	}
 	both.Wait()

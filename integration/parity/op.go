@@ -96,6 +96,16 @@ const (
 	fromTheFuture // has seen a zxid that the server has not reached
 )
 
+// A Flag is the last byte of a handshake, which older clients do not send.
+type Flag int
+
+// The flags.
+const (
+	noFlag Flag = iota
+	refusesReadOnly
+	acceptsReadOnly // a server that has no majority and serves reads alone
+)
+
 // An Op is one request on one connection. Paths are relative to the root of the run; see run.path.
 type Op struct {
 	Slot    int
@@ -119,7 +129,7 @@ type Op struct {
 	Handshake Handshake
 	Session   int // number of the session that is opened or resumed
 	Timeout   int32
-	ReadOnly  bool // sends the optional byte
+	Flag      Flag
 }
 
 // String shows what matters of an operation.
@@ -145,7 +155,7 @@ func (o Op) String() string {
 		show("watches", true, fmt.Sprintf("%q", o.Watches))
 	}
 	if o.Code == stepConnect {
-		fmt.Fprintf(&b, " handshake=%d S%d timeout=%d readonly=%v", o.Handshake, o.Session, o.Timeout, o.ReadOnly)
+		fmt.Fprintf(&b, " handshake=%d S%d timeout=%d flag=%d", o.Handshake, o.Session, o.Timeout, o.Flag)
 	}
 	for _, sub := range o.Ops {
 		fmt.Fprintf(&b, "\n      %v", sub)

@@ -48,7 +48,7 @@ var profiles = []profile{{name: "default"}, {name: "extended", extended: true}}
 // real starts a ZooKeeper for scripts. It reaps no containers, and no session expires before a script is over.
 func (p profile) real(t *testing.T, name string) Target {
 	t.Helper()
-	return Target{name, p.zookeeper(t).Addr()}
+	return Target{Name: name, Addr: p.zookeeper(t).Addr()}
 }
 
 func (p profile) zookeeper(t *testing.T) *zkserver.Server {
@@ -83,7 +83,7 @@ func (p profile) zktest(t *testing.T, r zktest.Release) Target {
 	if p.extended {
 		opts = append(opts, zktest.WithExtendedTypes())
 	}
-	return Target{"zktest", zktest.Run(t, opts...).Addr()}
+	return Target{Name: "zktest", Addr: zktest.Run(t, opts...).Addr()}
 }
 
 // Seeds take turns with the profiles.
@@ -93,7 +93,7 @@ func TestParity_ZktestAgreesWithReal(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			s := p.zookeeper(t)
 			r := release(t, s)
-			a, b := Target{"zookeeper", s.Addr()}, p.zktest(t, r)
+			a, b := Target{Name: "zookeeper", Addr: s.Addr()}, p.zktest(t, r)
 			handshakes(t, a, b)
 			bareCheck(t, a, b, r)
 			began, share := time.Now(), duration/time.Duration(len(profiles))
@@ -144,7 +144,7 @@ func handshakes(t *testing.T, a, b Target) {
 	var s Script
 	for i, timeout := range []int32{0, -1, 1, 3_999, 4_000, 4_001, 1_799_999, 1_800_000, 1_800_001, 3_600_000, 1<<31 - 1} {
 		s = append(s,
-			[]Op{{Code: stepConnect, Session: i, Timeout: timeout, ReadOnly: i%2 == 0}},
+			[]Op{{Code: stepConnect, Session: i, Timeout: timeout, Flag: Flag(i % 3)}},
 			[]Op{{Code: opCreate, Path: "/a", Flags: 1}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: wrongPassword, Timeout: timeout}},
 			[]Op{{Code: stepConnect, Session: i, Handshake: reattach, Timeout: 30_000 - timeout%2}},

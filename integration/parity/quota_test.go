@@ -19,7 +19,7 @@ func TestQuotas_ZktestAgreesWithReal(t *testing.T) {
 		if enforced {
 			opts = append(opts, zktest.WithQuotas())
 		}
-		a, b := Target{"zookeeper", s.Addr()}, Target{"zktest", zktest.Run(t, opts...).Addr()}
+		a, b := Target{Name: "zookeeper", Addr: s.Addr()}, Target{Name: "zktest", Addr: zktest.Run(t, opts...).Addr()}
 		for seed := range uint64(6) {
 			d, err := Compare(a, b, quotaScript(seed, 300))
 			if err != nil || d != nil {

@@ -6,6 +6,7 @@ package parity
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -20,11 +21,13 @@ var roots atomic.Int64
 // A Transcript holds, for each step of a script, what each connection received.
 type Transcript [][]string
 
-// Play runs a script against the server at addr.
-func Play(addr string, s Script) (Transcript, error) {
-	r := newRun(addr)
+// Play runs a script against a server.
+func Play(target Target, s Script) (Transcript, error) {
+	r := newRun(target.Addr)
 	defer r.finish()
-	if err := r.makeRoot(); err != nil {
+	if target.before != nil {
+		r.follow(target.before)
+	} else if err := r.makeRoot(); err != nil {
 		return nil, err
 	}
 	t := make(Transcript, len(s))
@@ -34,6 +37,9 @@ func Play(addr string, s Script) (Transcript, error) {
 			return t, fmt.Errorf("step %d, %v: %w", i, step, err)
 		}
 		t[i] = lines
+	}
+	if target.before != nil {
+		return t, nil // on a read-only server sessions take no zxid, and those of before cannot be closed
 	}
 	return t, r.closeSessions()
 }
@@ -59,6 +65,13 @@ func newRun(addr string) *run {
 		addr: addr, started: time.Now(), sessions: map[int]session{}, numbers: map[int64]int{},
 		made: map[string]string{}, stats: map[string]stat{}, times: map[int64]int64{},
 	}
+}
+
+// follow goes on with the nodes and sessions of a run that is over.
+func (r *run) follow(before *run) {
+	r.root, r.base, r.newest, r.started = before.root, before.base, before.newest, before.started
+	r.sessions, r.numbers = maps.Clone(before.sessions), maps.Clone(before.numbers)
+	r.made, r.stats, r.times = maps.Clone(before.made), maps.Clone(before.stats), maps.Clone(before.times)
 }
 
 type session struct {
@@ -153,6 +166,9 @@ func (r *run) perform(ops []Op, got *[]string) error {
 
 // ends tells whether the server closes the connection after the reply. A ping may still be answered before that, or not.
 func (o Op) ends(reply string) bool {
+	if strings.HasSuffix(reply, "err=-119") { // a read-only server refuses
+		return false
+	}
 	return o.Code == opClose || o.Code == opUnknown || o.Code == opCheck || // outside a multi
 		strings.HasSuffix(reply, "err=-115") || strings.HasSuffix(reply, "err=-124") // the client must authenticate, and has not
 }
@@ -265,8 +281,8 @@ func (r *run) handshake(o Op) []byte {
 	w.int(o.Timeout)
 	w.long(resumed.id)
 	w.buffer(resumed.password)
-	if o.ReadOnly {
-		w.bool(false)
+	if o.Flag != noFlag {
+		w.bool(o.Flag == acceptsReadOnly)
 	}
 	return w
 }

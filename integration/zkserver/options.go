@@ -19,6 +19,7 @@ type config struct {
 	dir        string
 	ownUsers   bool
 	properties []string
+	settings   []string // lines of zoo.cfg
 	jvm        []string
 }
 
@@ -39,6 +40,9 @@ func (c config) zooCfg() string {
 	}
 	if c.maxSession > 0 {
 		fmt.Fprintf(&b, "maxSessionTimeout=%d\n", c.maxSession.Milliseconds())
+	}
+	for _, line := range c.settings {
+		b.WriteString(line + "\n")
 	}
 	return b.String()
 }
@@ -70,6 +74,11 @@ func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
 // WithProperty adds a Java system property, such as zookeeper.extendedTypesEnabled.
 func WithProperty(name, value string) Option {
 	return func(c *config) { c.properties = append(c.properties, name+"="+value) }
+}
+
+// WithSetting adds a line to zoo.cfg, for settings that are no system property, such as localSessionsEnabled.
+func WithSetting(name, value string) Option {
+	return func(c *config) { c.settings = append(c.settings, name+"="+value) }
 }
 
 // WithJVM adds options of the Java machine. The defaults suit tests: a small heap and the compiler that starts fast.
