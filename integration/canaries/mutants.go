@@ -708,7 +708,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "group: a view is told as current until the next one",
-		edits: []edit{{"recipes/group/watch.go", "case !now.Current && current:", "case false:"}},
+		edits: []edit{{"recipes/group/watch.go", "case !view.Current && t.current:", "case false:"}},
 		tests: []test{groupTests},
 	},
 	{
