@@ -24,7 +24,8 @@
 //
 // # Operations
 //
-// Every operation takes a context and returns soon after it ends, connected or not, with an error that matches its cause.
+// Every operation takes a context and returns soon after it ends, connected or not, with an error that matches its cause. If the
+// cause is what a server has answered to another call, such as zk.ErrNoNode in an errgroup, the error prints it only.
 // Without a connection, operations wait for one. The error then names the server, and why it gives no answer:
 //
 //	get /app: context deadline exceeded (connect to zk1:2181: connection refused)

@@ -69,6 +69,7 @@ type creation struct {
 func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent func()) (*Node, error) {
 	c := &creation{parent: p, session: s, want: want, guid: NewGUID()}
 	var hangups session.Hangups
+	var pauses session.Pauses
 	for {
 		if err := c.start(ctx, sent); err != nil {
 			return c.fail(err)
@@ -102,7 +103,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				return c.fail(err)
 			}
 		case session.NotExecuted(err): // the server sheds load, or the connection is just going
-			if err := session.Sleep(ctx, session.RetryPause); err != nil {
+			if err := pauses.Sleep(ctx); err != nil {
 				return c.fail(err)
 			}
 		default:

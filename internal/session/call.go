@@ -142,10 +142,21 @@ func repeatable(err error) bool {
 // RetryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.
 const RetryPause = 10 * time.Millisecond
 
+// Pauses are the pauses of one call whose requests are not executed: RetryPause, then twice as long each time, a second at
+// most. A server that sheds load for long is asked less and less.
+type Pauses struct{ last time.Duration }
+
+// Sleep sleeps for the next pause. Errors: the cause of ctx.
+func (p *Pauses) Sleep(ctx context.Context) error {
+	p.last = min(max(RetryPause, 2*p.last), time.Second)
+	return Sleep(ctx, p.last)
+}
+
 // ask sends a request and waits for the answer. A read is repeated until it is answered, a write as long as it was certainly
 // not executed. Both wait for the connection, within ctx and the session. Each try has a request of its own. sent, if not
 // nil, is called before ask returns an answer.
 func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
+	var pauses Pauses
 	for {
 		c := newCall[T](op, path, m)
 		if err := launch(ctx, s, c, sent, requested(c.end)); err != nil {
@@ -156,7 +167,7 @@ func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent f
 		if !repeatable(err) {
 			return v, err
 		}
-		if ended := Sleep(ctx, RetryPause); ended != nil {
+		if ended := pauses.Sleep(ctx); ended != nil {
 			return v, &OpError{op, path, withReason(ended, errors.Unwrap(err))}
 		}
 	}

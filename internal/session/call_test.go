@@ -116,6 +116,20 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 	})
 }
 
+// A server that sheds load for long is asked less and less, and a call goes on soon after the end of that.
+func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		shed := srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeThrottled))
+		time.AfterFunc(time.Minute, shed.Remove)
+		began := time.Now()
+		_, err := s.Set(t.Context(), "/", nil, -1)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(began), time.Minute+time.Second)
+		require.Less(t, shed.Hits(), 70)
+	})
+}
+
 // A context that ends before a call is repeated: the error says why that was needed.
 func TestCalls_ContextEndsBeforeTheyAreRepeated_SayWhatWasInTheWay(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
