@@ -731,7 +731,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "cache: watches are set as of now, not as of the last reading",
-		edits: []edit{{"recipes/cache/request.go", "b.SetWatches(r.since, w.data", "b.SetWatches(1<<62, w.data"}},
+		edits: []edit{{"recipes/cache/rearm.go", "b.SetWatches(r.since, w.data", "b.SetWatches(1<<62, w.data"}},
 		tests: []test{cacheTests},
 	},
 	{
@@ -741,7 +741,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "cache: what has changed while the connection was away belongs to the next round",
-		edits: []edit{{"recipes/cache/request.go", "e.askAgain(n, p, stale) // in the same round", "e.settle(n, p)"}},
+		edits: []edit{{"recipes/cache/rearm.go", "e.askAgain(n, p, stale) // in the same round", "e.settle(n, p)"}},
 		tests: []test{cacheTests},
 	},
 	{

@@ -1,0 +1,191 @@
+package cache
+
+import (
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// A watch is set again without a reading where nothing is known to have happened: after each connection, and at each recheck for
+// those that the server may have lost in silence. One request takes many paths. The server answers with events for what has
+// changed since.
+
+func (e *engine) addRearm(b *session.Batch) {
+	r := e.request(rearming)
+	r.since = e.since
+	w := watchList{room: e.feed.Room()}
+	for len(e.bares) > 0 && w.room > 0 {
+		n := e.bares[0]
+		e.bares = e.bares[1:]
+		for p, was := range n.parts {
+			if was&(bare|asked) == bare {
+				n.parts[p] |= asked
+				w.add(e, n, p)
+				r.nodes = append(r.nodes, n)
+			}
+		}
+	}
+	if len(e.bares) == 0 {
+		e.bares = nil
+	}
+	if len(r.nodes) == 0 {
+		e.inflight--
+		return
+	}
+	e.rearming[r] = struct{}{}
+	b.SetWatches(r.since, w.data, w.missing, w.children, r)
+}
+
+// watchList is the paths of a request that sets watches.
+type watchList struct {
+	room                    int
+	data, missing, children []string
+}
+
+func (w *watchList) add(e *engine, n *node, p int) {
+	path := e.pathOf(n)
+	w.room -= 4 + len(path)
+	switch {
+	case p == list:
+		w.children = append(w.children, path)
+	case n.known:
+		w.data = append(w.data, path)
+	default:
+		w.missing = append(w.missing, path)
+	}
+}
+
+// rearmed handles the answer to a request that set watches. The events of nodes that have changed came before it.
+func (e *engine) rearmed(r *request, a *session.Answer) {
+	if a.Err != nil {
+		e.cannotRearm()
+		e.unanswered(r, a.Err)
+		return
+	}
+	e.canRearm()
+	if r.kind == verifying {
+		if r.last {
+			e.verified = e.verifies
+		}
+		return
+	}
+	delete(e.rearming, r)
+	for _, n := range r.nodes {
+		for p, was := range n.parts {
+			switch {
+			case was&(asked|bare) != asked|bare:
+			case was&again != 0:
+				e.askAgain(n, p, stale) // in the same round
+			default:
+				e.settle(n, p)
+			}
+		}
+	}
+}
+
+// unarmed handles that a request to set watches was not answered.
+func (e *engine) unarmed(r *request, err error) {
+	delete(e.rearming, r)
+	if errors.Is(err, zk.ErrConnectionClosed) && e.hangups[2] != e.epoch {
+		e.hangups = [3]int{e.hangups[1], e.hangups[2], e.epoch}
+		if e.hangups[0] > 0 {
+			e.cannotRearm()
+		}
+	}
+	how := bare
+	if e.readOnly || errors.Is(err, errBehind) {
+		how = stale
+	}
+	if len(e.bares) == 0 || r.since < e.since {
+		e.since = r.since
+	}
+	for _, n := range r.nodes {
+		for p, was := range n.parts {
+			if was&(asked|bare) == asked|bare {
+				e.askAgain(n, p, how)
+			}
+		}
+	}
+}
+
+// cannotRearm is called when the server cannot set watches without a reading, or hangs up on it.
+func (e *engine) cannotRearm() {
+	if e.readOnly {
+		return
+	}
+	e.cache.client.Logger().Info("zookeeper: cache: the server cannot set watches again, so that all nodes are read again", "path", e.path)
+	e.readOnly = true
+	for _, n := range e.bares {
+		for p, was := range n.parts {
+			if was&bare != 0 {
+				e.spoil(n, p, stale, was&odd)
+			}
+		}
+	}
+	e.bares = nil
+}
+
+// canRearm is called when the server has set watches.
+func (e *engine) canRearm() {
+	e.hangups = [3]int{}
+	if e.readOnly {
+		e.cache.client.Logger().Info("zookeeper: cache: the server can set watches again", "path", e.path)
+		e.readOnly, e.skip, e.skipped = false, 0, 0
+	}
+}
+
+// triesToRearm reports whether this recheck is to try whether the server can set watches after all: its connections may only
+// have been bad. To try may cost the connection, so each time twice as many rechecks are skipped.
+func (e *engine) triesToRearm() bool {
+	if e.skip > 0 {
+		e.skip--
+		return false
+	}
+	e.skipped = 2*e.skipped + 1
+	e.skip = e.skipped
+	return true
+}
+
+// startVerify begins to look for watches that the servers have lost without an event, and to read again what could not be read.
+//
+// Source: a server takes a watch away, and withholds the event, if the client may not read the node at that moment, since
+// 3.8.4 and 3.9.2 (CVE-2024-23944).
+func (e *engine) startVerify() {
+	if !e.standing || len(e.verify) > 0 {
+		return
+	}
+	e.verifies = e.zxid
+	e.root.all(func(n *node) {
+		switch {
+		case n.failed || e.readOnly && (n.known || n == e.root):
+			for p := range n.parts {
+				if e.has(n, p) && (n.known || p == data) {
+					e.spoil(n, p, stale, e.parity)
+				}
+			}
+		case n.known || n == e.root:
+			e.verify = append(e.verify, n)
+		}
+	})
+	if e.readOnly && e.triesToRearm() {
+		e.verify = append(e.verify, e.root) // one node will do
+	}
+}
+
+func (e *engine) addVerify(b *session.Batch) {
+	w := watchList{room: e.feed.Room()}
+	for len(e.verify) > 0 && w.room > 0 {
+		n := e.verify[0]
+		e.verify = e.verify[1:]
+		for p, was := range n.parts {
+			if was == 0 && e.has(n, p) && (n.known || n == e.root && p == data) {
+				w.add(e, n, p)
+			}
+		}
+	}
+	r := e.request(verifying)
+	r.last = len(e.verify) == 0
+	b.SetWatches(e.verified, w.data, w.missing, w.children, r)
+}
