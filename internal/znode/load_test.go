@@ -3,6 +3,7 @@ package znode_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,12 +35,13 @@ func TestAcquire_Waiters_SendNoSyncs(t *testing.T) {
 	})
 }
 
-// After a wait of hours, the proof of a waiter has long run out. Its sync and its readings go out in one go.
+// After a wait of hours, the proof of a waiter has long run out. Its sync and its readings go out in one go, the sync first. It is
+// tried several times: if the heartbeat sent that sync, it would be the first by chance.
 func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 	const roundTrip = 10 * time.Millisecond
 	for _, reconnected := range []bool{false, true} {
 		var took []time.Duration
-		for _, wait := range []time.Duration{time.Second, 4 * time.Hour} {
+		for _, wait := range append([]time.Duration{time.Second, 4 * time.Hour}, slices.Repeat([]time.Duration{10 * time.Minute}, 7)...) {
 			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 				h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
 				b := acquire(t.Context(), queue(t, srv, "b"))
@@ -59,7 +61,9 @@ func TestAcquire_LongWait_IsWokenAsFastAsAShortOne(t *testing.T) {
 			})
 		}
 		require.Equal(t, roundTrip, took[0])
-		require.Equal(t, took[0], took[1], "reconnected: %v", reconnected)
+		for _, long := range took[1:] {
+			require.Equal(t, took[0], long, "reconnected: %v", reconnected)
+		}
 	}
 }
 
