@@ -329,6 +329,25 @@ func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T
 	}
 }
 
+// Such a server sets a watch on a missing root by exists alone. The root is there when it is asked for, and gone when it is read.
+func TestTree_ServerWithoutSetWatches_RootGoesBeforeItIsRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) { _ = srv.Delete(root) }))
+		create(t, srv, root)
+		count := reads(srv)
+		time.Sleep(time.Minute)
+		require.Less(t, count.Hits(), 10)
+		require.True(t, c.View().Current)
+		require.Empty(t, content(c))
+		create(t, srv, root)
+		time.Sleep(time.Second)
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
 // However long the server could set watches, the first recheck after it could not tries again.
 func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
