@@ -158,6 +158,21 @@ func TestTree_Reconnect_ReadsOnlyWhatChanged(t *testing.T) {
 	})
 }
 
+// A node and the list of its children change together. The data that are read say so, too, while the list is on its way.
+func TestTree_NodeAndChildrenChange_EachIsReadOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.SetLatency(10 * time.Millisecond)
+		count := reads(srv)
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		create(t, srv, "/app/a/b")
+		time.Sleep(time.Second)
+		require.Equal(t, truth(srv), content(c))
+		require.Equal(t, 3, count.Hits(), "two parts of a, and its child")
+	})
+}
+
 // A connection tells of new transactions and is lost before the watches are set again. On the next one the watches must still be set as
 // of the time before both.
 func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
