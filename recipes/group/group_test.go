@@ -833,6 +833,19 @@ func TestWatch_Ends(t *testing.T) {
 	})
 }
 
+// TestWatch_SubClosed ends when the session of its time does. Its error names the path, although the client itself is open.
+func TestWatch_SubClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := bubble.Dial(t, srv, "w").Sub("/of")
+		require.NoError(t, err)
+		v := watch(t, open(t, sub))
+		require.NoError(t, sub.Close())
+		srv.Expire(srv.SessionOf("w"))
+		time.Sleep(bubble.Timeout)
+		require.EqualError(t, v.err, "watch "+path+": client closed")
+	})
+}
+
 // TestWatch_NotAllowed ends with what the server said.
 func TestWatch_NotAllowed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -100,7 +100,7 @@ func (w *watcher) follow(ctx context.Context) {
 				continue
 			}
 		}
-		if w.group.client.State() == session.Closed {
+		if errors.Is(err, zkrecipes.ErrClosed) || w.group.client.State() == session.Closed {
 			err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
 		}
 		w.mu.Lock()
