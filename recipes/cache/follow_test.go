@@ -173,6 +173,23 @@ func TestTree_NodeAndChildrenChange_EachIsReadOnce(t *testing.T) {
 	})
 }
 
+// The data of a node that had children once say when the list changed last, each time. That is known.
+func TestTree_NodeWithoutChildrenAnyMore_ItsListIsNotReadWithTheData(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		require.NoError(t, srv.Delete("/app/a/b"))
+		synctest.Wait()
+		count := reads(srv)
+		for range 3 {
+			require.NoError(t, srv.Set("/app/a", []byte("new")))
+			synctest.Wait()
+		}
+		require.Equal(t, truth(srv), content(c))
+		require.Equal(t, 3, count.Hits())
+	})
+}
+
 // A connection tells of new transactions and is lost before the watches are set again. On the next one the watches must still be set as
 // of the time before both.
 func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
@@ -512,6 +529,12 @@ func TestChanges_SlowReader_IsToldTheNewest(t *testing.T) {
 				create(t, srv, "/app/d")
 				synctest.Wait()
 				require.NoError(t, srv.Delete("/app/d"))
+				create(t, srv, "/app/e")
+				synctest.Wait()
+				require.NoError(t, srv.Delete("/app/e"))
+				synctest.Wait()
+				create(t, srv, "/app/e")
+				synctest.Wait()
 				require.NoError(t, srv.Set("/app/c", nil))
 				synctest.Wait()
 				require.Equal(t, truth(srv), content(c))
@@ -522,7 +545,7 @@ func TestChanges_SlowReader_IsToldTheNewest(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `updated /app/c ""`}, told)
+		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`, `updated /app/c ""`}, told)
 	})
 }
 
