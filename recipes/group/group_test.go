@@ -187,6 +187,7 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 func TestCost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "b")
+		synctest.Wait() // until it has read its node
 		g := open(t, bubble.Dial(t, srv, "a"))
 		const roundTrip = 10 * time.Millisecond
 		srv.SetLatency(roundTrip)
@@ -830,6 +831,22 @@ func TestWatch_Ends(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		_, err = g.Join(t.Context(), "w", nil)
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestWatch_MemberMadeAgain: a member that was made again between two readings is another one.
+func TestWatch_MemberMadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		member := joined(t, srv, "a").Path()
+		node, _ := srv.Node(member)
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		srv.SetLatency(10 * time.Millisecond)
+		require.NoError(t, srv.Delete(member))
+		_, err := srv.Create(member, node.Data, zktest.Persistent)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		node, _ = srv.Node(member)
+		require.Equal(t, node.Stat.Czxid, v.last().Members[0].Czxid)
 	})
 }
 

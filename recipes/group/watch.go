@@ -96,7 +96,7 @@ func (w *watcher) follow(ctx context.Context) {
 		s, err := w.group.client.Session(ctx)
 		if err == nil {
 			err = w.observe(ctx, s)
-			if s.Err() != nil && ctx.Err() == nil && !errors.Is(s.Err(), zkrecipes.ErrClosed) {
+			if s.Err() != nil && ctx.Err() == nil {
 				continue
 			}
 		}
