@@ -190,6 +190,60 @@ func TestTree_NodeWithoutChildrenAnyMore_ItsListIsNotReadWithTheData(t *testing.
 	})
 }
 
+func TestTree_Root_OfTheServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c, err := cache.Tree(bubble.Dial(t, srv, "w"), "/")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
+		ready(t, c)
+		for _, path := range []string{"/", root, "/app/a"} {
+			e, ok := c.Get(path)
+			require.True(t, ok, path)
+			require.NoError(t, e.Err)
+			require.Equal(t, path, e.Path)
+		}
+	})
+}
+
+// A node that was read counts once, also when it cannot be read any more.
+func TestTree_NodeThatMayNotBeReadAnyMore_CountsOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree))
+		require.Equal(t, 2, c.View().Nodes)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.NoError(t, srv.Set("/app/a", nil))
+		synctest.Wait()
+		e, _ := c.Get("/app/a")
+		require.ErrorIs(t, e.Err, zk.ErrNoAuth)
+		require.Equal(t, 2, c.View().Nodes)
+	})
+}
+
+// In the order of the text "/app/a-b" comes before "/app/a/x"; in the order of the tree it comes after.
+func TestChanges_NamesThatSortBeforeASlash(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/x", "/app/a-b", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		var told []string
+		for change, err := range c.Changes(within(t, time.Minute)) {
+			require.NoError(t, err)
+			told = append(told, fmt.Sprintf("%v %s", change.Kind, change.Entry.Path))
+			if change.Entry.Path == "/app/a-b" {
+				require.NoError(t, srv.Set("/app/a/x", []byte("new")))
+				synctest.Wait()
+			}
+			if change.Kind == cache.Current {
+				break
+			}
+		}
+		require.Equal(t, []string{
+			"created /app", "created /app/a", "created /app/a/x", "created /app/a-b", "created /app/b", "updated /app/a/x", "current ",
+		}, told)
+	})
+}
+
 // A connection tells of new transactions and is lost before the watches are set again. On the next one the watches must still be set as
 // of the time before both.
 func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {

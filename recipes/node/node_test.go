@@ -976,6 +976,21 @@ func TestClose_CannotBeRead(t *testing.T) {
 	})
 }
 
+// TestClose_AfterARefusal: the pauses between tries to make the node have grown. Those between tries to remove it begin anew.
+func TestClose_AfterARefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		m := creates()
+		m.Times = -1
+		srv.Intercept(m, zktest.Fail(zktest.CodeNoAuth))
+		n := keep(t, srv, "1")
+		time.Sleep(time.Minute)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		began := time.Now()
+		require.NoError(t, n.Close(t.Context()))
+		require.Less(t, time.Since(began), 100*time.Millisecond)
+	})
+}
+
 // TestSet_ReplyLost: the same bytes may be written twice, and no others.
 func TestSet_ReplyLost(t *testing.T) {
 	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {
