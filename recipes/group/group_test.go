@@ -850,6 +850,30 @@ func TestWatch_MemberMadeAgain(t *testing.T) {
 	})
 }
 
+// TestWatch_Settle_SlowCaller: while the caller is busy a member comes and goes. The next change waits for quiet all the same.
+func TestWatch_Settle_SlowCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const quiet, most = 10 * time.Second, time.Minute
+		others := open(t, bubble.Dial(t, srv, "others"))
+		var began time.Time
+		for view, err := range open(t, bubble.Dial(t, srv, "w")).Watch(t.Context(), group.WithSettle(quiet, most)) {
+			require.NoError(t, err)
+			switch {
+			case len(view.Members) > 0:
+				require.Equal(t, quiet, time.Since(began))
+				return
+			case began.IsZero():
+				member := join(t, others, "a", "")
+				synctest.Wait()
+				require.NoError(t, member.Leave(t.Context()))
+				time.Sleep(2 * most)
+				began = time.Now().Add(most)
+				time.AfterFunc(most, func() { join(t, others, "b", "") })
+			}
+		}
+	})
+}
+
 // TestWatch_SubClosed ends when the session of its time does. Its error names the path, although the client itself is open.
 func TestWatch_SubClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
