@@ -31,6 +31,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/integration/overlay"
 )
@@ -63,6 +64,7 @@ func main() {
 	flag.IntVar(&c.sample, "sample", 0, "`number` of mutants to try; 0 is all")
 	flag.Uint64Var(&c.seed, "seed", 1, "of the sample")
 	flag.IntVar(&c.workers, "p", 2, "`number` of mutants at once")
+	flag.DurationVar(&c.patience, "patience", longest, "`time` on the clock for the tests of a mutant in one process; less is quicker if mutants hang")
 	flag.StringVar(&c.out, "out", "", "`file` of results, which are not tried again")
 	flag.StringVar(&c.again, "again", "", "`file` of results, of which those that survived are tried")
 	flag.StringVar(&c.reach, "reach", "", "`file` that keeps which mutants each test reaches; remove it when the code or a test has changed")
@@ -82,15 +84,16 @@ func main() {
 }
 
 type config struct {
-	files   *regexp.Regexp
-	tests   *regexp.Regexp
-	sample  int
-	workers int
-	seed    uint64
-	out     string
-	again   string
-	reach   string
-	list    bool
+	files    *regexp.Regexp
+	tests    *regexp.Regexp
+	sample   int
+	workers  int
+	patience time.Duration
+	seed     uint64
+	out      string
+	again    string
+	reach    string
+	list     bool
 
 	unreached bool
 }
@@ -124,7 +127,7 @@ func run(c config) error {
 		}
 		return nil
 	}
-	r := &runner{root: "..", dir: dir, spec: spec}
+	r := &runner{root: "..", dir: dir, spec: spec, patience: c.patience}
 	chosen := slices.DeleteFunc(slices.Clone(testers), func(pkg string) bool { return !c.tests.MatchString(pkg) })
 	if err := r.load(c.reach); err != nil {
 		return err

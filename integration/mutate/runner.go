@@ -36,6 +36,7 @@ type test struct {
 
 type runner struct {
 	root, dir, spec string
+	patience        time.Duration          // on the clock, with the tests of a mutant in one process
 	measured        map[string]measurement // by package and test
 	reachedBy       map[int][]test         // by mutant: the tests in which it would change something
 }
@@ -97,7 +98,7 @@ func (r *runner) measure(t *tester, name string) error {
 
 func (r *runner) watch(t *tester, name string) (measurement, error) {
 	reached := t.binary + "." + name
-	out, took, err := r.tests(t, []string{name}, "MUTANTS_REACHED="+reached, longest)
+	out, took, err := r.tests(t, []string{name}, "MUTANTS_REACHED="+reached, longest, longest)
 	if err != nil {
 		return measurement{}, fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, t.pkg, err, out)
 	}
@@ -116,10 +117,10 @@ func (r *runner) watch(t *tester, name string) (measurement, error) {
 	return m, nil
 }
 
-// tests runs some tests of a package, for at most so long on the processor.
-func (r *runner) tests(t *tester, names []string, env string, limit time.Duration) (output []byte, took time.Duration, err error) {
+// tests runs some tests of a package, for at most so long on the processor and on the clock.
+func (r *runner) tests(t *tester, names []string, env string, limit, clock time.Duration) (output []byte, took time.Duration, err error) {
 	pattern := "^(" + strings.Join(names, "|") + ")$"
-	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+longest.String(), "-test.run="+pattern)
+	return r.run(t, env, limit, "-test.failfast", "-test.short", "-test.timeout="+clock.String(), "-test.run="+pattern)
 }
 
 // run limits the time on the processor, since a busy machine is no reason to call a mutant noticed. A test that hangs in virtual
@@ -207,7 +208,7 @@ func (r *runner) one(m mutant) (pkg, failed string) {
 			names, took = append(names, t.name), took+t.took
 			return true
 		})
-		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest)); err != nil {
+		if out, _, err := r.tests(first.tester, names, fmt.Sprintf("MUTANT=%d", m.id), min(5*took+10*time.Second, longest), r.patience); err != nil {
 			return first.pkg, failure(out)
 		}
 	}

@@ -163,7 +163,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.parent.Client.State() == session.Closed:
+		case q.parent.Client.State() == session.Closed, errors.Is(err, zkrecipes.ErrClosed):
 			return nil, fmt.Errorf("%s: %w", q.parent.Path, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)

@@ -746,6 +746,19 @@ func TestHold_ClientClosed(t *testing.T) {
 	})
 }
 
+// TestAcquire_SubClosed: the error names the path also if the client it came from is open.
+func TestAcquire_SubClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := dial(t, srv, "a").Sub("/of")
+		require.NoError(t, err)
+		q, err := znode.New(sub, path, false, znode.Lock)
+		require.NoError(t, err)
+		require.NoError(t, sub.Close())
+		_, err = q.Acquire(t.Context(), entry)
+		require.EqualError(t, err, path+": client closed")
+	})
+}
+
 // TestHold_ShortCut: a connection that is gone for less than the proof lasts costs nothing.
 func TestHold_ShortCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

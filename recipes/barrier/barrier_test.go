@@ -223,6 +223,22 @@ func TestSet_ReplyLost(t *testing.T) {
 	}
 }
 
+// TestSet_RequestLost_OtherLifetime: the barrier that is up then is not the one that was to be set.
+func TestSet_RequestLost_OtherLifetime(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b, err := barrier.New(bubble.Dial(t, srv, "a"), path, barrier.WithEphemeral())
+		require.NoError(t, err)
+		_, err = srv.Create("/app", nil, zktest.Persistent)
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate}, zktest.DropRequest())
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
+			_, _ = srv.Create(path, nil, zktest.Persistent)
+		}))
+		require.ErrorIs(t, b.Set(t.Context()), zkrecipes.ErrUnknownOutcome)
+		require.True(t, srv.Exists(path))
+	})
+}
+
 func TestRemove_RequestOrReplyLost(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
 		for skip := range 3 {

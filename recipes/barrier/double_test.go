@@ -325,6 +325,23 @@ func TestEnter_LateCopyOfAMember(t *testing.T) {
 	})
 }
 
+// TestEnter_PersistentNode: a node that was restored by hand is no member, since it would not go with a session.
+func TestEnter_PersistentNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		e := enter(t.Context(), double(t, srv, "a", 2))
+		e.requireWaits(t)
+		name := srv.Children(path)[0]
+		digit := "0"
+		if name[3:4] == digit {
+			digit = "1"
+		}
+		_, err := srv.Create(path+"/"+name[:3]+digit+name[4:len(name)-1]+"7", nil, zktest.Persistent)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		e.requireWaits(t)
+	})
+}
+
 func TestEnter_WithID(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		d, err := barrier.NewDouble(bubble.Dial(t, srv, "a"), path, 2, barrier.WithID("step-1/a"))

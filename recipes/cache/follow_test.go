@@ -158,6 +158,91 @@ func TestTree_Reconnect_ReadsOnlyWhatChanged(t *testing.T) {
 	})
 }
 
+// A node and the list of its children change together. The data that are read say so, too, while the list is on its way.
+func TestTree_NodeAndChildrenChange_EachIsReadOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.SetLatency(10 * time.Millisecond)
+		count := reads(srv)
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		create(t, srv, "/app/a/b")
+		time.Sleep(time.Second)
+		require.Equal(t, truth(srv), content(c))
+		require.Equal(t, 3, count.Hits(), "two parts of a, and its child")
+	})
+}
+
+// The data of a node that had children once say when the list changed last, each time. That is known.
+func TestTree_NodeWithoutChildrenAnyMore_ItsListIsNotReadWithTheData(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		require.NoError(t, srv.Delete("/app/a/b"))
+		synctest.Wait()
+		count := reads(srv)
+		for range 3 {
+			require.NoError(t, srv.Set("/app/a", []byte("new")))
+			synctest.Wait()
+		}
+		require.Equal(t, truth(srv), content(c))
+		require.Equal(t, 3, count.Hits())
+	})
+}
+
+func TestTree_Root_OfTheServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c, err := cache.Tree(bubble.Dial(t, srv, "w"), "/")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) })
+		ready(t, c)
+		list, _ := c.Snapshot()
+		require.Equal(t, "/", list[0].Path)
+		e, ok := c.Get("/app/a")
+		require.True(t, ok)
+		require.Equal(t, "data of /app/a", string(e.Data))
+	})
+}
+
+// A node that was read counts once, also when it cannot be read any more.
+func TestTree_NodeThatMayNotBeReadAnyMore_CountsOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		c := ready(t, open(t, srv, cache.Tree))
+		require.Equal(t, 2, c.View().Nodes)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.NoError(t, srv.Set("/app/a", nil))
+		synctest.Wait()
+		e, _ := c.Get("/app/a")
+		require.ErrorIs(t, e.Err, zk.ErrNoAuth)
+		require.Equal(t, 2, c.View().Nodes)
+	})
+}
+
+// In the order of the text "/app/a-b" comes before "/app/a/x"; in the order of the tree it comes after.
+func TestChanges_NamesThatSortBeforeASlash(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/a/x", "/app/a-b", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		var told []string
+		for change, err := range c.Changes(within(t, time.Minute)) {
+			require.NoError(t, err)
+			told = append(told, fmt.Sprintf("%v %s", change.Kind, change.Entry.Path))
+			if change.Entry.Path == "/app/a-b" {
+				require.NoError(t, srv.Set("/app/a/x", []byte("new")))
+				synctest.Wait()
+			}
+			if change.Kind == cache.Current {
+				break
+			}
+		}
+		require.Equal(t, []string{
+			"created /app", "created /app/a", "created /app/a/x", "created /app/a-b", "created /app/b", "updated /app/a/x", "current ",
+		}, told)
+	})
+}
+
 // A connection tells of new transactions and is lost before the watches are set again. On the next one the watches must still be set as
 // of the time before both.
 func TestTree_LostAgainBeforeTheWatchesAreSet_MissesNothing(t *testing.T) {
@@ -329,6 +414,25 @@ func TestTree_ServerWithoutSetWatches_LostWatch_IsFoundByTheRecheck(t *testing.T
 	}
 }
 
+// Such a server sets a watch on a missing root by exists alone. The root is there when it is asked for, and gone when it is read.
+func TestTree_ServerWithoutSetWatches_RootGoesBeforeItIsRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		c := ready(t, open(t, srv, cache.Tree))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData}, zktest.Before(func(zktest.Request) { _ = srv.Delete(root) }))
+		create(t, srv, root)
+		count := reads(srv)
+		time.Sleep(time.Minute)
+		require.Less(t, count.Hits(), 10)
+		require.True(t, c.View().Current)
+		require.Empty(t, content(c))
+		create(t, srv, root)
+		time.Sleep(time.Second)
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
 // However long the server could set watches, the first recheck after it could not tries again.
 func TestTree_ServerSetsNoWatchesOnce_IsTriedAtTheNextRecheck(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -478,6 +582,12 @@ func TestChanges_SlowReader_IsToldTheNewest(t *testing.T) {
 				create(t, srv, "/app/d")
 				synctest.Wait()
 				require.NoError(t, srv.Delete("/app/d"))
+				create(t, srv, "/app/e")
+				synctest.Wait()
+				require.NoError(t, srv.Delete("/app/e"))
+				synctest.Wait()
+				create(t, srv, "/app/e")
+				synctest.Wait()
 				require.NoError(t, srv.Set("/app/c", nil))
 				synctest.Wait()
 				require.Equal(t, truth(srv), content(c))
@@ -488,7 +598,7 @@ func TestChanges_SlowReader_IsToldTheNewest(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `updated /app/c ""`}, told)
+		require.Equal(t, []string{`updated /app/a "99"`, `deleted /app/b ""`, `created /app/e "data of /app/e"`, `updated /app/c ""`}, told)
 	})
 }
 

@@ -27,7 +27,7 @@ func (e *engine) pending() int { return e.dirty[0] + e.dirty[1] }
 // has reports whether the part of the node is followed.
 func (e *engine) has(n *node, p int) bool {
 	depth := e.cache.config.depth
-	return p == data || depth == unlimited || depth > 0 && n.depth() < depth
+	return p == data || depth == unlimited || n.depth() < depth
 }
 
 // spoil makes a part stale.

@@ -187,6 +187,7 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 func TestCost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "b")
+		synctest.Wait() // until it has read its node
 		g := open(t, bubble.Dial(t, srv, "a"))
 		const roundTrip = 10 * time.Millisecond
 		srv.SetLatency(roundTrip)
@@ -830,6 +831,61 @@ func TestWatch_Ends(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		_, err = g.Join(t.Context(), "w", nil)
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestWatch_MemberMadeAgain: a member that was made again between two readings is another one.
+func TestWatch_MemberMadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		member := joined(t, srv, "a").Path()
+		node, _ := srv.Node(member)
+		v := watch(t, open(t, bubble.Dial(t, srv, "w")))
+		srv.SetLatency(10 * time.Millisecond)
+		require.NoError(t, srv.Delete(member))
+		_, err := srv.Create(member, node.Data, zktest.Persistent)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		node, _ = srv.Node(member)
+		require.Equal(t, node.Stat.Czxid, v.last().Members[0].Czxid)
+	})
+}
+
+// TestWatch_Settle_SlowCaller: while the caller is busy a member comes and goes. The next change waits for quiet all the same.
+func TestWatch_Settle_SlowCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const quiet, most = 10 * time.Second, time.Minute
+		others := open(t, bubble.Dial(t, srv, "others"))
+		var began time.Time
+		for view, err := range open(t, bubble.Dial(t, srv, "w")).Watch(t.Context(), group.WithSettle(quiet, most)) {
+			require.NoError(t, err)
+			switch {
+			case len(view.Members) > 0:
+				require.GreaterOrEqual(t, time.Since(began), quiet)
+				require.LessOrEqual(t, time.Since(began), quiet*5/4)
+				return
+			case began.IsZero():
+				member := join(t, others, "a", "")
+				synctest.Wait()
+				require.NoError(t, member.Leave(t.Context()))
+				time.Sleep(2 * most)
+				began = time.Now().Add(most)
+				time.AfterFunc(most, func() { join(t, others, "b", "") })
+			}
+		}
+	})
+}
+
+// TestWatch_SubClosed ends when the session of its time does. Its error names the path, although the client itself is open.
+func TestWatch_SubClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := bubble.Dial(t, srv, "w").Sub("/of")
+		require.NoError(t, err)
+		v := watch(t, open(t, sub))
+		require.NoError(t, sub.Close())
+		srv.Expire(srv.SessionOf("w"))
+		time.Sleep(bubble.Timeout)
+		synctest.Wait()
+		require.EqualError(t, v.err, "watch "+path+": client closed")
 	})
 }
 

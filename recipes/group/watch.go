@@ -96,11 +96,11 @@ func (w *watcher) follow(ctx context.Context) {
 		s, err := w.group.client.Session(ctx)
 		if err == nil {
 			err = w.observe(ctx, s)
-			if s.Err() != nil && ctx.Err() == nil && !errors.Is(s.Err(), zkrecipes.ErrClosed) {
+			if s.Err() != nil && ctx.Err() == nil {
 				continue
 			}
 		}
-		if w.group.client.State() == session.Closed {
+		if errors.Is(err, zkrecipes.ErrClosed) || w.group.client.State() == session.Closed {
 			err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
 		}
 		w.mu.Lock()

@@ -721,6 +721,33 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestRefused_TooLarge: the server hangs up on a request above its jute.maxbuffer. Each time costs a connection, so that there are
+// pauses after the second.
+func TestRefused_TooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory(), zktest.WithMaxBuffer(70<<10))
+		large := make([]byte, 80<<10)
+		connects := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpConnect, Times: -1}, zktest.Proceed())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		n := keep(t, srv, string(large))
+		require.ErrorIs(t, n.Ready(ctx), conn.ErrTooLarge)
+		require.LessOrEqual(t, connects.Hits(), 3)
+		time.Sleep(10 * time.Minute)
+		require.ErrorIs(t, n.State().Err, conn.ErrTooLarge)
+		require.Less(t, connects.Hits(), 300)
+
+		require.NoError(t, n.Set(ctx, []byte("1")))
+		requireNode(t, srv, n, "1")
+		require.ErrorIs(t, n.Set(ctx, large), conn.ErrTooLarge)
+		time.Sleep(10 * time.Minute)
+		require.ErrorIs(t, n.State().Err, conn.ErrTooLarge)
+		require.Less(t, connects.Hits(), 600)
+		require.NoError(t, n.Set(ctx, []byte("2")))
+		requireNode(t, srv, n, "2")
+	})
+}
+
 // TestRefused_SessionExpires: the next try runs in the next session, and its node is known to be ours.
 func TestRefused_SessionExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -946,6 +973,21 @@ func TestClose_CannotBeRead(t *testing.T) {
 		require.NoError(t, n.Close(t.Context()))
 		require.Equal(t, 1, failed.Hits())
 		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestClose_AfterARefusal: the pauses between tries to make the node have grown. Those between tries to remove it begin anew.
+func TestClose_AfterARefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		m := creates()
+		m.Times = -1
+		srv.Intercept(m, zktest.Fail(zktest.CodeNoAuth))
+		n := keep(t, srv, "1")
+		time.Sleep(time.Minute)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		began := time.Now()
+		require.NoError(t, n.Close(t.Context()))
+		require.Less(t, time.Since(began), 100*time.Millisecond)
 	})
 }
 

@@ -47,6 +47,8 @@ func TestNew_Refuses(t *testing.T) {
 			{c, "app", value.Text(), "relative"},
 			{c, "/", value.Text(), "root"},
 			{c, path, value.Codec[string]{}, "lacks a function"},
+			{c, path, value.Codec[string]{Encode: value.Text().Encode}, "lacks a function"},
+			{c, path, value.Codec[string]{Decode: value.Text().Decode}, "lacks a function"},
 		} {
 			_, err := value.New(bad.client, bad.path, bad.codec)
 			require.ErrorContains(t, err, bad.want)
@@ -286,6 +288,24 @@ func TestUpdate_AnotherIsFaster(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUpdate_RequestLost: what the function has made is sent again. From something new nobody could tell whether the first was applied.
+func TestUpdate_RequestLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := text(t, srv, "b").Set(t.Context(), "old")
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpMulti}, zktest.DropRequest())
+		calls := 0
+		x, _, err := text(t, srv, "a").Update(t.Context(), func(string) (string, error) {
+			calls++
+			return fmt.Sprint(calls), nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "1", x)
+		require.Equal(t, 1, calls)
+		require.Equal(t, "1", stored(t, srv, path))
+	})
 }
 
 // TestUpdate_UnderFaults: no update that returned nil is lost, and none counts twice, while connections break.
