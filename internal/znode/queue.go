@@ -152,6 +152,9 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
 	for {
 		s, err := q.parent.Client.Session(ctx)
+		if err != nil && ctx.Err() == nil { // closed, also if the state does not say so yet, or the credentials are refused
+			return nil, fmt.Errorf("%s: %w", q.parent.Path, err)
+		}
 		if err == nil {
 			var h *zkrecipes.Hold
 			if h, err = f(s); err == nil {

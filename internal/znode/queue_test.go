@@ -746,6 +746,20 @@ func TestHold_ClientClosed(t *testing.T) {
 	})
 }
 
+// The client itself lives on, so its state does not say closed.
+func TestAcquire_SubClientClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := dial(t, srv, "a").Sub("/sub")
+		require.NoError(t, err)
+		q, err := znode.New(sub, path, false, znode.Lock)
+		require.NoError(t, err)
+		require.NoError(t, sub.Close())
+		_, err = q.Acquire(t.Context(), entry)
+		require.EqualError(t, err, path+": client closed")
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
 // TestHold_ShortCut: a connection that is gone for less than the proof lasts costs nothing.
 func TestHold_ShortCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
