@@ -823,6 +823,7 @@ func TestWatch_Ends(t *testing.T) {
 		v = watch(t, g)
 		require.NoError(t, c.Close())
 		synctest.Wait()
+		require.EqualError(t, v.err, "watch "+path+": client closed")
 		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
 		v = watch(t, g)
 		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
@@ -830,6 +831,21 @@ func TestWatch_Ends(t *testing.T) {
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		_, err = g.Join(t.Context(), "w", nil)
 		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestWatch_SubClientClosed ends with the session: the state of the client does not say closed.
+func TestWatch_SubClientClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := bubble.Dial(t, srv, "w").Sub("/sub")
+		require.NoError(t, err)
+		v := watch(t, open(t, sub))
+		synctest.Wait()
+		require.NoError(t, sub.Close())
+		srv.Expire(srv.SessionOf("w"))
+		time.Sleep(time.Second)
+		require.EqualError(t, v.err, "watch "+path+": client closed")
+		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
 	})
 }
 
