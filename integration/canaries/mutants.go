@@ -124,7 +124,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: one fault ends the watching",
-		edits: []edit{{"internal/hold/watch.go", "		case ctx.Err() != nil:\n			return\n", "		case ctx.Err() != nil || err != nil:\n			return\n"}},
+		edits: []edit{{"internal/hold/watch.go", "		case ctx.Err() != nil, ", "		case ctx.Err() != nil || err != nil, "}},
 		tests: []test{mutexTests},
 	},
 	{

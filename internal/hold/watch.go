@@ -33,7 +33,7 @@ func (g *Grant) watchPath(ctx context.Context, path string) {
 		case errors.Is(err, zk.ErrNoNode):
 			g.lose(&zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, At: time.Now()})
 			return
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, g.Node.Session.Err() != nil: // the session fails its calls a moment before it ends ctx
 			return
 		case err != nil:
 			g.Node.Parent.Client.Logger().Warn("zookeeper: cannot watch our own node, its deletion goes unnoticed until the next try",

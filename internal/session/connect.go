@@ -126,13 +126,14 @@ func (s *session) connectionUp() {
 	if s.since.IsZero() {
 		s.since = time.Now()
 	}
-	// The state moves within the lock, here and in connectionDown, so that states have the order of the facts.
+	// Within the lock, here and in connectionDown, so that all learn of the facts in their order. A writer may already find that
+	// the connection is gone. And a caller that finds a live session gets a watch or a feed after this, not before.
 	log := s.core.transit(established, s.circumstancesLocked(nil), "timeout", s.proof.timeout)
-	s.mu.Unlock()
-	log()
 	s.watches.fireAll()
 	s.tell(News{Kind: Up})
 	s.core.sessionUp()
+	s.mu.Unlock()
+	log()
 }
 
 // Disconnected returns a channel that is closed when the connection is lost. If there is no connection, it is closed

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -93,4 +95,45 @@ func TestConnectionUp_SessionOver_LetsNothingThrough(t *testing.T) {
 	s.connectionUp()
 	require.False(t, s.isUp())
 	require.Equal(t, Connecting, s.core.states.current().state)
+}
+
+// duringLog is a log handler that calls a function when something is first logged.
+type duringLog struct {
+	slog.Handler
+	called bool
+	f      func()
+}
+
+func (d *duringLog) Enabled(context.Context, slog.Level) bool {
+	if !d.called {
+		d.called = true
+		d.f()
+	}
+	return false
+}
+
+// A writer finds that the connection is gone while the reader is telling that it is up.
+func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	s := &session{up: make(chan struct{}), down: make(chan struct{})}
+	close(s.down)
+	s.watches.init()
+	s.core = &core{states: newStateLog(), changed: make(chan struct{})}
+	c := newConnection(s, near, "10.0.0.1:2181", time.Minute)
+	s.connection = c
+	s.core.opts = &Config{Log: slog.New(&duringLog{f: func() { c.fail(errSilent) }})}
+	f := (&Session{session: s}).Follow("/")
+	s.connectionUp()
+	require.False(t, s.isUp())
+	require.True(t, f.down)
+	require.Equal(t, []NewsKind{Up, Down}, kindsOf(f.Take()))
+	require.ErrorIs(t, s.core.inTheWay(), errSilent)
+}
+
+func kindsOf(news []News) (kinds []NewsKind) {
+	for _, n := range news {
+		kinds = append(kinds, n.Kind)
+	}
+	return kinds
 }

@@ -26,7 +26,8 @@ func (s *session) connectFrame() []byte {
 // still answer it. connectionUp lets nothing through then.
 func (s *session) handshake(c *connection) error {
 	frame, err := readFrame(c.in, wire.MaxConnectReply)
-	if err == io.EOF { //nolint:errorlint // wrapped, it would not be the end between two frames
+	// If this client has closed the connection, an end says nothing of the server: some connections read as ended then.
+	if err == io.EOF && c.reason() == nil { //nolint:errorlint // wrapped, it would not be the end between two frames
 		s.hungUp()
 	}
 	if err != nil {

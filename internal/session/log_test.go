@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,16 +199,22 @@ func TestLog_WithoutALogger_GoesToTheDefault(t *testing.T) {
 func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
-		board := newSwitchboard(srv.DialAs(label))
-		c := dial(t, srv, conn.WithDialer(board.dial), conn.WithLogger(slog.New(out)))
+		var connected atomic.Int32
+		twice := func(ctx context.Context, network, address string) (net.Conn, error) {
+			if connected.Load() == 2 { // once for each session, so that this is to close the old one
+				return refuse(ctx, network, address)
+			}
+			raw, err := srv.DialAs(label)(ctx, network, address)
+			if err == nil {
+				connected.Add(1)
+			}
+			return raw, err
+		}
+		c := dial(t, srv, conn.WithDialer(twice), conn.WithLogger(slog.New(out)))
 		s := live(t, c)
 		srv.Down()
 		<-s.Done()
 		srv.Up()
-		board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
-			board.connect(refuse)
-			return srv.DialAs(label)(ctx, network, address)
-		})
 		live(t, c)
 		require.Contains(t, out.written(srv, s.ID()), "DEBUG zookeeper: could not close an old session, its nodes stay until it expires "+
 			"session=SESSION error=SERVER: connection refused")

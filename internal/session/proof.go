@@ -35,7 +35,7 @@ import (
 //   - An operator who may lower the maximum below that says so with WithLeastTimeout. That is the bound.
 //   - Otherwise the bound is the least grant. A smaller one would end holds at each server that is slow to answer.
 //   - The bound counts from the sending, since no server touches a session before it is asked to.
-//   - If the connection ends in order without an answer, the server has not served the request: it writes its answer at
+//   - If the server ends the connection in order without an answer, it has not served the request: it writes its answer at
 //     once, and what it has written arrives before the end. Servers without a leader hang up like this all the time.
 //   - A reset says nothing, for it destroys an answer that is on its way.
 //   - The next answer replaces what is not known. Package conn says what remains.

@@ -1,7 +1,10 @@
 package session_test
 
 import (
+	"context"
 	"encoding/binary"
+	"io"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -56,6 +59,47 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 			})
 		})
 	}
+}
+
+// endsWhenClosed is a connection whose reader is told of an end in order when this side closes it, as through some tunnels.
+type endsWhenClosed struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *endsWhenClosed) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+func (c *endsWhenClosed) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && c.closed.Load() {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// The client gives up a connection on which the server may have resumed the session. That is no word of the server.
+func TestLease_ResumptionThatTheClientGivesUp_IsNotTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, conn.WithLeastTimeout(4*time.Second), conn.WithSessionTimeout(20*time.Second),
+			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				raw, err := srv.DialAs(label)(ctx, network, address)
+				return &endsWhenClosed{Conn: raw}, err
+			}))
+		s := live(t, c)
+		defer s.Retain()()
+		losses := onLoss(t, s, false)
+		time.Sleep(30 * time.Second)
+		connects := requests(srv, zktest.OpConnect)
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+		srv.Cut(client)
+		<-s.Done()
+		require.Len(t, losses.all(), 1)
+		require.Equal(t, connects.all()[0].at.Add(3800*time.Millisecond), losses.all()[0].at)
+	})
 }
 
 // Servers without a leader accept a connection, read the connect request, and hang up.

@@ -152,6 +152,9 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
 	for {
 		s, err := q.parent.Client.Session(ctx)
+		if err != nil && ctx.Err() == nil { // closed, also if the state does not say so yet, or the credentials are refused
+			return nil, fmt.Errorf("%s: %w", q.parent.Path, err)
+		}
 		if err == nil {
 			var h *zkrecipes.Hold
 			if h, err = f(s); err == nil {
@@ -163,7 +166,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.parent.Client.State() == session.Closed, errors.Is(err, zkrecipes.ErrClosed):
+		case q.parent.Client.State() == session.Closed:
 			return nil, fmt.Errorf("%s: %w", q.parent.Path, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)

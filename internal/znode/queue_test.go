@@ -756,6 +756,7 @@ func TestAcquire_SubClosed(t *testing.T) {
 		require.NoError(t, sub.Close())
 		_, err = q.Acquire(t.Context(), entry)
 		require.EqualError(t, err, path+": client closed")
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
 	})
 }
 

@@ -34,7 +34,7 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	for {
 		s, err := e.queue.Client().Session(ctx)
 		if err != nil {
-			return zkrecipes.Participant{}, err
+			return zkrecipes.Participant{}, &session.OpError{Op: "leader", Path: e.queue.Path(), Err: err}
 		}
 		leader, found, _, err := e.queue.Head(ctx, s)
 		switch {

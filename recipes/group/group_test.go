@@ -824,6 +824,7 @@ func TestWatch_Ends(t *testing.T) {
 		v = watch(t, g)
 		require.NoError(t, c.Close())
 		synctest.Wait()
+		require.EqualError(t, v.err, "watch "+path+": client closed")
 		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
 		v = watch(t, g)
 		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
@@ -886,6 +887,7 @@ func TestWatch_SubClosed(t *testing.T) {
 		time.Sleep(bubble.Timeout)
 		synctest.Wait()
 		require.EqualError(t, v.err, "watch "+path+": client closed")
+		require.ErrorIs(t, v.err, zkrecipes.ErrClosed)
 	})
 }
 

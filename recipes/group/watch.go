@@ -100,7 +100,8 @@ func (w *watcher) follow(ctx context.Context) {
 				continue
 			}
 		}
-		if errors.Is(err, zkrecipes.ErrClosed) || w.group.client.State() == session.Closed {
+		// The state says so a moment after the session is gone, but before ctx ends. For a client made by Sub it never does.
+		if ctx.Err() == nil && errors.Is(err, zkrecipes.ErrClosed) || w.group.client.State() == session.Closed {
 			err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
 		}
 		w.mu.Lock()
