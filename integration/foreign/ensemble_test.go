@@ -181,6 +181,8 @@ func (c config) options(flags string) []zktest.Option {
 	list := []zktest.Option{
 		zktest.WithTickTime(c.tick), zktest.WithFronts(max(1, len(c.servers))),
 		zktest.WithSessionTimeouts(c.shortest, cmp.Or(c.longest, 20*c.tick)),
+		// As long as a disk takes. Tests such as kazoo's of locks hang if the next holder is there before the last has been seen to go.
+		zktest.WithWriteLatency(2 * time.Millisecond),
 	}
 	if strings.Contains(flags, "extendedTypesEnabled=true") {
 		list = append(list, zktest.WithExtendedTypes())
