@@ -72,8 +72,9 @@ func (o *outbox) take(used []chunk) ([]chunk, bool) {
 	return chunks, o.closed
 }
 
-// writeNow writes the queued bytes with a function that does not wait and returns how many it has written. The others
-// are for the writing goroutine, as are all bytes while that writes, and those that must wait or are the last.
+// writeNow writes the queued bytes with a function that does not wait and returns how many it has written. It leaves the
+// other bytes to the writing goroutine. It leaves all of them while that goroutine writes, if some must wait, and at the
+// end of the connection.
 func (o *outbox) writeNow(write func([]byte) int) {
 	if !o.writing.TryLock() {
 		o.wake()

@@ -74,9 +74,15 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("no session within --connect-timeout, %v", limit))
 		defer cancel()
 	}
-	slow := time.AfterFunc(time.Second, func() { least.Set(min(least.Level(), slog.LevelInfo)) })
+	isLouder := make(chan struct{})
+	slow := time.AfterFunc(time.Second, func() {
+		least.Set(min(least.Level(), slog.LevelInfo))
+		close(isLouder)
+	})
 	client, err := conn.Dial(ctx, servers, append(options, more...)...)
-	slow.Stop()
+	if !slow.Stop() {
+		<-isLouder // else it could be louder from now on
+	}
 	least.Set(a.output.libraryLevel())
 	if err != nil {
 		return nil, dialFailure(ctx, err)
@@ -191,7 +197,7 @@ func parseACL(text string) ([]zk.ACL, error) {
 	return list, nil
 }
 
-// digested reports whether an id of the scheme digest is one that a user can have. With any other id, zkr would lock itself out.
+// digested reports whether an id of the scheme digest is one that a user can have. A node with any other id shuts out zkr too.
 func digested(id string) bool {
 	user, hash, _ := strings.Cut(id, ":")
 	sum, err := base64.StdEncoding.DecodeString(hash)

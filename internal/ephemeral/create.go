@@ -103,7 +103,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				return c.fail(err)
 			}
 		case session.NotExecuted(err): // the server sheds load, or the connection is just going
-			if err := pauses.Sleep(ctx); err != nil {
+			if err := pauses.Sleep(ctx, err); err != nil {
 				return c.fail(err)
 			}
 		default:

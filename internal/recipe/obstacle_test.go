@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// calls are those that wait for a server, of recipes of client a. Some begin to wait while it is connected.
+// calls returns calls of recipes of client a that wait for a server. Some of them begin to wait while a is connected.
 func calls(t *testing.T, a, b *conn.Client) (list []call, last *barrier.Round) {
 	t.Helper()
 	must := func(err error) {

@@ -142,12 +142,15 @@ func repeatable(err error) bool {
 // RetryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.
 const RetryPause = 10 * time.Millisecond
 
-// Pauses are the pauses of one call whose requests are not executed: RetryPause, then twice as long each time, a second at
-// most. A server that sheds load for long is asked less and less.
+// Pauses are the pauses of one call before its request is sent again. The first is RetryPause. While the server sheds load, each
+// is twice as long as the one before, a second at most. After a lost connection it is RetryPause: to connect takes its own time.
 type Pauses struct{ last time.Duration }
 
-// Sleep sleeps for the next pause. Errors: the cause of ctx.
-func (p *Pauses) Sleep(ctx context.Context) error {
+// Sleep sleeps for the next pause; why says what happened to the request. Errors: the cause of ctx.
+func (p *Pauses) Sleep(ctx context.Context, why error) error {
+	if !errors.Is(why, wire.CodeThrottled) {
+		p.last = 0
+	}
 	p.last = min(max(RetryPause, 2*p.last), time.Second)
 	return Sleep(ctx, p.last)
 }
@@ -167,7 +170,7 @@ func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent f
 		if !repeatable(err) {
 			return v, err
 		}
-		if ended := pauses.Sleep(ctx); ended != nil {
+		if ended := pauses.Sleep(ctx, err); ended != nil {
 			return v, &OpError{op, path, withReason(ended, errors.Unwrap(err))}
 		}
 	}

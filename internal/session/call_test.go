@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -127,6 +128,18 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, time.Since(began), time.Minute+time.Second)
 		require.Less(t, shed.Hits(), 70)
+	})
+}
+
+// Each connection is lost while the call waits for its answer. The time to connect is pause enough.
+func TestCalls_ConnectionsLost_PausesDoNotGrow(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv, conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) })))
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 10}, zktest.DropRequest())
+		began := time.Now()
+		_, _, err := s.Get(t.Context(), "/")
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(began), time.Second)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -25,6 +26,18 @@ func grantsLess(ms uint32) pipe {
 			binary.BigEndian.PutUint32(b[16:], ms)
 		}
 	}}
+}
+
+// resumeInVain cuts the connection of an old session. The server resumes the session, and its answer never arrives. resumeInVain
+// returns when the client asked for that, after the end of the session.
+func resumeInVain(srv *zktest.Server, s *session.Session) (asked time.Time) {
+	time.Sleep(30 * time.Second)
+	connects := requests(srv, zktest.OpConnect)
+	srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
+	srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+	srv.Cut(client)
+	<-s.Done()
+	return connects.all()[0].at
 }
 
 // A session of 20 s is resumed by a server that grants 4 s, and that answer never arrives. The server counts with the 4 s.
@@ -46,14 +59,9 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 				s := live(t, c)
 				defer s.Retain()()
 				losses := onLoss(t, s, false)
-				time.Sleep(30 * time.Second)
-				connects := requests(srv, zktest.OpConnect)
-				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
-				srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-				srv.Cut(client)
-				<-s.Done()
+				asked := resumeInVain(srv, s)
 				require.Len(t, losses.all(), 1)
-				require.Equal(t, connects.all()[0].at.Add(tt.left-tt.left/20), losses.all()[0].at)
+				require.Equal(t, asked.Add(tt.left-tt.left/20), losses.all()[0].at)
 				time.Sleep(time.Minute)
 				require.True(t, losses.all()[0].at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
 			})
@@ -91,14 +99,9 @@ func TestLease_ResumptionThatTheClientGivesUp_IsNotTakenBack(t *testing.T) {
 		s := live(t, c)
 		defer s.Retain()()
 		losses := onLoss(t, s, false)
-		time.Sleep(30 * time.Second)
-		connects := requests(srv, zktest.OpConnect)
-		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
-		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-		srv.Cut(client)
-		<-s.Done()
+		asked := resumeInVain(srv, s)
 		require.Len(t, losses.all(), 1)
-		require.Equal(t, connects.all()[0].at.Add(3800*time.Millisecond), losses.all()[0].at)
+		require.Equal(t, asked.Add(3800*time.Millisecond), losses.all()[0].at)
 	})
 }
 

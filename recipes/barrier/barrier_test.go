@@ -223,7 +223,7 @@ func TestSet_ReplyLost(t *testing.T) {
 	}
 }
 
-// TestSet_RequestLost_OtherLifetime: the barrier that is up then is not the one that was to be set.
+// TestSet_RequestLost_OtherLifetime: while the request is lost, another client raises a barrier that outlives its session.
 func TestSet_RequestLost_OtherLifetime(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		b, err := barrier.New(bubble.Dial(t, srv, "a"), path, barrier.WithEphemeral())

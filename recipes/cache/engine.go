@@ -299,7 +299,7 @@ func (c *Cache) release(ctx context.Context, s *session.Session, f *session.Feed
 			switch {
 			case n.Kind != session.Answered || !ok || r.epoch != e.epoch:
 			case n.Err != nil && n.Zxid == 0, errors.Is(n.Err, session.ErrUnimplemented):
-				return
+				return // the connection is gone, or the server cannot do it
 			case session.NotExecuted(n.Err):
 				e.inflight--
 				nodes = append(nodes, r.node)

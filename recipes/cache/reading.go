@@ -105,8 +105,8 @@ func (e *engine) fail(n *node, p int, err error) {
 	e.errs[n] = all
 }
 
-// listed takes the names of a node's children. If the node was made again since its data were read, the event of that came
-// before.
+// listed takes the names of a node's children. If the node was made again since its data was read, the event of its deletion came
+// before this list.
 func (e *engine) listed(n *node, a *session.Answer, parity part) {
 	e.forgive(n, list)
 	details := n.details()

@@ -8,9 +8,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// A watch is set again without a reading where nothing is known to have happened: after each connection, and at each recheck for
-// those that the server may have lost in silence. One request takes many paths. The server answers with events for what has
-// changed since.
+// Watches are set again after each connection, without a reading where nothing is known to have happened. At each recheck they
+// are set again as well, because a server may have lost one in silence. One request takes many paths. The server sends an event for
+// each node that has changed since.
 
 func (e *engine) addRearm(b *session.Batch) {
 	r := e.request(rearming)

@@ -229,8 +229,8 @@ func (r *reader) memberChanged() bool {
 	return false
 }
 
-// doubt makes the next read look at some members again, because an event may have been lost: at those that were read the longest
-// ago, so that all have their turn.
+// doubt makes the next read look at some members again, because a server may have lost an event. They are the members that were
+// read the longest ago, so that each has its turn.
 func (r *reader) doubt() {
 	entries := slices.SortedFunc(maps.Values(r.known), func(a, b *entry) int { return a.read.Compare(b.read) })
 	for _, e := range entries[:min(len(entries), inFlight)] {

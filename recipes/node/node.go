@@ -74,8 +74,8 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 // New begins to keep an ephemeral node at path with the data, and does not wait. Missing parents are made.
 //
 // Errors: a nil client; a path that is relative, malformed or the root; a bad option; data above [conn.WithMaxRequestSize]; a
-// path at which another Node of the same client keeps a node, unless that was closed; ErrClosed. If the node of one that was closed
-// is still being removed, the new Node waits for that.
+// path at which another open Node of the same client keeps a node; ErrClosed. If a closed Node is still removing its node there,
+// the new Node waits for that.
 //
 // Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {

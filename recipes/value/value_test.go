@@ -290,7 +290,8 @@ func TestUpdate_AnotherIsFaster(t *testing.T) {
 	}
 }
 
-// TestUpdate_RequestLost: what the function has made is sent again. From something new nobody could tell whether the first was applied.
+// TestUpdate_RequestLost: Update sends the same data again. If it called the function again, new data would not tell whether the
+// first write was applied.
 func TestUpdate_RequestLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := text(t, srv, "b").Set(t.Context(), "old")
