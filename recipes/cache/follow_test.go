@@ -507,19 +507,11 @@ func TestTree_RestoredServer_IsReadAnew(t *testing.T) {
 		restored := zktest.Run(t, zktest.InMemory())
 		create(t, restored, root, "/app/a")
 		create(t, old, root, "/app/b", "/app/c", "/app/c/d", "/app/e")
-		var now atomic.Pointer[zktest.Server]
-		now.Store(old)
-		client, err := conn.Dial(t.Context(), old.Addr(), conn.WithSessionTimeout(bubble.Timeout),
-			conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return now.Load().DialAs("w")(ctx, network, addr)
-			}))
-		require.NoError(t, err)
-		defer func() { _ = client.Close() }() // never fails
+		client, restore := dialRestorable(t, old)
 		c, err := cache.Tree(client, root)
 		require.NoError(t, err)
 		require.Equal(t, truth(old), content(ready(t, c)))
-		now.Store(restored)
-		old.Cut(watcher)
+		restore(restored)
 		time.Sleep(5 * time.Minute)
 		require.True(t, c.View().Current)
 		require.Equal(t, truth(restored), content(c))
@@ -527,6 +519,53 @@ func TestTree_RestoredServer_IsReadAnew(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, truth(restored), content(c))
 	})
+}
+
+// The same while watches still wait to be set since the old transactions. Each leaf gets a child before the watch on its list is set.
+func TestTree_RestoredServer_WatchesAreSetSinceItsOwnTransactions(t *testing.T) {
+	inBubble(t, func(t *testing.T, old *zktest.Server) {
+		restored := zktest.Run(t, zktest.InMemory())
+		leaf := func(i int) string { return fmt.Sprintf("/app/%0100d", i) } // so long that few go into one request
+		create(t, old, root)
+		create(t, restored, root)
+		for i := range 40 {
+			create(t, old, leaf(100+i))
+			create(t, restored, leaf(i))
+		}
+		for range 1000 {
+			require.NoError(t, old.Set(root, nil))
+		}
+		client, restore := dialRestorable(t, old, conn.WithMaxRequestSize(4096))
+		c, err := cache.Tree(client, root, cache.WithWindow(1), cache.WithRecheck(time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, truth(old), content(ready(t, c)))
+		restored.Intercept(zktest.Match{Op: zktest.OpSetWatches, Skip: 1}, zktest.Before(func(zktest.Request) {
+			for i := range 40 {
+				create(t, restored, leaf(i)+"/new")
+			}
+		}))
+		restore(restored)
+		time.Sleep(5 * time.Minute)
+		require.True(t, restored.Exists(leaf(0)+"/new"))
+		require.Equal(t, truth(restored), content(c))
+	})
+}
+
+// dialRestorable returns a client of a server, and a function that puts another server in the place of that.
+func dialRestorable(t *testing.T, old *zktest.Server, opts ...conn.Option) (client *conn.Client, restore func(*zktest.Server)) {
+	t.Helper()
+	var now atomic.Pointer[zktest.Server]
+	now.Store(old)
+	client, err := conn.Dial(t.Context(), old.Addr(), append(opts, conn.WithSessionTimeout(bubble.Timeout),
+		conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return now.Load().DialAs("w")(ctx, network, addr)
+		}))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() }) // never fails
+	return client, func(srv *zktest.Server) {
+		now.Store(srv)
+		old.Cut(watcher)
+	}
 }
 
 // Nodes change all the time, so that there is never a moment without a read on its way.

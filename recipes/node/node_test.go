@@ -1165,3 +1165,27 @@ func TestChanges_AnotherReason(t *testing.T) {
 		require.True(t, l.says(zk.ErrInvalidACL))
 	})
 }
+
+// TestNew_WhileTheNodeBeforeIsRemoved: the client would take one for the other, because the session owns both.
+func TestNew_WhileTheNodeBeforeIsRemoved(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "a")
+		first, err := node.New(client, path, []byte("1"))
+		require.NoError(t, err)
+		require.NoError(t, first.Ready(t.Context()))
+		removed := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.HoldReplyUntil(removed))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorContains(t, first.Close(ctx), "still being removed")
+		second, err := node.New(client, path, []byte("2"))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, second.Close(t.Context())) }()
+		time.Sleep(time.Second)
+		require.False(t, srv.Exists(path), "before the answer to the delete")
+		close(removed)
+		require.NoError(t, second.Ready(t.Context()))
+		found, _ := srv.Node(path)
+		require.Equal(t, "2", string(found.Data))
+	})
+}
