@@ -329,12 +329,13 @@ func TestExpire_BySession(t *testing.T) {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
-	c, _ := dial(t, p.addr)
+	c, events := dial(t, p.addr)
 	assert.InDelta(t, 1, p.do("drop-reply create path=^/a$")[0]["rule"], 0)
 	_, err := c.Create("/other", nil, 0, open)
 	require.NoError(t, err)
 	_, err = c.Create("/a", nil, 0, open)
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
+	expect(t, events, zk.StateHasSession) // on the way there the client refuses requests
 	p.do("await 1")
 	p.do("get /a") // it was applied
 
