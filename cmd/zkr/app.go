@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 )
 
 // app is what all verbs share: the global flags, where to print, and the signals.
@@ -22,12 +25,12 @@ type app struct {
 
 	connect connectFlags
 	output  outputFlags
-	log     *slog.Logger // for messages to people, on standard error
-	signals *signals     // from the first moment on
+	log     *slog.Logger     // for messages to people, on standard error
+	signals *signals.Signals // from the first moment on
 }
 
 func newApp(in, out, err *os.File) *app {
-	return &app{in: in, out: out, err: err, log: slog.New(slog.DiscardHandler), signals: catchSignals()}
+	return &app{in: in, out: out, err: err, log: slog.New(slog.DiscardHandler), signals: signals.Catch()}
 }
 
 // newRoot makes the whole command.
@@ -71,7 +74,7 @@ Exit status: the program's (128+n if signal n killed it), or
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usagef("%v", err) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 	root.AddCommand(
 		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a),
@@ -109,7 +112,7 @@ func strictDefaults(root *cobra.Command) {
 			verb.Example = "  zkr completion bash >/etc/bash_completion.d/zkr"
 			verb.Args = func(_ *cobra.Command, args []string) error {
 				if len(args) > 0 {
-					return usagef("unknown shell %q: want bash, zsh, fish or powershell", args[0])
+					return exit.Usagef("unknown shell %q: want bash, zsh, fish or powershell", args[0])
 				}
 				return nil
 			}
@@ -136,7 +139,7 @@ func (a *app) run(args []string) int {
 Examples:
 {{.Example}}{{end}}`, ""))
 	err := root.ExecuteContext(context.Background())
-	code, message := exitCode(err)
+	code, message := exit.Status(err)
 	if message != "" {
 		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
 	}
@@ -149,7 +152,7 @@ var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithACL", "--acl",
 // prepare fills in flags from the environment, and sets up the log.
 func (a *app) prepare(cmd *cobra.Command) error {
 	if err := readEnv(cmd); err != nil {
-		return usagef("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	log, err := a.output.logger(a.err)
 	if err != nil {
@@ -198,7 +201,7 @@ func noEnv(cmd *cobra.Command, flags ...string) {
 
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("unexpected argument %q", args[0])
+		return exit.Usagef("unexpected argument %q", args[0])
 	}
 	return nil
 }
@@ -206,14 +209,14 @@ func noArgs(_ *cobra.Command, args []string) error {
 // onePath is for verbs that take one PATH.
 func onePath(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("want one PATH, got %q", args)
+		return exit.Usagef("want one PATH, got %q", args)
 	}
 	return nil
 }
 
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("unknown verb %q: %s help lists them", args[0], cmd.Name())
+		return exit.Usagef("unknown verb %q: %s help lists them", args[0], cmd.Name())
 	}
 	return nil
 }

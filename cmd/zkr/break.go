@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
@@ -39,10 +40,10 @@ Exit status: 1 if there is no such contender, or the answer is no; 125 if it is 
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.token <= 0 {
-				return usagef("want --token: zkr status %s shows it", args[0])
+				return exit.Usagef("want --token: zkr status %s shows it", args[0])
 			}
 			if err := conn.ValidatePath(args[0]); err != nil {
-				return exitWith(exitUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				return a.breakContender(ctx, client, args[0], flags)
@@ -97,7 +98,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 		return nil, err
 	}
 	if found.Library == "foreign" && !flags.foreign {
-		return nil, exitWith(exitFailure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
+		return nil, exit.With(exit.Failure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
 	}
 	d := &doomed{found, queue, "not known whether it is alive: the leader does not answer dump"}
 	switch known := a.sessions(ctx); {
@@ -106,7 +107,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 	case known.known[found.Stat.EphemeralOwner]:
 		d.alive = "alive"
 		if !flags.alive {
-			return nil, exitWith(exitFailure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
+			return nil, exit.With(exit.Failure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
 				found.Session, found.Name(), path))
 		}
 	case known.complete:
@@ -146,9 +147,9 @@ func withToken(queue *survey.Queue, token int64) (*survey.Contender, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, exitWith(1, fmt.Errorf("%s: no contender has the token %d: zkr status %s shows those that are there", queue.Path, token, queue.Path))
+		return nil, exit.With(1, fmt.Errorf("%s: no contender has the token %d: zkr status %s shows those that are there", queue.Path, token, queue.Path))
 	case len(found) > 1:
-		return nil, exitWith(1, fmt.Errorf("%s: %d permits have the token %d, as they were taken together: end the session %s, and they go together",
+		return nil, exit.With(1, fmt.Errorf("%s: %d permits have the token %d, as they were taken together: end the session %s, and they go together",
 			queue.Path, len(found), token, found[0].Session))
 	}
 	return found[0], nil
@@ -161,7 +162,7 @@ func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 		return err
 	}
 	if !isTerminal(a.in) {
-		return usagef("not asked for confirmation, as standard input is no terminal: give --yes")
+		return exit.Usagef("not asked for confirmation, as standard input is no terminal: give --yes")
 	}
 	if _, err := fmt.Fprint(a.err, "Delete this node? Type yes: "); err != nil {
 		return err
@@ -174,7 +175,7 @@ func (a *app) confirm(ctx context.Context, d *doomed, yes bool) error {
 	select {
 	case line := <-answer:
 		if strings.TrimSpace(line) != "yes" {
-			return exitWith(1, errors.New("nothing was deleted"))
+			return exit.With(1, errors.New("nothing was deleted"))
 		}
 		return nil
 	case <-ctx.Done():
@@ -194,7 +195,7 @@ func remove(ctx context.Context, client *conn.Client, c *survey.Contender) error
 			return err
 		}
 		if !exists || stat.Czxid != c.Token || stat.EphemeralOwner != c.Stat.EphemeralOwner {
-			return exitWith(1, fmt.Errorf("%s has left by itself: nothing was deleted", c.Node))
+			return exit.With(1, fmt.Errorf("%s has left by itself: nothing was deleted", c.Node))
 		}
 		err = client.Delete(ctx, c.Node, stat.Version)
 		if !errors.Is(err, zk.ErrBadVersion) {

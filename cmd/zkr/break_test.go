@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -37,10 +38,10 @@ func TestBreak(t *testing.T) {
 		require.Contains(t, errs, message)
 		require.Len(t, srv.Children("/q"), 1)
 	}
-	refuse(exitUsage, "want --token", "/q")
+	refuse(exit.Usage, "want --token", "/q")
 	refuse(1, "no contender has the token 7", "--token", "7", "--yes", "/q")
-	refuse(exitFailure, "is alive: ask the holder by zkr revoke /q", "--token", token, "--yes", "/q")
-	refuse(exitUsage, "give --yes", "--token", token, "--alive", "/q")
+	refuse(exit.Failure, "is alive: ask the holder by zkr revoke /q", "--token", token, "--yes", "/q")
+	refuse(exit.Usage, "give --yes", "--token", token, "--alive", "/q")
 	status, out, errs := run(t, srv.Addr(), "break", "--token", token, "--alive", "--yes", "--reason", "a test", "/q")
 	require.Zero(t, status, errs)
 	require.Contains(t, errs, "held by web1/42")
@@ -72,7 +73,7 @@ func TestBreak_Foreign(t *testing.T) {
 	require.NoError(t, err)
 	token := strconv.FormatInt(stat.Czxid, 10)
 	status, _, errs := run(t, srv.Addr(), "break", "--token", token, "--yes", "--alive", "/q")
-	require.Equal(t, exitFailure, status)
+	require.Equal(t, exit.Failure, status)
 	require.Contains(t, errs, "give --foreign")
 	status, _, errs = run(t, srv.Addr(), "break", "--token", token, "--yes", "--alive", "--foreign", "/q")
 	require.Zero(t, status, errs)

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/web"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -63,7 +65,7 @@ type breakAnswer struct {
 func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	want, status, err := b.read(w, r)
 	if err != nil {
-		writeJSON(w, status, failure(err.Error()))
+		web.Reply(w, status, web.Failure(err.Error()))
 		return
 	}
 	// A browser that goes away stops nothing half-way.
@@ -72,21 +74,21 @@ func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	flags := breakFlags{token: want.Token, alive: want.Alive || !want.Confirm, foreign: want.Foreign || !want.Confirm}
 	d, err := b.app.doom(ctx, b.client, want.Path, flags)
 	if err != nil {
-		writeJSON(w, refusal(err), failure(err.Error()))
+		web.Reply(w, refusal(err), web.Failure(err.Error()))
 		return
 	}
 	answer := breakAnswer{Contender: d.Contender, Path: want.Path, Words: d.queue.Words, Alive: d.alive}
 	if want.Confirm {
 		answer.Servers, err = b.app.carryOut(ctx, b.client, d, want.Reason, r.RemoteAddr)
 		if answer.Servers == nil {
-			writeJSON(w, refusal(err), failure(err.Error()))
+			web.Reply(w, refusal(err), web.Failure(err.Error()))
 			return
 		}
 		if err != nil {
 			answer.Error = err.Error()
 		}
 	}
-	writeJSON(w, http.StatusOK, answer)
+	web.Reply(w, http.StatusOK, answer)
 }
 
 // read reads a request, and refuses it unless it comes from the page itself, and has the key.
@@ -122,7 +124,7 @@ func (b *breaker) read(w http.ResponseWriter, r *http.Request) (want breakReques
 
 // refusal is the status of an answer for an error of a break: 409 if the contender is not as the request says.
 func refusal(err error) int {
-	var refused *exit
+	var refused *exit.Error
 	if errors.As(err, &refused) {
 		return http.StatusConflict
 	}

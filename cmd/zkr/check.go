@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -37,7 +38,7 @@ A resource that can compare tokens is safer: between a check and the step after 
 						return err
 					}
 					if !there {
-						return exitWith(exitLost, nil)
+						return exit.With(exit.Lost, nil)
 					}
 				}
 				return nil
@@ -58,16 +59,16 @@ type pathToken struct {
 func pairs(path, token string) ([]pathToken, error) {
 	paths, tokens := lines(path), lines(token)
 	if len(paths) == 0 || len(paths) != len(tokens) {
-		return nil, usagef("want --path and --token, or ZKR_PATH and ZKR_TOKEN as zkr sets them")
+		return nil, exit.Usagef("want --path and --token, or ZKR_PATH and ZKR_TOKEN as zkr sets them")
 	}
 	all := make([]pathToken, len(paths))
 	for i := range paths {
 		number, err := strconv.ParseInt(tokens[i], 10, 64)
 		if err != nil || number <= 0 {
-			return nil, usagef("--token %s: want a number above 0", tokens[i])
+			return nil, exit.Usagef("--token %s: want a number above 0", tokens[i])
 		}
 		if err := conn.ValidatePath(paths[i]); err != nil {
-			return nil, exitWith(exitUsage, err)
+			return nil, exit.With(exit.Usage, err)
 		}
 		all[i] = pathToken{paths[i], number}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -46,7 +47,7 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 
 // connected runs f with a client, which it closes, and with a context that ends with the first signal.
 func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *conn.Client) error) error {
-	ctx, done := a.signals.context(cmd.Context())
+	ctx, done := a.signals.Context(cmd.Context())
 	defer done()
 	client, err := a.dial(ctx)
 	if err != nil {
@@ -60,11 +61,11 @@ func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *
 func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	servers := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
 	if servers == "" {
-		return nil, usagef("no servers: give --servers host:port,..., or set ZKR_SERVERS")
+		return nil, exit.Usagef("no servers: give --servers host:port,..., or set ZKR_SERVERS")
 	}
 	options, err := a.connect.options()
 	if err != nil {
-		return nil, exitWith(exitUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	least := new(slog.LevelVar)
 	least.Set(a.output.libraryLevel())
@@ -105,15 +106,15 @@ func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) {
 
 // dialFailure gives an error of Dial its exit status. What ends neither with ctx nor for want of a name was never sent.
 func dialFailure(ctx context.Context, err error) error {
-	var stop *stopped
+	var stop *exit.Stopped
 	var name *net.DNSError
-	switch code, _ := exitCode(err); {
-	case errors.As(err, &stop), code == exitNoAccess:
+	switch code, _ := exit.Status(err); {
+	case errors.As(err, &stop), code == exit.NoAccess:
 		return err
 	case ctx.Err() != nil, errors.As(err, &name):
-		return exitWith(exitUnreachable, err)
+		return exit.With(exit.Unreachable, err)
 	default:
-		return exitWith(exitUsage, err)
+		return exit.With(exit.Usage, err)
 	}
 }
 

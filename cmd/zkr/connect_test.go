@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
 	status, _, errs := run(t, "127.0.0.1:1", "status", "--connect-timeout=0.2", "/p")
-	require.Equal(t, exitUnreachable, status)
+	require.Equal(t, exit.Unreachable, status)
 	require.Equal(t, "zkr: connect to 127.0.0.1:1: no session within --connect-timeout, 200ms (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused)\n", errs)
 }
 
@@ -41,7 +42,7 @@ func TestConnect_NamesFlags(t *testing.T) {
 		{[]string{"lock", "--acl", "auth::cdrwa", "/p", "--", "true"}, "invalid ACL specified: see --acl, and --auth-file for the scheme auth\n"},
 	} {
 		status, _, errs := run(t, srv.Addr(), x.args...)
-		assert.Equal(t, exitNoAccess, status)
+		assert.Equal(t, exit.NoAccess, status)
 		assert.Contains(t, errs, x.says)
 		assert.NotContains(t, errs, "With")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
@@ -36,22 +37,22 @@ which is 5 s here.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usagef("want one PATH at most, got %q", args)
+				return exit.Usagef("want one PATH at most, got %q", args)
 			case len(args) == 1:
 				if err := conn.ValidatePath(args[0]); err != nil {
-					return exitWith(exitUsage, err)
+					return exit.With(exit.Usage, err)
 				}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, done := a.signals.context(cmd.Context())
+			ctx, done := a.signals.Context(cmd.Context())
 			defer done()
 			if !cmd.Flags().Changed("connect-timeout") {
 				a.connect.within = duration(serverPatience)
 			}
 			client, err := a.dial(ctx)
-			if code, _ := exitCode(err); code == exitUnreachable { // what each server says may tell why
+			if code, _ := exit.Status(err); code == exit.Unreachable { // what each server says may tell why
 				if broken := a.doctor(ctx, nil, args); broken != nil {
 					return broken
 				}
@@ -118,7 +119,7 @@ func (a *app) doctor(ctx context.Context, client *conn.Client, paths []string) e
 		return err
 	}
 	if len(d.Findings) > 0 {
-		return exitWith(1, nil)
+		return exit.With(1, nil)
 	}
 	return nil
 }

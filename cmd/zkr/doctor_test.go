@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -57,7 +58,7 @@ func TestDoctor_Ghost(t *testing.T) {
 // TestDoctor_NoSession: without a session, doctor still tells what each server says.
 func TestDoctor_NoSession(t *testing.T) {
 	status, out, errs := run(t, "127.0.0.1:1,127.0.0.1:2", "doctor", "--connect-timeout=0.2", "/q")
-	require.Equal(t, exitUnreachable, status)
+	require.Equal(t, exit.Unreachable, status)
 	require.Regexp(t, `(?s)^SERVER.*\n127.0.0.1:1 .*\n127.0.0.1:2 .*\nclock: not compared`, out)
 	require.Contains(t, out, "127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused")
 	require.Contains(t, errs, "zkr: connect to 127.0.0.1:1,127.0.0.1:2: no session within")
@@ -72,6 +73,6 @@ func TestDoctor_NoMajority(t *testing.T) {
 	require.Equal(t, 1, status, errs)
 	require.Contains(t, out, alone.Addr()+": it does not serve: it is starting, or it has no contact with a majority of the servers\n")
 	status, out, _ = run(t, alone.Addr(), "doctor", "--connect-timeout=0.2")
-	require.Equal(t, exitUnreachable, status)
+	require.Equal(t, exit.Unreachable, status)
 	require.Contains(t, out, "not serving")
 }

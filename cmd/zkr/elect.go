@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
@@ -65,113 +65,64 @@ func layoutOf(name string) (election.Layout, error) {
 	case "selector":
 		return election.Selector, nil
 	}
-	return 0, usagef("--layout %s: want latch or selector", name)
+	return 0, exit.Usagef("--layout %s: want latch or selector", name)
 }
 
 func (e *electFlags) check() error {
 	if !slices.Contains([]string{"never", "on-failure", "always"}, e.restart) {
-		return usagef("--restart %s: want never, on-failure or always", e.restart)
+		return exit.Usagef("--restart %s: want never, on-failure or always", e.restart)
 	}
 	_, err := layoutOf(e.layout)
 	return err
 }
 
-func candidacy(c *conn.Client, path, layout string) (*target, error) {
+func candidacy(c *conn.Client, path, layout string) (*supervise.Target, error) {
 	l, err := layoutOf(layout)
 	if err != nil {
 		return nil, err
 	}
 	e, err := election.New(c, path, election.WithLayout(l))
 	if err != nil {
-		return nil, exitWith(exitUsage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
-	campaign := func(ctx context.Context) (*grant, error) {
+	campaign := func(ctx context.Context) (*supervise.Grant, error) {
 		term, err := e.Campaign(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return single(term.Hold, nil)
+		return supervise.Single(term.Hold, nil)
 	}
 	// There is no way to stand for an election without waiting. A look at the candidates decides.
-	try := func(ctx context.Context) (*grant, error) {
+	try := func(ctx context.Context) (*supervise.Grant, error) {
 		switch candidates, err := e.Candidates(ctx); {
 		case err != nil:
 			return nil, err
 		case len(candidates) > 0:
 			return nil, &zkrecipes.BusyError{Path: path, Holder: candidates[0], Queue: len(candidates)}
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Second, errWaited) // another candidate may have come meanwhile
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Second, supervise.ErrWaited) // another candidate may have come meanwhile
 		defer cancel()
 		return campaign(ctx)
 	}
-	return &target{kind: "leader", paths: []string{path}, lock: campaign, try: try, queue: e.Queue}, nil
+	return &supervise.Target{Kind: "leader", Paths: []string{path}, Lock: campaign, Try: try, Queue: e.Queue}, nil
 }
 
 // elect serves one term after the other.
 func (a *app) elect(cmd *cobra.Command, f *runFlags, e *electFlags, path string, program []string) error {
-	r, err := a.newRunner(cmd, f, program)
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	t, err := candidacy(r.client, path, e.layout)
-	if err != nil {
-		return err
-	}
-	pause := firstPause
-	for {
-		began := time.Now()
-		end, err := r.term(cmd.Context(), t)
-		if lost := errors.Is(err, zkrecipes.ErrLost); err != nil && (!lost || e.once) {
-			return err
-		} else if lost {
-			end.lost = true
-		}
-		if e.once || !e.another(end) {
-			return statusOf(end.code)
-		}
-		r.events.say(slog.LevelInfo, "again", fields{"status": end.code}, "standing for the election again")
-		if end.lost || end.revoked {
-			continue
-		}
-		if time.Since(began) > longTerm {
-			pause = firstPause
-		}
-		if err := r.sleep(cmd.Context(), pause); err != nil {
-			return err
-		}
-		pause = min(2*pause, longTerm)
-	}
+	of := func(c *conn.Client) (*supervise.Target, error) { return candidacy(c, path, e.layout) }
+	return a.runWith(cmd, f, program, of, func(r *supervise.Runner, ctx context.Context, t *supervise.Target) (supervise.Ending, error) {
+		return r.Terms(ctx, t, e.another)
+	})
 }
-
-// The pauses after a program that has ended by itself, and the length of a term that starts them anew.
-const (
-	firstPause = time.Second
-	longTerm   = time.Minute
-)
 
 // another reports whether there is another term after this one.
-func (e *electFlags) another(end ending) bool {
+func (e *electFlags) another(end supervise.Ending) bool {
 	switch {
-	case end.asked, end.unfinished:
+	case e.once, end.Asked, end.Unfinished:
 		return false
-	case end.lost, end.revoked:
+	case end.Lost, end.Revoked:
 		return true
 	default:
-		return e.restart == "always" || e.restart == "on-failure" && end.code != 0
-	}
-}
-
-// sleep lets a time pass, unless a signal asks zkr to stop.
-func (r *runner) sleep(ctx context.Context, d time.Duration) error {
-	ctx, done := r.signals.context(ctx)
-	defer done()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		return e.restart == "always" || e.restart == "on-failure" && end.Code != 0
 	}
 }

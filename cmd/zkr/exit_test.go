@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -41,65 +42,65 @@ func TestExitStatus(t *testing.T) {
 		{"killed by a signal", []string{"lock", "/p", "--", "sh", "-c", "kill -KILL $$"}, 137},
 		{"several paths", []string{"lock", "--path", "/p", "--path", "/q", "--", "true"}, 0},
 		{"several paths, tried", []string{"lock", "--try", "--path", "/p", "--path", "/q", "--", "true"}, 0},
-		{"not found", []string{"lock", "/p", "--", "no-such-program"}, exitNotFound},
-		{"cannot run", []string{"lock", "/p", "--", "/etc/passwd"}, exitCannotRun},
-		{"no program", []string{"lock", "/p"}, exitUsage},
-		{"no path", []string{"lock", "--", "true"}, exitUsage},
-		{"relative path", []string{"lock", "p", "--", "true"}, exitUsage},
-		{"unknown flag", []string{"lock", "--such", "/p", "--", "true"}, exitUsage},
-		{"unknown verb", []string{"such"}, exitUsage},
-		{"help for an unknown verb", []string{"help", "such"}, exitUsage},
+		{"not found", []string{"lock", "/p", "--", "no-such-program"}, exit.NotFound},
+		{"cannot run", []string{"lock", "/p", "--", "/etc/passwd"}, exit.CannotRun},
+		{"no program", []string{"lock", "/p"}, exit.Usage},
+		{"no path", []string{"lock", "--", "true"}, exit.Usage},
+		{"relative path", []string{"lock", "p", "--", "true"}, exit.Usage},
+		{"unknown flag", []string{"lock", "--such", "/p", "--", "true"}, exit.Usage},
+		{"unknown verb", []string{"such"}, exit.Usage},
+		{"help for an unknown verb", []string{"help", "such"}, exit.Usage},
 		{"help for a verb", []string{"help", "lock"}, 0},
-		{"completion for an unknown shell", []string{"completion", "such"}, exitUsage},
-		{"manual pages for nowhere", []string{"man"}, exitUsage},
-		{"events to no descriptor", []string{"lock", "--events", "-2", "/p", "--", "true"}, exitUsage},
-		{"too much grace", []string{"lock", "--grace", "30s", "/p", "--", "true"}, exitUsage},
-		{"no server", []string{"lock", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/p", "--", "true"}, exitUnreachable},
-		{"no server of that name", []string{"lock", "--servers", "zk1.invalid", "--connect-timeout", "0.2", "/p", "--", "true"}, exitUnreachable},
-		{"bad port", []string{"lock", "--servers", "127.0.0.1:abc", "/p", "--", "true"}, exitUsage},
-		{"bad chroot", []string{"lock", "--servers", "127.0.0.1:2181/app/", "/p", "--", "true"}, exitUsage},
-		{"bad session timeout", []string{"lock", "--session-timeout", "0", "/p", "--", "true"}, exitUsage},
+		{"completion for an unknown shell", []string{"completion", "such"}, exit.Usage},
+		{"manual pages for nowhere", []string{"man"}, exit.Usage},
+		{"events to no descriptor", []string{"lock", "--events", "-2", "/p", "--", "true"}, exit.Usage},
+		{"too much grace", []string{"lock", "--grace", "30s", "/p", "--", "true"}, exit.Usage},
+		{"no server", []string{"lock", "--servers", "127.0.0.1:1", "--connect-timeout", "0.2", "/p", "--", "true"}, exit.Unreachable},
+		{"no server of that name", []string{"lock", "--servers", "zk1.invalid", "--connect-timeout", "0.2", "/p", "--", "true"}, exit.Unreachable},
+		{"bad port", []string{"lock", "--servers", "127.0.0.1:abc", "/p", "--", "true"}, exit.Usage},
+		{"bad chroot", []string{"lock", "--servers", "127.0.0.1:2181/app/", "/p", "--", "true"}, exit.Usage},
+		{"bad session timeout", []string{"lock", "--session-timeout", "0", "/p", "--", "true"}, exit.Usage},
 		{"held", []string{"lock", "/p", "--shell", "$ZKR held"}, 0},
-		{"held by no lock", []string{"held"}, exitUsage},
-		{"held when the file has gone", []string{"held", "--state", "/no/such/file"}, exitLost},
-		{"busy, tried", []string{"lock", "--try", "/held", "--", "true"}, exitBusy},
-		{"busy, no time to wait", []string{"lock", "--wait", "0", "/held", "--", "true"}, exitBusy},
-		{"busy, waited", []string{"lock", "-w", "0.1", "/held", "--", "true"}, exitBusy},
+		{"held by no lock", []string{"held"}, exit.Usage},
+		{"held when the file has gone", []string{"held", "--state", "/no/such/file"}, exit.Lost},
+		{"busy, tried", []string{"lock", "--try", "/held", "--", "true"}, exit.Busy},
+		{"busy, no time to wait", []string{"lock", "--wait", "0", "/held", "--", "true"}, exit.Busy},
+		{"busy, waited", []string{"lock", "-w", "0.1", "/held", "--", "true"}, exit.Busy},
 		{"busy, own status", []string{"lock", "--try", "-E", "3", "/held", "--", "true"}, 3},
 		{"busy is good", []string{"lock", "--try", "--busy-ok", "/held", "--", "true"}, 0},
-		{"one of several is busy", []string{"lock", "--try", "--path", "/p", "--path", "/held", "--", "true"}, exitBusy},
+		{"one of several is busy", []string{"lock", "--try", "--path", "/p", "--path", "/held", "--", "true"}, exit.Busy},
 		{"free again after that", []string{"lock", "--try", "/p", "--", "true"}, 0},
-		{"busy election", []string{"elect", "--layout=selector", "--try", "/held", "--", "true"}, exitBusy},
-		{"busy status out of range", []string{"lock", "-E", "256", "/p", "--", "true"}, exitUsage},
+		{"busy election", []string{"elect", "--layout=selector", "--try", "/held", "--", "true"}, exit.Busy},
+		{"busy status out of range", []string{"lock", "-E", "256", "/p", "--", "true"}, exit.Usage},
 		{"reader", []string{"rlock", "/rw", "--", "sh", "-c", "exit 5"}, 5},
 		{"writer", []string{"wlock", "/rw", "--", "sh", "-c", "exit 6"}, 6},
 		{"readers together", []string{"rlock", "/rw", "--shell", `"$ZKR" rlock --try /rw -- sh -c 'exit 8'`}, 8},
-		{"no writer beside a reader", []string{"rlock", "/rw", "--shell", `"$ZKR" wlock --try /rw -- true`}, exitBusy},
+		{"no writer beside a reader", []string{"rlock", "/rw", "--shell", `"$ZKR" wlock --try /rw -- true`}, exit.Busy},
 		{"permit", []string{"sem", "-n", "2", "/s", "--", "sh", "-c", "exit 9"}, 9},
 		{"second permit", []string{"sem", "-n", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`}, 0},
-		{"no third permit", []string{"sem", "-n", "2", "-k", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`}, exitBusy},
-		{"more permits than there are", []string{"sem", "-n", "2", "-k", "3", "/s", "--", "true"}, exitUsage},
+		{"no third permit", []string{"sem", "-n", "2", "-k", "2", "/s", "--shell", `"$ZKR" sem -n 2 --try /s -- true`}, exit.Busy},
+		{"more permits than there are", []string{"sem", "-n", "2", "-k", "3", "/s", "--", "true"}, exit.Usage},
 		{"leader", []string{"elect", "/e", "--", "sh", "-c", "exit 4"}, 4},
 		{"no leader", []string{"leader", "/e"}, 1},
 		{"there is a leader", []string{"leader", "--layout=selector", "/held"}, 0},
-		{"bad layout", []string{"leader", "--layout=such", "/held"}, exitUsage},
+		{"bad layout", []string{"leader", "--layout=such", "/held"}, exit.Usage},
 		{"wait for a free lock", []string{"wait", "/p"}, 0},
-		{"wait in vain", []string{"wait", "--wait=0.1", "/held"}, exitBusy},
+		{"wait in vain", []string{"wait", "--wait=0.1", "/held"}, exit.Busy},
 		{"wait for one holder", []string{"wait", "--queue=1", "/held"}, 0},
 		{"check a holder", []string{"check", "--path", "/held", "--token", token}, 0},
-		{"check one that has gone", []string{"check", "--path", "/held", "--token", "1"}, exitLost},
-		{"check where there is no lock", []string{"check", "--path", "/nowhere", "--token", "1"}, exitLost},
-		{"check nothing", []string{"check"}, exitUsage},
-		{"access refused", []string{"lock", "/private/p", "--", "true"}, exitNoAccess},
+		{"check one that has gone", []string{"check", "--path", "/held", "--token", "1"}, exit.Lost},
+		{"check where there is no lock", []string{"check", "--path", "/nowhere", "--token", "1"}, exit.Lost},
+		{"check nothing", []string{"check"}, exit.Usage},
+		{"access refused", []string{"lock", "/private/p", "--", "true"}, exit.NoAccess},
 		{"credentials", []string{"lock", "--auth-file", auth, "--acl", "auth::cdrwa", "/with-auth", "--", "true"}, 0},
-		{"without these credentials", []string{"lock", "/with-auth", "--", "true"}, exitNoAccess},
-		{"no credentials", []string{"lock", "--auth-file", "/no/such/file", "/p", "--", "true"}, exitUsage},
-		{"bad ACL", []string{"lock", "--acl", "world", "/p", "--", "true"}, exitUsage},
-		{"bad value", []string{"lock", "--on-loss", "hope", "/p", "--", "true"}, exitUsage},
-		{"bad signal", []string{"lock", "--signal", "HOPE", "/p", "--", "true"}, exitUsage},
-		{"bad format", []string{"leader", "-o", "yaml", "/held"}, exitUsage},
+		{"without these credentials", []string{"lock", "/with-auth", "--", "true"}, exit.NoAccess},
+		{"no credentials", []string{"lock", "--auth-file", "/no/such/file", "/p", "--", "true"}, exit.Usage},
+		{"bad ACL", []string{"lock", "--acl", "world", "/p", "--", "true"}, exit.Usage},
+		{"bad value", []string{"lock", "--on-loss", "hope", "/p", "--", "true"}, exit.Usage},
+		{"bad signal", []string{"lock", "--signal", "HOPE", "/p", "--", "true"}, exit.Usage},
+		{"bad format", []string{"leader", "-o", "yaml", "/held"}, exit.Usage},
 		{"help", []string{"lock", "--help"}, 0},
-		{"max-run", []string{"lock", "--max-run", "0.1", "/p", "--", "sleep", "60"}, exitMaxRun},
+		{"max-run", []string{"lock", "--max-run", "0.1", "/p", "--", "sleep", "60"}, exit.MaxRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, _, errs := run(t, srv.Addr(), c.args...)
@@ -111,7 +112,7 @@ func TestExitStatus(t *testing.T) {
 func TestExit_LimitThatIsNone(t *testing.T) {
 	srv := zktest.Run(t)
 	status, _, errs := run(t, srv.Addr(), "sem", "-n", "0", "/s", "--", "true")
-	require.Equal(t, exitUsage, status)
+	require.Equal(t, exit.Usage, status)
 	require.Equal(t, "zkr: --limit 0: want 1 or more\n", errs)
 }
 
@@ -123,15 +124,15 @@ func TestEnvironment_SetsFlags(t *testing.T) {
 		args []string
 		want int
 	}{
-		{"a flag of the verb", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "/p", "--", "sleep", "60"}, exitMaxRun},
+		{"a flag of the verb", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "/p", "--", "sleep", "60"}, exit.MaxRun},
 		{"what is typed goes first", []string{"ZKR_MAX_RUN=0.1"}, []string{"lock", "--max-run=60s", "/p", "--", "sleep", "0.3"}, 0},
-		{"a global flag", []string{"ZKR_OUTPUT=yaml"}, []string{"leader", "/p"}, exitUsage},
-		{"a bad value", []string{"ZKR_GRACE=long"}, []string{"lock", "/p", "--", "true"}, exitUsage},
-		{"a grace that cannot be kept", []string{"ZKR_GRACE=1m"}, []string{"lock", "/p", "--", "true"}, exitUsage},
-		{"the path of an outer zkr is none of lock", []string{"ZKR_PATH=/q"}, []string{"lock", "--", "true"}, exitUsage},
+		{"a global flag", []string{"ZKR_OUTPUT=yaml"}, []string{"leader", "/p"}, exit.Usage},
+		{"a bad value", []string{"ZKR_GRACE=long"}, []string{"lock", "/p", "--", "true"}, exit.Usage},
+		{"a grace that cannot be kept", []string{"ZKR_GRACE=1m"}, []string{"lock", "/p", "--", "true"}, exit.Usage},
+		{"the path of an outer zkr is none of lock", []string{"ZKR_PATH=/q"}, []string{"lock", "--", "true"}, exit.Usage},
 		{"the leader of a hook is none to wait for", []string{"ZKR_LEADER=web1"}, []string{"wait", "--wait=0.1", "/p"}, 0},
 		{"the other name of the servers", []string{"ZKR_SERVERS=", "ZOOKEEPER_SERVERS=" + srv.Addr()}, []string{"lock", "/p", "--", "true"}, 0},
-		{"no servers", []string{"ZKR_SERVERS="}, []string{"lock", "/p", "--", "true"}, exitUsage},
+		{"no servers", []string{"ZKR_SERVERS="}, []string{"lock", "/p", "--", "true"}, exit.Usage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			z := command(t, srv.Addr(), c.args...)
@@ -187,7 +188,7 @@ func TestExit_BusyNamesTheHolder(t *testing.T) {
 	_, err = m.Lock(t.Context())
 	require.NoError(t, err)
 	status, _, errs := run(t, srv.Addr(), "lock", "--try", "/held", "--", "true")
-	require.Equal(t, exitBusy, status)
+	require.Equal(t, exit.Busy, status)
 	require.Contains(t, errs, "web1/42")
 	status, _, errs = run(t, srv.Addr(), "lock", "--try", "--busy-ok", "/held", "--", "true")
 	require.Zero(t, status)

@@ -4,6 +4,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 )
 
 func newHeld(a *app) *cobra.Command {
@@ -18,13 +22,13 @@ hardly any time. Exit status: 0 if the lock is proven at this moment, 79 if it i
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return usagef("no lock to ask for: run this below zkr, which sets ZKR_STATE")
+				return exit.Usagef("no lock to ask for: run this below zkr, which sets ZKR_STATE")
 			}
-			s, held, err := readState(file)
+			s, held, err := supervise.ReadState(file)
 			if err != nil {
 				return err
 			}
-			left := max(s.Until-bootClock(), 0).Round(time.Millisecond)
+			left := max(s.Until-bootclock.Now(), 0).Round(time.Millisecond)
 			answer := map[string]any{"held": held, "path": s.Path, "token": s.Token, "left_seconds": left.Seconds()}
 			word := "held"
 			if !held {
@@ -36,7 +40,7 @@ hardly any time. Exit status: 0 if the lock is proven at this moment, 79 if it i
 				}
 			}
 			if !held {
-				return exitWith(exitLost, nil)
+				return exit.With(exit.Lost, nil)
 			}
 			return nil
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
@@ -38,14 +39,14 @@ lost, so that the leader is not known ("unknown").`,
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				e, err := election.New(client, args[0], election.WithLayout(l))
 				if err != nil {
-					return exitWith(exitUsage, err)
+					return exit.With(exit.Usage, err)
 				}
 				if follow || hook != "" {
 					return a.followLeader(ctx, e, hook)
 				}
 				p, err := e.Leader(ctx)
 				if errors.Is(err, zkrecipes.ErrNoLeader) {
-					return exitWith(1, a.printLeader(election.Leadership{None: true, Current: true, AsOf: time.Now()}))
+					return exit.With(1, a.printLeader(election.Leadership{None: true, Current: true, AsOf: time.Now()}))
 				}
 				if err != nil {
 					return err

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
@@ -41,18 +43,18 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 			}
 			paths := slices.Concat(before, more) // the program stands behind before in the same array
 			if len(before) > 1 || len(paths) == 0 {
-				return usagef("want one PATH before --, or several with --path; got %q", before)
+				return exit.Usagef("want one PATH before --, or several with --path; got %q", before)
 			}
 			if cmd.Flags().Changed("once") && value == "" {
-				return usagef("--once without a value: want one that differs from run to run, as a date does")
+				return exit.Usagef("--once without a value: want one that differs from run to run, as a date does")
 			}
 			if value != "" && len(paths) > 1 {
-				return usagef("--once with %d paths: want one, since the record is beside it", len(paths))
+				return exit.Usagef("--once with %d paths: want one, since the record is beside it", len(paths))
 			}
-			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*target, error) {
+			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*supervise.Target, error) {
 				t, err := mutexes(c, paths)
 				if err == nil && value != "" {
-					t.once = newOnce(c, paths[0], value)
+					t.Once = supervise.NewOnce(c, paths[0], value)
 				}
 				return t, err
 			})
@@ -66,7 +68,7 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 }
 
 // mutexes is the target of one or several mutexes.
-func mutexes(c *conn.Client, paths []string) (*target, error) {
+func mutexes(c *conn.Client, paths []string) (*supervise.Target, error) {
 	all := make([]*mutex.Mutex, len(paths))
 	for i, path := range paths {
 		var err error
@@ -74,30 +76,30 @@ func mutexes(c *conn.Client, paths []string) (*target, error) {
 			return nil, err
 		}
 	}
-	lock := func(ctx context.Context) (*grant, error) { return lockAll(ctx, all) }
-	try := func(ctx context.Context) (*grant, error) { return tryAll(ctx, all) }
+	lock := func(ctx context.Context) (*supervise.Grant, error) { return lockAll(ctx, all) }
+	try := func(ctx context.Context) (*supervise.Grant, error) { return tryAll(ctx, all) }
 	if first := all[0]; len(all) == 1 {
-		lock = func(ctx context.Context) (*grant, error) { return single(first.Lock(ctx)) }
-		try = func(ctx context.Context) (*grant, error) { return single(first.TryLock(ctx)) }
+		lock = func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(first.Lock(ctx)) }
+		try = func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(first.TryLock(ctx)) }
 	}
-	return &target{kind: "mutex", paths: paths, lock: lock, try: try, queue: all[0].Queue}, nil
+	return &supervise.Target{Kind: "mutex", Paths: paths, Lock: lock, Try: try, Queue: all[0].Queue}, nil
 }
 
-func lockAll(ctx context.Context, all []*mutex.Mutex) (*grant, error) {
+func lockAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 	holds, err := mutex.LockAll(ctx, all...)
 	if err != nil {
 		return nil, err
 	}
-	g := &grant{hold: holds}
-	for _, m := range all {
-		g.parts = append(g.parts, holds.Of(m))
+	parts := make([]*zkrecipes.Hold, len(all))
+	for i, m := range all {
+		parts[i] = holds.Of(m)
 	}
-	return g, nil
+	return supervise.Several(holds, parts), nil
 }
 
 // tryAll takes all locks without waiting, or none. Then it takes them once more, together: nested in what it has, that
 // waits for nothing, and the first holds can go.
-func tryAll(ctx context.Context, all []*mutex.Mutex) (*grant, error) {
+func tryAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 	var taken []*zkrecipes.Hold
 	defer func() {
 		for _, h := range taken {

@@ -9,12 +9,13 @@ package main
 import (
 	"os"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 )
 
 func main() {
 	if child.GuardArg != "" && len(os.Args) > 1 && os.Args[1] == child.GuardArg {
-		child.Guard(os.Args[2:], bootClock)
+		child.Guard(os.Args[2:], bootclock.Now)
 		return
 	}
 	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))

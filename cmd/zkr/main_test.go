@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 // stopIgnoring gives the signals that nohup, or the & of a shell, has made the tests ignore their default effect in the
 // processes that the tests start. If the tests catch a signal, it has its default effect in those processes.
 func stopIgnoring() {
-	for _, one := range handled {
+	for _, one := range signals.Handled {
 		if signal.Ignored(one) {
 			signal.Notify(make(chan os.Signal, 1), one)
 		}

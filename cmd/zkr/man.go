@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
 func newMan(_ *app) *cobra.Command {
@@ -15,7 +17,7 @@ func newMan(_ *app) *cobra.Command {
 		Hidden:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("want one DIRECTORY, got %q", args)
+				return exit.Usagef("want one DIRECTORY, got %q", args)
 			}
 			return nil
 		},

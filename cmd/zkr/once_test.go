@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -26,12 +27,12 @@ func TestOnce_RunsOncePerValue(t *testing.T) {
 		{"2026-11-22", "echo 22 >>" + file, 0},
 		{"2026-11-22", "echo again >>" + file, 0},
 		{"2026-11-23", "echo 23 >>" + file, 0},
-		{"2026-11-22", "echo late >>" + file, exitFailure},
-		{"", "true", exitUsage},
+		{"2026-11-22", "echo late >>" + file, exit.Failure},
+		{"", "true", exit.Usage},
 	} {
 		status, _, errs := run(t, srv.Addr(), "lock", "--once", c.value, "/jobs/nightly", "--shell", c.line)
 		assert.Equal(t, c.want, status, errs)
-		if c.want == exitFailure {
+		if c.want == exit.Failure {
 			assert.Contains(t, errs, "/jobs/nightly-done says that 2026-11-23 is done")
 		}
 	}
@@ -82,7 +83,7 @@ func TestOnce_ARunThatWasAskedToStopIsNotRecorded(t *testing.T) {
 
 func TestOnce_TakesOnePath(t *testing.T) {
 	status, _, errs := run(t, zktest.Run(t).Addr(), "lock", "--once=1", "--path=/a", "--path=/b", "--", "true")
-	assert.Equal(t, exitUsage, status)
+	assert.Equal(t, exit.Usage, status)
 	assert.Contains(t, errs, "--once with 2 paths")
 }
 
@@ -97,7 +98,7 @@ func TestOnce_ALostLockWritesNoRecord(t *testing.T) {
 		}
 	}))
 	status, _, errs := run(t, srv.Addr(), "lock", "--once=1", "/p", "--", "true")
-	assert.Equal(t, exitLost, status)
+	assert.Equal(t, exit.Lost, status)
 	assert.Contains(t, errs, "the program has succeeded, but /p-done does not say so")
 	assert.Equal(t, 1, rule.Hits())
 	data, _, err := dial(t, srv).Get(t.Context(), "/p-done")

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
 
@@ -56,7 +58,7 @@ func (o *outputFlags) logger(file *os.File) (*slog.Logger, error) {
 	switch o.format {
 	case "table", "json", "value":
 	default:
-		return nil, usagef("--output %s: want table, json or value", o.format)
+		return nil, exit.Usagef("--output %s: want table, json or value", o.format)
 	}
 	terminal := term.IsTerminal(int(file.Fd()))
 	options := &slog.HandlerOptions{Level: o.level(terminal)}
@@ -68,7 +70,7 @@ func (o *outputFlags) logger(file *os.File) (*slog.Logger, error) {
 	case o.log == "text", o.log == "auto":
 		return slog.New(slog.NewTextHandler(file, options)), nil
 	}
-	return nil, usagef("--log %s: want text, json or auto", o.log)
+	return nil, exit.Usagef("--log %s: want text, json or auto", o.log)
 }
 
 // sentences prints messages for people in a terminal.
@@ -87,7 +89,7 @@ func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	var pairs []string
 	event := false
 	add := func(a slog.Attr) bool {
-		event = event || a.Key == eventKey
+		event = event || a.Key == supervise.EventKey
 		pairs = append(pairs, a.String())
 		return true
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -134,18 +134,6 @@ func TestSignal_BeforeTheConnectionStops(t *testing.T) {
 	require.NoError(t, errors.Join(c.Close(), silent.Close()))
 }
 
-// TestSignal_BetweenGrantAndStart puts the signal where no test can time it: into the channel, after the context has ended.
-func TestSignal_BetweenGrantAndStart(t *testing.T) {
-	arrived := make(chan os.Signal, 2)
-	arrived <- syscall.SIGWINCH
-	arrived <- syscall.SIGTERM
-	s := &supervision{runner: &runner{app: &app{signals: &signals{arrived}}}}
-	err := s.start(context.WithoutCancel(t.Context()), nil)
-	code, message := exitCode(err)
-	assert.Equal(t, 143, code)
-	assert.Empty(t, message)
-}
-
 func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 	for name, lose := range map[string]func(srv *zktest.Server, node string){
 		"expired": func(srv *zktest.Server, _ string) { srv.Expire(srv.SessionOf("a")) },
@@ -158,7 +146,7 @@ func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 			z.until(t, "started")
 			node, _ := acquired["node"].(string)
 			lose(srv, node)
-			assert.Equal(t, exitLost, z.status(t))
+			assert.Equal(t, exit.Lost, z.status(t))
 			assert.Equal(t, []string{"kill", "lost", "exited"}, z.rest(t))
 		})
 	}
@@ -170,7 +158,7 @@ func TestLoss_AsAFactWithGrace(t *testing.T) {
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	srv.Expire(srv.SessionOf("a"))
-	assert.Equal(t, exitLost, z.status(t), "also if the program ended well")
+	assert.Equal(t, exit.Lost, z.status(t), "also if the program ended well")
 	assert.Equal(t, []string{"term", "lost", "exited"}, z.rest(t))
 }
 
@@ -194,7 +182,7 @@ func TestLoss_GraceBeginsWithTheLoss(t *testing.T) {
 	eventually(t, "the guard kills the program", func() bool { return gone(pid) })
 	assert.Less(t, time.Since(lost), grace*3/2)
 	require.NoError(t, z.Process.Signal(syscall.SIGCONT))
-	assert.Equal(t, exitLost, z.status(t))
+	assert.Equal(t, exit.Lost, z.status(t))
 }
 
 func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
@@ -205,7 +193,7 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 	srv.Expire(srv.SessionOf("a"))
 	z.until(t, "lost")
 	require.NoError(t, os.WriteFile(ready, nil, 0o600))
-	assert.Equal(t, exitLost, z.status(t))
+	assert.Equal(t, exit.Lost, z.status(t))
 	assert.Equal(t, []string{"exited"}, z.rest(t))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
@@ -29,7 +30,7 @@ Exit status: 1 if there is no contender to ask.`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := conn.ValidatePath(args[0]); err != nil {
-				return exitWith(exitUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				return a.revoke(ctx, client, args[0], token)
@@ -64,7 +65,7 @@ func (a *app) revoke(ctx context.Context, client *conn.Client, path string, toke
 	case len(errs) > 0:
 		return errors.Join(errs...)
 	case len(t.rows) == 0:
-		return exitWith(1, fmt.Errorf("%s: there is no contender to ask", path))
+		return exit.With(1, fmt.Errorf("%s: there is no contender to ask", path))
 	}
 	return a.print(t)
 }

@@ -7,34 +7,36 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 )
 
 // runFlags are the flags of the verbs that run a program.
 type runFlags struct {
-	try, busyOK      bool
-	wait             duration
-	busy             int
-	id, data         string
-	grace, lead      duration
-	signal           string
-	minHold, maxRun  duration
-	onLoss           string
-	lossGrace        duration
-	leftovers        string
-	onRevoke         string
-	forward          string
-	stopTimeout      duration
-	events           int
-	shell            string
-	waitSet, leadSet bool
-	graceSet         bool
+	try, busyOK     bool
+	wait            duration
+	busy            int
+	id, data        string
+	grace, lead     duration
+	signal          string
+	minHold, maxRun duration
+	onLoss          string
+	lossGrace       duration
+	leftovers       string
+	onRevoke        string
+	forward         string
+	stopTimeout     duration
+	events          int
+	shell           string
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.try, "try", false, "do not wait for other holders: exit with the busy status")
 	flags.VarP(&f.wait, "wait", "w", "wait so long at most, then exit with the busy status; 0 is --try; default without end")
-	flags.IntVarP(&f.busy, "busy-status", "E", exitBusy, "exit `status` when another holder is in the way")
+	flags.IntVarP(&f.busy, "busy-status", "E", exit.Busy, "exit `status` when another holder is in the way")
 	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder is in the way")
 	flags.StringVar(&f.id, "id", "", "`name` under which others see this holder; default host/pid")
 	flags.StringVar(&f.data, "data", "", "`data` of the contender, in place of --id")
@@ -53,8 +55,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
 }
 
-// check refuses values that no verb could use. It runs after the environment was read.
-func (f *runFlags) check(cmd *cobra.Command) error {
+// check refuses values that no verb could use.
+func (f *runFlags) check() error {
 	for _, choice := range []struct {
 		flag, value string
 		of          []string
@@ -64,50 +66,52 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		{"on-revoke", f.onRevoke, []string{"term", "ignore"}},
 	} {
 		if !slices.Contains(choice.of, choice.value) {
-			return usagef("--%s %s: want %s", choice.flag, choice.value, strings.Join(choice.of, ", "))
+			return exit.Usagef("--%s %s: want %s", choice.flag, choice.value, strings.Join(choice.of, ", "))
 		}
 	}
 	if f.busy < 0 || f.busy > 255 {
-		return usagef("--busy-status %d: want 0 to 255", f.busy)
-	}
-	f.waitSet, f.graceSet, f.leadSet = cmd.Flags().Changed("wait"), cmd.Flags().Changed("grace"), cmd.Flags().Changed("kill-lead")
-	f.try = f.try || f.waitSet && f.wait == 0
-	if f.busyOK {
-		f.busy = 0
+		return exit.Usagef("--busy-status %d: want 0 to 255", f.busy)
 	}
 	return nil
 }
 
+// options are the checked flags, as they are after the environment was read.
+func (f *runFlags) options(cmd *cobra.Command) (o supervise.Options, err error) {
+	if err := f.check(); err != nil {
+		return o, err
+	}
+	o = supervise.Options{
+		Wait: durationOf(cmd, "wait", f.wait), Busy: f.busy,
+		Grace: durationOf(cmd, "grace", f.grace), Lead: durationOf(cmd, "kill-lead", f.lead),
+		MinHold: time.Duration(f.minHold), MaxRun: time.Duration(f.maxRun), StopTimeout: time.Duration(f.stopTimeout),
+		LossGrace: time.Duration(f.lossGrace), OnLoss: f.onLoss, Leftovers: f.leftovers, OnRevoke: f.onRevoke,
+	}
+	o.Try = f.try || o.Wait == 0
+	if f.busyOK {
+		o.Busy = 0
+	}
+	o.Signal, o.Forward, err = f.signals()
+	return o, err
+}
+
 // signals returns the signal that asks the program to stop, and the signals that zkr passes on to the program.
 func (f *runFlags) signals() (soft os.Signal, forward []os.Signal, err error) {
-	soft, ok := signalNamed(f.signal)
+	soft, ok := signals.Named(f.signal)
 	if !ok {
-		return nil, nil, usagef("--signal %s: no such signal", f.signal)
+		return nil, nil, exit.Usagef("--signal %s: no such signal", f.signal)
 	}
 	switch f.forward {
 	case "all":
-		return soft, handled, nil
+		return soft, signals.Handled, nil
 	case "none":
 		return soft, nil, nil
 	}
 	for name := range strings.SplitSeq(f.forward, ",") {
-		one, ok := signalNamed(name)
-		if !ok || !slices.Contains(handled, one) {
-			return nil, nil, usagef("--forward %s: not a signal that zkr can pass on", name)
+		one, ok := signals.Named(name)
+		if !ok || !slices.Contains(signals.Handled, one) {
+			return nil, nil, exit.Usagef("--forward %s: not a signal that zkr can pass on", name)
 		}
 		forward = append(forward, one)
 	}
 	return soft, forward, nil
-}
-
-// deadline makes the rule for a session.
-func (f *runFlags) deadline(timeout time.Duration) (*deadline, error) {
-	grace, lead := timeout/4, defaultLead(timeout)
-	if f.graceSet {
-		grace = time.Duration(f.grace)
-	}
-	if f.leadSet {
-		lead = time.Duration(f.lead)
-	}
-	return newDeadline(timeout, grace, lead)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 )
@@ -18,16 +19,16 @@ func newRLock(a *app) *cobra.Command {
   zkr rlock --wait 30s /config -- deploy`,
 		Long: `rlock takes the read-write lock at PATH for reading. Any number of readers hold it, or one writer. Readers and writers
 are let in in the order in which they came: a reader waits behind a writer that came before it.`,
-	}, func(c *conn.Client, path string) (*target, error) {
+	}, func(c *conn.Client, path string) (*supervise.Target, error) {
 		l, err := rwlock.New(c, path)
 		if err != nil {
 			return nil, err
 		}
-		return &target{
-			kind:  "read",
-			lock:  func(ctx context.Context) (*grant, error) { return single(l.RLock(ctx)) },
-			try:   func(ctx context.Context) (*grant, error) { return single(l.TryRLock(ctx)) },
-			queue: participants(l),
+		return &supervise.Target{
+			Kind:  "read",
+			Lock:  func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.RLock(ctx)) },
+			Try:   func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.TryRLock(ctx)) },
+			Queue: participants(l),
 		}, nil
 	})
 }
@@ -38,16 +39,16 @@ func newWLock(a *app) *cobra.Command {
 		Short:   "Run a program while no reader and no other writer runs",
 		Example: `  zkr wlock /config -- edit-config`,
 		Long:    `wlock takes the read-write lock at PATH for writing: see rlock.`,
-	}, func(c *conn.Client, path string) (*target, error) {
+	}, func(c *conn.Client, path string) (*supervise.Target, error) {
 		l, err := rwlock.New(c, path)
 		if err != nil {
 			return nil, err
 		}
-		return &target{
-			kind:  "write",
-			lock:  func(ctx context.Context) (*grant, error) { return single(l.Lock(ctx)) },
-			try:   func(ctx context.Context) (*grant, error) { return single(l.TryLock(ctx)) },
-			queue: participants(l),
+		return &supervise.Target{
+			Kind:  "write",
+			Lock:  func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.Lock(ctx)) },
+			Try:   func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(l.TryLock(ctx)) },
+			Queue: participants(l),
 		}, nil
 	})
 }
@@ -64,7 +65,7 @@ func participants(l *rwlock.RWLock) func(context.Context) ([]zkrecipes.Participa
 }
 
 // newLockOf completes a verb that runs a program under one lock.
-func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string) (*target, error)) *cobra.Command {
+func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string) (*supervise.Target, error)) *cobra.Command {
 	var f runFlags
 	f.add(cmd)
 	noEnv(cmd, "shell")
@@ -76,10 +77,10 @@ func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string) 
 		if err := onePath(cmd, before); err != nil {
 			return err
 		}
-		return a.runOnce(cmd, &f, program, func(c *conn.Client) (*target, error) {
+		return a.runOnce(cmd, &f, program, func(c *conn.Client) (*supervise.Target, error) {
 			t, err := of(c, before[0])
 			if err == nil {
-				t.paths = before
+				t.Paths = before
 			}
 			return t, err
 		})

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
 )
@@ -19,12 +21,12 @@ func newSem(a *app) *cobra.Command {
   zkr sem -n 8 -k 2 --try /gpu -- train`,
 		Long: `sem takes permits of the semaphore at PATH. All callers must give the same limit, or the same --limit-node, which keeps
 the limit in ZooKeeper so that it can be changed.`,
-	}, func(c *conn.Client, path string) (*target, error) {
+	}, func(c *conn.Client, path string) (*supervise.Target, error) {
 		if limit < 1 {
-			return nil, usagef("--limit %d: want 1 or more", limit)
+			return nil, exit.Usagef("--limit %d: want 1 or more", limit)
 		}
 		if permits < 1 || permits > limit && node == "" {
-			return nil, usagef("--permits %d: want 1 to the limit, which is %d", permits, limit)
+			return nil, exit.Usagef("--permits %d: want 1 to the limit, which is %d", permits, limit)
 		}
 		var options []semaphore.Option
 		if node != "" {
@@ -34,11 +36,13 @@ the limit in ZooKeeper so that it can be changed.`,
 		if err != nil {
 			return nil, err
 		}
-		return &target{
-			kind:  "permit",
-			lock:  func(ctx context.Context) (*grant, error) { return single(s.Acquire(ctx, permits)) },
-			try:   func(ctx context.Context) (*grant, error) { return single(s.TryAcquire(ctx, permits)) },
-			queue: s.Queue,
+		return &supervise.Target{
+			Kind: "permit",
+			Lock: func(ctx context.Context) (*supervise.Grant, error) { return supervise.Single(s.Acquire(ctx, permits)) },
+			Try: func(ctx context.Context) (*supervise.Grant, error) {
+				return supervise.Single(s.TryAcquire(ctx, permits))
+			},
+			Queue: s.Queue,
 		}, nil
 	})
 	cmd.Flags().IntVarP(&limit, "limit", "n", 1, "permits that there are")

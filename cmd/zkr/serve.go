@@ -10,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/web"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zkhttp"
@@ -64,17 +66,17 @@ the contender, as zkr break does.`,
 // check refuses flags that do not go together, and returns the layout of the election.
 func (f *serveFlags) check() (election.Layout, error) {
 	if f.elect != "" && f.observe != "" {
-		return 0, usagef("--elect and --observe: want one of them")
+		return 0, exit.Usagef("--elect and --observe: want one of them")
 	}
 	if f.allowBreak && f.root == "" {
-		return 0, usagef("--allow-break needs the page: want a path for --ui-root")
+		return 0, exit.Usagef("--allow-break needs the page: want a path for --ui-root")
 	}
 	if len(f.addresses) == 0 {
-		return 0, usagef("--http: want an address to listen at")
+		return 0, exit.Usagef("--http: want an address to listen at")
 	}
 	for _, address := range f.addresses {
-		if err := checkAddress(address); err != nil {
-			return 0, usagef("--http %s: want host:port or unix:/path: %v", address, err)
+		if err := web.CheckAddress(address); err != nil {
+			return 0, exit.Usagef("--http %s: want host:port or unix:/path: %v", address, err)
 		}
 	}
 	return layoutOf(f.layout)
@@ -85,7 +87,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, done := a.signals.context(parent)
+	ctx, done := a.signals.Context(parent)
 	defer done()
 	metrics, err := zkprom.New()
 	if err != nil {
@@ -102,46 +104,47 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	defer client.Close() //nolint:errcheck // it returns nil
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
-	s := &sidecar{app: a, mux: http.NewServeMux(), path: flags.elect, resigning: make(chan chan<- *election.Term)}
-	s.mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	s.mux.HandleFunc("GET /healthz", alive)
-	s.mux.Handle("/readyz", zkhttp.Health(client))
+	site := web.New(a.log)
+	site.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	site.Handle("/readyz", zkhttp.Health(client))
 	ctx, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer fail(nil)
 	if flags.root != "" {
-		if s.page, err = a.openPage(client, flags, s.mux); err != nil {
+		if err := a.showQueues(client, flags, site); err != nil {
 			return err
 		}
-		running.Go(func() { s.page.follow(ctx) })
+		running.Go(func() { site.Follow(ctx) })
 	}
 	if path := flags.elect + flags.observe; path != "" {
 		e, err := election.New(client, path, election.WithLayout(layout))
 		if err != nil {
-			return exitWith(exitUsage, err)
+			return exit.With(exit.Usage, err)
 		}
-		s.tellLeader(e)
+		site.TellLeader(e)
 		if flags.elect != "" {
-			s.mux.HandleFunc("POST /resign", s.resign)
-			running.Go(func() { fail(e.Run(ctx, s.lead)) })
+			site.TakeResignations()
+			running.Go(func() { fail(site.Stand(ctx, e, path)) })
 		}
 	} else {
-		s.mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusFound))
+		site.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusFound))
 	}
-	return s.listen(ctx, flags.addresses)
+	return site.Listen(ctx, flags.addresses)
 }
 
-// openPage adds the page to mux.
-func (a *app) openPage(client *conn.Client, flags serveFlags, mux *http.ServeMux) (*page, error) {
+// showQueues adds the page to site.
+func (a *app) showQueues(client *conn.Client, flags serveFlags, site *web.Site) error {
 	live, err := survey.Follow(client, flags.root)
 	if err != nil {
-		return nil, exitWith(exitUsage, err)
+		return exit.With(exit.Usage, err)
 	}
 	b, err := a.newBreaker(client, flags.root, flags.allowBreak)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := newPage(live, flags.root, time.Duration(flags.stuck), b)
-	return p, p.register(mux)
+	return site.ShowQueues(web.Queues{
+		Live: live, Root: flags.root, Stuck: time.Duration(flags.stuck), Break: b, MayBreak: b.allowed(),
+		Explain: func(err error) string { return asFlags.Replace(err.Error()) },
+	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
@@ -46,11 +47,11 @@ With -r, what the access lists forbid to read is left out, and standard error sa
 With --stuck the exit status is 1 if there is a queue to show.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("want a PATH")
+				return exit.Usagef("want a PATH")
 			}
 			for _, path := range args {
 				if err := conn.ValidatePath(path); err != nil {
-					return exitWith(exitUsage, err)
+					return exit.With(exit.Usage, err)
 				}
 			}
 			return nil
@@ -92,7 +93,7 @@ func (a *app) status(ctx context.Context, client *conn.Client, paths []string, f
 				a.tellNothing(paths, flags)
 			}
 			if flags.stuck > 0 && len(view.Queues) > 0 {
-				return exitWith(1, nil)
+				return exit.With(1, nil)
 			}
 			return nil
 		}

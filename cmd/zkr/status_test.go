@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -91,7 +92,7 @@ func TestStatus_Forbidden(t *testing.T) {
 	require.Contains(t, errs, "not shown")
 	require.Contains(t, errs, "/closed")
 	status, _, errs = run(t, srv.Addr(), "status", "/closed")
-	require.Equal(t, exitNoAccess, status)
+	require.Equal(t, exit.NoAccess, status)
 	require.Contains(t, errs, "--auth-file")
 }
 
@@ -112,5 +113,5 @@ func TestStatus_Watch(t *testing.T) {
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	_, err = io.Copy(io.Discard, out)
 	require.NoError(t, err)
-	require.Equal(t, exitSignal+int(syscall.SIGTERM), z.status(t), z.err.String())
+	require.Equal(t, 143, z.status(t), z.err.String())
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
@@ -33,22 +35,22 @@ the lock by the time wait returns.`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if most < 0 {
-				return usagef("--queue %d: want 0 or more", most)
+				return exit.Usagef("--queue %d: want 0 or more", most)
 			}
 			if err := conn.ValidatePath(args[0]); err != nil {
-				return exitWith(exitUsage, err)
+				return exit.With(exit.Usage, err)
 			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
 				if limit >= 0 {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), errWaited)
+					ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(limit), supervise.ErrWaited)
 					defer cancel()
 				}
 				w := waiting{client: client, log: a.log, path: args[0], most: most, leader: leader, named: cmd.Flags().Changed("leader")}
-				if err := w.run(ctx); errors.Is(err, errWaited) {
+				if err := w.run(ctx); errors.Is(err, supervise.ErrWaited) {
 					a.log.Warn(fmt.Sprintf("%s: gave up after %v: %s, see zkr status %s",
 						w.path, time.Duration(limit), cmp.Or(w.seen, err.Error()), w.path))
-					return exitWith(exitBusy, nil)
+					return exit.With(exit.Busy, nil)
 				} else if err != nil {
 					return err
 				}

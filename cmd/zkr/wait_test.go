@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -28,7 +29,7 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 		{[]string{"--leader=web2", "/free"}, "/free: gave up after 100ms: the queue is empty"},
 	} {
 		status, out, errs := run(t, srv.Addr(), append([]string{"wait", "--wait=0.1"}, c.args...)...)
-		assert.Equal(t, exitBusy, status)
+		assert.Equal(t, exit.Busy, status)
 		assert.Contains(t, errs, c.says)
 		assert.Empty(t, out)
 		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.1"}, c.args...)...)

@@ -5,60 +5,34 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func TestSuccession_InWords(t *testing.T) {
-	list := func(ids ...string) (all []*survey.Contender) {
-		for _, id := range ids {
-			all = append(all, &survey.Contender{ID: id, Node: "/q/" + id, Token: int64(len(id))})
-		}
-		return all
-	}
-	for _, c := range []struct {
-		before, after []*survey.Contender
-		want          string
-	}{
-		{nil, nil, ""},
-		{list("a"), list("a"), ""},
-		{list("a"), list("b"), "a → b"},
-		{list("a"), nil, "a → free"},
-		{nil, list("a", "b"), "free → a, b"},
-		{list("a", "b"), list("a"), "b leaves"},
-		{list("a"), list("b", "a", "c"), "b, c joins"},
-		{list("a", "b", "c", "d", "e"), nil, "a, b, c, 2 more → free"},
-		{list("a"), []*survey.Contender{{ID: "a", Node: "/q/a", Token: 7}}, "a → a"}, // deleted, and made anew
-	} {
-		require.Equal(t, c.want, succession(c.before, c.after))
-	}
+// pageMessage is an event of the page.
+type pageMessage struct {
+	Changed []json.RawMessage
+	Changes []seenChange
 }
 
-func TestChanges_AreBounded(t *testing.T) {
-	var none, c changes
-	for i := range 3 * keptChanges {
-		before := c
-		c = c.with(change{Path: fmt.Sprint(i)})
-		require.Equal(t, []change{{Path: fmt.Sprint(i)}}, c.since(before))
-	}
-	require.Len(t, c.since(none), keptChanges)
-	require.Equal(t, fmt.Sprint(3*keptChanges-1), c.kept[keptChanges-1].Path)
-	require.Empty(t, c.since(c))
+// seenChange is a change of holders, as the page tells it.
+type seenChange struct {
+	At, After   time.Time
+	Path, Words string
+	Lost        bool
 }
 
 // changesOf reads events until there are n changes.
-func changesOf(t *testing.T, events *bufio.Reader, n int) (list []change) {
+func changesOf(t *testing.T, events *bufio.Reader, n int) (list []seenChange) {
 	t.Helper()
 	for len(list) < n {
-		var m message
+		var m pageMessage
 		require.NoError(t, json.Unmarshal([]byte(nextEvent(t, events)), &m))
 		list = append(list, m.Changes...)
 	}

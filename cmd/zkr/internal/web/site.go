@@ -1,10 +1,12 @@
-package main
+// Package web answers HTTP requests: which candidate leads, and a page that shows all queues.
+package web
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -14,28 +16,42 @@ import (
 	"github.com/zkrecipes/zkrecipes/zkhttp"
 )
 
-// sidecar is what serve runs: it answers for an election, and may be a candidate in it.
-type sidecar struct {
-	app       *app
+// Site is what zkr serve answers. It may tell of an election, stand in it, and show all queues.
+type Site struct {
+	log       *slog.Logger
 	mux       *http.ServeMux
-	path      string                     // of the election in which it stands
 	page      *page                      // nil without one
 	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and tells its name there
 }
 
+// New makes a site that says that it is alive.
+func New(log *slog.Logger) *Site {
+	s := &Site{log: log, mux: http.NewServeMux(), resigning: make(chan chan<- *election.Term)}
+	s.mux.HandleFunc("GET /healthz", alive)
+	return s
+}
+
+// Handle adds a handler.
+func (s *Site) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// Stand is a candidate in an election until ctx ends. Requests may ask it to resign.
+func (s *Site) Stand(ctx context.Context, e *election.Election, path string) error {
+	return e.Run(ctx, func(ctx context.Context, t *election.Term) error { return s.lead(ctx, t, path) })
+}
+
 // lead is a term: other programs ask for it.
-func (s *sidecar) lead(ctx context.Context, t *election.Term) error {
-	s.app.log.Info("leading", "token", t.Token().String())
+func (s *Site) lead(ctx context.Context, t *election.Term, path string) error {
+	s.log.Info("leading", "token", t.Token().String())
 	select {
 	case asked := <-s.resigning:
-		s.app.log.Info("resigning, as a request asks for", "token", t.Token().String())
+		s.log.Info("resigning, as a request asks for", "token", t.Token().String())
 		asked <- t
 		return nil
 	case <-ctx.Done():
 	}
-	s.app.log.Info("leading no more", "token", t.Token().String(), "cause", context.Cause(ctx))
+	s.log.Info("leading no more", "token", t.Token().String(), "cause", context.Cause(ctx))
 	if err := t.Err(); err != nil && s.page != nil { // the term was lost, and serve goes on
-		s.page.lost(s.path, fmt.Sprintf("this candidate has lost the term with the token %v: %v", t.Token(), err))
+		s.page.lost(path, fmt.Sprintf("this candidate has lost the term with the token %v: %v", t.Token(), err))
 	}
 	return nil
 }
@@ -43,11 +59,14 @@ func (s *sidecar) lead(ctx context.Context, t *election.Term) error {
 // resignPatience is how long a request to resign waits for a term.
 const resignPatience = time.Second
 
+// TakeResignations lets a program on this machine end the term of this candidate.
+func (s *Site) TakeResignations() { s.mux.HandleFunc("POST /resign", s.resign) }
+
 // resign ends the term of this candidate, and answers when it has ended. A socket has an owner and a mode, so its clients are
 // of this machine, and no web page is among them.
-func (s *sidecar) resign(w http.ResponseWriter, r *http.Request) {
+func (s *Site) resign(w http.ResponseWriter, r *http.Request) {
 	if at, is := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !is || at.Network() != "unix" {
-		writeJSON(w, http.StatusForbidden, failure("only on a unix socket: start zkr serve with --http unix:/path as well"))
+		Reply(w, http.StatusForbidden, Failure("only on a unix socket: start zkr serve with --http unix:/path as well"))
 		return
 	}
 	ending := make(chan *election.Term, 1)
@@ -59,19 +78,19 @@ func (s *sidecar) resign(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	case <-patience.C:
-		writeJSON(w, http.StatusConflict, failure("this candidate does not lead"))
+		Reply(w, http.StatusConflict, Failure("this candidate does not lead"))
 		return
 	}
 	t := <-ending
 	select {
 	case <-t.Done():
-		writeJSON(w, http.StatusOK, map[string]any{"resigned": t.Token()})
+		Reply(w, http.StatusOK, map[string]any{"resigned": t.Token()})
 	case <-r.Context().Done():
 	}
 }
 
-// tellLeader adds the handlers that tell of the election.
-func (s *sidecar) tellLeader(e *election.Election) {
+// TellLeader adds the handlers that tell of the election.
+func (s *Site) TellLeader(e *election.Election) {
 	leader := zkhttp.Leader(e)
 	s.mux.Handle("/leader", leader)
 	s.mux.Handle("/self", zkhttp.Self(e))
@@ -89,11 +108,11 @@ func nameOfLeader(w http.ResponseWriter, r *http.Request, leader http.Handler) {
 	}
 	switch err := json.Unmarshal(answer.body.Bytes(), &body); {
 	case err != nil:
-		writeJSON(w, http.StatusInternalServerError, failure(err.Error()))
+		Reply(w, http.StatusInternalServerError, Failure(err.Error()))
 	case answer.status != http.StatusOK:
-		writeJSON(w, http.StatusServiceUnavailable, failure(body.Error))
+		Reply(w, http.StatusServiceUnavailable, Failure(body.Error))
 	default:
-		writeJSON(w, http.StatusOK, map[string]string{"name": body.Leader})
+		Reply(w, http.StatusOK, map[string]string{"name": body.Leader})
 	}
 }
 
@@ -136,15 +155,5 @@ func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) 
 }
 
 func alive(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"state": "alive"})
-}
-
-// failure is the body of an answer that is no success.
-func failure(text string) map[string]string { return map[string]string{"error": text} }
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
+	Reply(w, http.StatusOK, map[string]string{"state": "alive"})
 }

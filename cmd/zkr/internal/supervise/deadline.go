@@ -1,6 +1,10 @@
-package main
+package supervise
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+)
 
 // healthy is which part of the session timeout a deadline is ahead, at least, while servers answer; see package conn.
 const healthy = 0.45
@@ -34,7 +38,7 @@ const (
 // newDeadline refuses a grace that cannot be kept.
 func newDeadline(timeout, grace, lead time.Duration) (*deadline, error) {
 	if most := time.Duration(healthy * float64(timeout)); grace+lead > most {
-		return nil, usagef("a grace of %v and a kill lead of %v are %v, but a session of %v leaves only %v: its deadline is at least "+
+		return nil, exit.Usagef("a grace of %v and a kill lead of %v are %v, but a session of %v leaves only %v: its deadline is at least "+
 			"%.2f × %v ahead while servers answer; shorten --grace, or ask for %v with --session-timeout (servers grant at most 20 of their ticks)",
 			grace, lead, grace+lead, timeout, most, healthy, timeout, enoughFor(grace, lead))
 	}

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"log/slog"
@@ -64,7 +64,7 @@ func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(e.close)
 	now, timeout := time.Now(), 10*time.Second
-	s := &supervision{runner: &runner{events: e}, timeout: timeout, deadline: &deadline{moved: now.Add(-timeout / 2)}}
+	s := &supervision{events: e, timeout: timeout, deadline: &deadline{moved: now.Add(-timeout / 2)}}
 	for _, look := range []struct {
 		left      time.Duration
 		suspected bool

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// checkAddress refuses what is no address to listen at.
-func checkAddress(address string) error {
+// CheckAddress refuses what is no address to listen at.
+func CheckAddress(address string) error {
 	if path, is := strings.CutPrefix(address, "unix:"); is {
 		if path == "" {
 			return errors.New("no path of a socket")
@@ -26,8 +26,8 @@ func checkAddress(address string) error {
 	return err
 }
 
-// listen serves at the addresses until ctx ends, or one of them fails.
-func (s *sidecar) listen(ctx context.Context, addresses []string) error {
+// Listen serves at the addresses until ctx ends, or one of them fails.
+func (s *Site) Listen(ctx context.Context, addresses []string) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var serving sync.WaitGroup
@@ -49,12 +49,12 @@ func (s *sidecar) listen(ctx context.Context, addresses []string) error {
 }
 
 // serveAt serves at one address until ctx ends.
-func (s *sidecar) serveAt(ctx context.Context, l net.Listener) error {
+func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: local(l.Addr(), s.mux), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
 	}
-	s.app.log.Info("listening", "address", l.Addr().String())
+	s.log.Info("listening", "address", l.Addr().String())
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
 	stopped := context.AfterFunc(ctx, func() {
@@ -89,7 +89,7 @@ func local(address net.Addr, next http.Handler) http.Handler {
 			host = name
 		}
 		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			writeJSON(w, http.StatusForbidden, failure("Host "+r.Host+": want localhost or 127.0.0.1"))
+			Reply(w, http.StatusForbidden, Failure("Host "+r.Host+": want localhost or 127.0.0.1"))
 			return
 		}
 		next.ServeHTTP(w, r)

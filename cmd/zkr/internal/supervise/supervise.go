@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -12,20 +12,26 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 // supervision is one program under one grant. All its steps run on one goroutine, and each turn of its loop first looks at
 // the clock: a process that was frozen kills before it does anything else.
 type supervision struct {
-	*runner
-	target   *target
-	grant    *grant
+	options  Options
+	events   *events
+	signals  *signals.Signals
+	target   *Target
+	grant    *Grant
 	timeout  time.Duration // of the session
 	deadline *deadline
 	child    *child.Child
 	state    *stateFile
+	terminal bool // the program has the keys of the terminal
 
 	started   time.Time
 	looked    time.Time // the last look at the clock
@@ -37,29 +43,32 @@ type supervision struct {
 	told      time.Time // the deadline in the state file
 
 	interrupt time.Time // the last one
-	ending              // as far as it is known; its code counts in place of the program's if it is not 0
+	end       Ending    // as far as it is known; its code counts in place of the program's if it is not 0
 }
 
-// ending is how a program ended, and why.
-type ending struct {
-	code       int  // exit status
-	asked      bool // a signal had asked zkr to stop
-	revoked    bool // another client had asked for the lock
-	lost       bool // the lock was lost, or so nearly that the program was stopped
-	unfinished bool // the program could not be stopped
+// Ending is how a program ended, and why.
+type Ending struct {
+	Code       int  // exit status
+	Asked      bool // a signal had asked zkr to stop
+	Revoked    bool // another client had asked for the lock
+	Lost       bool // the lock was lost, or so nearly that the program was stopped
+	Unfinished bool // the program could not be stopped
 }
 
 // supervise starts the program, if there was no signal up to then. done ends ctx: from then on signals are the program's.
-func (r *runner) supervise(ctx context.Context, done func(), t *target, g *grant) (*supervision, error) {
+func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant) (*supervision, error) {
 	session, err := r.client.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.flags.deadline(session.Timeout())
+	d, err := r.options.deadline(session.Timeout())
 	if err != nil {
 		return nil, err
 	}
-	s := &supervision{runner: r, target: t, grant: g, timeout: session.Timeout(), deadline: d}
+	s := &supervision{
+		options: r.options, events: r.events, signals: r.signals, terminal: r.command.Terminal,
+		target: t, grant: g, timeout: session.Timeout(), deadline: d,
+	}
 	if err := s.freshen(ctx); err != nil {
 		return nil, err
 	}
@@ -67,7 +76,7 @@ func (r *runner) supervise(ctx context.Context, done func(), t *target, g *grant
 		return nil, err
 	}
 	done()
-	if err := s.start(ctx, session); err != nil {
+	if err := r.start(ctx, s, session); err != nil {
 		s.state.remove()
 		return nil, err
 	}
@@ -91,7 +100,7 @@ func (s *supervision) freshen(ctx context.Context) error {
 }
 
 // start starts the program, unless a signal has come before.
-func (s *supervision) start(ctx context.Context, session *conn.Session) error {
+func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Session) error {
 	if err := s.stoppedBefore(ctx); err != nil {
 		return err
 	}
@@ -100,22 +109,22 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 	if err := s.state.write(s.proven(until)); err != nil {
 		return fmt.Errorf("write ZKR_STATE: %w", err)
 	}
-	command := s.command
-	command.Env = s.environment(s.target, s.grant, session, s.state.path())
-	s.deadline.look(time.Now(), bootClock(), until)
+	command := r.command
+	command.Env = r.environment(s.target, s.grant, session, s.state.path())
+	s.deadline.look(time.Now(), bootclock.Now(), until)
 	command.KillAt = s.lastMoment()
 	s.events.say(slog.LevelDebug, "acquired", fields{
-		"path": s.target.paths[0], "kind": s.target.kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
+		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
 		"valid_until": until.Format(time.RFC3339Nano),
-	}, "acquired %s, token %v", s.target.paths[0], s.grant.parts[0].Token())
-	c, err := s.host.Start(command)
+	}, "acquired %s, token %v", s.target.Paths[0], s.grant.parts[0].Token())
+	c, err := r.host.Start(command)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return exitWith(exitNotFound, err)
+		return exit.With(exit.NotFound, err)
 	case errors.Is(err, child.ErrLate):
-		return exitWith(exitLost, err)
+		return exit.With(exit.Lost, err)
 	case err != nil:
-		return exitWith(exitCannotRun, err)
+		return exit.With(exit.CannotRun, err)
 	}
 	s.child, s.started = c, time.Now()
 	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
@@ -125,15 +134,15 @@ func (s *supervision) start(ctx context.Context, session *conn.Session) error {
 // stoppedBefore returns the signal that asked zkr to stop before the program was started. None is lost: a signal is the cause
 // of ctx, or waits in the channel.
 func (s *supervision) stoppedBefore(ctx context.Context) error {
-	var stop *stopped
+	var stop *exit.Stopped
 	if errors.As(context.Cause(ctx), &stop) {
 		return stop
 	}
 	for {
 		select {
-		case one := <-s.signals.arrived:
-			if slices.Contains(stopping, one) {
-				return &stopped{one}
+		case one := <-s.signals.Arrived:
+			if signals.Stops(one) {
+				return &exit.Stopped{Signal: one}
 			}
 		default:
 			return nil
@@ -142,7 +151,7 @@ func (s *supervision) stoppedBefore(ctx context.Context) error {
 }
 
 // run waits for the end of the program and of all that it has started, and stops it when that is due.
-func (s *supervision) run() ending {
+func (s *supervision) run() Ending {
 	defer s.events.later(s.state.remove)
 	defer s.child.Close()
 	timer := time.NewTimer(0)
@@ -153,7 +162,7 @@ func (s *supervision) run() ending {
 		s.look(time.Now())
 		if s.over() {
 			s.conclude()
-			return s.ending
+			return s.end
 		}
 		timer.Reset(s.pause())
 		select {
@@ -163,7 +172,7 @@ func (s *supervision) run() ending {
 		case <-gone:
 			s.ended, gone = true, nil
 			s.tellOverdue()
-		case one := <-s.signals.arrived:
+		case one := <-s.signals.Arrived:
 			s.look(time.Now())
 			s.signalled(one)
 		}
@@ -194,8 +203,8 @@ func (s *supervision) look(now time.Time) {
 	switch {
 	case !s.killAt.IsZero() && !now.Before(s.killAt):
 		s.kill("patience is over")
-	case s.stopAt.IsZero() && s.flags.maxRun > 0 && now.Sub(s.started) >= time.Duration(s.flags.maxRun) && !s.ended:
-		s.code = exitMaxRun
+	case s.stopAt.IsZero() && s.options.MaxRun > 0 && now.Sub(s.started) >= s.options.MaxRun && !s.ended:
+		s.end.Code = exit.MaxRun
 		s.stop("max-run", now.Add(s.deadline.grace))
 	}
 }
@@ -211,12 +220,12 @@ func (s *supervision) lateness(now time.Time) {
 
 // obeyLoss stops the program if the lock is lost or about to be lost.
 func (s *supervision) obeyLoss(now time.Time) {
-	if s.lost && s.grant.Err() == nil && s.flags.onLoss != "kill" {
+	if s.end.Lost && s.grant.Err() == nil && s.options.OnLoss != "kill" {
 		return
 	}
 	until := s.grant.ValidUntil()
 	err := s.grant.Err()
-	switch verdict := s.deadline.look(now, bootClock(), until); {
+	switch verdict := s.deadline.look(now, bootclock.Now(), until); {
 	case err != nil:
 		s.loss(now, err)
 	case verdict != goodTime:
@@ -229,19 +238,19 @@ func (s *supervision) obeyLoss(now time.Time) {
 
 // loss handles a lock that is lost: its next holder may have it already.
 func (s *supervision) loss(now time.Time, err error) {
-	if s.lost && s.flags.onLoss != "kill" {
+	if s.end.Lost && s.options.OnLoss != "kill" {
 		return
 	}
-	first := !s.lost
-	s.lost = true
+	first := !s.end.Lost
+	s.end.Lost = true
 	var lost *zkrecipes.LostError
 	switch known := errors.As(err, &lost); {
-	case s.flags.onLoss == "ignore":
-	case s.flags.onLoss == "term":
+	case s.options.OnLoss == "ignore":
+	case s.options.OnLoss == "term":
 		s.stop("lost", time.Time{})
-	case s.flags.lossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
-		s.stop("lost", now.Add(time.Duration(s.flags.lossGrace)))
-		s.child.KillAt(bootClock() + s.killAt.Sub(now) + s.deadline.lead) // the same moment at each look, or an earlier one
+	case s.options.LossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
+		s.stop("lost", now.Add(s.options.LossGrace))
+		s.child.KillAt(bootclock.Now() + s.killAt.Sub(now) + s.deadline.lead) // the same moment at each look, or an earlier one
 	default:
 		s.kill("lost")
 	}
@@ -253,12 +262,12 @@ func (s *supervision) loss(now time.Time, err error) {
 
 // losing handles a lock that no server has confirmed for too long.
 func (s *supervision) losing(due verdict) {
-	first := !s.lost
-	if s.flags.onLoss == "ignore" {
+	first := !s.end.Lost
+	if s.options.OnLoss == "ignore" {
 		return
 	}
-	s.lost = true
-	if due == timeToKill && s.flags.onLoss == "kill" {
+	s.end.Lost = true
+	if due == timeToKill && s.options.OnLoss == "kill" {
 		s.kill("deadline")
 	} else {
 		s.stop("deadline", time.Time{})
@@ -293,21 +302,21 @@ func (s *supervision) tell(until time.Time) {
 	next := s.proven(until)
 	s.events.later(func() {
 		if err := s.state.write(next); err != nil {
-			s.log.Warn("cannot write ZKR_STATE", "err", err)
+			s.events.log.Warn("cannot write ZKR_STATE", "err", err)
 		}
 	})
 }
 
 // lastMoment is when the guard kills the program, on the boot clock: a little later than this process would have.
 func (s *supervision) lastMoment() time.Duration {
-	if s.flags.onLoss != "kill" {
+	if s.options.OnLoss != "kill" {
 		return 0
 	}
 	return s.deadline.onBoot - s.deadline.lead/2
 }
 
-func (s *supervision) proven(until time.Time) state {
-	return state{bootClock() + time.Until(until), s.grant.parts[0].Token().String(), s.target.paths[0]}
+func (s *supervision) proven(until time.Time) State {
+	return State{bootclock.Now() + time.Until(until), s.grant.parts[0].Token().String(), s.target.Paths[0]}
 }
 
 // stop asks the program to stop, once. At killAt it is killed; the zero time is never.
@@ -319,7 +328,7 @@ func (s *supervision) stop(reason string, killAt time.Time) {
 		return
 	}
 	s.stopAt = time.Now()
-	err := s.child.Stop(s.soft)
+	err := s.child.Stop(s.options.Signal)
 	s.events.say(slog.LevelWarn, "term", fields{"reason": reason}, "asked the program to stop: %s", reason)
 	if err != nil {
 		s.events.warn("cannot signal the program", "err", err)
@@ -354,10 +363,10 @@ func (s *supervision) over() bool {
 	}
 	left := s.child.Left()
 	switch {
-	case left == 0, s.flags.leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
+	case left == 0, s.options.Leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
 		s.events.say(slog.LevelDebug, "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
 		return true
-	case s.flags.leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
+	case s.options.Leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
 		s.events.warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
 		s.stop("leftovers", time.Now().Add(s.deadline.grace))
 	}
@@ -371,7 +380,7 @@ func (s *supervision) hopeless() bool {
 	if s.killed.IsZero() || now.Before(s.deadline.until) || now.Before(s.killed.Add(2*time.Second)) {
 		return false
 	}
-	s.unfinished = true
+	s.end.Unfinished = true
 	s.events.say(slog.LevelError, "unkillable", fields{"processes": s.child.Left()},
 		"%d processes are still there after SIGKILL, at the deadline of the lock: the next holder may run beside them", s.child.Left())
 	return true
@@ -379,22 +388,22 @@ func (s *supervision) hopeless() bool {
 
 // conclude finds the exit status when all has ended.
 func (s *supervision) conclude() {
-	s.lost = s.lost || s.grant.Err() != nil || s.child.Status().Overdue
+	s.end.Lost = s.end.Lost || s.grant.Err() != nil || s.child.Status().Overdue
 	switch {
-	case s.lost || s.unfinished:
-		s.code = exitLost
-	case s.code == 0:
-		s.code = s.child.Status().Code
+	case s.end.Lost || s.end.Unfinished:
+		s.end.Code = exit.Lost
+	case s.end.Code == 0:
+		s.end.Code = s.child.Status().Code
 	}
 }
 
 // signalled passes a signal on. In a terminal, the program has had the terminal's own signals already.
 func (s *supervision) signalled(one os.Signal) {
-	if one == goOn {
+	if one == signals.Continue {
 		return // the look at the clock was what it is for
 	}
-	had := s.command.Terminal && sentToGroup(one)
-	if !had && slices.Contains(s.forward, one) {
+	had := s.terminal && signals.SentToGroup(one)
+	if !had && slices.Contains(s.options.Forward, one) {
 		if err := s.child.Forward(one); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			s.events.warn("cannot pass on a signal", "signal", one.String(), "err", err)
 		}
@@ -408,12 +417,12 @@ func (s *supervision) signalled(one os.Signal) {
 	default:
 		return
 	}
-	s.asked = true
+	s.end.Asked = true
 	if had {
 		return // the program may have a use for the key, as a shell has
 	}
-	if s.flags.stopTimeout > 0 && s.killAt.IsZero() {
-		s.killAt = time.Now().Add(time.Duration(s.flags.stopTimeout))
+	if s.options.StopTimeout > 0 && s.killAt.IsZero() {
+		s.killAt = time.Now().Add(s.options.StopTimeout)
 	}
 }
 
@@ -425,22 +434,22 @@ func (s *supervision) again(now time.Time) bool {
 		return false
 	}
 	s.interrupt = now
-	return !before.IsZero() && (!s.command.Terminal || now.Sub(before) < 2*time.Second)
+	return !before.IsZero() && (!s.terminal || now.Sub(before) < 2*time.Second)
 }
 
 // obeyRevocation stops the program if another client has asked for the lock.
 func (s *supervision) obeyRevocation(now time.Time) {
-	if s.flags.onRevoke != "term" || !s.stopAt.IsZero() {
+	if s.options.OnRevoke != "term" || !s.stopAt.IsZero() {
 		return
 	}
 	for _, h := range s.grant.parts {
 		select {
 		case <-h.Revoked():
 			var killAt time.Time
-			if s.flags.stopTimeout > 0 {
-				killAt = now.Add(time.Duration(s.flags.stopTimeout))
+			if s.options.StopTimeout > 0 {
+				killAt = now.Add(s.options.StopTimeout)
 			}
-			s.revoked = true
+			s.end.Revoked = true
 			s.stop("revoked", killAt)
 			return
 		default:

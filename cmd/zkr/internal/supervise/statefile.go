@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"encoding/json"
@@ -8,13 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 )
 
 // stateFile is the private file that tells a command how long its lock is proven. Its directory is private, too.
 type stateFile struct{ dir string }
 
-// state is what is in the file. Until is on the boot clock, so that no reader trusts a wall clock.
-type state struct {
+// State is what is in the file. Until is on the boot clock, so that no reader trusts a wall clock.
+type State struct {
 	Until time.Duration `json:"valid_until_boot_ns"`
 	Token string        `json:"token"`
 	Path  string        `json:"path"`
@@ -31,7 +33,7 @@ func newStateFile() (*stateFile, error) {
 func (f *stateFile) path() string { return filepath.Join(f.dir, "state") }
 
 // write replaces the file at once, so that a reader sees the old or the new one.
-func (f *stateFile) write(s state) error {
+func (f *stateFile) write(s State) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -48,17 +50,17 @@ func (f *stateFile) lost() { _ = os.Remove(f.path()) }
 
 func (f *stateFile) remove() { _ = os.RemoveAll(f.dir) }
 
-// readState reads the file. A missing file is a lost lock.
-func readState(path string) (s state, held bool, err error) {
+// ReadState reads the file. A missing file is a lost lock.
+func ReadState(path string) (s State, held bool, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, false, nil
+		return State{}, false, nil
 	}
 	if err != nil {
-		return state{}, false, err
+		return State{}, false, err
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return state{}, false, fmt.Errorf("%s: %w", path, err)
+		return State{}, false, fmt.Errorf("%s: %w", path, err)
 	}
-	return s, bootClock() < s.Until, nil
+	return s, bootclock.Now() < s.Until, nil
 }

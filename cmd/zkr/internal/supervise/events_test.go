@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package supervise
 
 import (
 	"log/slog"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
 // TestEvents_AReaderThatStopsDelaysNothing tells more than a pipe holds, without a reader.
@@ -34,6 +36,6 @@ func TestEvents_AReaderThatStopsDelaysNothing(t *testing.T) {
 
 func TestEvents_RefuseADescriptorThatIsNotOpen(t *testing.T) {
 	_, err := newEvents(slog.New(slog.DiscardHandler), 987)
-	code, _ := exitCode(err)
-	assert.Equal(t, exitUsage, code)
+	code, _ := exit.Status(err)
+	assert.Equal(t, exit.Usage, code)
 }

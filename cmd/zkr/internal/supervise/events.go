@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// eventKey marks a message that is an event.
-const eventKey = "event"
+// EventKey marks a message that is an event.
+const EventKey = "event"
 
 // events tells what happens, as lines of JSON for programs and as messages for people. A goroutine of its own writes them: a
 // reader that has stopped reading, or a full disk, must not keep zkr from killing a program in time.
@@ -26,16 +28,16 @@ const pending = 1000
 
 func newEvents(log *slog.Logger, fd int) (*events, error) {
 	if fd < -1 {
-		return nil, usagef("--events %d: want a file descriptor, or -1 for no events", fd)
+		return nil, exit.Usagef("--events %d: want a file descriptor, or -1 for no events", fd)
 	}
 	e := &events{log: log, queue: make(chan func(), pending), ended: make(chan struct{})}
 	if fd >= 0 {
 		e.file = os.NewFile(uintptr(fd), "events")
 		if e.file == nil {
-			return nil, usagef("--events %d: no such file descriptor", fd)
+			return nil, exit.Usagef("--events %d: no such file descriptor", fd)
 		}
 		if _, err := e.file.Stat(); err != nil {
-			return nil, usagef("--events %d: no such file descriptor", fd)
+			return nil, exit.Usagef("--events %d: no such file descriptor", fd)
 		}
 		keepFromChild(e.file)
 	}
@@ -74,8 +76,8 @@ type fields map[string]any
 func (e *events) say(level slog.Level, event string, more fields, sentence string, args ...any) {
 	now := time.Now()
 	record := slog.NewRecord(now, level, fmt.Sprintf(sentence, args...), 0)
-	record.AddAttrs(slog.String(eventKey, event))
-	line := fields{"v": 1, "time": now.Format(time.RFC3339Nano), eventKey: event}
+	record.AddAttrs(slog.String(EventKey, event))
+	line := fields{"v": 1, "time": now.Format(time.RFC3339Nano), EventKey: event}
 	for key, value := range more {
 		record.AddAttrs(slog.Any(key, value))
 		line[key] = value

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package signals
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handled are the signals that zkr passes on. Those of job control keep their meaning for zkr itself, but SIGCONT: zkr looks
+// Handled are the signals that zkr passes on. Those of job control keep their meaning for zkr itself, but SIGCONT: zkr looks
 // at the clock when it goes on.
-var handled = []os.Signal{
+var Handled = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT,
 }
@@ -22,10 +22,10 @@ var stopping = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 }
 
-// sentToGroup reports whether the program has had a signal of its terminal already. The kernel and the shell send these to the
+// SentToGroup reports whether the program has had a signal of its terminal already. The kernel and the shell send these to the
 // whole group. But the end of a terminal is told to the leader of the session alone: zkr is it if ssh -t or docker run -t
 // started it without a shell.
-func sentToGroup(one os.Signal) bool {
+func SentToGroup(one os.Signal) bool {
 	switch one {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
 		return true
@@ -36,10 +36,11 @@ func sentToGroup(one os.Signal) bool {
 	return false
 }
 
-const goOn = syscall.SIGCONT
+// Continue tells a process that was stopped to go on.
+const Continue = syscall.SIGCONT
 
-// signalNamed finds TERM, SIGTERM or 15.
-func signalNamed(name string) (os.Signal, bool) {
+// Named finds TERM, SIGTERM or 15.
+func Named(name string) (os.Signal, bool) {
 	upper := strings.ToUpper(name)
 	if number := unix.SignalNum(upper); number != 0 {
 		return number, true
@@ -49,5 +50,3 @@ func signalNamed(name string) (os.Signal, bool) {
 	}
 	return nil, false
 }
-
-func keepFromChild(file *os.File) { unix.CloseOnExec(int(file.Fd())) }

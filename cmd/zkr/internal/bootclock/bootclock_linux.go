@@ -1,4 +1,4 @@
-package main
+package bootclock
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock runs on while the machine is suspended.
-func bootClock() time.Duration {
+// Now is a clock that runs on while the machine is suspended.
+func Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		return time.Since(started)

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package main
+package bootclock
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock runs on while the machine is suspended: so does the monotonic clock here.
-func bootClock() time.Duration {
+// Now is a clock that runs on while the machine is suspended. So does the monotonic clock here.
+func Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
 		return time.Since(started)

@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"context"
@@ -21,12 +21,19 @@ import (
 //go:embed ui
 var assets embed.FS
 
+// Queues are what the page shows.
+type Queues struct {
+	Live     *survey.Live
+	Root     string        // the page shows nothing above it
+	Stuck    time.Duration // after such a wait of its first waiter, a queue is marked
+	Break    http.Handler  // deletes a contender, or says why not
+	MayBreak bool
+	Explain  func(error) string // words for an error
+}
+
 // page shows all queues below a path, and follows them.
 type page struct {
-	root    string
-	live    *survey.Live
-	stuck   time.Duration
-	breaker *breaker
+	queues Queues
 
 	mu      sync.Mutex
 	now     pageView
@@ -64,9 +71,30 @@ type message struct {
 	Break   bool              `json:"break,omitempty"` // the page may ask to delete contenders
 }
 
-func newPage(live *survey.Live, root string, stuck time.Duration, breaker *breaker) *page {
-	return &page{root: root, live: live, stuck: stuck, breaker: breaker, changed: make(chan struct{})}
+// ShowQueues adds the page. Follow keeps it up to date.
+func (s *Site) ShowQueues(q Queues) error {
+	files, err := fs.Sub(assets, "ui")
+	if err != nil {
+		return err
+	}
+	s.page = &page{queues: q, changed: make(chan struct{})}
+	static := http.StripPrefix("/ui/", http.FileServerFS(files))
+	s.mux.HandleFunc("GET /ui/events", s.page.events)
+	s.mux.Handle("POST /ui/break", q.Break)
+	s.mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusFound))
+	s.mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		static.ServeHTTP(w, r)
+	})
+	return nil
 }
+
+// Follow replaces what the page shows when the queues change, until ctx ends.
+func (s *Site) Follow(ctx context.Context) { s.page.follow(ctx) }
+
+// patience is how long servers are asked. What hangs is worth a line, not a minute.
+const patience = 5 * time.Second
 
 // How often the page looks: at most once in a breath after changes, and now and then without, as ages are part of verdicts.
 const (
@@ -83,7 +111,7 @@ func (p *page) follow(ctx context.Context) {
 	over := make(chan struct{})
 	following.Go(func() {
 		defer close(over)
-		ended = p.live.Changed(ctx, func() {
+		ended = p.queues.Live.Changed(ctx, func() {
 			select {
 			case wake <- struct{}{}:
 			default:
@@ -105,7 +133,7 @@ func (p *page) follow(ctx context.Context) {
 		case <-pause.C:
 		case <-over:
 			if ctx.Err() == nil {
-				p.replace(func(v *pageView) { v.current, v.err = false, fmt.Sprintf("cannot follow %s: %v", p.root, ended) })
+				p.replace(func(v *pageView) { v.current, v.err = false, fmt.Sprintf("cannot follow %s: %v", p.queues.Root, ended) })
 			}
 			pause.Stop()
 			return
@@ -117,14 +145,14 @@ func (p *page) follow(ctx context.Context) {
 
 // look reads the queues and replaces the view.
 func (p *page) look(ctx context.Context) {
-	asking, cancel := context.WithTimeout(ctx, serverPatience)
+	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	view, err := p.live.View(asking, p.stuck)
+	view, err := p.queues.Live.View(asking, p.queues.Stuck)
 	if err != nil {
 		p.replace(func(v *pageView) {
 			v.current, v.err = false, ""
 			if errors.Is(err, zk.ErrNoAuth) { // it lasts until the access list, or the node, is another one
-				v.err = asFlags.Replace(err.Error())
+				v.err = p.queues.Explain(err)
 			}
 		})
 		return
@@ -199,8 +227,8 @@ func (p *page) next() (pageView, <-chan struct{}) {
 // difference is the event that leads from one view to another.
 func (p *page) difference(before, after pageView) message {
 	m := message{
-		Root: p.root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
-		Changes: after.changes.since(before.changes), Break: p.breaker.allowed(),
+		Root: p.queues.Root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
+		Changes: after.changes.since(before.changes), Break: p.queues.MayBreak,
 	}
 	for path, q := range after.queues {
 		if before.queues[path].text != q.text {
@@ -236,50 +264,4 @@ func (p *page) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// register adds the page to mux.
-func (p *page) register(mux *http.ServeMux) error {
-	files, err := fs.Sub(assets, "ui")
-	if err != nil {
-		return err
-	}
-	static := http.StripPrefix("/ui/", http.FileServerFS(files))
-	mux.HandleFunc("GET /ui/events", p.events)
-	mux.Handle("POST /ui/break", p.breaker)
-	mux.Handle("GET /ui", http.RedirectHandler("/ui/", http.StatusFound))
-	mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		static.ServeHTTP(w, r)
-	})
-	return nil
-}
-
-// stream writes server-sent events.
-type stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-}
-
-func newStream(w http.ResponseWriter) *stream {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	return &stream{w, http.NewResponseController(w)}
-}
-
-// send writes one event. A reader that does not read for a while is given up.
-func (s *stream) send(id string, data []byte) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		return err
-	}
-	if id != "" {
-		if _, err := fmt.Fprintf(s.w, "id: %s\n", id); err != nil {
-			return err
-		}
-	}
-	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", data); err != nil {
-		return err
-	}
-	return s.control.Flush()
 }

@@ -1,0 +1,90 @@
+// Package exit has the exit statuses of zkr, and the errors that carry them.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// The exit statuses of zkr itself. Those up to 78 are of sysexits.h, those from 124 on of timeout(1) and the shells.
+const (
+	Usage       = 64
+	Unreachable = 69
+	Busy        = 75
+	NoAccess    = 77
+	Lost        = 79
+	MaxRun      = 124
+	Failure     = 125
+	CannotRun   = 126
+	NotFound    = 127
+	signalled   = 128 // and the number of the signal
+)
+
+// Error is an error with an exit status. Without an error in it, nothing is printed.
+type Error struct {
+	code int
+	err  error
+}
+
+func (e *Error) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.err }
+
+// With gives an error an exit status. A nil err prints nothing.
+func With(code int, err error) error { return &Error{code, err} }
+
+// Usagef is an error in how zkr was called.
+func Usagef(format string, args ...any) error {
+	return With(Usage, fmt.Errorf(format, args...))
+}
+
+// Stopped is the cause of a context that a signal has ended.
+type Stopped struct{ Signal os.Signal }
+
+func (s *Stopped) Error() string { return fmt.Sprintf("stopped by signal %v", s.Signal) }
+
+func (s *Stopped) code() int {
+	if number, ok := s.Signal.(syscall.Signal); ok {
+		return signalled + int(number)
+	}
+	return Failure
+}
+
+// Status is the exit status for what a verb returned, and the message to print.
+func Status(err error) (code int, message string) {
+	var e *Error
+	var s *Stopped
+	switch {
+	case err == nil:
+		return 0, ""
+	case errors.As(err, &e):
+		if e.err == nil {
+			return e.code, ""
+		}
+		return e.code, err.Error()
+	case errors.As(err, &s):
+		return s.code(), ""
+	case errors.Is(err, conn.ErrAuthFailed), errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
+		return NoAccess, err.Error()
+	case errors.Is(err, zk.ErrInvalidACL):
+		return NoAccess, err.Error() + ": see --acl, and --auth-file for the scheme auth"
+	case errors.Is(err, zkrecipes.ErrLost):
+		return Lost, err.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return Unreachable, err.Error()
+	}
+	return Failure, err.Error()
+}

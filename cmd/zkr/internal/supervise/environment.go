@@ -1,0 +1,37 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
+func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string) []string {
+	var nodes, tokens []string
+	for _, h := range g.parts {
+		nodes, tokens = append(nodes, h.Path()), append(tokens, h.Token().String())
+	}
+	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 if there is no outer zkr
+	own := []string{
+		"ZKR_PATH=" + strings.Join(t.Paths, "\n"),
+		"ZKR_NODE=" + strings.Join(nodes, "\n"),
+		"ZKR_TOKEN=" + strings.Join(tokens, "\n"),
+		fmt.Sprintf("ZKR_SESSION=0x%x", session.ID()),
+		"ZKR_KIND=" + t.Kind,
+		"ZKR_ID=" + r.client.Identity(),
+		"ZKR_VALID_UNTIL=" + g.ValidUntil().Format(time.RFC3339Nano),
+		"ZKR_DEPTH=" + strconv.Itoa(depth+1),
+		"ZKR_STATE=" + statePath,
+	}
+	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return name == "ZKR_EVENTS" || slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+	})
+	return append(inherited, own...)
+}

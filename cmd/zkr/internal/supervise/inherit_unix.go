@@ -1,0 +1,11 @@
+//go:build unix
+
+package supervise
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func keepFromChild(file *os.File) { unix.CloseOnExec(int(file.Fd())) }

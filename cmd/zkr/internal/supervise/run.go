@@ -1,0 +1,264 @@
+// Package supervise runs a program under locks. It stops the program, with all that it has started, before a lock can pass on.
+package supervise
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
+)
+
+// Runner runs a program under locks.
+type Runner struct {
+	options  Options
+	command  child.Command
+	host     *child.Host
+	client   *conn.Client
+	events   *events
+	signals  *signals.Signals
+	keepOpen bool // the session must run out by itself: what runs under it could not be stopped
+}
+
+// Open makes a runner, which tells what happens to log and to the file descriptor fd, unless fd is -1. It checks all that can
+// be checked before the lock is taken. Then it connects by dial, unless a signal comes first.
+func Open(ctx context.Context, o Options, command child.Command, log *slog.Logger, fd int, sig *signals.Signals,
+	dial func(context.Context) (*conn.Client, error),
+) (r *Runner, err error) {
+	r = &Runner{options: o, command: command, signals: sig}
+	if r.events, err = newEvents(log, fd); err != nil {
+		return nil, err
+	}
+	if r.host, err = child.NewHost(); err != nil {
+		return nil, err
+	}
+	ctx, done := sig.Context(ctx)
+	r.client, err = dial(ctx)
+	done()
+	var stop *exit.Stopped
+	if err == nil && errors.As(context.Cause(ctx), &stop) {
+		err = stop
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Client is the client whose session has the locks.
+func (r *Runner) Client() *conn.Client { return r.client }
+
+// Close ends the session, unless it must run out by itself.
+func (r *Runner) Close() {
+	if r.client != nil && !r.keepOpen {
+		_ = r.client.Close() // it returns nil
+	}
+	r.events.close()
+}
+
+// Term takes the lock, runs the program under it, and releases it. An error says that the program was not run.
+func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
+	ctx, done := r.signals.Context(ctx)
+	defer done()
+	session, err := r.client.Session(ctx)
+	if err != nil {
+		return Ending{}, err
+	}
+	if _, err := r.options.deadline(session.Timeout()); err != nil {
+		return Ending{}, err
+	}
+	g, err := r.acquire(ctx, t)
+	if err != nil {
+		return Ending{}, err
+	}
+	granted := time.Now()
+	if t.Once != nil {
+		already, err := t.Once.done(ctx)
+		if already {
+			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before", t.Once.value)
+		}
+		if already || err != nil {
+			r.release(g)
+			return Ending{}, err
+		}
+	}
+	s, err := r.supervise(ctx, done, t, g)
+	if err != nil {
+		r.release(g)
+		return Ending{}, err
+	}
+	end := s.run()
+	if end.Unfinished {
+		r.keepOpen = true
+		return end, nil
+	}
+	end.Code = r.record(t, g, end)
+	r.holdOn(g, granted, end)
+	r.release(g)
+	return end, nil
+}
+
+// The pauses after a program that has ended by itself, and the length of a term that starts them anew.
+const (
+	firstPause = time.Second
+	longTerm   = time.Minute
+)
+
+// Terms runs the program in one term after the other, as long as another says so.
+func (r *Runner) Terms(ctx context.Context, t *Target, another func(Ending) bool) (Ending, error) {
+	pause := firstPause
+	for {
+		began := time.Now()
+		end, err := r.Term(ctx, t)
+		if lost := errors.Is(err, zkrecipes.ErrLost); err != nil && !lost {
+			return end, err
+		} else if lost {
+			end.Lost = true
+		}
+		if !another(end) {
+			return end, err
+		}
+		r.events.say(slog.LevelInfo, "again", fields{"status": end.Code}, "standing for the election again")
+		if end.Lost || end.Revoked {
+			continue
+		}
+		if time.Since(began) > longTerm {
+			pause = firstPause
+		}
+		if err := r.sleep(ctx, pause); err != nil {
+			return end, err
+		}
+		pause = min(2*pause, longTerm)
+	}
+}
+
+// sleep lets a time pass, unless a signal asks zkr to stop.
+func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
+	ctx, done := r.signals.Context(ctx)
+	defer done()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ErrWaited is the cause of a context that limits a wait for other holders.
+var ErrWaited = errors.New("the time to wait is over")
+
+// acquire waits for the lock, and tells behind which holder.
+func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
+	take := t.Lock
+	if r.options.Try {
+		take = t.Try
+	} else if r.options.Wait >= 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.options.Wait, ErrWaited)
+		defer cancel()
+	}
+	type result struct {
+		grant *Grant
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() { // ends with ctx, and is waited for below
+		g, err := take(ctx)
+		results <- result{g, err}
+	}()
+	looks := time.NewTimer(250 * time.Millisecond) // a lock that is free is taken by then
+	defer looks.Stop()
+	for {
+		select {
+		case got := <-results:
+			return got.grant, r.busy(got.err)
+		case <-looks.C:
+			r.tellQueue(ctx, t)
+			looks.Reset(time.Minute)
+		}
+	}
+}
+
+// busy gives the errors of an acquisition their exit status.
+func (r *Runner) busy(err error) error {
+	if errors.Is(err, zkrecipes.ErrLocked) || errors.Is(err, ErrWaited) {
+		level := slog.LevelInfo
+		if r.options.Busy != 0 { // cron mails it
+			level = slog.LevelWarn
+		}
+		r.events.say(level, "busy", fields{"reason": err.Error()}, "%v", err)
+		return exit.With(r.options.Busy, nil) // also with status 0: the program was not run
+	}
+	return err
+}
+
+// tellQueue tells how many are ahead of this caller, and which one holds the lock. It names no place: status counts places from
+// the first waiter on.
+func (r *Runner) tellQueue(ctx context.Context, t *Target) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	queue, err := t.Queue(ctx)
+	if err != nil || len(queue) == 0 {
+		return // the next look may tell more
+	}
+	session, err := r.client.Session(ctx)
+	if err != nil {
+		return
+	}
+	own := slices.IndexFunc(queue, func(p zkrecipes.Participant) bool { return p.Session == session.ID() })
+	if own < 1 {
+		return
+	}
+	first := queue[0]
+	r.events.say(slog.LevelInfo, "waiting", fields{
+		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first), "holder_token": first.Token.String(),
+		"holder_since": first.Since.Format(time.RFC3339),
+	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), first.Since.Format(time.RFC3339))
+}
+
+// holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.
+func (r *Runner) holdOn(g *Grant, granted time.Time, end Ending) {
+	rest := time.Until(granted.Add(r.options.MinHold))
+	if rest <= 0 || end.Lost || end.Asked {
+		return
+	}
+	wait := time.NewTimer(rest)
+	defer wait.Stop()
+	for {
+		select {
+		case <-wait.C:
+			return
+		case <-g.Done():
+			r.events.warn("the lock was lost before --min-hold was over; the program had ended", "err", g.Err())
+			return
+		case one := <-r.signals.Arrived:
+			if signals.Stops(one) {
+				return
+			}
+		}
+	}
+}
+
+// release releases, and waits for the answer as long as it makes a difference. If there is none, the status of the program
+// stays: the session ends with zkr, and the lock with it.
+func (r *Runner) release(g *Grant) {
+	limit := time.Until(g.ValidUntil())
+	ctx, cancel := context.WithTimeout(context.Background(), max(limit, time.Second))
+	defer cancel()
+	switch err := g.Release(ctx); {
+	case err == nil:
+		r.events.say(slog.LevelDebug, "released", nil, "released")
+	case !errors.Is(err, zkrecipes.ErrLost):
+		r.events.say(slog.LevelWarn, "unknown", fields{"reason": err.Error()}, "not known whether the lock is released, it ends with the session: %v", err)
+	}
+}

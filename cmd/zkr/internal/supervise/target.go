@@ -1,0 +1,41 @@
+package supervise
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// Target is the lock, and what differs between the verbs.
+type Target struct {
+	Kind      string // mutex, read, write, permit or leader
+	Paths     []string
+	Lock, Try func(ctx context.Context) (*Grant, error)
+	Queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
+	Once      *Once                                                      // nil without --once
+}
+
+// Grant is what a verb was granted: a hold, or the holds on several paths as one.
+type Grant struct {
+	hold
+	parts []*zkrecipes.Hold // in the order of the paths
+}
+
+type hold interface {
+	Err() error
+	Done() <-chan struct{}
+	ValidUntil() time.Time
+	Release(ctx context.Context) error
+}
+
+// Single is the grant of one hold. It passes an error on.
+func Single(h *zkrecipes.Hold, err error) (*Grant, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Grant{h, []*zkrecipes.Hold{h}}, nil
+}
+
+// Several is the grant of the parts, which together are h.
+func Several(h hold, parts []*zkrecipes.Hold) *Grant { return &Grant{h, parts} }

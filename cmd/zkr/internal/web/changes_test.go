@@ -1,0 +1,47 @@
+package web
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+)
+
+func TestSuccession_InWords(t *testing.T) {
+	list := func(ids ...string) (all []*survey.Contender) {
+		for _, id := range ids {
+			all = append(all, &survey.Contender{ID: id, Node: "/q/" + id, Token: int64(len(id))})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		before, after []*survey.Contender
+		want          string
+	}{
+		{nil, nil, ""},
+		{list("a"), list("a"), ""},
+		{list("a"), list("b"), "a → b"},
+		{list("a"), nil, "a → free"},
+		{nil, list("a", "b"), "free → a, b"},
+		{list("a", "b"), list("a"), "b leaves"},
+		{list("a"), list("b", "a", "c"), "b, c joins"},
+		{list("a", "b", "c", "d", "e"), nil, "a, b, c, 2 more → free"},
+		{list("a"), []*survey.Contender{{ID: "a", Node: "/q/a", Token: 7}}, "a → a"}, // deleted, and made anew
+	} {
+		require.Equal(t, c.want, succession(c.before, c.after))
+	}
+}
+
+func TestChanges_AreBounded(t *testing.T) {
+	var none, c changes
+	for i := range 3 * keptChanges {
+		before := c
+		c = c.with(change{Path: fmt.Sprint(i)})
+		require.Equal(t, []change{{Path: fmt.Sprint(i)}}, c.since(before))
+	}
+	require.Len(t, c.since(none), keptChanges)
+	require.Equal(t, fmt.Sprint(3*keptChanges-1), c.kept[keptChanges-1].Path)
+	require.Empty(t, c.since(c))
+}
