@@ -5,6 +5,12 @@
 // A rate is the median of the rounds. A ratio is the median of the ratios within one round, so other load on the machine hits
 // both sides. The processor time of a server for one operation says more when the machine has other work. `make speed` runs the
 // command, and docs/zktest.md has its table.
+//
+//	go run ./speed
+//	go run ./speed -programs -rounds 50
+//
+// With -programs it compares the start of a program under a lock: flock, zkr and etcdctl. That needs Debian's etcd-server and
+// etcd-client.
 package main
 
 import (
@@ -33,8 +39,13 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 5, "`number` of rounds")
 	slice := flag.Duration("slice", 500*time.Millisecond, "`time` that each server gets in a round")
+	programs := flag.Bool("programs", false, "compare programs under a lock instead")
 	flag.Parse()
-	if err := run(*rounds, *slice); err != nil {
+	compare := func() error { return run(*rounds, *slice) }
+	if *programs {
+		compare = func() error { return comparePrograms(*rounds) }
+	}
+	if err := compare(); err != nil {
 		fmt.Fprintln(os.Stderr, "speed:", err)
 		os.Exit(1)
 	}
@@ -173,9 +184,9 @@ type cost struct {
 	operations int
 }
 
-func (c cost) String() string {
-	return fmt.Sprintf("%d µs", c.cpu.Microseconds()/int64(max(1, c.operations)))
-}
+func (c cost) each() time.Duration { return c.cpu / time.Duration(max(1, c.operations)) }
+
+func (c cost) String() string { return fmt.Sprintf("%d µs", c.each().Microseconds()) }
 
 func median(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
 

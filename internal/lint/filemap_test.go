@@ -107,3 +107,23 @@ func TestFileMap_IsRead(t *testing.T) {
 	assert.Equal(t, map[string][]string{".": {"a.go"}, "x/y": {"b.go", "c.go"}}, fileMap(
 		"### `.`\n\n| file | concept |\n| --- | --- |\n| `a.go` | see `other.go` |\n\n### `x/y`\n| `b.go`, `c.go` | d |\n## End\n| `e.go` | f |\n"))
 }
+
+// TestIntegration_ReadmeNamesEveryFolder: a reader looks there for a folder.
+func TestIntegration_ReadmeNamesEveryFolder(t *testing.T) {
+	tree := os.DirFS("../../integration")
+	readme, err := fs.ReadFile(tree, "README.md")
+	require.NoError(t, err)
+	var named, folders []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(string(readme), -1) {
+		named = append(named, row[1])
+	}
+	entries, err := fs.ReadDir(tree, ".")
+	require.NoError(t, err)
+	for _, e := range entries {
+		inside, _ := fs.Glob(tree, e.Name()+"/*") // a folder that was moved may be left empty
+		if len(inside) > 0 && e.Name() != "reports" {
+			folders = append(folders, e.Name())
+		}
+	}
+	assert.ElementsMatch(t, folders, named)
+}

@@ -1,16 +1,9 @@
-// Command startup measures what it costs to run a program that does nothing under a lock: flock, zkr and etcdctl.
-//
-//	go run ./startup -rounds 50
-//
-// The servers are a real ZooKeeper and a real etcd, which write to memory where the system has such a directory. flock has no
-// server. It needs Debian's etcd-server and etcd-client. The memory is never less than 7 MiB: a process begins as a copy of this one.
 package main
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -23,15 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 )
 
-func main() {
-	rounds := flag.Int("rounds", 50, "how often each command runs; they take turns")
-	flag.Parse()
-	if err := run(*rounds); err != nil {
-		fmt.Fprintln(os.Stderr, "startup:", err)
-		os.Exit(1)
-	}
-}
-
 // contestant is a command, and what its runs have cost.
 type contestant struct {
 	name      string
@@ -40,7 +24,10 @@ type contestant struct {
 	memory    int64 // the most of all runs, in KiB
 }
 
-func run(rounds int) (err error) {
+// comparePrograms measures what it costs to run a program that does nothing under a lock: flock, zkr and etcdctl. The servers
+// are a real ZooKeeper and a real etcd, which write to memory where the system has such a directory. flock has no server. The
+// memory is never less than 7 MiB: a process begins as a copy of this one.
+func comparePrograms(rounds int) (err error) {
 	if rounds < 1 {
 		return fmt.Errorf("%d rounds: want 1 or more", rounds)
 	}
