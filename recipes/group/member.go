@@ -94,17 +94,13 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	if err := g.seen(ctx, n, name); err != nil {
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.Farewell)
 		defer cancel()
 		_ = n.Close(waiting) // it goes on after that
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	return &Membership{layout: g.layout, id: id, node: n}, nil
 }
-
-// farewell is how long a Join that has failed waits until its node is gone, so that the caller can try again at once. When the
-// client is connected that takes two round trips.
-const farewell = 100 * time.Millisecond
 
 // seen waits until a listing shows the node.
 func (g *Group) seen(ctx context.Context, n *presence.Node, name string) error {
