@@ -226,8 +226,8 @@ func TestWrite_DeletedAfterALostReply(t *testing.T) {
 	}
 }
 
-// TestWrite_ServerLags: a refusal is about what the leader has, and not about what a server has that lags behind.
-func TestWrite_ServerLags(t *testing.T) {
+// TestServerLags: a reading and a refusal are about what the leader has, and not about what a server has that lags behind.
+func TestServerLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
 		front := srv.Fronts()[2]
@@ -263,6 +263,12 @@ func TestWrite_ServerLags(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, "4", x)
+		late(func() {
+			_, err = a.Set(t.Context(), "5")
+			require.NoError(t, err)
+		})
+		x, _ = get(t, b)
+		require.Equal(t, "5", x)
 	})
 }
 
@@ -549,6 +555,18 @@ func TestSet_SessionEndsBefore(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		_, err := v.Set(t.Context(), "1")
 		require.NoError(t, err)
+	})
+}
+
+// TestJSON_EmptyNode: the error names the path and says that the node is empty.
+func TestJSON_EmptyNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, c.CreateAll(t.Context(), path, nil))
+		v, err := value.New(c, path, value.JSON[int]())
+		require.NoError(t, err)
+		_, _, err = v.Get(t.Context())
+		require.EqualError(t, err, "decode "+path+": the node is empty: want JSON")
 	})
 }
 
