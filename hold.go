@@ -156,8 +156,9 @@ func (h *Hold) Check(ctx context.Context) error {
 	return err
 }
 
-// Txn applies ops, requests as zk.Conn.Multi takes them with paths as the client sees them, all or none, and only if
-// the contender still exists when the leader applies them: a stale holder changes nothing.
+// Txn applies ops, requests as zk.Conn.Multi takes them, all or none, and only if the contender still exists when the leader
+// applies them: a stale holder changes nothing. The paths of ops are below the root of the client that the recipe is on, also
+// if that client was made by conn.Client.Sub.
 //
 // Errors: [ErrFenced] if the hold had ended, nothing was written; [ErrUnknownOutcome] if the reply was lost; otherwise
 // the error of the op that failed, nothing was written.

@@ -667,11 +667,6 @@ var mutants = []mutant{
 		tests: []test{nodeTests},
 	},
 	{
-		name:  "group: a join does not wait for the listing",
-		edits: []edit{{"recipes/group/member.go", "if slices.Contains(names, name) && now.Present", "if _ = slices.Contains(names, name); now.Present"}},
-		tests: []test{groupTests},
-	},
-	{
 		name:  "group: a taken id is waited for",
 		edits: []edit{{"recipes/group/member.go", "Data: payload, Refuse: true}", "Data: payload}"}},
 		tests: []test{groupTests},

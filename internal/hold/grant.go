@@ -45,6 +45,7 @@ type Grant struct {
 type share struct {
 	grant   *Grant
 	through *ephemeral.Parent
+	hold    *zkrecipes.Hold // set before the caller sees it
 }
 
 // local returns a path of the node as the client of the share sees it.
@@ -117,8 +118,9 @@ func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent) (*zkrecipes
 		return nil, false
 	}
 	sh := &share{grant: g, through: through}
-	h, end := zkrecipes.NewHold(context.WithValue(ctx, key, &held{grant: g, outer: outer}), sh)
-	g.holds[sh] = end
+	ctx = context.WithValue(ctx, key, &held{grant: g, outer: outer})
+	h, end := zkrecipes.NewHold(context.WithValue(ctx, shareKey{}, sh), sh)
+	sh.hold, g.holds[sh] = h, end
 	return h, true
 }
 

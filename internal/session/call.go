@@ -142,6 +142,10 @@ func repeatable(err error) bool {
 // RetryPause is the pause before a request is sent again: for a server that sheds load, or a connection that is just ending.
 const RetryPause = 10 * time.Millisecond
 
+// Farewell is how long a call whose context has ended waits until its node is gone, where the next call would meet the node. When
+// the client is connected, the removal takes a round trip or two.
+const Farewell = 100 * time.Millisecond
+
 // Pauses are the pauses of one call before its request is sent again. The first is RetryPause. While the server sheds load, each
 // is twice as long as the one before, a second at most. After a lost connection it is RetryPause: to connect takes its own time.
 type Pauses struct{ last time.Duration }

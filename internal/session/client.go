@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -121,6 +122,9 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 
 // Identity returns the name under which this client appears to others, see [WithIdentity].
 func (c *Client) Identity() string { return c.core.opts.Identity }
+
+// Address returns the servers and the root of this client, as a connect string has them.
+func (c *Client) Address() string { return strings.Join(c.core.opts.Servers, ",") + c.Abs("/") }
 
 // View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
 func (c *Client) View(s *Session) *Session { return &Session{session: s.session, prefix: c.prefix} }

@@ -128,7 +128,8 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 	}))
 }
 
-// AcquireBy is Acquire for a queue without a rule: turn returns nil when the contender is granted.
+// AcquireBy is Acquire for a queue without a rule: turn returns nil when the contender is granted. The others count the
+// contenders that are there. So a call whose ctx has ended waits a moment longer for the removal of its own.
 func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Context, *Waiter) error) (*zkrecipes.Hold, error) {
 	if err := q.parent.Check(e.spec()); err != nil {
 		return nil, err
@@ -139,6 +140,7 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 		if err != nil {
 			return nil, err
 		}
+		defer w.awaitRemoved()
 		defer w.leaveUnlessGranted()
 		if err := turn(waiting, w); err != nil {
 			return nil, w.gaveUp(err)

@@ -92,6 +92,16 @@ func (w *Waiter) leaveUnlessGranted() {
 	_ = w.node.WaitRemoved(w.ctx) // either is no error of the acquisition
 }
 
+// awaitRemoved waits for the removal also if ctx has ended, but not for long.
+func (w *Waiter) awaitRemoved() {
+	if w.granted {
+		return
+	}
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), session.Farewell)
+	defer cancel()
+	_ = w.node.WaitRemoved(waiting) // no error of the acquisition
+}
+
 // leaveGranted removes a contender that the caller needs no more, and does not wait for that.
 func (w *Waiter) leaveGranted() {
 	w.granted = true

@@ -75,8 +75,9 @@ func (r *Round) Number() int64 { return r.span.zxid }
 // Enter waits until n members are there, and lets the caller in as one of them. If the session ends meanwhile, the caller
 // comes again in the next session, as a new member. ctx bounds the waiting, not the round.
 //
-// On error the caller is not in. Its node is deleted in the background. If ctx or the session ended just as the round
-// began, the others are in, and count a member that has left at once.
+// On error the caller is not in, and its node is deleted. Enter waits at most 100 ms longer than ctx for that, so that the next
+// round does not count the node. If the server takes longer, the deletion goes on in the background, and a round may still count
+// the node. If ctx or the session ended just as the round began, the others are in, and count a member that has left at once.
 //
 // Errors: [*zkrecipes.WaitError] when ctx ends; ErrSequenceExhausted; ErrForeignContender; [conn.ErrTooLarge] if the data of n
 // members is too much for one transaction; ErrClosed; otherwise what the server said.

@@ -191,6 +191,26 @@ func TestDouble_ContextEnds(t *testing.T) {
 	})
 }
 
+// TestEnter_ContextEnds_NodeIsGone: when Enter returns, its node is gone. If the server does not answer, Enter does not wait long.
+func TestEnter_ContextEnds_NodeIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := double(t, srv, "a", 2)
+		srv.SetLatency(30 * time.Millisecond)
+		attempt := func() time.Duration {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			began := time.Now()
+			_, err := d.Enter(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			return time.Since(began) - time.Minute
+		}
+		attempt()
+		require.Empty(t, srv.Children(path))
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.HoldReply(time.Second))
+		require.Equal(t, 100*time.Millisecond, attempt())
+	})
+}
+
 var letIn = zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "/"}
 
 // TestEnter_MemberGoesAtTheLastMoment: a member leaves after the members were counted. The round does not begin.

@@ -12,8 +12,8 @@
 //
 // # What is guaranteed
 //
-// When [Group.Join] returns, the node of the member is there, and was seen in a listing. It is kept as package node keeps one: if
-// it is deleted, or its session ends, it is made again. A node of another session is never taken for ours. If the id is taken,
+// When [Group.Join] returns, the node of the member is there. It is kept as package node keeps one: if it is deleted, or its
+// session ends, it is made again. A node of another session is never taken for ours. If the id is taken,
 // the error names the owner.
 //
 // A [View] is one instant of one server: exactly these members, in these incarnations, were there together. Their data are as
@@ -39,8 +39,8 @@
 //
 // # What it costs
 //
-// A member is one ephemeral node. The servers remove its parent when no member is left. To join takes one transaction and one
-// list of the children, one after the other, and a getData with a watch.
+// A member is one ephemeral node. The servers remove its parent when no member is left. To join takes one transaction, and a
+// getData with a watch, for which the caller does not wait. It reads none of the other members.
 //
 // A watching client has one watch on the list of the children and one on each member. It reads each member once, at most 64 at
 // a time; then a member that joins costs one list and one getData, a member that leaves costs one list. After a reconnect every

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -130,11 +131,12 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	})
 }
 
+// TestJoin_Layouts: an id may have the character that a name has before it.
 func TestJoin_Layouts(t *testing.T) {
 	for layout, want := range map[group.Layout]struct{ name, data string }{
-		group.Curator:           {"^w1$", "10.0.0.7:8080"},
-		group.KazooParty:        {"^[0-9a-f]{32}__party__$", "w1"},
-		group.KazooShallowParty: {"^[0-9a-f]{32}-w1$", "w1"},
+		group.Curator:           {"^w-1$", "10.0.0.7:8080"},
+		group.KazooParty:        {"^[0-9a-f]{32}__party__$", "w-1"},
+		group.KazooShallowParty: {"^[0-9a-f]{32}-w-1$", "w-1"},
 	} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
 			g := open(t, bubble.Dial(t, srv, "a"), group.WithLayout(layout))
@@ -142,25 +144,25 @@ func TestJoin_Layouts(t *testing.T) {
 			if layout == group.Curator {
 				data = []byte(want.data)
 			}
-			m, err := g.Join(t.Context(), "w1", data)
+			m, err := g.Join(t.Context(), "w-1", data)
 			require.NoError(t, err)
 			children := srv.Children(path)
 			require.Len(t, children, 1)
 			require.Regexp(t, regexp.MustCompile(want.name), children[0])
 			require.Equal(t, path+"/"+children[0], m.Path())
-			require.Equal(t, "w1", m.ID())
+			require.Equal(t, "w-1", m.ID())
 			node, _ := srv.Node(m.Path())
 			require.Equal(t, want.data, string(node.Data))
 			view, err := g.Members(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, []group.Member{{
-				ID: "w1", Path: m.Path(), Data: []byte(want.data), Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"),
+				ID: "w-1", Path: m.Path(), Data: []byte(want.data), Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"),
 				Since: time.UnixMilli(node.Stat.Ctime),
 			}}, view.Members)
 			require.Equal(t, node.Stat.Czxid, view.Zxid)
 			if layout != group.Curator {
 				require.ErrorContains(t, m.Set(t.Context(), nil), "have no data")
-				_, err = g.Join(t.Context(), "w1", nil) // an id may be there twice
+				_, err = g.Join(t.Context(), "w-1", nil) // an id may be there twice
 				require.NoError(t, err)
 			}
 			require.NoError(t, m.Leave(t.Context()))
@@ -183,7 +185,7 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 	})
 }
 
-// TestCost: two round trips to join, one watch for the list and one for each member.
+// TestCost: one round trip to join, one watch for the list and one for each member.
 func TestCost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "b")
@@ -199,10 +201,10 @@ func TestCost(t *testing.T) {
 			require.Equal(t, want, requests.Hits(), what)
 			requests.Remove()
 		}
-		count("multi, getData, children", 3, func() {
+		count("multi, getData", 2, func() {
 			began := time.Now()
 			join(t, g, "a", "")
-			require.Equal(t, 2*roundTrip, time.Since(began))
+			require.Equal(t, roundTrip, time.Since(began))
 		})
 		var v *views
 		count("children, 2 x getData", 3, func() { v = watch(t, g) })
@@ -210,25 +212,10 @@ func TestCost(t *testing.T) {
 		require.Equal(t, 4, total, "the list, the two members, and b its own node")
 		var c *group.Membership
 		cg := open(t, bubble.Dial(t, srv, "c"))
-		count("the 3 of the member; children and getData", 5, func() { c = join(t, cg, "c", "") })
+		count("the 2 of the member; children and getData", 4, func() { c = join(t, cg, "c", "") })
 		count("exists, delete; children", 3, func() { require.NoError(t, c.Leave(t.Context())) })
 		count("2 x getData, setData, getData; nothing", 4, func() { require.NoError(t, srv.Set(path+"/b", []byte("x"))) })
 		require.Len(t, v.all(), 3)
-	})
-}
-
-// TestJoin_WaitsForTheListing: the node goes between its creation and the listing.
-func TestJoin_WaitsForTheListing(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := bubble.Dial(t, srv, "a")
-		g := open(t, c)
-		lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.Before(func(zktest.Request) {
-			require.NoError(t, srv.Delete(path+"/a"))
-		}))
-		m := join(t, g, "a", "1")
-		require.Equal(t, 1, lists.Hits())
-		require.True(t, srv.Exists(m.Path()))
-		require.True(t, m.State().Present)
 	})
 }
 
@@ -314,6 +301,31 @@ func TestJoin_AgainAfterAnError(t *testing.T) {
 		require.Equal(t, []string{"other", "w1"}, ids(v))
 		require.Equal(t, m.State().Czxid, v.Members[1].Czxid)
 		require.Equal(t, "x", string(v.Members[1].Data))
+	})
+}
+
+// TestState_Deleted: the error says that the node was deleted.
+func TestState_Deleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		m := joined(t, srv, "a")
+		var errs []error
+		go func() {
+			for s := range m.Changes(t.Context()) {
+				errs = append(errs, s.Err)
+			}
+		}()
+		synctest.Wait()
+		require.NoError(t, srv.Delete(m.Path()))
+		time.Sleep(time.Minute)
+		require.NoError(t, m.State().Err)
+		require.NoError(t, m.Leave(t.Context()))
+		synctest.Wait()
+		require.Len(t, errs, 4)
+		require.NoError(t, errs[0])
+		require.ErrorIs(t, errs[1], group.ErrDeleted)
+		require.ErrorIs(t, errs[1], node.ErrDeleted)
+		require.NoError(t, errs[2])
+		require.ErrorIs(t, errs[3], zkrecipes.ErrClosed)
 	})
 }
 

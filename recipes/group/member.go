@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,9 +36,13 @@ type State struct {
 	// AsOf is the local time of the newest request whose answer agrees with this state.
 	AsOf time.Time
 	// Err says why the member is not there, or does not have the data that was set last; nil if neither is so. It matches
-	// zkrecipes.ErrTaken or zkrecipes.ErrLost, or it is what the server said.
+	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
+	// zkrecipes.ErrClosed if the member has left, or it is what the server said. Other reasons are text for people alone.
 	Err error
 }
+
+// ErrDeleted says that another client has deleted the member's node. It is being made again. It is node.ErrDeleted, too.
+var ErrDeleted = presence.ErrDeleted
 
 // JoinOption configures [Group.Join].
 type JoinOption func(*joining) error
@@ -67,8 +70,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	}
 }
 
-// Join makes the caller a member with the id and the data, and waits until its node was seen in a listing. The layouts of kazoo
-// have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Leave].
+// Join makes the caller a member with the id and the data, and waits until its node is there. The layouts of kazoo have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Leave].
 //
 // On error the caller is no member. Its node is deleted in the background.
 //
@@ -93,35 +95,13 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	if err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}
-	if err := g.seen(ctx, n, name); err != nil {
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	if err := n.Ready(ctx); err != nil {
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.Farewell)
 		defer cancel()
 		_ = n.Close(waiting) // it goes on after that
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	return &Membership{layout: g.layout, id: id, node: n}, nil
-}
-
-// farewell is how long a Join that has failed waits until its node is gone, so that the caller can try again at once. When the
-// client is connected that takes two round trips.
-const farewell = 100 * time.Millisecond
-
-// seen waits until a listing shows the node.
-func (g *Group) seen(ctx context.Context, n *presence.Node, name string) error {
-	for {
-		if err := n.Ready(ctx); err != nil {
-			return err
-		}
-		before := n.State()
-		names, err := g.client.Children(ctx, g.path)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		now := n.State()
-		if slices.Contains(names, name) && now.Present && now.Current && now.Czxid == before.Czxid {
-			return nil
-		}
-	}
 }
 
 // ID returns the id of the member.

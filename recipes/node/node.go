@@ -33,7 +33,7 @@ type State struct {
 	AsOf time.Time
 	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches
 	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
-	// or it is what the server said.
+	// zkrecipes.ErrClosed if the Node is closed, or it is what the server said. Other reasons are text for people alone.
 	Err error
 }
 

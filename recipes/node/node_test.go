@@ -991,6 +991,24 @@ func TestClose_AfterARefusal(t *testing.T) {
 	})
 }
 
+// TestSet_NodeOfAnotherSession: another session replaces the node just before the data are set. Its node keeps its data.
+func TestSet_NodeOfAnotherSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		other := bubble.Dial(t, srv, "b")
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Delete(path))
+			_, err := other.Create(context.Background(), path, []byte("theirs"), zk.FlagEphemeral)
+			require.NoError(t, err)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, n.Set(ctx, []byte("2")), zkrecipes.ErrTaken)
+		found, _ := srv.Node(path)
+		require.Equal(t, "theirs", string(found.Data))
+	})
+}
+
 // TestSet_ReplyLost: the same bytes may be written twice, and no others.
 func TestSet_ReplyLost(t *testing.T) {
 	for _, action := range []zktest.Action{zktest.DropRequest(), zktest.DropReply()} {

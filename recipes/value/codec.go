@@ -3,6 +3,7 @@ package value
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -16,11 +17,14 @@ type Codec[T any] struct {
 	Decode func([]byte) (T, error)
 }
 
-// JSON is the codec of encoding/json.
+// JSON is the codec of encoding/json. It does not decode a node without data, such as a parent node that a recipe has made.
 func JSON[T any]() Codec[T] {
 	return Codec[T]{
 		Encode: func(x T) ([]byte, error) { return json.Marshal(x) },
 		Decode: func(data []byte) (x T, err error) {
+			if len(data) == 0 {
+				return x, errors.New("the node is empty: want JSON")
+			}
 			err = json.Unmarshal(data, &x)
 			return x, err
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -121,13 +122,16 @@ func (v *Value[T]) Set(ctx context.Context, x T) (Version, error) { return v.set
 // SetHeld is [Value.Set] that writes only while h is held: one transaction checks the contender of h and writes. A holder
 // that has lost its lock changes nothing, however late its write arrives.
 //
-// The hold must come from a recipe on the client of the value. On a client with another root ([conn.Client.Sub]) the path
-// would be another.
+// The hold must come from a recipe on the client of the value, or on another one with the same connection and the same root: see
+// [conn.Client.Sub].
 //
-// Errors: a nil hold, at once; ErrFenced if the hold is not held, nothing was written; otherwise those of Set.
+// Errors: a nil hold, or one of another client or root, at once; ErrFenced if the hold is not held, nothing was written; otherwise those of Set.
 func (v *Value[T]) SetHeld(ctx context.Context, h *zkrecipes.Hold, x T) (Version, error) {
 	if h == nil {
 		return Version{}, v.failed("set held", errors.New("the hold is nil: want one of a recipe on the same client"))
+	}
+	if err := hold.RequireClient(h, v.client); err != nil {
+		return Version{}, v.failed("set held", err)
 	}
 	return v.set(ctx, x, h.Txn)
 }

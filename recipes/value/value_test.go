@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -225,8 +226,8 @@ func TestWrite_DeletedAfterALostReply(t *testing.T) {
 	}
 }
 
-// TestWrite_ServerLags: a refusal is about what the leader has, and not about what a server has that lags behind.
-func TestWrite_ServerLags(t *testing.T) {
+// TestServerLags: a reading and a refusal are about what the leader has, and not about what a server has that lags behind.
+func TestServerLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory(), zktest.WithFronts(3))
 		front := srv.Fronts()[2]
@@ -262,6 +263,12 @@ func TestWrite_ServerLags(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, "4", x)
+		late(func() {
+			_, err = a.Set(t.Context(), "5")
+			require.NoError(t, err)
+		})
+		x, _ = get(t, b)
+		require.Equal(t, "5", x)
 	})
 }
 
@@ -388,6 +395,101 @@ func TestSetHeld(t *testing.T) {
 	})
 }
 
+// TestSetHeld_HoldOfAnotherClient: the path of the value would be another node, or the hold could not guard the write. The error
+// names both sides, and nothing is sent.
+func TestSetHeld_HoldOfAnotherClient(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		sub := func(c *conn.Client, prefix string) *conn.Client {
+			s, err := c.Sub(prefix)
+			require.NoError(t, err)
+			return s
+		}
+		below, again := sub(c, "/sub"), sub(c, "/sub")
+		other, elsewhere := bubble.Dial(t, srv, "b"), bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "c")
+		for i, x := range []struct {
+			value, hold *conn.Client
+			ok          bool
+		}{
+			{c, c, true}, {c, sub(c, "/"), true}, {again, below, true}, {sub(c, "/sub/sub"), sub(below, "/sub"), true},
+			{below, c, false}, {c, below, false}, {below, sub(c, "/other"), false},
+			{other, c, false}, {sub(other, "/sub"), below, false}, {elsewhere, c, false},
+		} {
+			v, err := value.New(x.value, "/v", value.Text())
+			require.NoError(t, err)
+			m, err := mutex.New(x.hold, "/lock")
+			require.NoError(t, err)
+			h, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			synctest.Wait()
+			refused := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+			if x.ok {
+				refused.Remove()
+			}
+			_, err = v.SetHeld(t.Context(), h, "1")
+			refused.Remove()
+			if x.ok {
+				require.NoError(t, err, i)
+			} else {
+				require.ErrorContains(t, err, "want one client with one root", i)
+				require.ErrorContains(t, err, h.Path())
+				require.Zero(t, refused.Hits(), i)
+			}
+			require.NoError(t, h.Release(t.Context()))
+		}
+	})
+}
+
+// TestSetHeld_NestedHold: a nested hold is of the client that it was acquired through, although the contender is another one's.
+func TestSetHeld_NestedHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		sub, err := c.Sub("/sub")
+		require.NoError(t, err)
+		ctx := t.Context()
+		for _, x := range []struct {
+			client, other *conn.Client
+			path          string
+		}{{c, sub, "/sub/lock"}, {sub, c, "/lock"}} {
+			m, err := mutex.New(x.client, x.path)
+			require.NoError(t, err)
+			h, err := m.Lock(ctx)
+			require.NoError(t, err)
+			v, err := value.New(x.client, "/v", value.Text())
+			require.NoError(t, err)
+			_, err = v.SetHeld(t.Context(), h, "1")
+			require.NoError(t, err)
+			v, err = value.New(x.other, "/v", value.Text())
+			require.NoError(t, err)
+			_, err = v.SetHeld(t.Context(), h, "1")
+			require.ErrorContains(t, err, "one root")
+			ctx = h.Context()
+		}
+		require.Len(t, srv.Children("/sub/lock"), 1)
+	})
+}
+
+// TestSetHeld_HoldMadeForATest: a program may test its own code with a hold of its own making, whatever its context is.
+func TestSetHeld_HoldMadeForATest(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, real := holder(t, srv, "a")
+		h, _ := zkrecipes.NewHold(real.Context(), testGrant{until: time.Now().Add(time.Hour)})
+		_, err := text(t, srv, "b").SetHeld(t.Context(), h, "1")
+		require.ErrorIs(t, err, errTestGrant)
+	})
+}
+
+var errTestGrant = errors.New("a grant for a test")
+
+type testGrant struct {
+	zkrecipes.Grant
+	until time.Time
+}
+
+func (g testGrant) ValidUntil() time.Time { return g.until }
+
+func (g testGrant) Txn(context.Context, ...any) ([]zk.MultiResponse, error) { return nil, errTestGrant }
+
 // TestSetHeld_NodeBelowMissingParents: parents are made as for every recipe.
 func TestSetHeld_NodeBelowMissingParents(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -453,6 +555,18 @@ func TestSet_SessionEndsBefore(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		_, err := v.Set(t.Context(), "1")
 		require.NoError(t, err)
+	})
+}
+
+// TestJSON_EmptyNode: the error names the path and says that the node is empty.
+func TestJSON_EmptyNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		require.NoError(t, c.CreateAll(t.Context(), path, nil))
+		v, err := value.New(c, path, value.JSON[int]())
+		require.NoError(t, err)
+		_, _, err = v.Get(t.Context())
+		require.EqualError(t, err, "decode "+path+": the node is empty: want JSON")
 	})
 }
 
