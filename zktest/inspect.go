@@ -53,7 +53,7 @@ func (s *Server) Children(path string) []string {
 	if n == nil {
 		return nil
 	}
-	list := n.names()
+	list := n.children.list()
 	slices.Sort(list)
 	return list
 }

@@ -97,11 +97,7 @@ func (t *tree) clone() *tree {
 		if n.parent != nil {
 			n.parent = twin.nodes[n.parent.path]
 		}
-		children := make([]*node, len(n.children))
-		for i, child := range n.children {
-			children[i] = twin.nodes[child.path]
-		}
-		n.children = children
+		n.children = n.children.twin()
 		if n.owner == ownerContainer || t.ttl(n.owner) {
 			twin.containers[n] = struct{}{}
 		}

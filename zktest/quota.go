@@ -81,8 +81,8 @@ func (t *tree) sizes(path string) (nodes, size int64) {
 		return 0, 0
 	}
 	nodes, size = 1, int64(len(n.data))
-	for _, child := range n.children {
-		moreNodes, moreSize := t.sizes(child.path)
+	for name := range n.children.all() {
+		moreNodes, moreSize := t.sizes(n.child(name))
 		nodes, size = nodes+moreNodes, size+moreSize
 	}
 	return nodes, size

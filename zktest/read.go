@@ -72,7 +72,7 @@ func (s *Server) getChildren(q *call) Code {
 	if watch {
 		q.c.front.childWatches.add(path, q.c, watchOnce)
 	}
-	q.out.strs(n.names())
+	q.out.strs(n.children.list())
 	if q.op == OpGetChildren2 {
 		q.out.stat(n.stat(s.tree))
 	}
@@ -112,7 +112,7 @@ func (s *Server) getEphemerals(q *call) Code {
 	if q.in.bad {
 		return CodeMarshallingError
 	}
-	list := q.session.paths()
+	list := q.session.ephemerals.clone().list()
 	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != nullString {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}
@@ -125,24 +125,16 @@ func (s *Server) getAllChildrenNumber(q *call) Code {
 	if q.in.bad {
 		return CodeMarshallingError
 	}
-	n, code := s.readable(q, path, permRead)
-	if code != CodeOK {
+	if _, code := s.readable(q, path, permRead); code != CodeOK {
 		return code
 	}
-	total := descendants(n)
+	total, _ := q.c.front.tree().sizes(path)
+	total-- // the node itself
 	if path == "" {
 		total++ // the real server counts the names that begin with "/", the root among them
 	}
 	q.out.int32(int32(total))
 	return CodeOK
-}
-
-func descendants(n *node) int {
-	total := len(n.children)
-	for _, child := range n.children {
-		total += descendants(child)
-	}
-	return total
 }
 
 func (s *Server) whoAmI(q *call) Code {

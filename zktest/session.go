@@ -16,18 +16,11 @@ type session struct {
 	local      *Front // that made it in read-only mode; nil for the others
 	client     string
 	closing    bool
-	ephemerals map[string]struct{}
+	ephemerals *hashSet
 }
 
 // paths lists the session's ephemeral nodes, sorted.
-func (ses *session) paths() []string {
-	list := make([]string, 0, len(ses.ephemerals))
-	for path := range ses.ephemerals {
-		list = append(list, path)
-	}
-	slices.Sort(list)
-	return list
-}
+func (ses *session) paths() []string { return slices.Sorted(ses.ephemerals.all()) }
 
 // password returns the password with which a client resumes its session.
 //
@@ -163,7 +156,7 @@ func (s *Server) expireLoop() {
 // openSession creates a session, which takes a zxid, unless a read-only front makes it for itself.
 func (s *Server) openSession(timeout time.Duration, c *conn) *session {
 	s.lastSession++
-	ses := &session{id: s.lastSession, timeout: timeout, client: c.label, ephemerals: map[string]struct{}{}}
+	ses := &session{id: s.lastSession, timeout: timeout, client: c.label, ephemerals: newHashSet(ephemeralBuckets)}
 	s.sessions[ses.id] = ses
 	s.tracker.touch(ses)
 	if c.front.role == readingOnly {
@@ -191,7 +184,7 @@ func (s *Server) endSession(ses *session) {
 		return
 	}
 	t := s.begin(ses, nil)
-	for _, path := range ses.paths() {
+	for path := range ses.ephemerals.clone().all() {
 		t.apply(change{op: OpDelete, path: path})
 	}
 	delete(s.sessions, ses.id)
