@@ -2,8 +2,11 @@ package zktest
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"time"
 )
 
 // inMemoryAddr is the address of a server without a listener. A client that dials it over TCP is refused at once: port 1
@@ -57,7 +60,7 @@ func (f *Front) listen(addr string) error {
 		l = tls.NewListener(l, s.cfg.tls)
 	}
 	s.listeners[l] = f
-	s.wg.Go(func() { _ = s.accept("", l, f) }) // a listener that fails refuses clients, which tests notice
+	s.wg.Go(func() { _ = s.accept("", l, f) }) // it logs an error
 	return nil
 }
 
@@ -80,7 +83,7 @@ func (s *Server) closeListeners(f *Front) {
 }
 
 // Serve accepts connections from l until [Server.StopListening] or [Server.Close], and then returns nil, or until l
-// fails. It closes l.
+// fails. It closes l. After an error that may pass, such as too many open files, it tries again, with pauses of 5 ms to 1 s.
 func (s *Server) Serve(l net.Listener) error { return s.ServeAs("", l) }
 
 // ServeAs is [Server.Serve] for connections with a label: give each client a listener of its own, and faults find it.
@@ -98,17 +101,50 @@ func (s *Server) ServeAs(label string, l net.Listener) error {
 	return s.accept(label, l, s.fronts[0])
 }
 
+// Pauses after an error that may pass, such as too many open files: the first, which doubles, and the longest.
+const (
+	shortestWait = 5 * time.Millisecond
+	longestWait  = time.Second
+)
+
+// temporary says whether a listener can go on after an error of Accept.
+func temporary(err error) bool {
+	var t interface{ Temporary() bool }
+	return errors.As(err, &t) && t.Temporary()
+}
+
+func (s *Server) listensOn(l net.Listener) bool {
+	s.lock()
+	defer s.unlock()
+	_, listens := s.listeners[l]
+	return listens
+}
+
+func (s *Server) forget(l net.Listener) {
+	s.lock()
+	defer s.unlock()
+	delete(s.listeners, l)
+}
+
+// accept serves what comes to a listener. It returns nil when the listener is closed by intent.
 func (s *Server) accept(label string, l net.Listener, f *Front) error {
 	defer func() { _ = l.Close() }() // a second Close says so, and does nothing
+	var wait time.Duration
 	for {
 		nc, err := l.Accept()
-		if err != nil {
-			s.lock()
-			defer s.unlock()
-			if _, listening := s.listeners[l]; !listening {
-				return nil
-			}
-			delete(s.listeners, l)
+		switch {
+		case err == nil:
+			wait = 0
+		case !s.listensOn(l):
+			return nil
+		case temporary(err):
+			wait = min(max(2*wait, shortestWait), longestWait)
+			slog.Warn("zktest: cannot accept a connection", "listener", l.Addr().String(), "error", err, "retry", wait)
+			s.sleep(wait)
+			continue
+		default:
+			s.forget(l)
+			slog.Error("zktest: a listener has failed", "listener", l.Addr().String(), "error", err)
 			return fmt.Errorf("zktest: %w", err)
 		}
 		if !s.admit(nc, label, f) {

@@ -8,8 +8,10 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +38,44 @@ func TestListen_AddressTakenOrServerClosed_IsAnError(t *testing.T) {
 	require.ErrorIs(t, s.Listen(s.Addr()), syscall.EADDRINUSE)
 	s.Close()
 	require.ErrorIs(t, s.Listen("127.0.0.1:0"), net.ErrClosed)
+}
+
+// scarce is a listener that has no file for a connection at first, and then fails for good.
+type scarce struct {
+	net.Listener
+	accepts []time.Time
+	conn    net.Conn
+}
+
+func (l *scarce) Accept() (net.Conn, error) {
+	l.accepts = append(l.accepts, time.Now())
+	switch n := len(l.accepts); {
+	case n == 11:
+		return l.conn, nil
+	case n < 13:
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	default:
+		return nil, net.ErrClosed
+	}
+}
+
+func (*scarce) Close() error   { return nil }
+func (*scarce) Addr() net.Addr { return &net.TCPAddr{} }
+
+func TestServe_TooManyOpenFiles_TriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		client, server := net.Pipe()
+		l := &scarce{conn: server}
+		require.ErrorIs(t, s.Serve(l), net.ErrClosed)
+		var waits []time.Duration
+		for i, at := range l.accepts[1:] {
+			waits = append(waits, at.Sub(l.accepts[i])/time.Millisecond)
+		}
+		require.Equal(t, []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 0, 5}, waits)
+		r := newRaw(t, client)
+		require.True(t, r.connect(0, 10*time.Second, 0, nil))
+	})
 }
 
 func TestTLS_OnTheListener_IsServed_AndMuteConnectionsEnd(t *testing.T) {
