@@ -1,5 +1,5 @@
-// Package zktest is a ZooKeeper inside the test process: a server that speaks the real wire protocol, starts in a
-// millisecond, fails on command, and runs in virtual time.
+// Package zktest is a ZooKeeper inside the test process: a server that speaks the real wire protocol, fails on
+// command, and runs in virtual time.
 //
 // # Starting one
 //

@@ -189,3 +189,55 @@ func FuzzJute(f *testing.F) {
 		}
 	})
 }
+
+// A real server answers none of these requests; some of them end it.
+func TestRequestsWithoutAnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		release Release
+		op      Op
+		body    func(*encoder)
+		closed  bool
+		misuse  string
+	}{
+		"check outside a multi":            {"3.8.0", OpCheck, versionBody("/", -1), false, "check of / outside of a multi"},
+		"SASL without a token":             {Release39, opSASL, func(e *encoder) { e.bytes(nil) }, true, ""},
+		"SASL without a body":              {Release39, opSASL, nil, true, ""},
+		"createTTL without a time to live": {Release39, OpCreateTTL, createTTLBody("/a", Ephemeral, -1), true, "cannot start again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := Run(t, InMemory(), WithRelease(c.release))
+				r := attachRaw(t, s, "", 10*time.Second)
+				if r.ask(c.op, c.body); c.closed {
+					r.closed()
+				} else {
+					require.Equal(t, CodeOK, r.do(OpExists, watchBody("/", false)))
+				}
+				require.False(t, s.Exists("/a"))
+				if c.misuse == "" {
+					require.Empty(t, s.Violations())
+				} else {
+					require.Len(t, s.Violations(), 1)
+					require.ErrorContains(t, s.Violations()[0], c.misuse)
+				}
+			})
+		})
+	}
+}
+
+// The lists are served one by one until one of them is null.
+func TestSetWatches_NullList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory())
+		r := attachRaw(t, s, "", 10*time.Second)
+		f, events := r.call(OpSetWatches, func(e *encoder) {
+			e.int64(0)
+			e.strs([]string{"/gone", "/zookeeper"})
+			e.int32(-1)
+			e.int32(0)
+		})
+		require.Equal(t, CodeMarshallingError, f.code)
+		require.Equal(t, []event{{NodeDeleted, "/gone"}}, events)
+		require.Equal(t, []int64{r.session}, s.Watchers("/zookeeper"))
+	})
+}

@@ -13,6 +13,7 @@ type call struct {
 	op      Op
 	in      *decoder
 	out     *encoder // body of the reply
+	silent  bool     // there is no reply
 }
 
 type handler func(s *Server, q *call) Code
@@ -183,7 +184,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	c.received++
 	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
 	q.out.b = q.out.b[:0]
-	if op == OpAuth && !wellFormed(*d) {
+	if !authReadable(op, *d) {
 		s.release(c, flush)
 		return false
 	}
@@ -203,6 +204,9 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	default:
 	}
 	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
+	if q.silent {
+		return !c.dead
+	}
 	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync && !s.cfg.deviates(LocalSync)) {
 		body := bytes.Clone(q.out.b)
 		c.front.later(c, func() {
@@ -266,14 +270,22 @@ func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool)
 	if zxid = s.zxid; !q.op.writes() {
 		zxid = front.zxid()
 	}
-	return zxid, code, q.op == OpCloseSession || q.op == OpCheck && code == CodeOK
+	return zxid, code, q.op == OpCloseSession
 }
 
-// wellFormed says whether an authentication can be decoded: if not, the connection ends without an answer.
-func wellFormed(d decoder) bool {
-	d.int32()
-	d.str()
-	d.bytes()
+// authReadable says whether the real server can read an authentication: if not, the connection ends without an answer.
+func authReadable(op Op, d decoder) bool {
+	switch op {
+	case OpAuth:
+		d.int32()
+		d.str()
+		d.bytes()
+	case opSASL:
+		if d.bytes() == nil {
+			return false
+		}
+	default:
+	}
 	return !d.bad
 }
 

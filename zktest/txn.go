@@ -151,8 +151,6 @@ func (t *txn) checkMode(r createSpec) Code {
 		return CodeUnimplemented
 	case r.mode.ttl() && (r.ttl < 1 || r.ttl > maxTTL), !r.mode.ttl() && r.ttl >= 0:
 		return CodeBadArguments
-	case r.op == OpCreateTTL && !r.mode.ttl(): // the real server breaks on it
-		return CodeBadArguments
 	case t.expired():
 		return CodeSessionExpired
 	}

@@ -192,42 +192,50 @@ func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
 }
 
 // setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
-// zxid. Like DataTree.setWatches it checks no access list.
+// zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
 func (s *Server) setWatches(q *call) Code {
-	front := q.c.front
-	since := q.in.int64()
-	data, exist, child := q.in.strs(), q.in.strs(), q.in.strs()
-	var persistent, recursive []string
+	front, since := q.c.front, q.in.int64()
+	tree := front.tree()
+	type list struct {
+		paths []string
+		looks bool // for the node, and breaks at a null path
+		set   func(path string)
+	}
+	lists := []list{
+		{q.in.strs(), true, func(path string) {
+			n := tree.get(path)
+			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
+		}},
+		{q.in.strs(), true, func(path string) {
+			if tree.get(path) != nil {
+				s.notify(q.c, -1, NodeCreated, path, nil)
+			} else {
+				front.dataWatches.add(path, q.c, watchOnce)
+			}
+		}},
+		{q.in.strs(), true, func(path string) {
+			n := tree.get(path)
+			s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
+		}},
+	}
 	if q.op == OpSetWatches2 {
-		persistent, recursive = q.in.strs(), q.in.strs()
+		lists = append(lists,
+			list{q.in.strs(), false, func(path string) { s.addPersistent(path, q.c) }},
+			list{q.in.strs(), false, func(path string) { s.addRecursive(path, q.c) }})
 	}
-	if q.in.bad || data == nil || exist == nil || child == nil || q.op == OpSetWatches2 && (persistent == nil || recursive == nil) {
+	if q.in.bad {
 		return CodeMarshallingError
 	}
-	if slices.Contains(slices.Concat(data, exist, child), nullString) {
-		return CodeMarshallingError
-	}
-	for _, path := range data {
-		n := front.tree().get(path)
-		s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
-	}
-	for _, path := range exist {
-		if front.tree().get(path) != nil {
-			s.notify(q.c, -1, NodeCreated, path, nil)
-		} else {
-			front.dataWatches.add(path, q.c, watchOnce)
+	for _, l := range lists {
+		if l.paths == nil {
+			return CodeMarshallingError
 		}
-	}
-	for _, path := range child {
-		n := front.tree().get(path)
-		s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
-	}
-	for _, path := range persistent {
-		front.dataWatches.add(path, q.c, watchPersistent)
-		front.childWatches.add(path, q.c, watchPersistent)
-	}
-	for _, path := range recursive {
-		s.addRecursive(path, q.c)
+		for _, path := range l.paths {
+			if path == nullString && l.looks {
+				return CodeMarshallingError
+			}
+			l.set(path)
+		}
 	}
 	return CodeOK
 }
@@ -243,6 +251,11 @@ func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool
 	}
 }
 
+func (s *Server) addPersistent(path string, c *conn) {
+	c.front.dataWatches.add(path, c, watchPersistent)
+	c.front.childWatches.add(path, c, watchPersistent)
+}
+
 func (s *Server) addRecursive(path string, c *conn) {
 	c.front.dataWatches.add(path, c, watchRecursive)
 	if !s.cfg.traits.watchesAddUp {
@@ -251,7 +264,6 @@ func (s *Server) addRecursive(path string, c *conn) {
 }
 
 func (s *Server) addWatch(q *call) Code {
-	front := q.c.front
 	path, mode := q.in.str(), q.in.int32()
 	if q.in.bad || mode < 0 || mode > 1 {
 		return CodeMarshallingError
@@ -259,8 +271,7 @@ func (s *Server) addWatch(q *call) Code {
 	if mode == 1 {
 		s.addRecursive(path, q.c)
 	} else {
-		front.dataWatches.add(path, q.c, watchPersistent)
-		front.childWatches.add(path, q.c, watchPersistent)
+		s.addPersistent(path, q.c)
 	}
 	q.out.int32(0)
 	return CodeOK

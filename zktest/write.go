@@ -30,7 +30,19 @@ func (s *Server) create(q *call) Code {
 	if r.mode == Container && q.op != OpCreateContainer && !q.in.bad {
 		s.misuse("%v of %s with the container flag makes a persistent node", q.op, r.path)
 	}
-	n, code := s.write(q, r.path, func(t *txn) (change, Code) { return t.create(r) })
+	fatal := false
+	n, code := s.write(q, r.path, func(t *txn) (change, Code) {
+		c, code := t.create(r)
+		if fatal = code == CodeOK && r.op == OpCreateTTL && !r.mode.ttl(); fatal {
+			code = CodeMarshallingError
+		}
+		return c, code
+	})
+	if fatal { // the real server ends when it applies the transaction, which is in its log then
+		s.misuse("createTTL of %s with mode %d ends a real server, which cannot start again", r.path, r.mode)
+		q.silent = true
+		s.release(q.c, abrupt)
+	}
 	if code == CodeOK {
 		q.out.str(n.path)
 		if q.op != OpCreate {
@@ -64,13 +76,13 @@ func (s *Server) setACL(q *call) Code {
 	return code
 }
 
-// check outside of a multi is a trap: the real server closes the connection, and its log can never be replayed.
+// check outside of a multi is a trap: the real server does not answer if all is well, and cannot replay its log again.
 func (s *Server) check(q *call) Code {
 	path, version := q.in.str(), q.in.int32()
-	if !q.in.bad {
+	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.check(path, version) })
+	if q.silent = code == CodeOK; q.silent {
 		s.misuse("check of %s outside of a multi makes a real server unable to start again", path)
 	}
-	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.check(path, version) })
 	return code
 }
 
