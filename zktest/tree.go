@@ -3,6 +3,8 @@ package zktest
 import (
 	"math"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 )
 
 // Stat describes a node as ZooKeeper does.
@@ -21,12 +23,15 @@ const (
 	maxTTL         = 1<<40 - 1
 )
 
+// childBuckets is what DataNode.children begins with.
+const childBuckets = 8
+
 // node is one znode. cversion counts the creates under it and gives the sequence numbers. The Stat for clients has
 // another number.
 type node struct {
 	path                        string
 	parent                      *node
-	children                    *hashSet // nil if it never had one
+	children                    *javaset.Set // nil if it never had one
 	data                        []byte
 	acl                         []ACL
 	czxid, mzxid, pzxid         int64
@@ -44,8 +49,8 @@ func (n *node) child(name string) string { return strings.TrimSuffix(n.path, "/"
 func (n *node) stat(t *tree) Stat {
 	s := Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Cversion: n.cversion*2 - int32(n.children.len()), Aversion: n.aversion,
-		DataLength: int32(len(n.data)), NumChildren: int32(n.children.len()), Pzxid: n.pzxid,
+		Version: n.version, Cversion: n.cversion*2 - int32(n.children.Len()), Aversion: n.aversion,
+		DataLength: int32(len(n.data)), NumChildren: int32(n.children.Len()), Pzxid: n.pzxid,
 	}
 	if t.ephemeral(n.owner) {
 		s.EphemeralOwner = n.owner
@@ -91,9 +96,9 @@ func (t *tree) ttl(owner int64) bool { return t.extended && owner&ownerTTLMask =
 func (t *tree) add(n *node) {
 	n.parent = t.get(parentPath(n.path))
 	if n.parent.children == nil {
-		n.parent.children = newHashSet(childBuckets)
+		n.parent.children = javaset.New(childBuckets)
 	}
-	n.parent.children.add(n.name())
+	n.parent.children.Add(n.name())
 	t.nodes[n.path] = n
 	if n.owner == ownerContainer || t.ttl(n.owner) {
 		t.containers[n] = struct{}{}
@@ -103,7 +108,7 @@ func (t *tree) add(n *node) {
 
 // remove removes a node without children.
 func (t *tree) remove(n *node) {
-	n.parent.children.remove(n.name())
+	n.parent.children.Remove(n.name())
 	delete(t.nodes, n.path)
 	delete(t.containers, n)
 	t.quotaRemoved(n)

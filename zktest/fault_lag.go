@@ -97,7 +97,7 @@ func (t *tree) clone() *tree {
 		if n.parent != nil {
 			n.parent = twin.nodes[n.parent.path]
 		}
-		n.children = n.children.twin()
+		n.children = n.children.Twin()
 		if n.owner == ownerContainer || t.ttl(n.owner) {
 			twin.containers[n] = struct{}{}
 		}

@@ -1,4 +1,4 @@
-package zktest
+package mempipe
 
 import (
 	"io"
@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func pipe(t *testing.T) (a, b *memConn) {
+func pipe(t *testing.T) (a, b *Conn) {
 	t.Helper()
-	a, b = newPipe(memAddr("127.0.0.1:1"), memAddr("127.0.0.1:2"))
+	a, b = New(&net.TCPAddr{Port: 1}, &net.TCPAddr{Port: 2})
 	t.Cleanup(func() {
 		_ = a.Close()
 		_ = b.Close()
@@ -23,7 +23,7 @@ func pipe(t *testing.T) (a, b *memConn) {
 	return a, b
 }
 
-func TestMemConn_WriteDoesNotWaitForTheReader(t *testing.T) {
+func TestConn_WriteDoesNotWaitForTheReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pipe(t)
 		n, err := a.Write(make([]byte, streamSize))
@@ -42,7 +42,7 @@ func TestMemConn_WriteDoesNotWaitForTheReader(t *testing.T) {
 	})
 }
 
-func TestMemConn_BytesArriveInOrderWhateverTheSizes(t *testing.T) {
+func TestConn_BytesArriveInOrderWhateverTheSizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pipe(t)
 		const total = 5 * streamSize
@@ -71,7 +71,7 @@ func TestMemConn_BytesArriveInOrderWhateverTheSizes(t *testing.T) {
 	})
 }
 
-func TestMemConn_Close_LetsThePeerReadTheRestAndWriteNoMore(t *testing.T) {
+func TestConn_Close_LetsThePeerReadTheRestAndWriteNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pipe(t)
 		_, err := a.Write([]byte("bye"))
@@ -89,7 +89,7 @@ func TestMemConn_Close_LetsThePeerReadTheRestAndWriteNoMore(t *testing.T) {
 	})
 }
 
-func TestMemConn_Deadline_EndsAReadThatIsUnderWay(t *testing.T) {
+func TestConn_Deadline_EndsAReadThatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := pipe(t)
 		start := time.Now()

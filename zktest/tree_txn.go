@@ -62,7 +62,7 @@ func (t *txn) look(path string) view {
 	}
 	return view{
 		exists: true, version: n.version, cversion: n.cversion, aversion: n.aversion,
-		owner: n.owner, children: n.children.len(), size: len(n.data), acl: n.acl,
+		owner: n.owner, children: n.children.Len(), size: len(n.data), acl: n.acl,
 	}
 }
 
@@ -298,7 +298,7 @@ func (t *txn) apply(c change) *node {
 	switch c.op {
 	case OpDelete:
 		if owner := t.s.sessions[n.owner]; owner != nil {
-			owner.ephemerals.remove(c.path)
+			owner.ephemerals.Remove(c.path)
 		}
 		t.s.ledger.deleted(n)
 		t.did(ChangeDelete, n)
@@ -308,7 +308,7 @@ func (t *txn) apply(c change) *node {
 		t.did(ChangeACL, n)
 	default:
 		if t.s.tree.ephemeral(n.owner) {
-			t.session.ephemerals.add(n.path)
+			t.session.ephemerals.Add(n.path)
 		}
 		suffix := int64(math.MinInt64)
 		if c.suffix {

@@ -1,15 +1,16 @@
-package zktest
+// Package javaset lists strings in the order of Java's HashSet.
+package javaset
 
 import "iter"
 
-// hashSet is a set of strings in the order of Java's HashSet, in which a real server lists children and ephemeral nodes.
+// Set is a set of strings in the order of Java's HashSet, in which a real server lists children and ephemeral nodes.
 //
 // The bucket of a key is its hash modulo the number of buckets. A bucket keeps the order of insertion. More keys than
 // three quarters of the buckets double the number of buckets, and removals never lower it. So the order depends on
 // what the set has held. One thing is left out: Java makes a tree of a bucket of more than eight keys.
 //
 // Source: DataNode.children, DataTree.ephemerals, and HashMap of OpenJDK 17.
-type hashSet struct {
+type Set struct {
 	buckets []*entry
 	size    int
 }
@@ -20,23 +21,19 @@ type entry struct {
 	hash uint32
 }
 
-// The number of buckets that a set begins with.
-const (
-	childBuckets     = 8
-	ephemeralBuckets = 16
-)
+// New returns an empty set. The number of buckets is a power of two.
+func New(buckets int) *Set { return &Set{buckets: make([]*entry, buckets)} }
 
-func newHashSet(buckets int) *hashSet { return &hashSet{buckets: make([]*entry, buckets)} }
-
-// len and all also serve a nil set, which a node has that never had a child.
-func (s *hashSet) len() int {
+// Len, All and List also serve a nil set, which is empty.
+func (s *Set) Len() int {
 	if s == nil {
 		return 0
 	}
 	return s.size
 }
 
-func (s *hashSet) all() iter.Seq[string] {
+// All gives the keys in order.
+func (s *Set) All() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if s == nil {
 			return
@@ -51,10 +48,10 @@ func (s *hashSet) all() iter.Seq[string] {
 	}
 }
 
-// list returns the keys in order.
-func (s *hashSet) list() []string {
-	list := make([]string, 0, s.len())
-	for key := range s.all() {
+// List returns the keys in order.
+func (s *Set) List() []string {
+	list := make([]string, 0, s.Len())
+	for key := range s.All() {
 		list = append(list, key)
 	}
 	return list
@@ -66,8 +63,8 @@ const (
 	manyBuckets = 64
 )
 
-// add adds a key that is not there.
-func (s *hashSet) add(key string) {
+// Add adds a key that is not there.
+func (s *Set) Add(key string) {
 	before := s.append(&entry{key: key, hash: javaHash(key)})
 	if before >= longBucket && len(s.buckets) < manyBuckets {
 		s.grow()
@@ -78,7 +75,7 @@ func (s *hashSet) add(key string) {
 }
 
 // append puts an entry at the end of its bucket, and returns the length of the bucket before.
-func (s *hashSet) append(e *entry) (before int) {
+func (s *Set) append(e *entry) (before int) {
 	at := s.bucket(e.hash)
 	for *at != nil {
 		at = &(*at).next
@@ -88,10 +85,10 @@ func (s *hashSet) append(e *entry) (before int) {
 	return before
 }
 
-func (s *hashSet) bucket(hash uint32) **entry { return &s.buckets[hash&uint32(len(s.buckets)-1)] }
+func (s *Set) bucket(hash uint32) **entry { return &s.buckets[hash&uint32(len(s.buckets)-1)] }
 
 // grow doubles the buckets. Of the keys of one bucket some stay, the others move, and both keep their order.
-func (s *hashSet) grow() {
+func (s *Set) grow() {
 	old := s.buckets
 	s.buckets = make([]*entry, 2*len(old))
 	for _, e := range old {
@@ -104,8 +101,8 @@ func (s *hashSet) grow() {
 	}
 }
 
-// remove removes a key, if it is there.
-func (s *hashSet) remove(key string) {
+// Remove removes a key, if it is there.
+func (s *Set) Remove(key string) {
 	for at := s.bucket(javaHash(key)); *at != nil; at = &(*at).next {
 		if (*at).key == key {
 			*at = (*at).next
@@ -115,28 +112,28 @@ func (s *hashSet) remove(key string) {
 	}
 }
 
-// twin returns a set with the same keys in the same order.
-func (s *hashSet) twin() *hashSet {
+// Twin returns a set with the same keys in the same order.
+func (s *Set) Twin() *Set {
 	if s == nil {
 		return nil
 	}
-	twin := newHashSet(len(s.buckets))
-	for key := range s.all() {
+	twin := New(len(s.buckets))
+	for key := range s.All() {
 		twin.append(&entry{key: key, hash: javaHash(key)})
 	}
 	twin.size = s.size
 	return twin
 }
 
-// clone returns the set as Java clones it: with as many buckets as the keys need, which may change the order.
-func (s *hashSet) clone() *hashSet {
+// Clone returns the set as Java clones it: with as many buckets as the keys need, which may change the order.
+func (s *Set) Clone() *Set {
 	buckets := 1
 	for buckets < int(float32(s.size)/0.75+1) {
 		buckets *= 2
 	}
-	clone := newHashSet(buckets)
-	for key := range s.all() {
-		clone.add(key)
+	clone := New(buckets)
+	for key := range s.All() {
+		clone.Add(key)
 	}
 	return clone
 }

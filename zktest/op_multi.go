@@ -237,7 +237,7 @@ func (s *Server) multiRead(q *call) Code {
 			q.out.stat(n.stat(s.tree))
 		default:
 			multiHeader(q.out, o.op, false, CodeOK)
-			q.out.strs(n.children.list())
+			q.out.strs(n.children.List())
 		}
 	}
 	endMulti(q.out)

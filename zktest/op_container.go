@@ -56,7 +56,7 @@ func (s *Server) reapable() []string {
 	for n := range s.tree.containers {
 		age := time.Duration(time.Now().UnixMilli()-n.mtime) * time.Millisecond
 		switch {
-		case n.children.len() > 0:
+		case n.children.Len() > 0:
 		case n.owner != ownerContainer:
 			if ttl := n.owner &^ ownerTTLMask; age.Milliseconds() > ttl {
 				list = append(list, n)

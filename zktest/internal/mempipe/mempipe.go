@@ -1,4 +1,5 @@
-package zktest
+// Package mempipe makes connections in memory that are buffered and closed as those of TCP.
+package mempipe
 
 import (
 	"errors"
@@ -14,33 +15,33 @@ import (
 // buffers do.
 const streamSize = 1 << 20
 
-// newPipe returns the two ends of an in-memory connection. Unlike net.Pipe it is buffered, as TCP is: a write does not
+// New returns the two ends of an in-memory connection. Unlike net.Pipe it is buffered, as TCP is: a write does not
 // wait for the reader. Waiting is done on channels only, so that time in a testing/synctest bubble goes on.
-func newPipe(client, server net.Addr) (clientEnd, serverEnd *memConn) {
+func New(client, server net.Addr) (clientEnd, serverEnd *Conn) {
 	up, down := &stream{}, &stream{}
-	return &memConn{in: down, out: up, local: client, remote: server},
-		&memConn{in: up, out: down, local: server, remote: client}
+	return &Conn{in: down, out: up, local: client, remote: server},
+		&Conn{in: up, out: down, local: server, remote: client}
 }
 
-// memConn is one end of an in-memory connection.
-type memConn struct {
+// Conn is one end of an in-memory connection.
+type Conn struct {
 	in, out         *stream
 	local, remote   net.Addr
 	readBy, writeBy deadline
 }
 
-func (c *memConn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p, &c.readBy)
 	return n, c.wrap("read", err)
 }
 
-func (c *memConn) Write(p []byte) (int, error) {
+func (c *Conn) Write(p []byte) (int, error) {
 	n, err := c.out.write(p, &c.writeBy)
 	return n, c.wrap("write", err)
 }
 
 // Close ends both directions. The peer reads what is on its way, then io.EOF.
-func (c *memConn) Close() error {
+func (c *Conn) Close() error {
 	c.out.shut(false)
 	c.in.shut(true)
 	c.readBy.set(time.Time{})
@@ -48,26 +49,26 @@ func (c *memConn) Close() error {
 	return nil
 }
 
-func (c *memConn) LocalAddr() net.Addr  { return c.local }
-func (c *memConn) RemoteAddr() net.Addr { return c.remote }
+func (c *Conn) LocalAddr() net.Addr  { return c.local }
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-func (c *memConn) SetDeadline(t time.Time) error {
+func (c *Conn) SetDeadline(t time.Time) error {
 	c.readBy.set(t)
 	c.writeBy.set(t)
 	return nil
 }
 
-func (c *memConn) SetReadDeadline(t time.Time) error {
+func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.readBy.set(t)
 	return nil
 }
 
-func (c *memConn) SetWriteDeadline(t time.Time) error {
+func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writeBy.set(t)
 	return nil
 }
 
-func (c *memConn) wrap(op string, err error) error {
+func (c *Conn) wrap(op string, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}

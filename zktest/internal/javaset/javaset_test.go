@@ -1,4 +1,4 @@
-package zktest
+package javaset
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // The lists are what java.util.HashSet of OpenJDK 17 prints after the same adds and removes.
-func TestHashSet_OrderOfJava(t *testing.T) {
+func TestSet_OrderOfJava(t *testing.T) {
 	lock := func(i int) string { return fmt.Sprintf("lock-%d", i*7919%1000) }
 	var first, locks, gone, colliding []string
 	for i := range 6 {
@@ -47,33 +47,33 @@ func TestHashSet_OrderOfJava(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newHashSet(childBuckets)
+			s := New(8)
 			for _, key := range c.add {
-				s.add(key)
+				s.Add(key)
 			}
 			for _, key := range c.removed {
-				s.remove(key)
+				s.Remove(key)
 			}
-			require.Equal(t, c.want, strings.Join(s.list(), " "))
-			require.Equal(t, len(c.add)-len(c.removed), s.len())
-			require.Equal(t, s.list(), s.twin().list())
+			require.Equal(t, c.want, strings.Join(s.List(), " "))
+			require.Equal(t, len(c.add)-len(c.removed), s.Len())
+			require.Equal(t, s.List(), s.Twin().List())
 		})
 	}
 }
 
 // A ninth key in one bucket makes Java double a small table early. A clone has as many buckets as its keys need.
-func TestHashSet_Buckets(t *testing.T) {
-	s := newHashSet(ephemeralBuckets)
+func TestSet_Buckets(t *testing.T) {
+	s := New(16)
 	for i := range 9 {
-		s.add([]string{"Aa", "BB"}[i&1] + []string{"Aa", "BB"}[i>>1&1] + []string{"Aa", "BB"}[i>>2&1] + []string{"Aa", "BB"}[i>>3])
+		s.Add([]string{"Aa", "BB"}[i&1] + []string{"Aa", "BB"}[i>>1&1] + []string{"Aa", "BB"}[i>>2&1] + []string{"Aa", "BB"}[i>>3])
 	}
 	require.Len(t, s.buckets, 32)
-	for _, key := range s.list()[1:] {
-		s.remove(key)
+	for _, key := range s.List()[1:] {
+		s.Remove(key)
 	}
-	s.remove("none")
-	require.Equal(t, 1, s.len())
+	s.Remove("none")
+	require.Equal(t, 1, s.Len())
 	require.Len(t, s.buckets, 32)
-	require.Len(t, s.clone().buckets, 2)
-	require.Len(t, newHashSet(childBuckets).clone().buckets, 1)
+	require.Len(t, s.Clone().buckets, 2)
+	require.Len(t, New(8).Clone().buckets, 1)
 }

@@ -81,7 +81,7 @@ func (t *tree) sizes(path string) (nodes, size int64) {
 		return 0, 0
 	}
 	nodes, size = 1, int64(len(n.data))
-	for name := range n.children.all() {
+	for name := range n.children.All() {
 		moreNodes, moreSize := t.sizes(n.child(name))
 		nodes, size = nodes+moreNodes, size+moreSize
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/mempipe"
 )
 
 // Dial connects in memory to the front with the address, or to the first for any other address. The connection is
@@ -60,7 +62,7 @@ func (s *Server) dial(f *Front, label, network string, end <-chan struct{}, why 
 			}
 			continue
 		}
-		client, server := newPipe(local, remote)
+		client, server := mempipe.New(local, remote)
 		if s.admit(server, label, f) {
 			return client, nil
 		}

@@ -10,6 +10,50 @@ import (
 	"strings"
 )
 
+// authReadable says whether the real server can read an authentication: if not, the connection ends without an answer.
+func authReadable(op Op, d decoder) bool {
+	switch op {
+	case OpAuth:
+		d.int32()
+		d.str()
+		d.bytes()
+	case opSASL:
+		if d.bytes() == nil {
+			return false
+		}
+	default:
+	}
+	return !d.bad
+}
+
+// authenticate adds an identity to the connection.
+func (s *Server) authenticate(q *call) Code {
+	q.in.int32()
+	scheme, credential := q.in.str(), q.in.bytes()
+	switch scheme {
+	case "digest":
+		if credential == nil || !s.cfg.provides("digest") {
+			return CodeAuthFailed
+		}
+		id := s.cfg.digest(string(credential))
+		if s.cfg.super != "" && string(credential) == s.cfg.super {
+			q.c.identify(identity{"super", ""})
+		}
+		q.c.identify(identity{"digest", id})
+	case "ip":
+		q.c.identify(q.c.ids[0])
+	default:
+		return CodeAuthFailed
+	}
+	return CodeOK
+}
+
+func (c *conn) identify(id identity) {
+	if !slices.Contains(c.ids, id) {
+		c.ids = append(c.ids, id)
+	}
+}
+
 // saslRealm is the realm of ZooKeeper's servers. Source: ZooKeeperSaslServer.
 const saslRealm = "zk-sasl-md5"
 

@@ -72,7 +72,7 @@ func (s *Server) getChildren(q *call) Code {
 	if watch {
 		q.c.front.childWatches.add(path, q.c, watchOnce)
 	}
-	q.out.strs(n.children.list())
+	q.out.strs(n.children.List())
 	if q.op == OpGetChildren2 {
 		q.out.stat(n.stat(s.tree))
 	}
@@ -112,7 +112,7 @@ func (s *Server) getEphemerals(q *call) Code {
 	if q.in.bad {
 		return CodeMarshallingError
 	}
-	list := q.session.ephemerals.clone().list()
+	list := q.session.ephemerals.Clone().List()
 	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != nullString {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}

@@ -235,7 +235,7 @@ func (f *Front) wordMntr(b *strings.Builder) {
 	s := f.s
 	ephemerals, size := 0, 0
 	for _, ses := range s.sessions {
-		ephemerals += ses.ephemerals.len()
+		ephemerals += ses.ephemerals.Len()
 	}
 	for path, n := range f.tree().nodes {
 		size += len(path) + len(n.data)
@@ -280,7 +280,7 @@ func (f *Front) wordDump(b *strings.Builder) {
 		}
 	}
 	owners := slices.SortedFunc(maps.Values(s.sessions), bySession)
-	owners = slices.DeleteFunc(owners, func(ses *session) bool { return ses.ephemerals.len() == 0 })
+	owners = slices.DeleteFunc(owners, func(ses *session) bool { return ses.ephemerals.Len() == 0 })
 	fmt.Fprintf(b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owners))
 	for _, ses := range owners {
 		fmt.Fprintf(b, "%#x:\n", ses.id)
