@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
 )
 
 // A request that no client sends gets an error, or its connection ends. The server lives, and allocates no more than the
@@ -17,13 +19,13 @@ func TestHostileFrames_HurtTheirConnectionOnly(t *testing.T) {
 	length := func(n uint32, rest ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, n), rest...) }
 	request := func(fill func(*encoder)) []byte {
 		var e encoder
-		start := e.begin()
+		start := e.Begin()
 		fill(&e)
-		e.end(start)
-		return e.b
+		e.End(start)
+		return e.B
 	}
 	body := func(op Op, fill func(*encoder)) []byte {
-		return request(func(e *encoder) { e.int32(1); e.int32(int32(op)); fill(e) })
+		return request(func(e *encoder) { e.Int32(1); e.Int32(int32(op)); fill(e) })
 	}
 	for name, p := range map[string][]byte{
 		"negative length":         length(0xffffffff),
@@ -31,21 +33,21 @@ func TestHostileFrames_HurtTheirConnectionOnly(t *testing.T) {
 		"largest length":          length(0x7fffffff, 1, 2, 3),
 		"no header":               length(0),
 		"half a header":           length(6, 0, 0, 0, 1, 0, 0),
-		"negative string length":  body(OpGetData, func(e *encoder) { e.int32(-2) }),
-		"string out of the frame": body(OpGetData, func(e *encoder) { e.int32(1 << 30) }),
+		"negative string length":  body(OpGetData, func(e *encoder) { e.Int32(-2) }),
+		"string out of the frame": body(OpGetData, func(e *encoder) { e.Int32(1 << 30) }),
 		"negative count": body(OpCreate, func(e *encoder) {
-			e.str("/a")
-			e.bytes(nil)
-			e.int32(-7)
-			e.int32(0)
+			e.Str("/a")
+			e.Bytes(nil)
+			e.Int32(-7)
+			e.Int32(0)
 		}),
 		"count out of the frame": body(OpCreate, func(e *encoder) {
-			e.str("/a")
-			e.bytes(nil)
-			e.int32(1 << 28)
+			e.Str("/a")
+			e.Bytes(nil)
+			e.Int32(1 << 28)
 		}),
-		"count of paths":  body(OpSetWatches, func(e *encoder) { e.int64(0); e.int32(0x7fffffff) }),
-		"truncated multi": body(OpMulti, func(e *encoder) { e.int32(1) }),
+		"count of paths":  body(OpSetWatches, func(e *encoder) { e.Int64(0); e.Int32(0x7fffffff) }),
+		"truncated multi": body(OpMulti, func(e *encoder) { e.Int32(1) }),
 		"endless multi":   body(OpMulti, func(e *encoder) { multiHeader(e, OpDelete, false, 0) }),
 		"unknown code":    body(12345, func(*encoder) {}),
 		"garbage":         length(16, []byte("GET / HTTP/1.1\r\n")...),
@@ -94,10 +96,10 @@ func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
 		overhead := 8 + 4 + len("/big") + 4 + 4 + 4 + 4 + len("world") + 4 + len("anyone") + 4 + 4
 		create := func(n int) func(*encoder) {
 			return func(e *encoder) {
-				e.str("/big")
-				e.bytes(make([]byte, n))
+				e.Str("/big")
+				e.Bytes(make([]byte, n))
 				e.acls(openACL)
-				e.int32(0)
+				e.Int32(0)
 			}
 		}
 		n := defaultMaxBuffer - overhead + 4 // the length itself does not count
@@ -106,7 +108,7 @@ func TestFrame_OfTheGreatestLength_IsServed(t *testing.T) {
 		}
 		require.Equal(t, CodeOK, r.do(OpCreate, create(n-4)))
 		f, _ := r.call(OpGetData, watchBody("/big", false))
-		require.Len(t, f.body.bytes(), n-4)
+		require.Len(t, f.body.Bytes(), n-4)
 	})
 }
 
@@ -127,29 +129,29 @@ func TestMaxBuffer_LongerRequest_EndsItsConnection(t *testing.T) {
 func FuzzConnection(f *testing.F) {
 	frameOf := func(fill func(*encoder)) []byte {
 		var e encoder
-		start := e.begin()
+		start := e.Begin()
 		fill(&e)
-		e.end(start)
-		return e.b
+		e.End(start)
+		return e.B
 	}
 	seed := func(op Op, fill func(*encoder)) {
-		f.Add(true, frameOf(func(e *encoder) { e.int32(1); e.int32(int32(op)); fill(e) }))
+		f.Add(true, frameOf(func(e *encoder) { e.Int32(1); e.Int32(int32(op)); fill(e) }))
 	}
 	f.Add(false, []byte("ruok"))
-	f.Add(false, frameOf(func(e *encoder) { e.int32(0); e.int64(0); e.int32(1); e.int64(0); e.bytes(nil) }))
+	f.Add(false, frameOf(func(e *encoder) { e.Int32(0); e.Int64(0); e.Int32(1); e.Int64(0); e.Bytes(nil) }))
 	f.Add(true, []byte{0x7f, 0xff, 0xff, 0xff})
 	seed(OpCreate, createBody("/a", EphemeralSequential))
 	seed(OpCreateTTL, createTTLBody("/t", PersistentTTL, 5))
 	seed(OpMulti, multiBody(part{OpCreate, createBody("/m", 0)}, part{OpDelete, versionBody("/m", -1)}, part{OpCheck, versionBody("/", -1)}))
 	seed(OpMultiRead, multiBody(part{OpGetData, watchBody("/", false)}, part{OpGetChildren, watchBody("/", true)}))
 	seed(OpSetWatches2, func(e *encoder) {
-		e.int64(0)
+		e.Int64(0)
 		for range 5 {
-			e.strs([]string{"/", "/x"})
+			e.Strs([]string{"/", "/x"})
 		}
 	})
-	seed(OpSetACL, func(e *encoder) { e.str("/"); e.acls(openACL); e.int32(-1) })
-	seed(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte("u:p")) })
+	seed(OpSetACL, func(e *encoder) { e.Str("/"); e.acls(openACL); e.Int32(-1) })
+	seed(OpAuth, func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("u:p")) })
 	seed(OpAddWatch, versionBody("/", 1))
 	seed(OpRemoveWatches, versionBody("/", 3))
 	seed(OpGetEphemerals, pathBody("/"))
@@ -176,9 +178,9 @@ func FuzzConnection(f *testing.F) {
 func FuzzJute(f *testing.F) {
 	var e encoder
 	multiBody(part{OpCreate, createBody("/m", 0)}, part{OpSetData, setBody("/m", []byte{1}, 2)})(&e)
-	f.Add(e.b)
+	f.Add(e.B)
 	f.Fuzz(func(t *testing.T, p []byte) {
-		d := &decoder{b: p}
+		d := &decoder{jute.Decoder{B: p}}
 		ops, ok := decodeMulti(d)
 		require.LessOrEqual(t, len(ops)*9, len(p))
 		if !ok {
@@ -200,7 +202,7 @@ func TestRequestsWithoutAnAnswer(t *testing.T) {
 		misuse  string
 	}{
 		"check outside a multi":            {"3.8.0", OpCheck, versionBody("/", -1), false, "check of / outside of a multi"},
-		"SASL without a token":             {Release39, opSASL, func(e *encoder) { e.bytes(nil) }, true, ""},
+		"SASL without a token":             {Release39, opSASL, func(e *encoder) { e.Bytes(nil) }, true, ""},
 		"SASL without a body":              {Release39, opSASL, nil, true, ""},
 		"createTTL without a time to live": {Release39, OpCreateTTL, createTTLBody("/a", Ephemeral, -1), true, "cannot start again"},
 	} {
@@ -231,10 +233,10 @@ func TestSetWatches_NullList(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		f, events := r.call(OpSetWatches, func(e *encoder) {
-			e.int64(0)
-			e.strs([]string{"/gone", "/zookeeper"})
-			e.int32(-1)
-			e.int32(0)
+			e.Int64(0)
+			e.Strs([]string{"/gone", "/zookeeper"})
+			e.Int32(-1)
+			e.Int32(0)
 		})
 		require.Equal(t, CodeMarshallingError, f.code)
 		require.Equal(t, []event{{NodeDeleted, "/gone"}}, events)

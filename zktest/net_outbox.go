@@ -3,6 +3,8 @@ package zktest
 import (
 	"slices"
 	"sync"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
 )
 
 // outbox is the queue of bytes to write. Its lock is held for copying only.
@@ -39,12 +41,12 @@ func (o *outbox) put(hold <-chan struct{}, fill func(*encoder)) bool {
 		o.spare = nil
 	}
 	last := &o.chunks[len(o.chunks)-1]
-	e := encoder{last.data}
-	start := e.begin()
+	e := encoder{jute.Encoder{B: last.data}}
+	start := e.Begin()
 	fill(&e)
-	e.end(start)
-	o.unread += len(e.b) - len(last.data)
-	last.data = e.b
+	e.End(start)
+	o.unread += len(e.B) - len(last.data)
+	last.data = e.B
 	return true
 }
 

@@ -34,7 +34,7 @@ func TestReplies_OverTCPUnread_KeepTheirOrder(t *testing.T) {
 	other.run(OpSetData, setBody("/big", nil, -1))
 	for i := range reads {
 		f := r.next()
-		require.True(t, bytes.Equal(content(i), f.body.bytes()))
+		require.True(t, bytes.Equal(content(i), f.body.Bytes()))
 		require.EqualValues(t, xidPing, r.next().xid)
 	}
 	require.Equal(t, event{NodeDataChanged, "/big"}, r.next().event())

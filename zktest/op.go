@@ -3,6 +3,8 @@ package zktest
 import (
 	"bytes"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
 )
 
 // call is one request while it is handled.
@@ -44,12 +46,12 @@ func init() {
 //
 // Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
 func (c *conn) handshake(frame []byte) bool {
-	d := &decoder{b: frame}
-	d.int32() // protocol version
-	lastZxid, timeout, id, passwd := d.int64(), d.int32(), d.int64(), d.bytes()
-	modern := len(d.b) > 0 // carries the read-only flag
-	readOnly := modern && d.bool()
-	if d.bad {
+	d := &decoder{jute.Decoder{B: frame}}
+	d.Int32() // protocol version
+	lastZxid, timeout, id, passwd := d.Int64(), d.Int32(), d.Int64(), d.Bytes()
+	modern := len(d.B) > 0 // carries the read-only flag
+	readOnly := modern && d.Bool()
+	if d.Bad {
 		c.end()
 		return false
 	}
@@ -135,26 +137,26 @@ func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration)
 }
 
 func welcome(e *encoder, ses *session, modern bool, r role) {
-	e.int32(0)
+	e.Int32(0)
 	if ses == nil {
-		e.int32(0)
-		e.int64(0)
-		e.bytes(make([]byte, 16))
+		e.Int32(0)
+		e.Int64(0)
+		e.Bytes(make([]byte, 16))
 	} else {
-		e.int32(int32(ses.timeout / time.Millisecond))
-		e.int64(ses.id)
-		e.bytes(password(ses.id))
+		e.Int32(int32(ses.timeout / time.Millisecond))
+		e.Int64(ses.id)
+		e.Bytes(password(ses.id))
 	}
 	if modern {
-		e.bool(r == readingOnly)
+		e.Bool(r == readingOnly)
 	}
 }
 
 // handle serves one request. It returns false if no further request is to be handled.
 func (c *conn) handle(frame []byte) bool {
-	d := &decoder{b: frame}
-	xid, op := d.int32(), Op(d.int32())
-	if d.bad {
+	d := &decoder{jute.Decoder{B: frame}}
+	xid, op := d.Int32(), Op(d.Int32())
+	if d.Bad {
 		c.end()
 		return false
 	}
@@ -182,7 +184,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	s.received++
 	c.received++
 	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
-	q.out.b = q.out.b[:0]
+	q.out.B = q.out.B[:0]
 	if !authReadable(op, *d) {
 		s.release(c, flush)
 		return false
@@ -207,16 +209,16 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		return !c.dead
 	}
 	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync && !s.cfg.deviates(LocalSync)) {
-		body := bytes.Clone(q.out.b)
+		body := bytes.Clone(q.out.B)
 		c.front.later(c, func() {
 			c.reply(hold, xid, zxid, code, body, over)
 			c.outbox.wake()
 		})
 	} else {
-		c.reply(hold, xid, zxid, code, q.out.b, over)
+		c.reply(hold, xid, zxid, code, q.out.B, over)
 	}
-	if cap(s.scratch.b) > 1<<16 {
-		s.scratch.b = nil
+	if cap(s.scratch.B) > 1<<16 {
+		s.scratch.B = nil
 	}
 	if len(s.untold) > 0 {
 		c.outbox.wake() // the function that gets violations may wait for the client
@@ -228,10 +230,10 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 // writing.
 func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, body []byte, over bool) {
 	c.queue(hold, func(e *encoder) {
-		e.int32(xid)
-		e.int64(zxid)
-		e.int32(int32(code))
-		e.b = append(e.b, body...)
+		e.Int32(xid)
+		e.Int64(zxid)
+		e.Int32(int32(code))
+		e.B = append(e.B, body...)
 	})
 	if over {
 		c.s.release(c, flush)

@@ -14,22 +14,22 @@ import (
 func authReadable(op Op, d decoder) bool {
 	switch op {
 	case OpAuth:
-		d.int32()
-		d.str()
-		d.bytes()
+		d.Int32()
+		d.Str()
+		d.Bytes()
 	case opSASL:
-		if d.bytes() == nil {
+		if d.Bytes() == nil {
 			return false
 		}
 	default:
 	}
-	return !d.bad
+	return !d.Bad
 }
 
 // authenticate adds an identity to the connection.
 func (s *Server) authenticate(q *call) Code {
-	q.in.int32()
-	scheme, credential := q.in.str(), q.in.bytes()
+	q.in.Int32()
+	scheme, credential := q.in.Str(), q.in.Bytes()
 	switch scheme {
 	case "digest":
 		if credential == nil || !s.cfg.provides("digest") {
@@ -62,20 +62,20 @@ const saslRealm = "zk-sasl-md5"
 //
 // Source: ZooKeeperServer.processSasl.
 func (s *Server) sasl(q *call) Code {
-	token := q.in.bytes()
+	token := q.in.Bytes()
 	if s.cfg.users == nil {
-		q.out.bytes(nil)
+		q.out.Bytes(nil)
 		return CodeOK // the real server logs that it has no SASL
 	}
 	c := q.c
 	if c.nonce == "" && len(token) == 0 {
 		c.nonce = rand.Text()
-		q.out.bytes(fmt.Appendf(nil, `realm=%q,nonce=%q,qop="auth",charset=utf-8,algorithm=md5-sess`, saslRealm, c.nonce))
+		q.out.Bytes(fmt.Appendf(nil, `realm=%q,nonce=%q,qop="auth",charset=utf-8,algorithm=md5-sess`, saslRealm, c.nonce))
 		return CodeOK
 	}
 	user, proof, ok := checkDigest(string(token), c.nonce, s.cfg.users)
 	if c.nonce = ""; !ok {
-		q.out.bytes(nil)
+		q.out.Bytes(nil)
 		if slices.Contains(s.cfg.required, "sasl") {
 			return CodeNeedsSASL
 		}
@@ -85,7 +85,7 @@ func (s *Server) sasl(q *call) Code {
 	if slices.Contains(s.cfg.saslSupers, user) {
 		c.identify(identity{"super", ""})
 	}
-	q.out.bytes([]byte("rspauth=" + proof))
+	q.out.Bytes([]byte("rspauth=" + proof))
 	return CodeOK
 }
 

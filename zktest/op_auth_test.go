@@ -9,7 +9,7 @@ import (
 )
 
 func digestBody(credential string) func(*encoder) {
-	return func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte(credential)) }
+	return func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }
 }
 
 func TestWithoutACLs_EverythingIsAllowed(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWithoutACLs_EverythingIsAllowed(t *testing.T) {
 		f, _ := r.call(OpGetACL, pathBody("/n"))
 		require.Equal(t, []ACL{list}, f.body.acls(), "not masked")
 		require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/n/child", true)))
-		_, told := r.call(OpDelete, func(e *encoder) { e.str("/n/child"); e.int32(-1) })
+		_, told := r.call(OpDelete, func(e *encoder) { e.Str("/n/child"); e.Int32(-1) })
 		require.Equal(t, []event{{NodeDeleted, "/n/child"}}, told)
 		require.Equal(t, CodeInvalidACL, r.do(OpCreate, createFor("/m", ACL{permAll, "digest", "no hash"})))
 	})

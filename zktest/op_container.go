@@ -90,7 +90,7 @@ func (s *Server) deleteContainer(q *call) Code {
 	if !s.cfg.traits.deletesContainers {
 		return denied(CodeBadArguments)(s, q)
 	}
-	path := q.in.str()
+	path := q.in.Str()
 	if path == nullString { // the real server breaks on it before it takes a zxid, unlike delete
 		return CodeMarshallingError
 	}

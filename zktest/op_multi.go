@@ -22,10 +22,10 @@ func (o multiOp) miscast() bool { return o.op == OpCreateTTL && o.kind != OpCrea
 func decodeMulti(d *decoder) ([]multiOp, bool) {
 	var ops []multiOp
 	for {
-		kind, done := Op(d.int32()), d.bool()
-		d.int32() // error code, of no use in a request
-		if done || d.bad {
-			return ops, !d.bad
+		kind, done := Op(d.Int32()), d.Bool()
+		d.Int32() // error code, of no use in a request
+		if done || d.Bad {
+			return ops, !d.Bad
 		}
 		o := multiOp{kind: kind, op: kind}
 		switch kind {
@@ -37,17 +37,17 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 				o.create.ttl = -1
 			}
 		case OpDelete, OpCheck:
-			o.path, o.version = d.str(), d.int32()
+			o.path, o.version = d.Str(), d.Int32()
 		case OpSetData:
-			o.path, o.data, o.version = d.str(), d.bytes(), d.int32()
+			o.path, o.data, o.version = d.Str(), d.Bytes(), d.Int32()
 		case OpGetData, OpGetChildren:
-			o.path = d.str()
-			d.bool() // a watch, which is not set
+			o.path = d.Str()
+			d.Bool() // a watch, which is not set
 		default:
-			d.bad = true
+			d.Bad = true
 		}
 		if ops = append(ops, o); ops[0].reads() != o.reads() {
-			d.bad = true
+			d.Bad = true
 		}
 	}
 }
@@ -178,9 +178,9 @@ func (s *Server) reply(e *encoder, c change, n *node) {
 	multiHeader(e, kind, false, CodeOK)
 	switch kind {
 	case OpCreate:
-		e.str(n.path)
+		e.Str(n.path)
 	case OpCreate2:
-		e.str(n.path)
+		e.Str(n.path)
 		e.stat(n.stat(s.tree))
 	case OpSetData:
 		e.stat(n.stat(s.tree))
@@ -200,15 +200,15 @@ func failMulti(e *encoder, culprit, n int, code Code) {
 			result = CodeRuntimeInconsistency
 		}
 		multiHeader(e, opError, false, result)
-		e.int32(int32(result))
+		e.Int32(int32(result))
 	}
 	endMulti(e)
 }
 
 func multiHeader(e *encoder, kind Op, done bool, code Code) {
-	e.int32(int32(kind))
-	e.bool(done)
-	e.int32(int32(code))
+	e.Int32(int32(kind))
+	e.Bool(done)
+	e.Int32(int32(code))
 }
 
 func endMulti(e *encoder) { multiHeader(e, opError, true, opErrorCode) }
@@ -230,14 +230,14 @@ func (s *Server) multiRead(q *call) Code {
 		switch {
 		case code != CodeOK:
 			multiHeader(q.out, opError, false, code)
-			q.out.int32(int32(code))
+			q.out.Int32(int32(code))
 		case o.op == OpGetData:
 			multiHeader(q.out, o.op, false, CodeOK)
-			q.out.bytes(n.data)
+			q.out.Bytes(n.data)
 			q.out.stat(n.stat(s.tree))
 		default:
 			multiHeader(q.out, o.op, false, CodeOK)
-			q.out.strs(n.children.List())
+			q.out.Strs(n.children.List())
 		}
 	}
 	endMulti(q.out)

@@ -21,9 +21,9 @@ func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
 
 // exists leaves a watch also where there is no node.
 func (s *Server) exists(q *call) Code {
-	path, watch := q.in.str(), q.in.bool()
+	path, watch := q.in.Str(), q.in.Bool()
 	switch {
-	case q.in.bad, path == nullString:
+	case q.in.Bad, path == nullString:
 		return CodeMarshallingError
 	case strings.ContainsRune(path, 0):
 		return CodeBadArguments
@@ -43,8 +43,8 @@ func (s *Server) exists(q *call) Code {
 }
 
 func (s *Server) getData(q *call) Code {
-	path, watch := q.in.str(), q.in.bool()
-	if q.in.bad {
+	path, watch := q.in.Str(), q.in.Bool()
+	if q.in.Bad {
 		return CodeMarshallingError
 	}
 	n, code := s.readable(q, path, permRead)
@@ -54,15 +54,15 @@ func (s *Server) getData(q *call) Code {
 	if watch {
 		q.c.front.dataWatches.add(path, q.c, watchOnce)
 	}
-	q.out.bytes(n.data)
+	q.out.Bytes(n.data)
 	q.out.stat(n.stat(s.tree))
 	return CodeOK
 }
 
 // getChildren serves both operations of that name; the younger one adds the Stat.
 func (s *Server) getChildren(q *call) Code {
-	path, watch := q.in.str(), q.in.bool()
-	if q.in.bad {
+	path, watch := q.in.Str(), q.in.Bool()
+	if q.in.Bad {
 		return CodeMarshallingError
 	}
 	n, code := s.readable(q, path, permRead)
@@ -72,7 +72,7 @@ func (s *Server) getChildren(q *call) Code {
 	if watch {
 		q.c.front.childWatches.add(path, q.c, watchOnce)
 	}
-	q.out.strs(n.children.List())
+	q.out.Strs(n.children.List())
 	if q.op == OpGetChildren2 {
 		q.out.stat(n.stat(s.tree))
 	}
@@ -80,8 +80,8 @@ func (s *Server) getChildren(q *call) Code {
 }
 
 func (s *Server) getACL(q *call) Code {
-	path := q.in.str()
-	if q.in.bad {
+	path := q.in.Str()
+	if q.in.Bad {
 		return CodeMarshallingError
 	}
 	n, code := s.readable(q, path, permRead|permAdmin)
@@ -99,30 +99,30 @@ func (s *Server) getACL(q *call) Code {
 
 // sync is answered at once, or when a lagging front has caught up. The path need not exist.
 func (s *Server) sync(q *call) Code {
-	path := q.in.str()
-	if q.in.bad {
+	path := q.in.Str()
+	if q.in.Bad {
 		return CodeMarshallingError
 	}
-	q.out.str(path)
+	q.out.Str(path)
 	return CodeOK
 }
 
 func (s *Server) getEphemerals(q *call) Code {
-	prefix := q.in.str()
-	if q.in.bad {
+	prefix := q.in.Str()
+	if q.in.Bad {
 		return CodeMarshallingError
 	}
 	list := q.session.ephemerals.Clone().List()
 	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != nullString {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}
-	q.out.strs(list)
+	q.out.Strs(list)
 	return CodeOK
 }
 
 func (s *Server) getAllChildrenNumber(q *call) Code {
-	path := q.in.str()
-	if q.in.bad {
+	path := q.in.Str()
+	if q.in.Bad {
 		return CodeMarshallingError
 	}
 	if _, code := s.readable(q, path, permRead); code != CodeOK {
@@ -133,19 +133,19 @@ func (s *Server) getAllChildrenNumber(q *call) Code {
 	if path == "" {
 		total++ // the real server counts the names that begin with "/", the root among them
 	}
-	q.out.int32(int32(total))
+	q.out.Int32(int32(total))
 	return CodeOK
 }
 
 func (s *Server) whoAmI(q *call) Code {
-	q.out.int32(int32(len(q.c.ids)))
+	q.out.Int32(int32(len(q.c.ids)))
 	for _, id := range q.c.ids {
 		user := id.id
 		if id.scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")
 		}
-		q.out.str(id.scheme)
-		q.out.str(user)
+		q.out.Str(id.scheme)
+		q.out.Str(user)
 	}
 	return CodeOK
 }

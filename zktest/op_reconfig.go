@@ -184,10 +184,10 @@ func splitList(text string) func(yield func(string) bool) {
 
 // reconfig changes what /zookeeper/config says. The fronts stay what they are.
 func (s *Server) reconfig(q *call) Code {
-	r := reconfigRequest{q.in.str(), q.in.str(), q.in.str(), q.in.int64()}
+	r := reconfigRequest{q.in.Str(), q.in.Str(), q.in.Str(), q.in.Int64()}
 	n, code := s.write(q, configPath, func(t *txn) (change, Code) { return t.reconfig(r) })
 	if code == CodeOK {
-		q.out.bytes(n.data)
+		q.out.Bytes(n.data)
 		q.out.stat(n.stat(s.tree))
 	}
 	return code

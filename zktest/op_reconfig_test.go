@@ -16,9 +16,9 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(3), WithReconfig(), WithSuperUser("super:secret"))
 		r, super := attachFront(t, s.Fronts()[0]), attachFront(t, s.Fronts()[1])
-		require.Equal(t, CodeOK, super.do(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte("super:secret")) }))
+		require.Equal(t, CodeOK, super.do(OpAuth, func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
 		f, _ := r.call(OpGetData, watchBody(configPath, true))
-		require.Equal(t, initialConfig, string(f.body.bytes()))
+		require.Equal(t, initialConfig, string(f.body.Bytes()))
 		require.EqualValues(t, -1, readStat(&f.body).Version)
 		const four = "server.4=10.0.0.4:2888:3888;10.0.0.4:2181"
 		for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 			"server.4=10.0.0.4:2888:3888:participant;10.0.0.4:2181\n" +
 			"server.5=10.0.0.5:2888:3888:observer;0.0.0.0:2181\n" +
 			"version=" + strconv.FormatInt(f.zxid, 16)
-		require.Equal(t, want, string(f.body.bytes()))
+		require.Equal(t, want, string(f.body.Bytes()))
 		stat := readStat(&f.body)
 		require.EqualValues(t, -1, stat.Version)
 		require.Equal(t, f.zxid, stat.Mzxid)

@@ -28,23 +28,23 @@ func TestSASL_ExampleOfTheStandard(t *testing.T) {
 	require.False(t, ok)
 }
 
-func saslBody(token string) func(*encoder) { return func(e *encoder) { e.bytes([]byte(token)) } }
+func saslBody(token string) func(*encoder) { return func(e *encoder) { e.Bytes([]byte(token)) } }
 
 func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "secret"}))
 		r := attachRaw(t, s, "", 10*time.Second)
 		f, _ := r.call(opSASL, saslBody(""))
-		challenge := digestFields(string(f.body.bytes()))
+		challenge := digestFields(string(f.body.Bytes()))
 		require.Equal(t, saslRealm, challenge["realm"])
 		f, _ = r.call(opSASL, saslBody(digestAnswer("bob", "secret", challenge["nonce"])))
 		require.Equal(t, CodeOK, f.code)
-		require.Contains(t, string(f.body.bytes()), "rspauth=")
+		require.Contains(t, string(f.body.Bytes()), "rspauth=")
 		create := func(e *encoder) {
-			e.str("/mine")
-			e.bytes(nil)
+			e.Str("/mine")
+			e.Bytes(nil)
 			e.acls([]ACL{{permAll, "sasl", "bob"}})
-			e.int32(0)
+			e.Int32(0)
 		}
 		require.Equal(t, CodeOK, r.do(OpCreate, create))
 		require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/mine", false)))
@@ -52,7 +52,7 @@ func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 		require.Equal(t, CodeNoAuth, other.do(OpGetData, watchBody("/mine", false)))
 
 		f, _ = other.call(opSASL, saslBody(""))
-		nonce := digestFields(string(f.body.bytes()))["nonce"]
+		nonce := digestFields(string(f.body.Bytes()))["nonce"]
 		require.Equal(t, CodeAuthFailed, other.do(opSASL, saslBody(digestAnswer("bob", "wrong", nonce))))
 		other.closed()
 	})
@@ -62,11 +62,11 @@ func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 func (r *raw) logIn(user, password string) Code {
 	r.t.Helper()
 	f, _ := r.call(opSASL, saslBody(""))
-	return r.do(opSASL, saslBody(digestAnswer(user, password, digestFields(string(f.body.bytes()))["nonce"])))
+	return r.do(opSASL, saslBody(digestAnswer(user, password, digestFields(string(f.body.Bytes()))["nonce"])))
 }
 
 func createFor(path string, acl ...ACL) func(*encoder) {
-	return func(e *encoder) { e.str(path); e.bytes(nil); e.acls(acl); e.int32(0) }
+	return func(e *encoder) { e.Str(path); e.Bytes(nil); e.acls(acl); e.Int32(0) }
 }
 
 func TestSASL_UserSuper_IsEveryUser(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSASL_NotConfigured_IsAnsweredWithoutAToken(t *testing.T) {
 		r := attachRaw(t, Run(t, InMemory()), "", 10*time.Second)
 		f, _ := r.call(opSASL, saslBody(""))
 		require.Equal(t, CodeOK, f.code)
-		require.Nil(t, f.body.bytes())
+		require.Nil(t, f.body.Bytes())
 	})
 }
 
@@ -119,10 +119,10 @@ func TestSASL_NamesInACLs_AreThoseOfKerberos(t *testing.T) {
 			"user@REALM/host": CodeInvalidACL, "user@REALM@REALM": CodeInvalidACL,
 		} {
 			require.Equal(t, want, r.do(OpCreate, func(e *encoder) {
-				e.str("/" + strings.ReplaceAll(id, "/", "-"))
-				e.bytes(nil)
+				e.Str("/" + strings.ReplaceAll(id, "/", "-"))
+				e.Bytes(nil)
 				e.acls([]ACL{{permAll, "sasl", id}})
-				e.int32(0)
+				e.Int32(0)
 			}), id)
 		}
 	})

@@ -5,7 +5,7 @@ import "strings"
 // setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
 // zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
 func (s *Server) setWatches(q *call) Code {
-	front, since := q.c.front, q.in.int64()
+	front, since := q.c.front, q.in.Int64()
 	tree := front.tree()
 	type list struct {
 		paths []string
@@ -13,28 +13,28 @@ func (s *Server) setWatches(q *call) Code {
 		set   func(path string)
 	}
 	lists := []list{
-		{q.in.strs(), true, func(path string) {
+		{q.in.Strs(), true, func(path string) {
 			n := tree.get(path)
 			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
 		}},
-		{q.in.strs(), true, func(path string) {
+		{q.in.Strs(), true, func(path string) {
 			if tree.get(path) != nil {
 				s.notify(q.c, -1, NodeCreated, path, nil)
 			} else {
 				front.dataWatches.add(path, q.c, watchOnce)
 			}
 		}},
-		{q.in.strs(), true, func(path string) {
+		{q.in.Strs(), true, func(path string) {
 			n := tree.get(path)
 			s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
 		}},
 	}
 	if q.op == OpSetWatches2 {
 		lists = append(lists,
-			list{q.in.strs(), false, func(path string) { s.addPersistent(path, q.c) }},
-			list{q.in.strs(), false, func(path string) { s.addRecursive(path, q.c) }})
+			list{q.in.Strs(), false, func(path string) { s.addPersistent(path, q.c) }},
+			list{q.in.Strs(), false, func(path string) { s.addRecursive(path, q.c) }})
 	}
-	if q.in.bad {
+	if q.in.Bad {
 		return CodeMarshallingError
 	}
 	for _, l := range lists {
@@ -75,8 +75,8 @@ func (s *Server) addRecursive(path string, c *conn) {
 }
 
 func (s *Server) addWatch(q *call) Code {
-	path, mode := q.in.str(), q.in.int32()
-	if q.in.bad || mode < 0 || mode > 1 {
+	path, mode := q.in.Str(), q.in.Int32()
+	if q.in.Bad || mode < 0 || mode > 1 {
 		return CodeMarshallingError
 	}
 	if mode == 1 {
@@ -84,7 +84,7 @@ func (s *Server) addWatch(q *call) Code {
 	} else {
 		s.addPersistent(path, q.c)
 	}
-	q.out.int32(0)
+	q.out.Int32(0)
 	return CodeOK
 }
 
@@ -122,9 +122,9 @@ func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 // findWatches serves checkWatches and removeWatches.
 func (s *Server) findWatches(q *call) Code {
 	front := q.c.front
-	path, kind := q.in.str(), q.in.int32()
+	path, kind := q.in.Str(), q.in.Int32()
 	data, child, ok := s.watchSelection(kind)
-	if q.in.bad || !ok {
+	if q.in.Bad || !ok {
 		return CodeMarshallingError
 	}
 	var found bool

@@ -52,7 +52,7 @@ func TestWatch_FailedWritesAndSetACL_BringNothing(t *testing.T) {
 			{OpSetData, setBody("/a", nil, 7)},
 			{OpDelete, versionBody("/a", 7)},
 			{OpMulti, multiBody(part{OpSetData, setBody("/a", nil, -1)}, part{OpDelete, versionBody("/none", -1)})},
-			{OpSetACL, func(e *encoder) { e.str("/a"); e.acls(openACL); e.int32(-1) }},
+			{OpSetACL, func(e *encoder) { e.Str("/a"); e.acls(openACL); e.Int32(-1) }},
 		} {
 			_, events := r.call(c.op, c.body)
 			require.Empty(t, events)
@@ -83,10 +83,10 @@ func TestWatch_WithoutReadPermission_EventIsWithheld(t *testing.T) {
 		r := attachRaw(t, s, "", 10*time.Second)
 		r.run(OpExists, watchBody("/a", true))
 		_, events := r.call(OpCreate, func(e *encoder) {
-			e.str("/a")
-			e.bytes(nil)
+			e.Str("/a")
+			e.Bytes(nil)
 			e.acls([]ACL{{permAll &^ permRead, "world", "anyone"}})
-			e.int32(0)
+			e.Int32(0)
 		})
 		require.Empty(t, events)
 	})
@@ -107,10 +107,10 @@ func TestSetWatches_TellsWhatWasMissedInOrderAndArmsTheRest(t *testing.T) {
 		_, err = s.Create("/new", nil, Persistent)
 		require.NoError(t, err)
 		_, events := r.call(OpSetWatches, func(e *encoder) {
-			e.int64(seen)
-			e.strs([]string{"/changed", "/same", "/deleted"})
-			e.strs([]string{"/new", "/later"})
-			e.strs([]string{"/changed", "/same", "/deleted"})
+			e.Int64(seen)
+			e.Strs([]string{"/changed", "/same", "/deleted"})
+			e.Strs([]string{"/new", "/later"})
+			e.Strs([]string{"/changed", "/same", "/deleted"})
 		})
 		require.Equal(t, []event{
 			{NodeDataChanged, "/changed"},
@@ -190,9 +190,9 @@ func TestSetWatches2_ArmsPersistentWatches(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeOK, r.do(OpSetWatches2, func(e *encoder) {
-			e.int64(0)
+			e.Int64(0)
 			for _, list := range [][]string{nil, nil, nil, {"/p"}, {"/r"}} {
-				e.strs(list)
+				e.Strs(list)
 			}
 		}))
 		for _, path := range []string{"/p", "/r", "/r/x"} {

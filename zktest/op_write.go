@@ -2,12 +2,12 @@ package zktest
 
 // write runs one change as a transaction of its own and returns the node for the reply.
 func (s *Server) write(q *call, path string, prepare func(*txn) (change, Code)) (n *node, code Code) {
-	if q.in.bad && (s.cfg.traits.readsFirst || q.op == OpReconfig) {
+	if q.in.Bad && (s.cfg.traits.readsFirst || q.op == OpReconfig) {
 		return nil, CodeMarshallingError // and no zxid is taken
 	}
 	t := s.begin(q.session, q.c.ids)
 	var c change
-	if code = CodeMarshallingError; !q.in.bad {
+	if code = CodeMarshallingError; !q.in.Bad {
 		c, code = prepare(t)
 	}
 	if code == CodeOK {
@@ -18,16 +18,16 @@ func (s *Server) write(q *call, path string, prepare func(*txn) (change, Code)) 
 }
 
 func decodeCreate(op Op, d *decoder) createSpec {
-	r := createSpec{op: op, path: d.str(), data: d.bytes(), acl: d.acls(), mode: Mode(d.int32()), ttl: -1}
+	r := createSpec{op: op, path: d.Str(), data: d.Bytes(), acl: d.acls(), mode: Mode(d.Int32()), ttl: -1}
 	if op == OpCreateTTL {
-		r.ttl = d.int64()
+		r.ttl = d.Int64()
 	}
 	return r
 }
 
 func (s *Server) create(q *call) Code {
 	r := decodeCreate(q.op, q.in)
-	if r.mode == Container && q.op != OpCreateContainer && !q.in.bad {
+	if r.mode == Container && q.op != OpCreateContainer && !q.in.Bad {
 		s.misuse("%v of %s with the container flag makes a persistent node", q.op, r.path)
 	}
 	fatal := false
@@ -44,7 +44,7 @@ func (s *Server) create(q *call) Code {
 		s.release(q.c, abrupt)
 	}
 	if code == CodeOK {
-		q.out.str(n.path)
+		q.out.Str(n.path)
 		if q.op != OpCreate {
 			q.out.stat(n.stat(s.tree))
 		}
@@ -53,13 +53,13 @@ func (s *Server) create(q *call) Code {
 }
 
 func (s *Server) delete(q *call) Code {
-	path, version := q.in.str(), q.in.int32()
+	path, version := q.in.Str(), q.in.Int32()
 	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.delete(path, version) })
 	return code
 }
 
 func (s *Server) setData(q *call) Code {
-	path, data, version := q.in.str(), q.in.bytes(), q.in.int32()
+	path, data, version := q.in.Str(), q.in.Bytes(), q.in.Int32()
 	n, code := s.write(q, path, func(t *txn) (change, Code) { return t.setData(path, data, version) })
 	if code == CodeOK {
 		q.out.stat(n.stat(s.tree))
@@ -68,7 +68,7 @@ func (s *Server) setData(q *call) Code {
 }
 
 func (s *Server) setACL(q *call) Code {
-	path, list, version := q.in.str(), q.in.acls(), q.in.int32()
+	path, list, version := q.in.Str(), q.in.acls(), q.in.Int32()
 	n, code := s.write(q, path, func(t *txn) (change, Code) { return t.setACL(path, list, version) })
 	if code == CodeOK {
 		q.out.stat(n.stat(s.tree))
@@ -78,7 +78,7 @@ func (s *Server) setACL(q *call) Code {
 
 // check outside of a multi is a trap: the real server does not answer if all is well, and cannot replay its log again.
 func (s *Server) check(q *call) Code {
-	path, version := q.in.str(), q.in.int32()
+	path, version := q.in.Str(), q.in.Int32()
 	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.check(path, version) })
 	if q.silent = code == CodeOK; q.silent {
 		s.misuse("check of %s outside of a multi makes a real server unable to start again", path)

@@ -181,11 +181,11 @@ func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
 		zxid = -1
 	}
 	c.sendEvent(func(e *encoder) {
-		e.int32(xidNotification)
-		e.int64(zxid)
-		e.int32(0)
-		e.int32(int32(ev))
-		e.int32(3) // SyncConnected
-		e.str(path)
+		e.Int32(xidNotification)
+		e.Int64(zxid)
+		e.Int32(0)
+		e.Int32(int32(ev))
+		e.Int32(3) // SyncConnected
+		e.Str(path)
 	})
 }

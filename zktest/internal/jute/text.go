@@ -1,4 +1,4 @@
-package zktest
+package jute
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// nullString stands for a string of length -1, which is null to ZooKeeper. No decoded string equals it, since decoding
+// Null stands for a string of length -1, which is null to ZooKeeper. No decoded string equals it, since decoding
 // leaves no invalid UTF-8.
-const nullString = "\xff"
+const Null = "\xff"
 
 // fromUTF8 decodes a string as Java does: the replacement character stands for each part that is not UTF-8.
 func fromUTF8(p []byte) string {

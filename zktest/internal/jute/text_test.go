@@ -1,4 +1,4 @@
-package zktest
+package jute
 
 import (
 	"testing"
@@ -23,5 +23,5 @@ func TestText_InvalidUTF8AndCharactersAboveTheFirstPlane_AreAsInJava(t *testing.
 	} {
 		require.Equal(t, want, string(appendUTF8(nil, fromUTF8([]byte(in)))), "%q", in)
 	}
-	require.NotEqual(t, nullString, fromUTF8([]byte(nullString)))
+	require.NotEqual(t, Null, fromUTF8([]byte(Null)))
 }
