@@ -1,5 +1,5 @@
-// Package zktest is a ZooKeeper inside the test process: a server that speaks the real wire protocol, starts in a
-// millisecond, fails on command, and runs in virtual time.
+// Package zktest is a ZooKeeper inside the test process: a server that speaks the real wire protocol, fails on
+// command, and runs in virtual time.
 //
 // # Starting one
 //
@@ -81,7 +81,9 @@
 //   - A connection with 4 MiB of unread replies is read from no further. The real server keeps all replies.
 //   - The fronts are one process: elections and failures take no time, and a session that moves ends its old connection
 //     at once. A reconfiguration changes /zookeeper/config and not the fronts.
-//   - A real server has some lists in the order of a hash table: children, the ids that scheme auth stands for, the nodes of
-//     a session that ends. Here their order means nothing either, but it is the same in every run.
+//   - Children, and the nodes of a session, come in the order of Java's hash table, as from a real server. Names that are
+//     made to collide are an exception: Java makes a tree of more than eight in one bucket. A real server that has loaded a
+//     snapshot may list them in another order.
+//   - The ids that scheme auth stands for come in the order in which the client has authenticated.
 //   - The handshake is not an operation: opcode -10 after it is a marshalling error.
 package zktest

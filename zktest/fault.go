@@ -246,7 +246,7 @@ func (c *conn) intercepted(xid int32, op Op, d *decoder) (Action, Request, bool)
 		}
 	case OpPing, OpCloseSession, OpAuth, opSASL, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
 	default:
-		req.Path = peek.str()
+		req.Path = peek.Str()
 	}
 	act, hit := c.s.faults.match(req)
 	return act, req, hit

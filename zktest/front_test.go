@@ -187,7 +187,7 @@ func TestLag_ReadsAreOld_EventsAndRepliesToWritesWait(t *testing.T) {
 		quick.make("/a/s-", PersistentSequential)
 		reply, events := slow.call(OpGetData, watchBody("/a", false))
 		require.Empty(t, events)
-		require.Empty(t, reply.body.bytes())
+		require.Empty(t, reply.body.Bytes())
 		require.Equal(t, s.Zxid()-3, reply.zxid)
 		require.Equal(t, CodeNoNode, slow.do(OpExists, watchBody("/a/x", false)))
 
@@ -201,7 +201,7 @@ func TestLag_ReadsAreOld_EventsAndRepliesToWritesWait(t *testing.T) {
 		require.Equal(t, event{NodeChildrenChanged, "/a"}, slow.next().event())
 		require.Equal(t, s.Zxid(), slow.next().zxid)
 		f2 := slow.next()
-		require.Equal(t, "new", string(f2.body.bytes()))
+		require.Equal(t, "new", string(f2.body.Bytes()))
 		st := readStat(&f2.body)
 		n, _ := s.Node("/a")
 		require.Equal(t, n.Stat, st)

@@ -3,6 +3,7 @@ package zktest
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -53,7 +54,7 @@ func (s *Server) Children(path string) []string {
 	if n == nil {
 		return nil
 	}
-	list := n.names()
+	list := n.children.List()
 	slices.Sort(list)
 	return list
 }
@@ -194,4 +195,9 @@ func (s *Server) Violations() []error {
 	s.lock()
 	defer s.unlock()
 	return slices.Clone(s.violations)
+}
+
+// under says whether path is root or below it.
+func under(path, root string) bool {
+	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }

@@ -97,8 +97,8 @@ func (l *ledger) check(t *txn) {
 		}
 	}
 	l.touched = l.touched[:0]
-	if t.session != nil && l.owned[t.session.id] != len(t.session.ephemerals) {
+	if t.session != nil && l.owned[t.session.id] != t.session.ephemerals.Len() {
 		l.s.violate("session %#x lists %d ephemeral nodes and owns %d",
-			t.session.id, len(t.session.ephemerals), l.owned[t.session.id])
+			t.session.id, t.session.ephemerals.Len(), l.owned[t.session.id])
 	}
 }

@@ -15,10 +15,10 @@ import (
 func TestErrors_FirstInTheOrderOfTheRealServer(t *testing.T) {
 	create := func(path string, mode Mode, acl ...ACL) func(*encoder) {
 		return func(e *encoder) {
-			e.str(path)
-			e.bytes(nil)
+			e.Str(path)
+			e.Bytes(nil)
 			e.acls(acl)
-			e.int32(int32(mode))
+			e.Int32(int32(mode))
 		}
 	}
 	all, none := openACL[0], ACL{permRead, "world", "anyone"}
@@ -91,7 +91,7 @@ func TestZxid_EveryWriteTakesOneEvenIfItFails_ReadsTakeNone(t *testing.T) {
 			f, _ = r.call(op, watchBody("/a", true))
 			require.EqualValues(t, 3, f.zxid)
 		}
-		f, _ = r.call(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte("u:p")) })
+		f, _ = r.call(OpAuth, func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("u:p")) })
 		require.Zero(t, f.zxid)
 		f, _ = r.call(77, nil)
 		require.Equal(t, CodeUnimplemented, f.code)
@@ -111,7 +111,7 @@ func TestStat_CountsWhatZooKeeperCounts(t *testing.T) {
 		r.run(OpDelete, versionBody("/p/0", -1))
 		r.run(OpSetData, setBody("/p", []byte{}, -1))
 		f, _ := r.call(OpGetData, watchBody("/p", false))
-		data := f.body.bytes()
+		data := f.body.Bytes()
 		require.NotNil(t, data, "empty is not null")
 		st := readStat(&f.body)
 		require.Equal(t, Stat{
@@ -128,7 +128,7 @@ func TestCreate_DataKeepsNullAndEmptyApart(t *testing.T) {
 		r := attachRaw(t, s, "", 10*time.Second)
 		r.make("/null", Persistent)
 		f, _ := r.call(OpGetData, watchBody("/null", false))
-		require.EqualValues(t, -1, f.body.int32())
+		require.EqualValues(t, -1, f.body.Int32())
 	})
 }
 
@@ -137,7 +137,7 @@ func TestCreate2_RepliesWithAStat(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		f, _ := r.call(OpCreate2, createBody("/a", Ephemeral))
-		require.Equal(t, "/a", f.body.str())
+		require.Equal(t, "/a", f.body.Str())
 		st := readStat(&f.body)
 		require.Equal(t, r.session, st.EphemeralOwner)
 		require.Equal(t, f.zxid, st.Czxid)
@@ -177,10 +177,10 @@ func TestSequence_Exhausted_RepeatsTheLastNumber(t *testing.T) {
 		require.Equal(t, "/p/b-2147483647", path)
 		f, _ := r.call(OpMulti, multiBody(
 			part{OpCreate, createBody("/p/c-", PersistentSequential)}, part{OpCreate, createBody("/p/c-", PersistentSequential)}))
-		f.body.take(9)
-		require.Equal(t, "/p/c-2147483647", f.body.str())
-		f.body.take(9)
-		require.Equal(t, "/p/c--2147483648", f.body.str())
+		f.body.Take(9)
+		require.Equal(t, "/p/c-2147483647", f.body.Str())
+		f.body.Take(9)
+		require.Equal(t, "/p/c--2147483648", f.body.Str())
 		require.Equal(t, CodeNoNode, s.SetCversion("/none", 0))
 	})
 }
@@ -199,21 +199,21 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 		))
 		require.Equal(t, CodeOK, f.code)
 		for _, want := range []Op{OpCreate, OpCreate, OpCreate2, OpSetData, OpCheck, OpDelete} {
-			require.EqualValues(t, want, f.body.int32())
-			require.False(t, f.body.bool())
-			require.Zero(t, f.body.int32())
+			require.EqualValues(t, want, f.body.Int32())
+			require.False(t, f.body.Bool())
+			require.Zero(t, f.body.Int32())
 			switch want {
 			case OpCreate:
-				require.NotEmpty(t, f.body.str())
+				require.NotEmpty(t, f.body.Str())
 			case OpCreate2:
-				require.Equal(t, "/a/c", f.body.str())
+				require.Equal(t, "/a/c", f.body.Str())
 				readStat(&f.body)
 			case OpSetData:
 				require.EqualValues(t, 1, readStat(&f.body).Version)
 			default:
 			}
 		}
-		require.Equal(t, []byte{255, 255, 255, 255, 1, 255, 255, 255, 255}, f.body.b)
+		require.Equal(t, []byte{255, 255, 255, 255, 1, 255, 255, 255, 255}, f.body.B)
 		for _, n := range s.Tree("/a") {
 			require.Equal(t, f.zxid, n.Stat.Czxid)
 			require.Equal(t, n.Path == "/a/c", n.Container)
@@ -223,14 +223,14 @@ func TestMulti_AllOrNothingUnderOneZxid(t *testing.T) {
 			part{OpDelete, versionBody("/a/c", -1)}, part{OpDelete, versionBody("/a", 7)}, part{OpCheck, versionBody("/a", -1)}))
 		require.Equal(t, CodeOK, f.code, "the failure is in the results")
 		for _, want := range []Code{CodeOK, CodeBadVersion, CodeRuntimeInconsistency} {
-			require.EqualValues(t, -1, f.body.int32())
-			f.body.bool()
-			require.EqualValues(t, want, f.body.int32())
-			require.EqualValues(t, want, f.body.int32())
+			require.EqualValues(t, -1, f.body.Int32())
+			f.body.Bool()
+			require.EqualValues(t, want, f.body.Int32())
+			require.EqualValues(t, want, f.body.Int32())
 		}
 		require.True(t, s.Exists("/a/c"))
 		f, _ = r.call(OpMulti, multiBody())
-		require.Len(t, f.body.b, 9, "an empty one is legal")
+		require.Len(t, f.body.B, 9, "an empty one is legal")
 	})
 }
 
@@ -258,13 +258,13 @@ func TestMulti_NullACL_BreaksItWithoutAZxid(t *testing.T) {
 			r := attachRaw(t, s, "", 10*time.Second)
 			before := s.Zxid()
 			f, _ := r.call(OpMulti, multiBody(part{OpCreate, func(e *encoder) {
-				e.str("/a")
-				e.bytes(nil)
-				e.int32(-1)
-				e.int32(0)
+				e.Str("/a")
+				e.Bytes(nil)
+				e.Int32(-1)
+				e.Int32(0)
 			}}))
 			require.Equal(t, CodeMarshallingError, f.code)
-			require.Len(t, f.body.b, left)
+			require.Len(t, f.body.B, left)
 			require.Equal(t, before, s.Zxid())
 		})
 	}
@@ -278,7 +278,7 @@ func TestMulti_NullPath_BreaksIt(t *testing.T) {
 			r := attachRaw(t, s, "", 10*time.Second)
 			f, _ := r.call(OpMulti, multiBody(part{OpDelete, versionBody(nullString, -1)}))
 			require.Equal(t, CodeMarshallingError, f.code)
-			require.Len(t, f.body.b, left)
+			require.Len(t, f.body.B, left)
 		})
 	}
 }
@@ -288,14 +288,14 @@ func TestMultiRead_AnswersEachForItself(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		f, _ := r.call(OpMultiRead, multiBody(part{OpGetData, watchBody("/none", false)}, part{OpGetChildren, watchBody("/", false)}))
-		require.EqualValues(t, -1, f.body.int32())
-		f.body.bool()
-		f.body.int32()
-		require.EqualValues(t, CodeNoNode, f.body.int32())
-		require.EqualValues(t, OpGetChildren, f.body.int32())
-		f.body.bool()
-		f.body.int32()
-		require.Equal(t, []string{"zookeeper"}, f.body.strs())
+		require.EqualValues(t, -1, f.body.Int32())
+		f.body.Bool()
+		f.body.Int32()
+		require.EqualValues(t, CodeNoNode, f.body.Int32())
+		require.EqualValues(t, OpGetChildren, f.body.Int32())
+		f.body.Bool()
+		f.body.Int32()
+		require.Equal(t, []string{"zookeeper"}, f.body.Strs())
 	})
 }
 
@@ -304,13 +304,13 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 		s := Run(t, InMemory(), WithSuperUser("root:root"))
 		r, super := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
 		auth := func(r *raw, credential string) Code {
-			return r.do(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte(credential)) })
+			return r.do(OpAuth, func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) })
 		}
 		secret := func(e *encoder) {
-			e.str("/s")
-			e.bytes(nil)
+			e.Str("/s")
+			e.Bytes(nil)
 			e.acls([]ACL{{permAll, "auth", ""}})
-			e.int32(0)
+			e.Int32(0)
 		}
 		require.Equal(t, CodeInvalidACL, r.do(OpCreate, secret), "no identity yet")
 		require.Equal(t, CodeOK, auth(r, "bob:secret"))
@@ -322,14 +322,14 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/s", false)))
 
 		require.Equal(t, CodeOK, r.do(OpSetACL, func(e *encoder) {
-			e.str("/s")
+			e.Str("/s")
 			e.acls([]ACL{{permRead, "world", "anyone"}, {permAll, "digest", s.cfg.digest("bob:secret")}})
-			e.int32(0)
+			e.Int32(0)
 		}))
 		other := attachRaw(t, s, "", 10*time.Second)
 		f, _ := other.call(OpGetACL, pathBody("/s"))
 		require.Equal(t, "bob:x", f.body.acls()[1].ID, "hashes are hidden from readers")
-		require.Equal(t, CodeAuthFailed, other.do(OpAuth, func(e *encoder) { e.int32(0); e.str("kerberos"); e.bytes(nil) }))
+		require.Equal(t, CodeAuthFailed, other.do(OpAuth, func(e *encoder) { e.Int32(0); e.Str("kerberos"); e.Bytes(nil) }))
 		other.closed()
 	})
 }
@@ -350,8 +350,8 @@ func TestACL_DigestOfAnotherHash(t *testing.T) {
 		require.Equal(t, "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=", s.cfg.digest("super:test"))
 		r := attachRaw(t, s, "", 10*time.Second)
 		super := func(credential string) Code {
-			require.Equal(t, CodeOK, r.do(OpAuth, func(e *encoder) { e.int32(0); e.str("digest"); e.bytes([]byte(credential)) }))
-			return r.do(OpSetACL, func(e *encoder) { e.str(configPath); e.acls(openACL); e.int32(-1) })
+			require.Equal(t, CodeOK, r.do(OpAuth, func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }))
+			return r.do(OpSetACL, func(e *encoder) { e.Str(configPath); e.acls(openACL); e.Int32(-1) })
 		}
 		require.Equal(t, CodeNoAuth, super("super:wrong"))
 		require.Equal(t, CodeOK, super("super:test"))

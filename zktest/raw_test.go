@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
 )
 
 // raw is a client that sees the bytes: frames as they come, in the order they come.
@@ -64,27 +66,27 @@ func attachRaw(tb testing.TB, s *Server, label string, timeout time.Duration) *r
 func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []byte) bool {
 	r.t.Helper()
 	r.send(func(e *encoder) {
-		e.int32(0)
-		e.int64(lastZxid)
-		e.int32(int32(timeout.Milliseconds()))
-		e.int64(id)
-		e.bytes(passwd)
+		e.Int32(0)
+		e.Int64(lastZxid)
+		e.Int32(int32(timeout.Milliseconds()))
+		e.Int64(id)
+		e.Bytes(passwd)
 		if r.modern {
-			e.bool(true)
+			e.Bool(true)
 		}
 	})
 	p, err := r.recv()
 	if err != nil {
 		return false
 	}
-	d := &decoder{b: p}
-	d.int32()
-	r.timeout = time.Duration(d.int32()) * time.Millisecond
-	r.session, r.passwd = d.int64(), d.bytes()
+	d := &decoder{jute.Decoder{B: p}}
+	d.Int32()
+	r.timeout = time.Duration(d.Int32()) * time.Millisecond
+	r.session, r.passwd = d.Int64(), d.Bytes()
 	if r.modern {
-		r.readOnly = d.bool()
+		r.readOnly = d.Bool()
 	}
-	require.False(r.t, d.bad)
+	require.False(r.t, d.Bad)
 	return r.session != 0
 }
 
@@ -97,10 +99,10 @@ func (r *raw) connectReadOnly() bool {
 
 func (r *raw) send(fill func(*encoder)) {
 	var e encoder
-	start := e.begin()
+	start := e.Begin()
 	fill(&e)
-	e.end(start)
-	_, err := r.nc.Write(e.b)
+	e.End(start)
+	_, err := r.nc.Write(e.B)
 	require.NoError(r.t, err)
 }
 
@@ -118,8 +120,8 @@ func (r *raw) recv() ([]byte, error) {
 func (r *raw) ask(op Op, fill func(*encoder)) {
 	r.xid++
 	r.send(func(e *encoder) {
-		e.int32(r.xid)
-		e.int32(int32(op))
+		e.Int32(r.xid)
+		e.Int32(int32(op))
 		if fill != nil {
 			fill(e)
 		}
@@ -135,17 +137,17 @@ func (r *raw) next() frame {
 }
 
 func parseFrame(p []byte) frame {
-	d := decoder{b: p}
-	f := frame{xid: d.int32(), zxid: d.int64(), code: Code(d.int32())}
+	d := decoder{jute.Decoder{B: p}}
+	f := frame{xid: d.Int32(), zxid: d.Int64(), code: Code(d.Int32())}
 	f.body = d
 	return f
 }
 
 func (f frame) event() event {
 	d := f.body
-	ev := event{kind: Event(d.int32())}
-	d.int32()
-	ev.path = d.str()
+	ev := event{kind: Event(d.Int32())}
+	d.Int32()
+	ev.path = d.Str()
 	return ev
 }
 
@@ -193,55 +195,55 @@ func (r *raw) closed() {
 func (r *raw) create(path string, mode Mode) (string, Code) {
 	r.t.Helper()
 	f, _ := r.call(OpCreate, createBody(path, mode))
-	return f.body.str(), f.code
+	return f.body.Str(), f.code
 }
 
 func createBody(path string, mode Mode) func(*encoder) {
 	return func(e *encoder) {
-		e.str(path)
-		e.bytes(nil)
+		e.Str(path)
+		e.Bytes(nil)
 		e.acls(openACL)
-		e.int32(int32(mode))
+		e.Int32(int32(mode))
 	}
 }
 
 func createTTLBody(path string, mode Mode, ttl int64) func(*encoder) {
 	return func(e *encoder) {
 		createBody(path, mode)(e)
-		e.int64(ttl)
+		e.Int64(ttl)
 	}
 }
 
-func pathBody(path string) func(*encoder) { return func(e *encoder) { e.str(path) } }
+func pathBody(path string) func(*encoder) { return func(e *encoder) { e.Str(path) } }
 
 func watchBody(path string, watch bool) func(*encoder) {
 	return func(e *encoder) {
-		e.str(path)
-		e.bool(watch)
+		e.Str(path)
+		e.Bool(watch)
 	}
 }
 
 func versionBody(path string, version int32) func(*encoder) {
 	return func(e *encoder) {
-		e.str(path)
-		e.int32(version)
+		e.Str(path)
+		e.Int32(version)
 	}
 }
 
 func setBody(path string, data []byte, version int32) func(*encoder) {
 	return func(e *encoder) {
-		e.str(path)
-		e.bytes(data)
-		e.int32(version)
+		e.Str(path)
+		e.Bytes(data)
+		e.Int32(version)
 	}
 }
 
 func reconfigBody(joining, leaving, members string, version int64) func(*encoder) {
 	return func(e *encoder) {
-		e.str(joining)
-		e.str(leaving)
-		e.str(members)
-		e.int64(version)
+		e.Str(joining)
+		e.Str(leaving)
+		e.Str(members)
+		e.Int64(version)
 	}
 }
 
@@ -264,8 +266,8 @@ func multiBody(parts ...part) func(*encoder) {
 
 func readStat(d *decoder) Stat {
 	return Stat{
-		Czxid: d.int64(), Mzxid: d.int64(), Ctime: d.int64(), Mtime: d.int64(),
-		Version: d.int32(), Cversion: d.int32(), Aversion: d.int32(),
-		EphemeralOwner: d.int64(), DataLength: d.int32(), NumChildren: d.int32(), Pzxid: d.int64(),
+		Czxid: d.Int64(), Mzxid: d.Int64(), Ctime: d.Int64(), Mtime: d.Int64(),
+		Version: d.Int32(), Cversion: d.Int32(), Aversion: d.Int32(),
+		EphemeralOwner: d.Int64(), DataLength: d.Int32(), NumChildren: d.Int32(), Pzxid: d.Int64(),
 	}
 }

@@ -23,7 +23,8 @@ const (
 //   - 3.8.2, 3.9.0: create2 in a multi is answered with the Stat. Before, it was answered as create is.
 //   - 3.8.4, 3.9.2: exists needs read permission, and a client that may not read a node gets no event of it. Before,
 //     neither asked for a permission.
-//   - 3.8.5, 3.9.3: check outside a multi is answered like an unknown request. Before, it damaged the server's log.
+//   - 3.8.5, 3.9.3: check outside a multi is answered like an unknown request. Before, it got no answer if all was well,
+//     and damaged the server's log.
 //   - 3.9.0: an event carries the zxid of its transaction, before -1. A connection can have several watches of different
 //     modes on a path and remove them one by one. Before, the newest replaced the others.
 //   - 3.9.0: a client can send deleteContainer. It deletes any node that is empty and not ephemeral, and needs no

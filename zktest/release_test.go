@@ -27,10 +27,10 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 	mine := ACL{Perms: permAll, Scheme: "digest", ID: "u:x"}
 	body := func(path string, acl ACL) func(*encoder) {
 		return func(e *encoder) {
-			e.str(path)
-			e.bytes(nil)
+			e.Str(path)
+			e.Bytes(nil)
 			e.acls([]ACL{acl})
-			e.int32(0)
+			e.Int32(0)
 		}
 	}
 	for _, difference := range []struct {
@@ -45,7 +45,7 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			func(t *testing.T, _ *Server, r *raw) bool {
 				t.Helper()
 				f, _ := r.call(OpMulti, multiBody(part{OpCreate2, createBody("/a", Persistent)}))
-				return Op(f.body.int32()) == OpCreate2
+				return Op(f.body.Int32()) == OpCreate2
 			},
 		},
 		{
@@ -128,11 +128,11 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 				t.Helper()
 				r := dialRaw(t, s, "")
 				r.send(func(e *encoder) {
-					e.int32(0)
-					e.int64(0)
-					e.int32(10_000)
-					e.int64(0)
-					e.bytes(make([]byte, 16))
+					e.Int32(0)
+					e.Int64(0)
+					e.Int32(10_000)
+					e.Int64(0)
+					e.Bytes(make([]byte, 16))
 				})
 				welcome, err := r.recv()
 				require.NoError(t, err)

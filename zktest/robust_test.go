@@ -23,7 +23,7 @@ func TestReplies_Unread_TheServerStopsReadingRequests(t *testing.T) {
 		require.Equal(t, CodeOK, other.do(OpPing, nil))
 		for range reads {
 			f := r.next()
-			require.Len(t, f.body.bytes(), size)
+			require.Len(t, f.body.Bytes(), size)
 		}
 		require.Equal(t, CodeOK, r.do(OpPing, nil))
 		synctest.Wait()

@@ -32,7 +32,7 @@ func TestScale_TenThousandWaiters_EachReleaseWakesOne(t *testing.T) {
 		total, paths := s.Watches()
 		require.Equal(t, []int{waiters - 1, waiters - 1}, []int{total, paths})
 		f, _ := raws[0].call(OpGetChildren, watchBody("/lock", false))
-		require.Len(t, f.body.strs(), waiters)
+		require.Len(t, f.body.Strs(), waiters)
 		for i := range waiters - 1 {
 			path := fmt.Sprintf("/lock/c-%010d", i)
 			raws[i%clients].ask(OpDelete, versionBody(path, -1))

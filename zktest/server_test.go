@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 )
 
 func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
@@ -156,7 +158,7 @@ func TestInspect_ShowsTreeSessionsAndNodes(t *testing.T) {
 func TestLedger_RejectsACorruptedTree(t *testing.T) {
 	for name, corrupt := range map[string]func(s *Server, r *raw){
 		"lost ephemeral": func(s *Server, r *raw) {
-			delete(s.sessions[r.session].ephemerals, "/p/e")
+			s.sessions[r.session].ephemerals.Remove("/p/e")
 			r.run(OpCloseSession, nil)
 		},
 		"counter set back": func(s *Server, r *raw) {
@@ -172,7 +174,7 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 			r.make("/q", Persistent)
 		},
 		"ephemeral of a dead session": func(s *Server, r *raw) {
-			t := s.begin(&session{id: 7, closing: true, ephemerals: map[string]struct{}{}}, nil)
+			t := s.begin(&session{id: 7, closing: true, ephemerals: javaset.New(ephemeralBuckets)}, nil)
 			t.apply(change{op: OpCreate, path: "/dead", owner: 7, cversion: 9})
 			s.record(t, OpCreate, "/dead", CodeOK)
 		},

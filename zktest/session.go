@@ -5,7 +5,12 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 )
+
+// ephemeralBuckets is what DataTree.ephemerals begins with.
+const ephemeralBuckets = 16
 
 // session is one ZooKeeper session. It is guarded by Server.mu.
 type session struct {
@@ -16,18 +21,11 @@ type session struct {
 	local      *Front // that made it in read-only mode; nil for the others
 	client     string
 	closing    bool
-	ephemerals map[string]struct{}
+	ephemerals *javaset.Set
 }
 
 // paths lists the session's ephemeral nodes, sorted.
-func (ses *session) paths() []string {
-	list := make([]string, 0, len(ses.ephemerals))
-	for path := range ses.ephemerals {
-		list = append(list, path)
-	}
-	slices.Sort(list)
-	return list
-}
+func (ses *session) paths() []string { return slices.Sorted(ses.ephemerals.All()) }
 
 // password returns the password with which a client resumes its session.
 //
@@ -163,7 +161,7 @@ func (s *Server) expireLoop() {
 // openSession creates a session, which takes a zxid, unless a read-only front makes it for itself.
 func (s *Server) openSession(timeout time.Duration, c *conn) *session {
 	s.lastSession++
-	ses := &session{id: s.lastSession, timeout: timeout, client: c.label, ephemerals: map[string]struct{}{}}
+	ses := &session{id: s.lastSession, timeout: timeout, client: c.label, ephemerals: javaset.New(ephemeralBuckets)}
 	s.sessions[ses.id] = ses
 	s.tracker.touch(ses)
 	if c.front.role == readingOnly {
@@ -191,7 +189,7 @@ func (s *Server) endSession(ses *session) {
 		return
 	}
 	t := s.begin(ses, nil)
-	for _, path := range ses.paths() {
+	for path := range ses.ephemerals.Clone().All() {
 		t.apply(change{op: OpDelete, path: path})
 	}
 	delete(s.sessions, ses.id)

@@ -28,13 +28,13 @@ func TestConnect_ReadOnlyFlag_IsEchoedOnlyIfSent(t *testing.T) {
 		for _, flag := range []bool{false, true} {
 			r := dialRaw(t, s, "")
 			r.send(func(e *encoder) {
-				e.int32(0)
-				e.int64(0)
-				e.int32(10_000)
-				e.int64(0)
-				e.bytes(make([]byte, 16))
+				e.Int32(0)
+				e.Int64(0)
+				e.Int32(10_000)
+				e.Int64(0)
+				e.Bytes(make([]byte, 16))
 				if flag {
-					e.bool(true)
+					e.Bool(true)
 				}
 			})
 			p, err := r.recv()

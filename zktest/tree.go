@@ -2,8 +2,9 @@ package zktest
 
 import (
 	"math"
-	"slices"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 )
 
 // Stat describes a node as ZooKeeper does.
@@ -22,13 +23,15 @@ const (
 	maxTTL         = 1<<40 - 1
 )
 
+// childBuckets is what DataNode.children begins with.
+const childBuckets = 8
+
 // node is one znode. cversion counts the creates under it and gives the sequence numbers. The Stat for clients has
 // another number.
 type node struct {
 	path                        string
 	parent                      *node
-	slot                        int // index in parent.children
-	children                    []*node
+	children                    *javaset.Set // nil if it never had one
 	data                        []byte
 	acl                         []ACL
 	czxid, mzxid, pzxid         int64
@@ -39,22 +42,15 @@ type node struct {
 
 func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
-// names lists the children, newest first. ZooKeeper promises no order, and a client that relies on creation order must
-// notice.
-func (n *node) names() []string {
-	list := make([]string, 0, len(n.children))
-	for _, child := range slices.Backward(n.children) {
-		list = append(list, child.name())
-	}
-	return list
-}
+// child returns the path of a child.
+func (n *node) child(name string) string { return strings.TrimSuffix(n.path, "/") + "/" + name }
 
 // stat reports cversion as creates plus deletes, as DataNode.copyStat does.
 func (n *node) stat(t *tree) Stat {
 	s := Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Cversion: n.cversion*2 - int32(len(n.children)), Aversion: n.aversion,
-		DataLength: int32(len(n.data)), NumChildren: int32(len(n.children)), Pzxid: n.pzxid,
+		Version: n.version, Cversion: n.cversion*2 - int32(n.children.Len()), Aversion: n.aversion,
+		DataLength: int32(len(n.data)), NumChildren: int32(n.children.Len()), Pzxid: n.pzxid,
 	}
 	if t.ephemeral(n.owner) {
 		s.EphemeralOwner = n.owner
@@ -99,8 +95,10 @@ func (t *tree) ttl(owner int64) bool { return t.extended && owner&ownerTTLMask =
 
 func (t *tree) add(n *node) {
 	n.parent = t.get(parentPath(n.path))
-	n.slot = len(n.parent.children)
-	n.parent.children = append(n.parent.children, n)
+	if n.parent.children == nil {
+		n.parent.children = javaset.New(childBuckets)
+	}
+	n.parent.children.Add(n.name())
 	t.nodes[n.path] = n
 	if n.owner == ownerContainer || t.ttl(n.owner) {
 		t.containers[n] = struct{}{}
@@ -108,14 +106,9 @@ func (t *tree) add(n *node) {
 	t.quotaAdded(n)
 }
 
-// remove removes a node without children. The last sibling moves into its slot, so the cost does not depend on their
-// number.
+// remove removes a node without children.
 func (t *tree) remove(n *node) {
-	siblings := n.parent.children
-	last := siblings[len(siblings)-1]
-	siblings[n.slot], last.slot = last, n.slot
-	siblings[len(siblings)-1] = nil
-	n.parent.children = siblings[:len(siblings)-1]
+	n.parent.children.Remove(n.name())
 	delete(t.nodes, n.path)
 	delete(t.containers, n)
 	t.quotaRemoved(n)

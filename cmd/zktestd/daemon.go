@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,9 +115,22 @@ func (d *daemon) listen(label, addr string) (*door, error) {
 	return x, nil
 }
 
+// listening says whether the door is open. A listener that fails ends. The caller holds mu.
+func (x *door) listening() bool {
+	if x.listener == nil {
+		return false
+	}
+	select {
+	case <-x.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // open starts to listen on the address, unless it is listened on already. The caller holds mu.
 func (d *daemon) open(x *door) error {
-	if x.listener != nil {
+	if x.listening() {
 		return nil
 	}
 	l, err := net.Listen("tcp", x.addr)
@@ -264,6 +278,24 @@ func (d *daemon) answer(line string) ([]byte, error) {
 	return answer.Bytes(), err
 }
 
+// ours serves requests that name this machine: by a name or an address of the loopback, the name of the flag, or an
+// address that is listened on. If an attacker's name leads here, a browser gives that name.
+func ours(handler http.Handler, listener net.Addr, flag string) http.Handler {
+	listens, _, _ := net.SplitHostPort(listener.String()) // an address of TCP always has a port
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostname(r.Host)
+		ip := net.ParseIP(host)
+		switch own := net.ParseIP(listens); {
+		case host == "localhost", host == hostname(flag), ip.IsLoopback(), ip != nil && (own.IsUnspecified() || own.Equal(ip)):
+			handler.ServeHTTP(w, r)
+		default:
+			http.Error(w, fmt.Sprintf("error: host %q is not this server: want localhost, an address, or the name in -http", r.Host), http.StatusForbidden)
+		}
+	})
+}
+
+func hostname(hostport string) string { return (&url.URL{Host: hostport}).Hostname() }
+
 // serveHTTP carries out the commands that are posted.
 func (d *daemon) serveHTTP(addr string) error {
 	l, err := net.Listen("tcp", addr)
@@ -284,7 +316,7 @@ func (d *daemon) serveHTTP(addr string) error {
 		}
 		_, _ = w.Write(answer.Bytes()) // the caller is gone
 	})
-	d.http = &http.Server{Handler: mux}
+	d.http = &http.Server{Handler: http.NewCrossOriginProtection().Handler(ours(mux, l.Addr(), addr))}
 	d.wg.Go(func() { _ = d.http.Serve(l) }) // ends with close
 	return nil
 }

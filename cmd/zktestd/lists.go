@@ -68,7 +68,7 @@ func addresses(c *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, x := range c.doors {
-		c.reply(map[string]any{"label": x.label, "address": x.addr, "listening": x.listener != nil})
+		c.reply(map[string]any{"label": x.label, "address": x.addr, "listening": x.listening()})
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Command zktestd is the ZooKeeper of package zktest as a program: for tests that are not written in Go, and for a look
-// by hand. It starts in milliseconds, keeps everything in memory, and breaks on command.
+// by hand. It keeps everything in memory and breaks on command.
 //
 //	$ zktestd
 //	ready 127.0.0.1:40017

@@ -224,7 +224,9 @@ func TestBadLines_AreExplained(t *testing.T) {
 		"drop-reply bogus":         "want one of closeSession",
 		"drop-reply create create": "no part of a RULE",
 		"drop-reply path=(":        "error parsing regexp",
-		"drop-reply times=x":       "want 0 or more",
+		"drop-reply times=x":       "want a number from 1, or all",
+		"drop-reply times=0":       "want a number from 1, or all",
+		"drop-reply skip=-1":       "want 0 or more",
 		"fail bogus":               "want a number below 0, or one of",
 		"latency -1s":              "want one such as 200ms",
 		"delay soon":               "want one such as 200ms",
@@ -550,6 +552,44 @@ func TestHTTP_TakesTheSameCommands(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, text, "list the commands")
 	assert.Len(t, p.do("tree"), 2)
+}
+
+// A page in a browser can post to this machine, by a name of its own or by ours. Neither may command the server.
+func TestHTTP_RefusesForeignHostAndOrigin(t *testing.T) {
+	p := launch(t, "-http", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(p.url, "http://"), "/"))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		host, origin string
+		status       int
+	}{
+		{"127.0.0.1:" + port, "", http.StatusOK},
+		{"localhost:" + port, "", http.StatusOK},
+		{"[::1]:" + port, "", http.StatusOK},
+		{"localhost", "http://localhost", http.StatusOK},
+		{"evil.example:" + port, "", http.StatusForbidden},
+		{"evil.example", "http://evil.example", http.StatusForbidden},
+		{"127.0.0.1.evil.example", "", http.StatusForbidden},
+		{"10.1.2.3:" + port, "", http.StatusForbidden},
+		{"127.0.0.1:" + port, "http://evil.example", http.StatusForbidden},
+		{"127.0.0.1:" + port, "null", http.StatusForbidden},
+	} {
+		for _, method := range []string{http.MethodPost, http.MethodGet} {
+			r, err := http.NewRequestWithContext(t.Context(), method, p.url, strings.NewReader("create /a\ndelete /a"))
+			require.NoError(t, err)
+			r.Host = c.host
+			if c.origin != "" {
+				r.Header.Set("Origin", c.origin)
+			}
+			answer, err := http.DefaultClient.Do(r)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			if method == http.MethodPost || c.origin == "" { // help may be read from anywhere
+				require.Equal(t, c.status, answer.StatusCode, "%s %+v", method, c)
+			}
+		}
+	}
+	require.Len(t, p.do("history"), 2*4)
 }
 
 func TestTLS(t *testing.T) {

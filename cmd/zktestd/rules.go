@@ -100,7 +100,9 @@ func (d *daemon) match(words []string) (m zktest.Match, err error) {
 		case key == "times" && value == "all":
 			m.Times = -1
 		case key == "times":
-			m.Times, err = number(value)
+			if m.Times, err = strconv.Atoi(value); err != nil || m.Times < 1 {
+				err = fmt.Errorf("times %q: want a number from 1, or all", value)
+			}
 		default:
 			err = fmt.Errorf("%q is no part of a RULE: want [OPERATION] [path=REGEXP] [from=WHO] [skip=N] [times=N|all]", word)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,7 @@ func path(suffix string, rest ...func(w *writer)) func(w *writer, root string) {
 	}
 }
 
+func long(v int64) func(w *writer)   { return func(w *writer) { w.long(v) } }
 func number(v int32) func(w *writer) { return func(w *writer) { w.int(v) } }
 func flag(v bool) func(w *writer)    { return func(w *writer) { w.bool(v) } }
 
@@ -112,6 +114,34 @@ var oddities = []oddity{
 	{"removeWatches: null path", opRemoveWatches, nullPath(number(1))},
 	{"removeWatches: null path, any", opRemoveWatches, nullPath(number(3))},
 	{"setWatches: null lists", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.null(); w.null() }},
+	{"setWatches: null data list", opSetWatches, func(w *writer, _ string) { w.long(0); w.null(); w.int(0); w.int(0) }},
+	{"setWatches: null exist list", opSetWatches, func(w *writer, root string) { w.long(0); w.strings([]string{root}); w.null(); w.int(0) }},
+	{"setWatches: null child list", opSetWatches, func(w *writer, root string) {
+		w.long(0)
+		w.strings([]string{root})
+		w.strings([]string{root})
+		w.null()
+	}},
+	{"setWatches: null path in the middle", opSetWatches, func(w *writer, root string) {
+		w.long(0)
+		w.strings([]string{root, null, root + "/none"})
+		w.int(0)
+		w.int(0)
+	}},
+	{"setWatches2: null data list", opSetWatches2, func(w *writer, root string) {
+		w.long(0)
+		w.null()
+		for range 4 {
+			w.strings([]string{root})
+		}
+	}},
+	{"setWatches2: null recursive list", opSetWatches2, func(w *writer, root string) {
+		w.long(0)
+		for range 4 {
+			w.strings([]string{root})
+		}
+		w.null()
+	}},
 	{"setWatches: null data path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(1); w.null(); w.int(0); w.int(0) }},
 	{"setWatches: null exist path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(0); w.int(1); w.null(); w.int(0) }},
 	{"setWatches: null child path", opSetWatches, func(w *writer, _ string) { w.long(0); w.int(0); w.int(0); w.int(1); w.null() }},
@@ -137,6 +167,34 @@ var oddities = []oddity{
 	{"multi: create, scheme world, id null", opMulti, multi(opCreate, oddCreate(text("world"), (*writer).null))},
 	{"multiRead: null path", opMultiRead, multi(opGetData, nullPath(flag(false)))},
 	{"multiRead: null path, children", opMultiRead, multi(opGetChildren, nullPath(flag(false)))},
+	{"multiRead: create", opMultiRead, multi(opCreate, oddCreate(text("world"), text("anyone")))},
+	{"multiRead: delete", opMultiRead, multi(opDelete, path("", number(-1)))},
+	{"multiRead: check", opMultiRead, multi(opCheck, path("", number(-1)))},
+	{"multiRead: getData and create", opMultiRead, func(w *writer, root string) {
+		w.int(int32(opGetData))
+		w.bool(false)
+		w.int(-1)
+		path("", flag(false))(w, root)
+		multi(opCreate, oddCreate(text("world"), text("anyone")))(w, root)
+	}},
+	{"multiRead: create and getData", opMultiRead, func(w *writer, root string) {
+		w.int(int32(opCreate))
+		w.bool(false)
+		w.int(-1)
+		oddCreate(text("world"), text("anyone"))(w, root)
+		multi(opGetData, path("", flag(false)))(w, root)
+	}},
+	{"multiRead: unknown operation", opMultiRead, multi(99, path(""))},
+	{"multiRead: empty", opMultiRead, func(w *writer, _ string) { w.int(-1); w.bool(true); w.int(-1) }},
+	{"multi: getData", opMulti, multi(opGetData, path("", flag(false)))},
+	{"createTTL: -1", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5), long(-1))},
+	{"createTTL: -1, sequential", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(6), long(-1))},
+	{"createTTL: -2", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5), long(-2))},
+	{"createTTL: 1, not of that mode", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(1), long(1))},
+	{"multi: createTTL of -1", opMulti, multi(opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(5), long(-1)))},
+	{"sasl: null token", opSASL, func(w *writer, _ string) { w.null() }},
+	{"sasl: empty body", opSASL, func(*writer, string) {}},
+	{"sasl: token", opSASL, func(w *writer, _ string) { w.string("x") }},
 	{"auth: null scheme", opAuth, func(w *writer, _ string) { w.int(0); w.null(); w.string("a:b") }},
 	{"auth: null credential", opAuth, func(w *writer, _ string) { w.int(0); w.string("digest"); w.null() }},
 	{"auth: empty credential", opAuth, func(w *writer, _ string) { w.int(0); w.string("digest"); w.string("") }},
@@ -194,18 +252,72 @@ var oddities = []oddity{
 	{"sync: overlong three", opSync, path("/\xe0\x80\x80a")},
 }
 
+// checks come last: before 3.8.5 and 3.9.3 they do damage, and the real server could not start again.
+var checks = []oddity{
+	{"check: a node", opCheck, path("", number(0))},
+	{"check: any version", opCheck, path("", number(-1))},
+	{"check: another version", opCheck, path("", number(7))},
+	{"check: no node", opCheck, path("/none", number(-1))},
+	{"check: bad path", opCheck, path("/", number(-1))},
+	{"check: null path", opCheck, nullPath(number(-1))},
+	{"check: truncated", opCheck, path("")},
+	{"check: empty body", opCheck, func(*writer, string) {}},
+}
+
+// fatal requests end a real server, and it cannot start again.
+var fatal = []oddity{
+	{"createTTL: -1, ephemeral", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(1), long(-1))},
+	{"createTTL: -1, container", opCreateTTL, path("/new", (*writer).null, (*writer).openACL, number(4), long(-1))},
+}
+
+func TestFatal_ZktestAgreesWithReal(t *testing.T) {
+	for _, o := range fatal {
+		t.Run(o.name, func(t *testing.T) {
+			s := zkserver.Start(t)
+			z := zktest.Run(t, zktest.WithRelease(release(t, s)))
+			for _, addr := range []string{s.Addr(), z.Addr()} {
+				r := newRun(addr)
+				defer r.finish()
+				if err := r.makeRoot(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.connect(Op{Code: stepConnect, Timeout: 10_000}); err != nil {
+					t.Fatal(err)
+				}
+				if got := o.ask(t, r); !slices.Equal(got, []string{"closed"}) {
+					t.Errorf("%s: %q", addr, got)
+				}
+			}
+			if s.Restart() == nil {
+				t.Error("the real server has started again")
+			}
+			if !slices.ContainsFunc(z.Violations(), func(err error) bool { return strings.HasSuffix(err.Error(), "cannot start again") }) {
+				t.Errorf("zktest reports %v", z.Violations())
+			}
+		})
+	}
+}
+
 func TestOddities_ZktestAgreesWithReal(t *testing.T) {
-	// No session expires meanwhile, for that takes a zxid.
-	s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", "false"), zkserver.WithSessionTimeouts(time.Second, time.Hour))
-	addrs := []string{s.Addr(), zktest.Run(t, zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour)).Addr()}
-	for _, o := range oddities {
-		var got [2][]string
-		for i, addr := range addrs {
-			got[i] = o.play(t, addr)
-		}
-		if !slices.Equal(got[0], got[1]) {
-			t.Errorf("%s:\nzookeeper %q\nzktest    %q", o.name, got[0], got[1])
-		}
+	for _, p := range profiles {
+		t.Run(p.name, func(t *testing.T) {
+			// No session expires meanwhile, for that takes a zxid.
+			s := zkserver.Start(t, zkserver.WithProperty("zookeeper.extendedTypesEnabled", fmt.Sprint(p.extended)), zkserver.WithSessionTimeouts(time.Second, time.Hour))
+			opts := []zktest.Option{zktest.WithRelease(release(t, s)), zktest.WithSessionTimeouts(time.Second, time.Hour)}
+			if p.extended {
+				opts = append(opts, zktest.WithExtendedTypes())
+			}
+			addrs := []string{s.Addr(), zktest.Run(t, opts...).Addr()}
+			for _, o := range slices.Concat(oddities, checks) {
+				var got [2][]string
+				for i, addr := range addrs {
+					got[i] = o.play(t, addr)
+				}
+				if !slices.Equal(got[0], got[1]) {
+					t.Errorf("%s:\nzookeeper %q\nzktest    %q", o.name, got[0], got[1])
+				}
+			}
+		})
 	}
 }
 

@@ -125,7 +125,7 @@ func (r *run) step(ops []Op) ([]string, error) {
 			return nil, err
 		}
 		if ops[0].Code == opClose {
-			slices.Sort(got[i]) // the server deletes the ephemeral nodes of a session in any order
+			slices.Sort(got[i]) // the order in which a session's nodes go depends on the name of the root
 		}
 		for _, line := range got[i] {
 			all = append(all, fmt.Sprintf("C%d %s", i, line))

@@ -51,8 +51,10 @@ func (r *run) showBody(o Op, in *reader) string {
 		return showACL(in) + r.showStat(r.path(o.Path), in)
 	case opSetACL:
 		return r.showStat(r.path(o.Path), in)
-	case opGetChildren, opGetEphemerals:
+	case opGetChildren:
 		return r.showNames(in)
+	case opGetEphemerals:
+		return r.showPaths(in)
 	case opGetChildren2:
 		return r.showNames(in) + r.showStat(r.path(o.Path), in)
 	case opSync:
@@ -132,14 +134,22 @@ func showACL(in *reader) string {
 	return fmt.Sprintf(" acl=%v", list)
 }
 
-// showNames sorts names, because the server lists children in the order of a hash set.
 func (r *run) showNames(in *reader) string {
 	names := in.strings()
 	for i, n := range names {
 		names[i] = r.showPath(n)
 	}
-	slices.Sort(names)
 	return fmt.Sprintf(" names=%q", names)
+}
+
+// showPaths sorts paths, because their order depends on the name of the root.
+func (r *run) showPaths(in *reader) string {
+	paths := in.strings()
+	for i, p := range paths {
+		paths[i] = r.showPath(p)
+	}
+	slices.Sort(paths)
+	return fmt.Sprintf(" paths=%q", paths)
 }
 
 func showClients(in *reader) string {

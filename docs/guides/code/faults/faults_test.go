@@ -56,6 +56,17 @@ func TestLock_PassesOnWhenTheHolderIsCutOff(t *testing.T) {
 	})
 }
 
+func TestLock_OwnsItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		hold, err := lockOn(t, dial(t, srv, "a")).Lock(t.Context())
+		require.NoError(t, err)
+		node, ok := srv.Node(hold.Path()) // its data, Stat, access list, time to live, and next sequence number
+		require.True(t, ok)
+		require.Equal(t, srv.SessionOf("a"), node.Stat.EphemeralOwner)
+	})
+}
+
 func TestLock_FindsItsNodeWhenTheReplyIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())

@@ -1,0 +1,67 @@
+package zktest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDeviations(t *testing.T) {
+	for name, test := range map[string]struct {
+		deviation Deviation
+		check     func(t *testing.T, s *Server, r *raw)
+	}{
+		"it hangs up on containers": {HangsUpOnContainers, func(t *testing.T, s *Server, r *raw) {
+			r.ask(OpCreateContainer, createBody("/c", Container))
+			r.closed()
+			require.False(t, s.Exists("/c"))
+		}},
+		"no resumption": {NoResumption, func(t *testing.T, s *Server, r *raw) {
+			r.make("/e", Ephemeral)
+			_ = r.nc.Close()
+			again := dialRaw(t, s, "")
+			require.True(t, again.connect(0, 10*time.Second, r.session, r.passwd))
+			require.NotEqual(t, r.session, again.session)
+			require.True(t, s.Exists("/e"), "the first session is there until it expires")
+			time.Sleep(8 * time.Second)
+			again.run(OpPing, nil)
+			time.Sleep(6 * time.Second)
+			synctest.Wait()
+			require.False(t, s.Exists("/e"))
+		}},
+		"no zxid": {NoZxid, func(t *testing.T, s *Server, r *raw) {
+			reply, _ := r.call(OpCreate, createBody("/n", Persistent))
+			require.Zero(t, reply.zxid)
+			n, _ := s.Node("/n")
+			require.Positive(t, n.Stat.Czxid)
+		}},
+		"late events": {LateEvents, func(t *testing.T, s *Server, r *raw) {
+			r.run(OpExists, func(e *encoder) { e.Str("/n"); e.Bool(true) })
+			_, err := s.Create("/n", nil, Persistent)
+			require.NoError(t, err)
+			_, told := r.call(OpSync, func(e *encoder) { e.Str("/") })
+			require.Empty(t, told, "the answer is first")
+			time.Sleep(lateness)
+			synctest.Wait()
+			_, told = r.call(OpSync, func(e *encoder) { e.Str("/") })
+			require.Equal(t, []event{{NodeCreated, "/n"}}, told)
+		}},
+		"local sync": {LocalSync, func(t *testing.T, s *Server, r *raw) {
+			s.Fronts()[0].Lag()
+			require.Equal(t, CodeOK, r.do(OpSync, func(e *encoder) { e.Str("/") }))
+		}},
+		"no transactions": {NoMulti, func(t *testing.T, _ *Server, r *raw) {
+			require.Equal(t, CodeUnimplemented, r.do(OpMulti, nil))
+			r.closed()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := Run(t, InMemory(), WithDeviations(test.deviation))
+				test.check(t, s, attachRaw(t, s, "", 10*time.Second))
+			})
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package zktest
+
+import (
+	"context"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/mempipe"
+)
+
+// Dial connects in memory to the front with the address, or to the first for any other address. The connection is
+// buffered like TCP and waits on channels only, so that it works inside a testing/synctest bubble.
+// Errors: connection refused, as a *net.OpError. While the client is stalled, Dial waits until ctx ends, as for an
+// unreachable host.
+func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return s.DialAs("")(ctx, network, addr)
+}
+
+// DialAs returns a Dial whose connections carry a label, by which faults find them: see [Label].
+func (s *Server) DialAs(label string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return s.dial(s.frontAt(addr), label, network, ctx.Done(), func() error { return context.Cause(ctx) })
+	}
+}
+
+// DialTimeout is [Server.Dial] in the shape of go-zookeeper's Dialer. A timeout of 0 is none.
+func (s *Server) DialTimeout(network, addr string, timeout time.Duration) (net.Conn, error) {
+	return s.DialTimeoutAs("")(network, addr, timeout)
+}
+
+// DialTimeoutAs is [Server.DialAs] in the shape of go-zookeeper's Dialer.
+func (s *Server) DialTimeoutAs(label string) func(network, addr string, timeout time.Duration) (net.Conn, error) {
+	return func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		end := make(chan struct{})
+		if timeout > 0 {
+			defer time.AfterFunc(timeout, func() { close(end) }).Stop()
+		}
+		return s.dial(s.frontAt(addr), label, network, end, func() error { return os.ErrDeadlineExceeded })
+	}
+}
+
+func (s *Server) dial(f *Front, label, network string, end <-chan struct{}, why func() error) (net.Conn, error) {
+	remote := memAddr(f.Addr())
+	failed := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
+	for {
+		s.lock()
+		refused, stalled, healed := s.refuses(label) || f.stopped, s.stalled(label), s.healed
+		s.lastPort++
+		local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1024 + s.lastPort%(1<<16-1024)}
+		s.unlock()
+		if refused {
+			return nil, failed(syscall.ECONNREFUSED)
+		}
+		if stalled {
+			select {
+			case <-healed:
+			case <-s.done:
+			case <-end:
+				return nil, failed(why())
+			}
+			continue
+		}
+		client, server := mempipe.New(local, remote)
+		if s.admit(server, label, f) {
+			return client, nil
+		}
+	}
+}
+
+// memAddr is the address of a server without a listener.
+type memAddr string
+
+func (a memAddr) Network() string { return "tcp" }
+func (a memAddr) String() string  { return string(a) }

@@ -1,0 +1,73 @@
+package zktest
+
+import (
+	"bytes"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The reading goroutine writes until the socket is full. The writing goroutine takes over within a reply.
+func TestReplies_OverTCPUnread_KeepTheirOrder(t *testing.T) {
+	const reads, size = 20, 1 << 16
+	s := Run(t)
+	r := attachTCP(t, s.Addr())
+	s.lock()
+	for c := range s.conns {
+		tcp, ok := c.nc.(*net.TCPConn)
+		require.True(t, ok)
+		require.NoError(t, tcp.SetWriteBuffer(1<<14))
+	}
+	s.unlock()
+	other := attachTCP(t, s.Addr())
+	other.make("/big", Persistent)
+	content := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, size) }
+	for i := range reads {
+		other.run(OpSetData, setBody("/big", content(i), -1))
+		r.askAlone(s, OpGetData, watchBody("/big", i == reads-1))
+		r.askAlone(s, OpPing, nil)
+	}
+	require.Greater(t, queued(s, ""), size, "the socket is full")
+	other.run(OpSetData, setBody("/big", nil, -1))
+	for i := range reads {
+		f := r.next()
+		require.True(t, bytes.Equal(content(i), f.body.Bytes()))
+		require.EqualValues(t, xidPing, r.next().xid)
+	}
+	require.Equal(t, event{NodeDataChanged, "/big"}, r.next().event())
+	require.Equal(t, CodeOK, r.do(OpPing, nil))
+}
+
+// askAlone returns once the server has read the request. By then it has answered those before.
+func (r *raw) askAlone(s *Server, op Op, fill func(*encoder)) {
+	read := s.Intercept(Match{Op: op}, Proceed())
+	r.ask(op, fill)
+	<-read.Done()
+}
+
+func TestReplies_OverTCPStalled_Wait(t *testing.T) {
+	s := Run(t)
+	r := attachTCP(t, s.Addr())
+	s.Stall(Session(r.session), FromServer)
+	for range 2 {
+		r.askAlone(s, OpPing, nil)
+	}
+	require.Positive(t, queued(s, ""))
+	s.Heal(Everyone)
+	require.EqualValues(t, xidPing, r.next().xid)
+	require.EqualValues(t, xidPing, r.next().xid)
+}
+
+// The function that gets violations may wait for the client that caused one.
+func TestReply_IsSent_WhileAViolationIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answered := make(chan struct{})
+		s := Run(t, InMemory(), OnViolation(func(error) { <-answered }))
+		r := attachRaw(t, s, "", 10*time.Second)
+		require.Zero(t, took(func() { r.run(OpCreate, createBody("/a", Container)) }))
+		close(answered)
+	})
+}

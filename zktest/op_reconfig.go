@@ -1,0 +1,231 @@
+package zktest
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const configPath = "/zookeeper/config"
+
+// member is one server of the ensemble that /zookeeper/config describes.
+//
+// Source: QuorumPeer.QuorumServer.
+type member struct {
+	host, quorum, election string
+	observer               bool
+	client                 string // host:port; empty if it is not said
+}
+
+// members is the ensemble by number.
+type members map[int64]member
+
+// fillConfig describes the fronts in /zookeeper/config, as an ensemble does. Their quorum ports are the ones of
+// ZooKeeper's documentation, and nothing listens there.
+func (s *Server) fillConfig() {
+	m := members{}
+	for _, f := range s.fronts {
+		host, _, err := net.SplitHostPort(f.addr)
+		if err != nil {
+			host = f.addr
+		}
+		m[int64(f.id)] = member{host: host, quorum: "2888", election: "3888", client: f.addr}
+	}
+	version := int64(0) // without reconfig it stays at that
+	if s.cfg.reconfig {
+		version = s.zxid
+	}
+	n := s.tree.get(configPath)
+	n.data, n.version, n.mzxid, n.mtime = m.format(version), -1, version, time.Now().UnixMilli()
+}
+
+// format writes the configuration of a version as ZooKeeper does.
+//
+// Source: QuorumMaj.toString.
+func (m members) format(version int64) []byte {
+	var b strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(m)) {
+		x := m[id]
+		role := "participant"
+		if x.observer {
+			role = "observer"
+		}
+		fmt.Fprintf(&b, "server.%d=%s:%s:%s:%s", id, x.host, x.quorum, x.election, role)
+		if x.client != "" {
+			b.WriteString(";" + x.client)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "version=%x", version)
+	return []byte(b.String())
+}
+
+// parseMembers reads what format writes. Commas may stand for the ends of lines.
+func parseMembers(text string) (m members, version int64, ok bool) {
+	m = members{}
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		if number, isVersion := strings.CutPrefix(line, "version="); isVersion {
+			v, err := strconv.ParseInt(number, 16, 64)
+			if err != nil {
+				return nil, 0, false
+			}
+			version = v
+			continue
+		}
+		id, x, ok := parseMember(line)
+		if !ok {
+			return nil, 0, false
+		}
+		m[id] = x
+	}
+	return m, version, true
+}
+
+// parseMember reads "server.4=host:2888:3888:participant;host:2181". The role and what follows it may be left out.
+func parseMember(text string) (id int64, x member, ok bool) {
+	key, value, _ := strings.Cut(text, "=")
+	number, isServer := strings.CutPrefix(strings.TrimSpace(key), "server.")
+	id, err := strconv.ParseInt(number, 10, 64)
+	server, client, hasClient := strings.Cut(strings.TrimSpace(value), ";")
+	parts := strings.Split(server, ":")
+	if !isServer || err != nil || len(parts) < 3 || len(parts) > 4 || !isPort(parts[1]) || !isPort(parts[2]) {
+		return 0, member{}, false
+	}
+	x = member{host: parts[0], quorum: parts[1], election: parts[2]}
+	if len(parts) == 4 {
+		role := strings.ToLower(parts[3])
+		x.observer = role == "observer"
+		if !x.observer && role != "participant" {
+			return 0, member{}, false
+		}
+	}
+	if hasClient {
+		if isPort(client) {
+			client = "0.0.0.0:" + client
+		}
+		if _, port, err := net.SplitHostPort(client); err != nil || !isPort(port) {
+			return 0, member{}, false
+		}
+		x.client = client
+	}
+	return id, x, true
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// clashes says whether two members have an address in common. Loopback addresses do not count.
+func (x member) clashes(y member) bool {
+	addresses := func(x member) (list []string) {
+		for _, addr := range []string{x.host + ":" + x.quorum, x.host + ":" + x.election, x.client} {
+			host, _, _ := strings.Cut(addr, ":")
+			if ip, err := netip.ParseAddr(host); addr != "" && host != "localhost" && (err != nil || !ip.IsLoopback() && !ip.IsUnspecified()) {
+				list = append(list, addr)
+			}
+		}
+		return list
+	}
+	other := addresses(y)
+	return slices.ContainsFunc(addresses(x), func(addr string) bool { return slices.Contains(other, addr) })
+}
+
+// reconfigRequest is what a client asks for: new members, or members that join and leave.
+type reconfigRequest struct {
+	joining, leaving, members string
+	version                   int64
+}
+
+// next returns the members that a request leads to.
+func (r reconfigRequest) next(now members) (members, Code) {
+	if r.members != nullString {
+		next, _, ok := parseMembers(r.members)
+		if !ok {
+			return nil, CodeBadArguments
+		}
+		return next, CodeOK
+	}
+	next := maps.Clone(now)
+	for text := range splitList(r.leaving) {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, CodeMarshallingError // the real server breaks on it
+		}
+		delete(next, id)
+	}
+	for text := range splitList(r.joining) {
+		id, x, ok := parseMember(text)
+		if !ok || x.client == "" {
+			return nil, CodeBadArguments
+		}
+		for other, y := range next {
+			if other != id && x.clashes(y) {
+				return nil, CodeBadArguments
+			}
+		}
+		next[id] = x
+	}
+	return next, CodeOK
+}
+
+// splitList goes over a list with commas; null and empty have no items.
+func splitList(text string) func(yield func(string) bool) {
+	if text == nullString {
+		text = ""
+	}
+	return strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// reconfig changes what /zookeeper/config says. The fronts stay what they are.
+func (s *Server) reconfig(q *call) Code {
+	r := reconfigRequest{q.in.Str(), q.in.Str(), q.in.Str(), q.in.Int64()}
+	n, code := s.write(q, configPath, func(t *txn) (change, Code) { return t.reconfig(r) })
+	if code == CodeOK {
+		q.out.Bytes(n.data)
+		q.out.stat(n.stat(s.tree))
+	}
+	return code
+}
+
+// reconfig checks in the order of PrepRequestProcessor.
+func (t *txn) reconfig(r reconfigRequest) (change, Code) {
+	config := t.s.tree.get(configPath)
+	now, version, _ := parseMembers(string(config.data))
+	switch {
+	case !t.s.cfg.reconfig:
+		return change{}, CodeReconfigDisabled
+	case len(t.s.fronts) == 1:
+		return change{}, CodeUnimplemented
+	case r.version != -1 && r.version != version:
+		return change{}, CodeBadVersion
+	}
+	next, code := r.next(now)
+	if code != CodeOK {
+		return change{}, code
+	}
+	voters, present := 0, 0
+	for id, x := range next {
+		if x.observer {
+			continue
+		}
+		voters++
+		if id >= 1 && id <= int64(len(t.s.fronts)) && t.s.fronts[id-1].role.serves() {
+			present++
+		}
+	}
+	switch {
+	case voters < 2:
+		return change{}, CodeBadArguments
+	case present <= voters/2:
+		return change{}, CodeNewConfigNoQuorum
+	case !t.may(config.acl, permWrite):
+		return change{}, CodeNoAuth
+	}
+	return change{op: OpSetData, path: configPath, data: next.format(t.zxid), version: -1}, CodeOK
+}

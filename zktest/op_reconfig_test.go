@@ -1,0 +1,69 @@
+package zktest
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+const initialConfig = "server.1=127.0.0.1:2888:3888:participant;127.0.0.1:1\n" +
+	"server.2=127.0.0.2:2888:3888:participant;127.0.0.2:1\n" +
+	"server.3=127.0.0.3:2888:3888:participant;127.0.0.3:1\nversion=100000000"
+
+func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithFronts(3), WithReconfig(), WithSuperUser("super:secret"))
+		r, super := attachFront(t, s.Fronts()[0]), attachFront(t, s.Fronts()[1])
+		require.Equal(t, CodeOK, super.do(OpAuth, func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
+		f, _ := r.call(OpGetData, watchBody(configPath, true))
+		require.Equal(t, initialConfig, string(f.body.Bytes()))
+		require.EqualValues(t, -1, readStat(&f.body).Version)
+		const four = "server.4=10.0.0.4:2888:3888;10.0.0.4:2181"
+		for _, c := range []struct {
+			name                      string
+			joining, leaving, members string
+			version                   int64
+			want                      Code
+		}{
+			{"version", "nonsense", nullString, nullString, 7, CodeBadVersion},
+			{"joining", "nonsense", nullString, nullString, -1, CodeBadArguments},
+			{"joining: no client address", "server.4=10.0.0.4:2888:3888", nullString, nullString, -1, CodeBadArguments},
+			{"joining: port", "server.4=10.0.0.4:0:3888;2181", nullString, nullString, -1, CodeBadArguments},
+			{"joining: role", "server.4=10.0.0.4:2888:3888:king;2181", nullString, nullString, -1, CodeBadArguments},
+			{"joining: address twice", four + ",server.5=10.0.0.4:1:3888;9", nullString, nullString, -1, CodeBadArguments},
+			{"leaving", nullString, "one", nullString, -1, CodeMarshallingError},
+			{"leaving: one voter is left", nullString, "1,2", nullString, -1, CodeBadArguments},
+			{"members", nullString, nullString, "asdf", -1, CodeBadArguments},
+			{"members: none is here", nullString, nullString, four + "\nserver.5=10.0.0.5:2888:3888;2181", -1, CodeNewConfigNoQuorum},
+			{"permission", four, nullString, nullString, -1, CodeNoAuth},
+		} {
+			require.Equal(t, c.want, r.do(OpReconfig, reconfigBody(c.joining, c.leaving, c.members, c.version)), c.name)
+		}
+
+		f, _ = super.call(OpReconfig, reconfigBody(four+",server.5=10.0.0.5:2888:3888:observer;2181", "3", nullString, 1<<32))
+		require.Equal(t, CodeOK, f.code)
+		want := "server.1=127.0.0.1:2888:3888:participant;127.0.0.1:1\n" +
+			"server.2=127.0.0.2:2888:3888:participant;127.0.0.2:1\n" +
+			"server.4=10.0.0.4:2888:3888:participant;10.0.0.4:2181\n" +
+			"server.5=10.0.0.5:2888:3888:observer;0.0.0.0:2181\n" +
+			"version=" + strconv.FormatInt(f.zxid, 16)
+		require.Equal(t, want, string(f.body.Bytes()))
+		stat := readStat(&f.body)
+		require.EqualValues(t, -1, stat.Version)
+		require.Equal(t, f.zxid, stat.Mzxid)
+		require.Equal(t, event{NodeDataChanged, configPath}, r.next().event())
+		n, _ := s.Node(configPath)
+		require.Equal(t, want, string(n.Data))
+		require.Equal(t, CodeOK, super.do(OpReconfig, reconfigBody(nullString, nullString, initialConfig, f.zxid)))
+	})
+}
+
+func TestReconfig_ServerAlone_IsUnimplemented(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithReconfig())
+		r := attachFront(t, s.Fronts()[0])
+		require.Equal(t, CodeUnimplemented, r.do(OpReconfig, reconfigBody(nullString, nullString, nullString, -1)))
+	})
+}

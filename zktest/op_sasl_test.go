@@ -1,0 +1,129 @@
+package zktest
+
+import (
+	"crypto/md5"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The example of RFC 2831, section 4.
+func TestSASL_ExampleOfTheStandard(t *testing.T) {
+	const nonce = "OA6MG9tEQGm2hh"
+	token := `charset=utf-8,username="chris",realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",nc=00000001,` +
+		`cnonce="OA6MHXh6VqTrRk",digest-uri="imap/elwood.innosoft.com",response=d388dad90d4bbd760a152321f2143af7,qop=auth`
+	user, proof, ok := checkDigest(token, nonce, map[string]string{"chris": "secret"})
+	require.True(t, ok)
+	require.Equal(t, "chris", user)
+	require.Equal(t, "ea40f60335c427b5527b84dbabcdfffd", proof)
+	for _, users := range []map[string]string{{"chris": "wrong"}, {"bob": "secret"}} {
+		_, _, ok = checkDigest(token, nonce, users)
+		require.False(t, ok)
+	}
+	_, _, ok = checkDigest(token, "another", map[string]string{"chris": "secret"})
+	require.False(t, ok)
+}
+
+func saslBody(token string) func(*encoder) { return func(e *encoder) { e.Bytes([]byte(token)) } }
+
+func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "secret"}))
+		r := attachRaw(t, s, "", 10*time.Second)
+		f, _ := r.call(opSASL, saslBody(""))
+		challenge := digestFields(string(f.body.Bytes()))
+		require.Equal(t, saslRealm, challenge["realm"])
+		f, _ = r.call(opSASL, saslBody(digestAnswer("bob", "secret", challenge["nonce"])))
+		require.Equal(t, CodeOK, f.code)
+		require.Contains(t, string(f.body.Bytes()), "rspauth=")
+		create := func(e *encoder) {
+			e.Str("/mine")
+			e.Bytes(nil)
+			e.acls([]ACL{{permAll, "sasl", "bob"}})
+			e.Int32(0)
+		}
+		require.Equal(t, CodeOK, r.do(OpCreate, create))
+		require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/mine", false)))
+		other := attachRaw(t, s, "", 10*time.Second)
+		require.Equal(t, CodeNoAuth, other.do(OpGetData, watchBody("/mine", false)))
+
+		f, _ = other.call(opSASL, saslBody(""))
+		nonce := digestFields(string(f.body.Bytes()))["nonce"]
+		require.Equal(t, CodeAuthFailed, other.do(opSASL, saslBody(digestAnswer("bob", "wrong", nonce))))
+		other.closed()
+	})
+}
+
+// logIn authenticates with SASL.
+func (r *raw) logIn(user, password string) Code {
+	r.t.Helper()
+	f, _ := r.call(opSASL, saslBody(""))
+	return r.do(opSASL, saslBody(digestAnswer(user, password, digestFields(string(f.body.Bytes()))["nonce"])))
+}
+
+func createFor(path string, acl ...ACL) func(*encoder) {
+	return func(e *encoder) { e.Str(path); e.Bytes(nil); e.acls(acl); e.Int32(0) }
+}
+
+func TestSASL_UserSuper_IsEveryUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "1", "super": "2"}))
+		bob, super := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
+		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
+		require.Equal(t, CodeOK, super.logIn("super", "2"))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/sasl", ACL{permAll, "sasl", "joe"})))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/digest", ACL{permAll, "digest", s.cfg.digest("joe:secret")})))
+		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/sasl", false)))
+		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/sasl", false)))
+		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/digest", false)))
+	})
+}
+
+// digestAnswer answers a challenge as a client does.
+func digestAnswer(user, password, nonce string) string {
+	fields := `charset=utf-8,username="` + user + `",realm="zk-sasl-md5",nonce="` + nonce +
+		`",nc=00000001,cnonce="abc\"def",digest-uri="zookeeper/zk-sasl-md5",maxbuf=65536,qop=auth`
+	return fields + ",response=" + clientDigest(user, password, nonce)
+}
+
+func TestSASL_NotConfigured_IsAnsweredWithoutAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := attachRaw(t, Run(t, InMemory()), "", 10*time.Second)
+		f, _ := r.call(opSASL, saslBody(""))
+		require.Equal(t, CodeOK, f.code)
+		require.Nil(t, f.body.Bytes())
+	})
+}
+
+// clientDigest is the response of RFC 2831, section 2.1.2.1, for the fields of digestAnswer.
+func clientDigest(user, password, nonce string) string {
+	h := func(text string) string {
+		sum := md5.Sum([]byte(text))
+		return string(sum[:])
+	}
+	x := func(text string) string { return fmt.Sprintf("%x", h(text)) }
+	const cnonce = `abc"def`
+	a1 := h(user+":zk-sasl-md5:"+password) + ":" + nonce + ":" + cnonce
+	return x(x(a1) + ":" + nonce + ":00000001:" + cnonce + ":auth:" + x("AUTHENTICATE:zookeeper/zk-sasl-md5"))
+}
+
+func TestSASL_NamesInACLs_AreThoseOfKerberos(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := attachRaw(t, Run(t, InMemory(), WithSASLUsers(map[string]string{"bob": "secret"})), "", 10*time.Second)
+		for id, want := range map[string]Code{
+			"user": CodeOK, "service/host.name": CodeOK, "user@REALM": CodeOK, "service/host.name@REALM": CodeOK,
+			"user@REALM/host": CodeInvalidACL, "user@REALM@REALM": CodeInvalidACL,
+		} {
+			require.Equal(t, want, r.do(OpCreate, func(e *encoder) {
+				e.Str("/" + strings.ReplaceAll(id, "/", "-"))
+				e.Bytes(nil)
+				e.acls([]ACL{{permAll, "sasl", id}})
+				e.Int32(0)
+			}), id)
+		}
+	})
+}

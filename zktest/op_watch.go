@@ -1,0 +1,146 @@
+package zktest
+
+import "strings"
+
+// setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
+// zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
+func (s *Server) setWatches(q *call) Code {
+	front, since := q.c.front, q.in.Int64()
+	tree := front.tree()
+	type list struct {
+		paths []string
+		looks bool // for the node, and breaks at a null path
+		set   func(path string)
+	}
+	lists := []list{
+		{q.in.Strs(), true, func(path string) {
+			n := tree.get(path)
+			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
+		}},
+		{q.in.Strs(), true, func(path string) {
+			if tree.get(path) != nil {
+				s.notify(q.c, -1, NodeCreated, path, nil)
+			} else {
+				front.dataWatches.add(path, q.c, watchOnce)
+			}
+		}},
+		{q.in.Strs(), true, func(path string) {
+			n := tree.get(path)
+			s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
+		}},
+	}
+	if q.op == OpSetWatches2 {
+		lists = append(lists,
+			list{q.in.Strs(), false, func(path string) { s.addPersistent(path, q.c) }},
+			list{q.in.Strs(), false, func(path string) { s.addRecursive(path, q.c) }})
+	}
+	if q.in.Bad {
+		return CodeMarshallingError
+	}
+	for _, l := range lists {
+		if l.paths == nil {
+			return CodeMarshallingError
+		}
+		for _, path := range l.paths {
+			if path == nullString && l.looks {
+				return CodeMarshallingError
+			}
+			l.set(path)
+		}
+	}
+	return CodeOK
+}
+
+func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool, ev Event) {
+	switch {
+	case n == nil:
+		s.notify(c, -1, NodeDeleted, path, nil)
+	case missed:
+		s.notify(c, -1, ev, path, nil)
+	default:
+		w.add(path, c, watchOnce)
+	}
+}
+
+func (s *Server) addPersistent(path string, c *conn) {
+	c.front.dataWatches.add(path, c, watchPersistent)
+	c.front.childWatches.add(path, c, watchPersistent)
+}
+
+func (s *Server) addRecursive(path string, c *conn) {
+	c.front.dataWatches.add(path, c, watchRecursive)
+	if !s.cfg.traits.watchesAddUp {
+		c.front.childWatches.add(path, c, watchRecursive)
+	}
+}
+
+func (s *Server) addWatch(q *call) Code {
+	path, mode := q.in.Str(), q.in.Int32()
+	if q.in.Bad || mode < 0 || mode > 1 {
+		return CodeMarshallingError
+	}
+	if mode == 1 {
+		s.addRecursive(path, q.c)
+	} else {
+		s.addPersistent(path, q.c)
+	}
+	q.out.Int32(0)
+	return CodeOK
+}
+
+// Watcher types of checkWatches and removeWatches; the last two since 3.9.
+const (
+	watcherChildren = iota + 1
+	watcherData
+	watcherAny
+	watcherPersistent
+	watcherRecursive
+)
+
+// watchSelection says what a watcher type stands for: modes in the data table and in the child table.
+func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
+	all := watchOnce | watchPersistent | watchRecursive
+	one := all // 3.8 knows one mode per path
+	if s.cfg.traits.watchesAddUp {
+		one = watchOnce
+	}
+	switch kind {
+	case watcherChildren:
+		return 0, one, true
+	case watcherData:
+		return one, 0, true
+	case watcherAny:
+		return all, all, true
+	case watcherPersistent:
+		return watchPersistent, watchPersistent, s.cfg.traits.watchesAddUp
+	case watcherRecursive:
+		return watchRecursive, 0, s.cfg.traits.watchesAddUp
+	}
+	return 0, 0, false
+}
+
+// findWatches serves checkWatches and removeWatches.
+func (s *Server) findWatches(q *call) Code {
+	front := q.c.front
+	path, kind := q.in.Str(), q.in.Int32()
+	data, child, ok := s.watchSelection(kind)
+	if q.in.Bad || !ok {
+		return CodeMarshallingError
+	}
+	var found bool
+	switch {
+	case q.op == OpRemoveWatches:
+		inData, inChild := front.dataWatches.drop(path, q.c, data), front.childWatches.drop(path, q.c, child)
+		found = inData || inChild
+	case !s.cfg.traits.watchesAddUp && path != "" && !strings.Contains(path, "/"):
+		return CodeMarshallingError // where 3.8 looks for the parent
+	case !s.cfg.traits.watchesAddUp: // which looks for watches of any client
+		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
+	default:
+		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0
+	}
+	if !found {
+		return CodeNoWatcher
+	}
+	return CodeOK
+}

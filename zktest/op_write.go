@@ -1,0 +1,100 @@
+package zktest
+
+// write runs one change as a transaction of its own and returns the node for the reply.
+func (s *Server) write(q *call, path string, prepare func(*txn) (change, Code)) (n *node, code Code) {
+	if q.in.Bad && (s.cfg.traits.readsFirst || q.op == OpReconfig) {
+		return nil, CodeMarshallingError // and no zxid is taken
+	}
+	t := s.begin(q.session, q.c.ids)
+	var c change
+	if code = CodeMarshallingError; !q.in.Bad {
+		c, code = prepare(t)
+	}
+	if code == CodeOK {
+		n = t.apply(c)
+	}
+	s.record(t, q.op, path, code)
+	return n, code
+}
+
+func decodeCreate(op Op, d *decoder) createSpec {
+	r := createSpec{op: op, path: d.Str(), data: d.Bytes(), acl: d.acls(), mode: Mode(d.Int32()), ttl: -1}
+	if op == OpCreateTTL {
+		r.ttl = d.Int64()
+	}
+	return r
+}
+
+func (s *Server) create(q *call) Code {
+	r := decodeCreate(q.op, q.in)
+	if r.mode == Container && q.op != OpCreateContainer && !q.in.Bad {
+		s.misuse("%v of %s with the container flag makes a persistent node", q.op, r.path)
+	}
+	fatal := false
+	n, code := s.write(q, r.path, func(t *txn) (change, Code) {
+		c, code := t.create(r)
+		if fatal = code == CodeOK && r.op == OpCreateTTL && !r.mode.ttl(); fatal {
+			code = CodeMarshallingError
+		}
+		return c, code
+	})
+	if fatal { // the real server ends when it applies the transaction, which is in its log then
+		s.misuse("createTTL of %s with mode %d ends a real server, which cannot start again", r.path, r.mode)
+		q.silent = true
+		s.release(q.c, abrupt)
+	}
+	if code == CodeOK {
+		q.out.Str(n.path)
+		if q.op != OpCreate {
+			q.out.stat(n.stat(s.tree))
+		}
+	}
+	return code
+}
+
+func (s *Server) delete(q *call) Code {
+	path, version := q.in.Str(), q.in.Int32()
+	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.delete(path, version) })
+	return code
+}
+
+func (s *Server) setData(q *call) Code {
+	path, data, version := q.in.Str(), q.in.Bytes(), q.in.Int32()
+	n, code := s.write(q, path, func(t *txn) (change, Code) { return t.setData(path, data, version) })
+	if code == CodeOK {
+		q.out.stat(n.stat(s.tree))
+	}
+	return code
+}
+
+func (s *Server) setACL(q *call) Code {
+	path, list, version := q.in.Str(), q.in.acls(), q.in.Int32()
+	n, code := s.write(q, path, func(t *txn) (change, Code) { return t.setACL(path, list, version) })
+	if code == CodeOK {
+		q.out.stat(n.stat(s.tree))
+	}
+	return code
+}
+
+// check outside of a multi is a trap: the real server does not answer if all is well, and cannot replay its log again.
+func (s *Server) check(q *call) Code {
+	path, version := q.in.Str(), q.in.Int32()
+	_, code := s.write(q, path, func(t *txn) (change, Code) { return t.check(path, version) })
+	if q.silent = code == CodeOK; q.silent {
+		s.misuse("check of %s outside of a multi makes a real server unable to start again", path)
+	}
+	return code
+}
+
+// denied answers an operation that no client may use. It takes a zxid, as all writes do.
+func denied(code Code) handler {
+	return func(s *Server, q *call) Code {
+		s.record(s.begin(q.session, q.c.ids), q.op, "", code)
+		return code
+	}
+}
+
+func (s *Server) closeSession(q *call) Code {
+	s.endSession(q.session)
+	return CodeOK
+}
