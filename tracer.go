@@ -6,26 +6,39 @@ import (
 	"time"
 )
 
-// Tracer observes a client, its recipes and their holds. It is a value that implements one or more of [AcquireTracer],
-// [HoldTracer], [SessionTracer] and [RequestTracer]; the option conn.WithTracer takes it. The modules zkprom (metrics) and
-// zkotel (traces) have ready ones.
+// Tracer observes a client, its recipes and their holds. The option conn.WithTracer takes it, and may take several. A hook that is
+// nil is not called. The modules zkprom (metrics) and zkotel (traces) have ready tracers.
 //
-// The methods of a tracer are called while the library works: on the goroutine of a caller, and on the goroutines that read
-// answers and tell of losses. So a method must return soon, must not panic, and must not call the client, a recipe or a hold.
-// While it blocks, answers are not read, and a lock may be lost. No lock of the library is held during a call. Calls for
-// different acquisitions, holds and requests come at the same time, so a tracer must be safe for concurrent use.
-type Tracer any
-
-// AcquireTracer observes acquisitions: of locks, of leases, and of leadership. Each call of a recipe that asks ZooKeeper for a
-// hold is one acquisition, however many sessions it lives through. A nested call, which gets another hold on the contender
-// of its context, is none.
-type AcquireTracer interface {
-	// TraceAcquireStart is called when an acquisition begins, on the goroutine of its caller. The acquisition goes on with
-	// the context that it returns, which must descend from ctx. So do the requests of the acquisition, and the hold.
-	TraceAcquireStart(ctx context.Context, a AcquireStart) context.Context
-	// TraceAcquireEnd is called once for each start, on the same goroutine, with the context that the start returned. If
-	// there is a grant, TraceHoldStart comes before it.
-	TraceAcquireEnd(ctx context.Context, a AcquireEnd)
+// The hooks are called while the library works: on the goroutine of a caller, and on the goroutines that read answers and tell of
+// losses. So a hook must return soon, must not panic, and must not call the client, a recipe or a hold. While it blocks, answers
+// are not read, and a lock may be lost. No lock of the library is held during a call. Calls for different acquisitions, holds and
+// requests come at the same time, so hooks must be safe for concurrent use.
+//
+// An acquisition is one call of a recipe that asks ZooKeeper for a hold: a lock, a lease, or leadership. It is one however many
+// sessions it lives through. A nested call, which gets another hold on the contender of its context, is none. Nested holds on one
+// contender count as one hold, which ends with the last of them.
+type Tracer struct {
+	// AcquireStart is called when an acquisition begins, on the goroutine of its caller. The acquisition goes on with the
+	// context that it returns, which must descend from ctx. So do the requests of the acquisition, and the hold.
+	AcquireStart func(ctx context.Context, a AcquireStart) context.Context
+	// AcquireEnd is called once for each start, on the same goroutine, with the context that the start returned. If there is a
+	// grant, HoldStart comes before it.
+	AcquireEnd func(ctx context.Context, a AcquireEnd)
+	// HoldStart is called when a hold is granted, before the acquisition returns, on the goroutine of its caller. Its context is
+	// the context of the acquisition. The context of the hold has the values of the context that it returns, which must
+	// descend from ctx.
+	HoldStart func(ctx context.Context, h HoldStart) context.Context
+	// HoldEnd is called once for each start, with the context that the start returned. The hold has ended by then. If the holder
+	// or the library still can, it deletes the contender afterwards: a slow hook delays the next holder.
+	HoldEnd func(ctx context.Context, h HoldEnd)
+	// State is called after each change of the client's state, in the order of the changes. No change is left out. It is called
+	// on a goroutine for this alone, so a change may be over when it is told. Close of the client waits for it.
+	State func(c StateChange)
+	// Request is called when a request was answered, or when its connection ended without an answer. The requests of the library
+	// itself are among them, pings and connect requests are not. A request that was sent again is a request of its own. The
+	// context comes from the call or the acquisition that sent the request. If the library sent it for itself, or for several
+	// callers, the context has the values of the one given to Dial.
+	Request func(ctx context.Context, r Request)
 }
 
 // AcquireStart says what an acquisition wants.
@@ -72,17 +85,6 @@ func (e AcquireEnd) Outcome() string {
 	}
 }
 
-// HoldTracer observes holds. Nested holds on one contender count as one hold, which ends with the last of them.
-type HoldTracer interface {
-	// TraceHoldStart is called when a hold is granted, before the acquisition returns, on the goroutine of its caller. Its
-	// context is the context of the acquisition. The context of the hold has the values of the context that it returns, which must
-	// descend from ctx.
-	TraceHoldStart(ctx context.Context, h HoldStart) context.Context
-	// TraceHoldEnd is called once for each start, with the context that the start returned. The hold has ended by then. If
-	// the holder or the library still can, it deletes the contender afterwards: a slow method delays the next holder.
-	TraceHoldEnd(ctx context.Context, h HoldEnd)
-}
-
 // HoldStart says what was granted.
 type HoldStart struct {
 	// Recipe and Name are those of [AcquireStart].
@@ -105,17 +107,10 @@ type HoldEnd struct {
 	Lost *LostError
 }
 
-// SessionTracer observes the state of a client, in the order in which it changes. No change is left out.
-type SessionTracer interface {
-	// TraceState is called after each change, on a goroutine for this alone, so a change may be over when it is told. Close
-	// of the client waits for it.
-	TraceState(c StateChange)
-}
-
-// StateChange is one change of the state of a client. The states are those of package conn, as text.
+// StateChange is one change of the state of a client.
 type StateChange struct {
-	// From and To are the states before and after. A client begins as "connecting".
-	From, To string
+	// From and To are the states before and after. A client begins as Connecting.
+	From, To State
 	// At is when the state changed, and Lasted is how long the state before lasted.
 	At     time.Time
 	Lasted time.Duration
@@ -125,16 +120,8 @@ type StateChange struct {
 	Session int64
 	Timeout time.Duration
 	// Err is why the connection or the session is gone. At the end of a session it is a [*LostError]. It is nil if To is
-	// "connected" or "closed".
+	// Connected or Closed.
 	Err error
-}
-
-// RequestTracer observes requests to the servers, those of the library itself included, without pings and connect requests.
-type RequestTracer interface {
-	// TraceRequest is called when a request was answered, or when its connection ended without an answer. A request that was
-	// sent again is a request of its own. The context comes from the call or the acquisition that sent the request. If the
-	// library sent it for itself, or for several callers, the context has the values of the one given to Dial.
-	TraceRequest(ctx context.Context, r Request)
 }
 
 // Request is one request to a server.

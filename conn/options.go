@@ -182,8 +182,8 @@ func WithLogger(log *slog.Logger) Option {
 // WithTracer adds tracers, which are told of acquisitions, holds, changes of the state and requests; default none. May be
 // given several times. See [zkrecipes.Tracer].
 //
-// Errors: a tracer that implements none of the interfaces.
-func WithTracer(tracers ...zkrecipes.Tracer) Option {
+// Errors: a tracer that is nil, or has no hook.
+func WithTracer(tracers ...*zkrecipes.Tracer) Option {
 	return func(o *options) error {
 		var errs []error
 		for _, tracer := range tracers {

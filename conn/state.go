@@ -1,23 +1,20 @@
 package conn
 
-import "github.com/zkrecipes/zkrecipes/internal/session"
+import "github.com/zkrecipes/zkrecipes"
 
 // State is the state of a client's connection and session.
-type State session.State
+type State = zkrecipes.State
 
 // The states; the package documentation has the diagram.
 const (
 	// Connecting: there has been no session yet.
-	Connecting = State(session.Connecting)
+	Connecting = zkrecipes.Connecting
 	// Connected: there is a session, and a server answers for it.
-	Connected = State(session.Connected)
+	Connected = zkrecipes.Connected
 	// Suspended: the connection is gone, the session may live on; holds run up to their deadline.
-	Suspended = State(session.Suspended)
+	Suspended = zkrecipes.Suspended
 	// Lost: the session is over, and every hold with it; the client opens a new one.
-	Lost = State(session.Lost)
+	Lost = zkrecipes.Lost
 	// Closed: the client was closed.
-	Closed = State(session.Closed)
+	Closed = zkrecipes.Closed
 )
-
-// String returns the state as one lower-case word.
-func (s State) String() string { return session.State(s).String() }

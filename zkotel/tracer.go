@@ -43,7 +43,7 @@ func WithRequests() Option {
 // New returns a tracer for conn.WithTracer.
 //
 // Errors: those of the options.
-func New(opts ...Option) (zkrecipes.Tracer, error) {
+func New(opts ...Option) (*zkrecipes.Tracer, error) {
 	c := config{provider: otel.GetTracerProvider()}
 	var errs []error
 	for _, opt := range opts {
@@ -53,23 +53,15 @@ func New(opts ...Option) (zkrecipes.Tracer, error) {
 		return nil, fmt.Errorf("zkotel: %w", err)
 	}
 	t := &tracer{c.provider.Tracer("github.com/zkrecipes/zkrecipes/zkotel")}
+	hooks := &zkrecipes.Tracer{AcquireStart: t.acquireStart, AcquireEnd: t.acquireEnd, HoldStart: t.holdStart, HoldEnd: t.holdEnd}
 	if c.requests {
-		return requestTracer{t}, nil
+		hooks.Request = t.request
 	}
-	return t, nil
+	return hooks, nil
 }
 
-// tracer makes spans of acquisitions and holds.
+// tracer makes spans of acquisitions, holds and requests.
 type tracer struct{ tracer trace.Tracer }
-
-// requestTracer also makes spans of requests.
-type requestTracer struct{ *tracer }
-
-var (
-	_ zkrecipes.AcquireTracer = (*tracer)(nil)
-	_ zkrecipes.HoldTracer    = (*tracer)(nil)
-	_ zkrecipes.RequestTracer = requestTracer{}
-)
 
 // acquireKey and holdKey find the spans of this tracer in a context, since another tracer may have put its own there.
 type (
@@ -80,16 +72,14 @@ type (
 // acquisition is what a hold needs to know of its acquisition.
 type acquisition struct{ span, parent trace.Span }
 
-// TraceAcquireStart is part of zkrecipes.AcquireTracer.
-func (t *tracer) TraceAcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
+func (t *tracer) acquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
 	parent := trace.SpanFromContext(ctx)
 	ctx, span := t.tracer.Start(ctx, "acquire "+a.Recipe,
 		trace.WithAttributes(of(a.Recipe, a.Name, a.Path)...), trace.WithAttributes(attribute.Bool("zkrecipes.try", a.Try)))
 	return context.WithValue(ctx, acquireKey{t}, acquisition{span, parent})
 }
 
-// TraceAcquireEnd is part of zkrecipes.AcquireTracer.
-func (t *tracer) TraceAcquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
+func (t *tracer) acquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
 	acquired, ok := ctx.Value(acquireKey{t}).(acquisition)
 	if !ok {
 		return
@@ -105,8 +95,8 @@ func (t *tracer) TraceAcquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
 	acquired.span.End()
 }
 
-// TraceHoldStart is part of zkrecipes.HoldTracer. The hold outlives its acquisition, so its span is beside that one.
-func (t *tracer) TraceHoldStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
+// holdStart begins the span of a hold. The hold outlives its acquisition, so its span is beside that one.
+func (t *tracer) holdStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
 	attributes := append(of(h.Recipe, h.Name, h.Queue), token(h.Token), attribute.String("zkrecipes.contender", h.Path))
 	options := []trace.SpanStartOption{trace.WithAttributes(attributes...)}
 	if acquired, ok := ctx.Value(acquireKey{t}).(acquisition); ok {
@@ -117,8 +107,7 @@ func (t *tracer) TraceHoldStart(ctx context.Context, h zkrecipes.HoldStart) cont
 	return context.WithValue(ctx, holdKey{t}, span)
 }
 
-// TraceHoldEnd is part of zkrecipes.HoldTracer.
-func (t *tracer) TraceHoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
+func (t *tracer) holdEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	span, ok := ctx.Value(holdKey{t}).(trace.Span)
 	if !ok {
 		return
@@ -132,13 +121,12 @@ func (t *tracer) TraceHoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	span.End()
 }
 
-// TraceRequest is part of zkrecipes.RequestTracer. A parent that has ended, as the one that was there when the client was
-// made, gets no more spans.
-func (t requestTracer) TraceRequest(ctx context.Context, r zkrecipes.Request) {
+// request makes the span of a request. A parent that has ended gets no more spans, such as that of the call of Dial.
+func (t *tracer) request(ctx context.Context, r zkrecipes.Request) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return
 	}
-	_, span := t.tracer.tracer.Start(ctx, "zookeeper "+r.Op, trace.WithTimestamp(r.Sent), trace.WithSpanKind(trace.SpanKindClient),
+	_, span := t.tracer.Start(ctx, "zookeeper "+r.Op, trace.WithTimestamp(r.Sent), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("db.system.name", "zookeeper"), attribute.String("db.operation.name", r.Op),
 			attribute.String("zkrecipes.path", r.Path)))
 	if r.Err != nil {

@@ -21,7 +21,7 @@ func BenchmarkLock(b *testing.B) {
 	metrics, err := zkprom.New()
 	require.NoError(b, err)
 	mutexes := [2]*mutex.Mutex{}
-	for i, opts := range [2][]conn.Option{nil, {conn.WithTracer(metrics)}} {
+	for i, opts := range [2][]conn.Option{nil, {conn.WithTracer(metrics.Tracer())}} {
 		client, err := conn.Dial(b.Context(), srv.Addr(), append(opts, conn.WithLogger(slog.New(slog.DiscardHandler)))...)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = client.Close() }) // never fails

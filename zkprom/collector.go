@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Collector keeps the metrics of one client. It is for conn.WithTracer, and for a registry of Prometheus.
+// Collector keeps the metrics of one client. Its Tracer is for conn.WithTracer, and itself is for a registry of Prometheus.
 type Collector struct {
 	config config
 
@@ -39,13 +39,7 @@ type Collector struct {
 	granted time.Duration // the session timeout; 0 before the first session
 }
 
-var (
-	_ prometheus.Collector    = (*Collector)(nil)
-	_ zkrecipes.AcquireTracer = (*Collector)(nil)
-	_ zkrecipes.HoldTracer    = (*Collector)(nil)
-	_ zkrecipes.SessionTracer = (*Collector)(nil)
-	_ zkrecipes.RequestTracer = (*Collector)(nil)
-)
+var _ prometheus.Collector = (*Collector)(nil)
 
 var (
 	states  = []string{"connecting", "connected", "suspended", "lost", "closed"}
@@ -117,14 +111,20 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 const namespace = "zkrecipes"
 
-// TraceAcquireStart is part of zkrecipes.AcquireTracer.
-func (c *Collector) TraceAcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
+// Tracer is what conn.WithTracer takes.
+func (c *Collector) Tracer() *zkrecipes.Tracer {
+	return &zkrecipes.Tracer{
+		AcquireStart: c.traceAcquireStart, AcquireEnd: c.traceAcquireEnd, HoldStart: c.traceHoldStart, HoldEnd: c.traceHoldEnd,
+		State: c.traceState, Request: c.traceRequest,
+	}
+}
+
+func (c *Collector) traceAcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
 	c.lock(a.Recipe, a.Name, a.Path).waiting.Inc()
 	return ctx
 }
 
-// TraceAcquireEnd is part of zkrecipes.AcquireTracer.
-func (c *Collector) TraceAcquireEnd(_ context.Context, a zkrecipes.AcquireEnd) {
+func (c *Collector) traceAcquireEnd(_ context.Context, a zkrecipes.AcquireEnd) {
 	l := c.lock(a.Recipe, a.Name, a.Path)
 	l.waiting.Dec()
 	granted := l.granted
@@ -134,8 +134,7 @@ func (c *Collector) TraceAcquireEnd(_ context.Context, a zkrecipes.AcquireEnd) {
 	granted.Observe(a.Waited.Seconds())
 }
 
-// TraceHoldStart is part of zkrecipes.HoldTracer.
-func (c *Collector) TraceHoldStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
+func (c *Collector) traceHoldStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
 	l := c.lock(h.Recipe, h.Name, h.Queue)
 	l.holds.Inc()
 	l.mu.Lock()
@@ -144,8 +143,7 @@ func (c *Collector) TraceHoldStart(ctx context.Context, h zkrecipes.HoldStart) c
 	return ctx
 }
 
-// TraceHoldEnd is part of zkrecipes.HoldTracer.
-func (c *Collector) TraceHoldEnd(_ context.Context, h zkrecipes.HoldEnd) {
+func (c *Collector) traceHoldEnd(_ context.Context, h zkrecipes.HoldEnd) {
 	l := c.lock(h.Recipe, h.Name, h.Queue)
 	l.holds.Dec()
 	l.held.Observe(h.Held.Seconds())
@@ -157,16 +155,14 @@ func (c *Collector) TraceHoldEnd(_ context.Context, h zkrecipes.HoldEnd) {
 	delete(l.validUntil, h.Path)
 }
 
-// TraceState is part of zkrecipes.SessionTracer.
-func (c *Collector) TraceState(s zkrecipes.StateChange) {
-	c.changes.WithLabelValues(s.To).Inc()
+func (c *Collector) traceState(s zkrecipes.StateChange) {
+	c.changes.WithLabelValues(s.To.String()).Inc()
 	c.session.Lock()
 	defer c.session.Unlock()
-	c.now, c.since, c.granted = s.To, s.At, s.Timeout
+	c.now, c.since, c.granted = s.To.String(), s.At, s.Timeout
 }
 
-// TraceRequest is part of zkrecipes.RequestTracer.
-func (c *Collector) TraceRequest(_ context.Context, r zkrecipes.Request) {
+func (c *Collector) traceRequest(_ context.Context, r zkrecipes.Request) {
 	took, ok := c.ops[r.Op]
 	if !ok {
 		took = c.requests.WithLabelValues(r.Op)

@@ -31,7 +31,7 @@ func dial(t *testing.T, srv *zktest.Server, label string, opts ...zkprom.Option)
 	t.Helper()
 	c, err := zkprom.New(opts...)
 	require.NoError(t, err)
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout), conn.WithTracer(c),
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithSessionTimeout(timeout), conn.WithTracer(c.Tracer()),
 		conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() }) // never fails
@@ -265,7 +265,7 @@ func TestCollector_ScrapeThatHangs_BlocksNoCall(t *testing.T) {
 	c, err := zkprom.New()
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b"} {
-		c.TraceHoldStart(t.Context(), zkrecipes.HoldStart{Recipe: "mutex", Name: name, ValidUntil: time.Now})
+		c.Tracer().HoldStart(t.Context(), zkrecipes.HoldStart{Recipe: "mutex", Name: name, ValidUntil: time.Now})
 	}
 	samples := make(chan prometheus.Metric)
 	go func() {
@@ -280,7 +280,7 @@ func TestCollector_ScrapeThatHangs_BlocksNoCall(t *testing.T) {
 	traced := make(chan struct{})
 	go func() {
 		defer close(traced)
-		c.TraceAcquireStart(t.Context(), zkrecipes.AcquireStart{Recipe: "mutex", Name: "c"})
+		c.Tracer().AcquireStart(t.Context(), zkrecipes.AcquireStart{Recipe: "mutex", Name: "c"})
 	}()
 	select {
 	case <-traced:

@@ -3,7 +3,7 @@
 //
 //	metrics, err := zkprom.New()
 //	prometheus.MustRegister(metrics)
-//	client, err := conn.Dial(ctx, servers, conn.WithTracer(metrics))
+//	client, err := conn.Dial(ctx, servers, conn.WithTracer(metrics.Tracer()))
 //
 // Use one collector for each client. If a process has several clients, register each collector with labels of its own:
 // [prometheus.WrapRegistererWith].

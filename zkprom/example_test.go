@@ -30,7 +30,7 @@ func serve(ctx context.Context) error {
 	http.Handle("/metrics", promhttp.Handler())
 	go func() { log.Print(http.ListenAndServe("localhost:8080", nil)) }()
 
-	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp", conn.WithTracer(metrics))
+	client, err := conn.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181/myapp", conn.WithTracer(metrics.Tracer()))
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (s *site) options(label string, more []conn.Option) []conn.Option {
 	require.NoError(s.t, registry.Register(metrics))
 	s.processes = append(s.processes, registry)
 	return append([]conn.Option{
-		conn.WithDialer(s.srv.DialAs(label)), conn.WithTracer(metrics), conn.WithLogger(s.log), conn.WithIdentity(label),
+		conn.WithDialer(s.srv.DialAs(label)), conn.WithTracer(metrics.Tracer()), conn.WithLogger(s.log), conn.WithIdentity(label),
 	}, more...)
 }
 

@@ -93,7 +93,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	if err != nil {
 		return err
 	}
-	options := []conn.Option{conn.WithTracer(metrics)}
+	options := []conn.Option{conn.WithTracer(metrics.Tracer())}
 	if flags.id != "" {
 		options = append(options, conn.WithIdentity(flags.id))
 	}

@@ -282,14 +282,12 @@ func TestTxn_NoOp_IsRefused(t *testing.T) {
 }
 
 // onHold is a tracer that does something while a hold is being made.
-type onHold func()
-
-func (f onHold) TraceHoldStart(ctx context.Context, _ zkrecipes.HoldStart) context.Context {
-	f()
-	return ctx
+func onHold(f func()) *zkrecipes.Tracer {
+	return &zkrecipes.Tracer{HoldStart: func(ctx context.Context, _ zkrecipes.HoldStart) context.Context {
+		f()
+		return ctx
+	}}
 }
-
-func (onHold) TraceHoldEnd(context.Context, zkrecipes.HoldEnd) {}
 
 // TestGive_EndsAsItIsMade: the session, the connection or the caller goes between the proof and the hold. There is no hold then, and
 // the session is not kept proven.

@@ -122,7 +122,7 @@ func TestBadInput(t *testing.T) {
 			{"conn: logger", "logger", func() error { return dial(conn.WithLogger(nil)) }},
 			{"conn: dialer", "nil function", func() error { return dial(conn.WithDialer(nil)) }},
 			{"conn: tls", "nil configuration", func() error { return dial(conn.WithTLS(nil)) }},
-			{"conn: tracer", "implements none", func() error { return dial(conn.WithTracer(zkrecipes.Tracer(nil))) }},
+			{"conn: tracer", "all hooks are nil", func() error { return dial(conn.WithTracer(&zkrecipes.Tracer{})) }},
 			{"conn: back-off", "nil function", func() error { return dial(conn.WithBackOff(nil)) }},
 			{"conn: no policy", "nil policy", func() error { return dial(conn.WithBackOff(func() backoff.BackOff { return nil })) }},
 			{"conn: timeout", "-1s", func() error { return dial(conn.WithConnectTimeout(-time.Second)) }},

@@ -36,7 +36,7 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"margin above":    conn.WithSafetyMargin(0.31),
 		"back-off":        conn.WithBackOff(nil),
 		"policy":          conn.WithBackOff(func() backoff.BackOff { return nil }),
-		"tracer":          conn.WithTracer(struct{}{}),
+		"tracer":          conn.WithTracer(nil),
 		"none":            nil,
 		"logger":          conn.WithLogger(nil),
 		"tls":             conn.WithTLS(nil),

@@ -2,46 +2,23 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
-// State is the state of a client's connection and session.
-type State int
+// The states, by the names that are used here.
+type State = zkrecipes.State
 
-// The states; the package documentation has the diagram.
 const (
-	// Connecting: there has been no session yet.
-	Connecting State = iota
-	// Connected: there is a session, and a server answers for it.
-	Connected
-	// Suspended: the connection is gone, the session may live on; holds run up to their deadline.
-	Suspended
-	// Lost: the session is over, and every hold with it; the client opens a new one.
-	Lost
-	// Closed: the client was closed.
-	Closed
+	Connecting = zkrecipes.Connecting
+	Connected  = zkrecipes.Connected
+	Suspended  = zkrecipes.Suspended
+	Lost       = zkrecipes.Lost
+	Closed     = zkrecipes.Closed
 )
-
-// String returns the state as one lower-case word.
-func (s State) String() string {
-	switch s {
-	case Connecting:
-		return "connecting"
-	case Connected:
-		return "connected"
-	case Suspended:
-		return "suspended"
-	case Lost:
-		return "lost"
-	case Closed:
-		return "closed"
-	default:
-		return fmt.Sprintf("State(%d)", int(s))
-	}
-}
 
 type event int
 

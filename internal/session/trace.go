@@ -74,7 +74,7 @@ func (c *core) traceStates(from *transition) {
 		<-from.after
 		to := from.next
 		c.opts.Tracers.State(zkrecipes.StateChange{
-			From: from.state.String(), To: to.state.String(), At: to.at, Lasted: to.at.Sub(from.at),
+			From: from.state, To: to.state, At: to.at, Lasted: to.at.Sub(from.at),
 			Server: to.server, Session: to.session, Timeout: to.timeout, Err: to.err,
 		})
 		from = to

@@ -48,24 +48,24 @@ func (r *recorder) note(what string) {
 	r.order = append(r.order, what)
 }
 
-func (r *recorder) TraceAcquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
+func (r *recorder) acquireStart(ctx context.Context, a zkrecipes.AcquireStart) context.Context {
 	r.note("acquire " + a.Recipe)
 	return context.WithValue(ctx, key("acquire"), a.Recipe)
 }
 
-func (r *recorder) TraceAcquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
+func (r *recorder) acquireEnd(ctx context.Context, a zkrecipes.AcquireEnd) {
 	r.note(fmt.Sprintf("%s %v", a.Outcome(), ctx.Value(key("acquire"))))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.acquired = append(r.acquired, a)
 }
 
-func (r *recorder) TraceHoldStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
+func (r *recorder) holdStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
 	r.note(fmt.Sprintf("hold %v", ctx.Value(key("acquire"))))
 	return context.WithValue(ctx, key("hold"), h.Token)
 }
 
-func (r *recorder) TraceHoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
+func (r *recorder) holdEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	h.ValidUntil()
 	r.note(fmt.Sprintf("end %v %t", ctx.Value(key("acquire")), ctx.Value(key("hold")) == h.Token))
 	r.mu.Lock()
@@ -73,14 +73,14 @@ func (r *recorder) TraceHoldEnd(ctx context.Context, h zkrecipes.HoldEnd) {
 	r.held = append(r.held, h)
 }
 
-func (r *recorder) TraceState(c zkrecipes.StateChange) {
-	r.note(c.To)
+func (r *recorder) state(c zkrecipes.StateChange) {
+	r.note(c.To.String())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.states = append(r.states, c)
 }
 
-func (r *recorder) TraceRequest(ctx context.Context, q zkrecipes.Request) {
+func (r *recorder) request(ctx context.Context, q zkrecipes.Request) {
 	if r.look != nil {
 		r.look()
 	}
@@ -88,6 +88,12 @@ func (r *recorder) TraceRequest(ctx context.Context, q zkrecipes.Request) {
 	defer r.mu.Unlock()
 	r.requests = append(r.requests, q)
 	r.within = append(r.within, ctx.Value(key("acquire")))
+}
+
+func (r *recorder) tracer() *zkrecipes.Tracer {
+	return &zkrecipes.Tracer{
+		AcquireStart: r.acquireStart, AcquireEnd: r.acquireEnd, HoldStart: r.holdStart, HoldEnd: r.holdEnd, State: r.state, Request: r.request,
+	}
 }
 
 // seen returns what was recorded, when all goroutines rest, and forgets the order.
@@ -104,7 +110,7 @@ func (r *recorder) seen() []string {
 func dial(t *testing.T, srv *zktest.Server, label string) (*conn.Client, *recorder) {
 	t.Helper()
 	r := &recorder{}
-	c := bubble.Dial(t, srv, label, conn.WithTracer(r))
+	c := bubble.Dial(t, srv, label, conn.WithTracer(r.tracer()))
 	require.Equal(t, []string{"connected"}, r.seen())
 	return c, r
 }
@@ -238,7 +244,7 @@ func TestTracer_HoldsEndOnce_WithTheirReason(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.InMemory())
 				r := &recorder{}
-				c := bubble.Dial(t, srv, "a", conn.WithTracer(r))
+				c := bubble.Dial(t, srv, "a", conn.WithTracer(r.tracer()))
 				var opts []mutex.Option
 				if reason == zkrecipes.LossSuspended {
 					opts = append(opts, mutex.WithLossOnSuspend())
@@ -336,7 +342,7 @@ func TestTracer_States_NameServerSessionAndCause(t *testing.T) {
 				require.Equal(t, r.states[i-1].To, s.From)
 				require.Equal(t, s.At.Sub(r.states[i-1].At), s.Lasted)
 			}
-			require.Equal(t, s.To == "suspended" || s.To == "lost", s.Err != nil, "%s: %v", s.To, s.Err)
+			require.Equal(t, s.To == conn.Suspended || s.To == conn.Lost, s.Err != nil, "%s: %v", s.To, s.Err)
 		}
 		require.Equal(t, time.Second, r.states[1].Lasted)
 		require.GreaterOrEqual(t, r.states[2].Lasted, 2*time.Second)
@@ -350,7 +356,7 @@ func TestTracer_Requests(t *testing.T) {
 		_, err := srv.Create("/app", nil, zktest.Persistent)
 		require.NoError(t, err)
 		r := &recorder{}
-		c := bubble.DialAt(t, srv, "a", "/app", conn.WithTracer(r))
+		c := bubble.DialAt(t, srv, "a", "/app", conn.WithTracer(r.tracer()))
 		ctx := t.Context()
 		_, err = c.Create(ctx, "/x", nil, 0)
 		require.NoError(t, err)
@@ -439,10 +445,9 @@ func TestTracer_CallerGoesAsTheHoldBegins_HoldEnds(t *testing.T) {
 				cancel(why)
 			}
 		}
-		c := bubble.Dial(t, srv, "a", conn.WithTracer(struct {
-			zkrecipes.AcquireTracer
-			zkrecipes.HoldTracer
-		}{r, r}))
+		c := bubble.Dial(t, srv, "a", conn.WithTracer(&zkrecipes.Tracer{
+			AcquireStart: r.acquireStart, AcquireEnd: r.acquireEnd, HoldStart: r.holdStart, HoldEnd: r.holdEnd,
+		}))
 		m := newMutex(t, c)
 		h, err := m.Lock(t.Context())
 		require.NoError(t, err)
@@ -486,8 +491,12 @@ func TestTracer_GrantedWithoutAListing_IsAtPlaceOne(t *testing.T) {
 func TestTracer_Several(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		one, two := &recorder{}, onlyHolds{t}
-		c := bubble.Dial(t, srv, "a", conn.WithTracer(one, two))
+		one := &recorder{}
+		two := &zkrecipes.Tracer{HoldStart: func(ctx context.Context, h zkrecipes.HoldStart) context.Context {
+			require.Equal(t, h.Token, ctx.Value(key("hold")))
+			return ctx
+		}}
+		c := bubble.Dial(t, srv, "a", conn.WithTracer(one.tracer(), two))
 		require.Equal(t, []string{"connected"}, one.seen())
 		h, err := newMutex(t, c).Lock(t.Context())
 		require.NoError(t, err)
@@ -496,23 +505,11 @@ func TestTracer_Several(t *testing.T) {
 	})
 }
 
-type onlyHolds struct{ t *testing.T }
-
-func (o onlyHolds) TraceHoldStart(ctx context.Context, h zkrecipes.HoldStart) context.Context {
-	require.Equal(o.t, h.Token, ctx.Value(key("hold")))
-	return ctx
-}
-
-func (o onlyHolds) TraceHoldEnd(context.Context, zkrecipes.HoldEnd) {}
-
-func TestWithTracer_WithoutAMethodOfATracer_IsRefused(t *testing.T) {
-	for _, bad := range []zkrecipes.Tracer{nil, 7, recorder{}} {
-		_, err := conn.Dial(t.Context(), "127.0.0.1:1", conn.WithTracer(bad))
-		require.ErrorContains(t, err, fmt.Sprintf("tracer: %T implements none", bad))
-	}
-	_, err := conn.Dial(t.Context(), "127.0.0.1:1", conn.WithTracer(3, "x"))
-	require.ErrorContains(t, err, "int implements")
-	require.ErrorContains(t, err, "string implements")
+func TestWithTracer_WithoutAHook_IsRefused(t *testing.T) {
+	_, err := conn.Dial(t.Context(), "127.0.0.1:1", conn.WithTracer(nil))
+	require.ErrorContains(t, err, "tracer: nil")
+	_, err = conn.Dial(t.Context(), "127.0.0.1:1", conn.WithTracer(&zkrecipes.Tracer{}))
+	require.ErrorContains(t, err, "tracer: all hooks are nil")
 }
 
 func TestAcquireEnd_Outcome(t *testing.T) {

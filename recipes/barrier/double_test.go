@@ -411,34 +411,19 @@ func TestLeave_ParentMadeAgain(t *testing.T) {
 	})
 }
 
-// tracer keeps what it is told.
-type tracer struct {
-	mu   sync.Mutex
-	ends []zkrecipes.AcquireEnd
-}
-
-func (tr *tracer) TraceAcquireStart(ctx context.Context, _ zkrecipes.AcquireStart) context.Context {
-	return ctx
-}
-
-func (tr *tracer) TraceAcquireEnd(_ context.Context, e zkrecipes.AcquireEnd) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.ends = append(tr.ends, e)
-}
-
 // TestEnter_IsTraced: a tracer is told of the entry as of every acquisition.
 func TestEnter_IsTraced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		var tr tracer
-		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(&tr)), path, 2, barrier.WithName("step"))
+		var ends []zkrecipes.AcquireEnd // of one caller
+		tracer := &zkrecipes.Tracer{AcquireEnd: func(_ context.Context, e zkrecipes.AcquireEnd) { ends = append(ends, e) }}
+		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(tracer)), path, 2, barrier.WithName("step"))
 		require.NoError(t, err)
 		x := enter(t.Context(), double(t, srv, "a", 2))
 		y := enter(t.Context(), d)
 		x.requireIn(t)
 		round := y.requireIn(t)
-		require.Len(t, tr.ends, 1)
-		e := tr.ends[0]
+		require.Len(t, ends, 1)
+		e := ends[0]
 		require.Equal(t, zkrecipes.AcquireStart{Recipe: "barrier", Name: "step", Path: path}, e.AcquireStart)
 		require.Equal(t, round.Token(), e.Token)
 		require.Equal(t, 2, e.Position)

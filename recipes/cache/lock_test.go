@@ -38,13 +38,6 @@ func (b breaking) Close() error {
 	return b.Conn.Close()
 }
 
-// atEnd is a tracer that calls a function when a hold ends.
-type atEnd func()
-
-func (atEnd) TraceHoldStart(ctx context.Context, _ zkrecipes.HoldStart) context.Context { return ctx }
-
-func (f atEnd) TraceHoldEnd(context.Context, zkrecipes.HoldEnd) { f() }
-
 // The engine writes to a socket itself. If the write fails, it tells of the loss of holds. A tracer that takes its time then
 // must keep no reader of the cache waiting.
 func TestCache_WriteFails_NoLockIsHeldWhileTracersAreTold(t *testing.T) {
@@ -53,7 +46,7 @@ func TestCache_WriteFails_NoLockIsHeldWhileTracersAreTold(t *testing.T) {
 	var broken atomic.Bool
 	var c *cache.Cache
 	told := make(chan bool, 1)
-	tracer := atEnd(func() {
+	atEnd := func(context.Context, zkrecipes.HoldEnd) {
 		read := make(chan struct{})
 		go func() {
 			c.View()
@@ -65,8 +58,8 @@ func TestCache_WriteFails_NoLockIsHeldWhileTracersAreTold(t *testing.T) {
 		case <-time.After(5 * time.Second):
 			told <- false
 		}
-	})
-	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTracer(tracer), conn.WithDialer(
+	}
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTracer(&zkrecipes.Tracer{HoldEnd: atEnd}), conn.WithDialer(
 		func(ctx context.Context, network, address string) (net.Conn, error) {
 			raw, err := new(net.Dialer).DialContext(ctx, network, address)
 			if err != nil {

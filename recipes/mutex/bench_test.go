@@ -133,25 +133,23 @@ func handOver(b *testing.B, mutexes []*mutex.Mutex, waiters int) {
 }
 
 // tracer observes all and does nothing.
-type tracer struct{}
-
-func (tracer) TraceAcquireStart(ctx context.Context, _ zkrecipes.AcquireStart) context.Context {
-	return ctx
+func tracer() *zkrecipes.Tracer {
+	return &zkrecipes.Tracer{
+		AcquireStart: func(ctx context.Context, _ zkrecipes.AcquireStart) context.Context { return ctx },
+		AcquireEnd:   func(context.Context, zkrecipes.AcquireEnd) {},
+		HoldStart:    func(ctx context.Context, _ zkrecipes.HoldStart) context.Context { return ctx },
+		HoldEnd:      func(context.Context, zkrecipes.HoldEnd) {},
+		State:        func(zkrecipes.StateChange) {},
+		Request:      func(context.Context, zkrecipes.Request) {},
+	}
 }
-func (tracer) TraceAcquireEnd(context.Context, zkrecipes.AcquireEnd) {}
-func (tracer) TraceHoldStart(ctx context.Context, _ zkrecipes.HoldStart) context.Context {
-	return ctx
-}
-func (tracer) TraceHoldEnd(context.Context, zkrecipes.HoldEnd) {}
-func (tracer) TraceState(zkrecipes.StateChange)                {}
-func (tracer) TraceRequest(context.Context, zkrecipes.Request) {}
 
 // What the hooks of a tracer cost. BenchmarkLock has none.
 func BenchmarkLockTraced(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("clients=%d/server=zktest", clients), func(b *testing.B) {
 			path := func(i int) string { return fmt.Sprintf("/lock-of-%d", i) }
-			spread(b, benchMutexes(b, clients, path, conn.WithTracer(tracer{})))
+			spread(b, benchMutexes(b, clients, path, conn.WithTracer(tracer())))
 		})
 	}
 }

@@ -46,7 +46,7 @@ func run(ctx context.Context, id, servers, job, address string, timeout time.Dur
 		return err
 	}
 	prometheus.MustRegister(metrics)
-	client, err := conn.Dial(ctx, servers, conn.WithIdentity(id), conn.WithSessionTimeout(timeout), conn.WithTracer(metrics))
+	client, err := conn.Dial(ctx, servers, conn.WithIdentity(id), conn.WithSessionTimeout(timeout), conn.WithTracer(metrics.Tracer()))
 	if err != nil {
 		return err
 	}
