@@ -115,7 +115,8 @@ func (c *Client) Sync(ctx context.Context, path string) error { return c.inner()
 // Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
 // ErrClosed, or what the server said.
 //
-// It reads once for each change, and has one watch. When it ends, the watch stays on the server until it fires.
+// It reads once for each change, and has one watch. When it ends, the watch is removed, unless another caller of
+// the session shares it.
 func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		for v, err := range c.inner().Follow(ctx, path) {

@@ -6,3 +6,11 @@ func (s *Session) WatchesKept() int {
 	defer s.watches.mu.Unlock()
 	return len(s.watches.set)
 }
+
+// StartRelease is the part of Release before its request is sent. It returns that request's sender.
+func (s *Session) StartRelease(w *Watch) (remove func()) {
+	if !s.watches.release(w) {
+		return func() {}
+	}
+	return func() { s.removeWatches(s.rel(w.key.path)) }
+}

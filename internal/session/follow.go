@@ -63,6 +63,7 @@ type follower[T any] struct {
 	yield func(View[T], error) bool
 	told  *View[T]   // nil at first
 	fresh *Freshness // of the reading that was told last
+	watch *Watch     // of the newest reading
 }
 
 // tell yields a view, unless it says nothing new. It returns errStopped if the caller wants no more.
@@ -87,6 +88,7 @@ func (f *follower[T]) outdated() error {
 
 // follow follows within one session.
 func (f *follower[T]) follow(ctx context.Context, s *Session) error {
+	defer func() { s.Release(f.watch) }()
 	for {
 		value, w, err := f.readIn(ctx, s)
 		if err == nil {
@@ -152,6 +154,8 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 		_ = s.awaitUp(ctx) // if it fails, so does the reading
 		fresh = s.Asking()
 		value, w, err = f.read(ctx, s)
+		s.Release(f.watch) // now that there is another, or the same for the second time
+		f.watch = w
 		fresh.Watch(w)
 	}()
 	select {
@@ -199,6 +203,6 @@ func (s *Session) look(ctx context.Context, path string) (Node, *Watch, error) {
 		if !exists {
 			return Node{}, w, err // of the look, too
 		}
-		// It was created between the two.
+		s.Release(w) // it was created between the two
 	}
 }

@@ -3,18 +3,24 @@ package session
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // Watch fires once: at the first change after the read that it came with, or without a change after the connection was lost.
 // So a waiter reads again when it fires, and decides by what it reads.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
-// is kept for the next caller.
-type Watch struct{ fired chan struct{} }
+// is kept for the next caller, unless all callers have released it.
+type Watch struct {
+	fired chan struct{}
+	key   watchKey
+}
 
 // Fired is closed when the watch has fired. For a nil watch it is never closed.
 func (w *Watch) Fired() <-chan struct{} {
@@ -62,6 +68,7 @@ type sharedWatch struct {
 	Watch
 	asking int  // callers whose read may set it
 	set    bool // a read has
+	users  int  // callers whose read has, and that have not released it
 }
 
 // watches are the shared watches of one session, and its feeds.
@@ -79,7 +86,7 @@ func (w *watches) share(key watchKey) *sharedWatch {
 	defer w.mu.Unlock()
 	a, ok := w.set[key]
 	if !ok {
-		a = &sharedWatch{Watch: Watch{make(chan struct{})}}
+		a = &sharedWatch{Watch: Watch{make(chan struct{}), key}}
 		w.set[key] = a
 	}
 	a.asking++
@@ -92,9 +99,39 @@ func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	defer w.mu.Unlock()
 	a.asking--
 	a.set = a.set || ok
+	if ok {
+		a.users++
+	}
 	if !a.set && a.asking == 0 && w.set[key] == a {
 		delete(w.set, key)
 	}
+}
+
+// release takes a caller off a watch. It reports whether the watch is to be removed from the server: no caller is left, and the
+// session has no other watch and no feed there. For its callers the watch has fired, because nothing will tell of a change.
+func (w *watches) release(mine *Watch) (remove bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, ok := w.set[mine.key]
+	if !ok || &a.Watch != mine {
+		return false // it has fired
+	}
+	a.users--
+	if a.users > 0 || a.asking > 0 {
+		return false
+	}
+	w.fireOne(mine.key, a)
+	for _, key := range keysOf(mine.key.path) {
+		if _, ok := w.set[key]; ok {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(w.feeds, func(f *Feed) bool { return f.covers(mine.key.path) })
+}
+
+// keysOf returns all keys of a path.
+func keysOf(path string) []watchKey {
+	return []watchKey{{watchData, path}, {watchExist, path}, {watchChildren, path}}
 }
 
 func (w *watches) fire(keys ...watchKey) {
@@ -136,9 +173,30 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventNodeChildrenChanged:
 		s.watches.fire(watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
-		s.watches.fire(data, exist, watchKey{watchChildren, e.Path})
+		s.watches.fire(keysOf(e.Path)...)
 	case zk.EventSession, zk.EventNotWatching: // no server sends them
 	}
+}
+
+// Release says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
+// the server. A caller that never does is no mistake: its watch stays until it fires.
+func (s *Session) Release(w *Watch) {
+	if w != nil && s.watches.release(w) {
+		s.removeWatches(s.rel(w.key.path))
+	}
+}
+
+// removeWatches removes all watches of the connection on a path on the server. Callers and feeds that have begun to watch it
+// meanwhile are told of a change when it is done: the server may have served their reads before. So they read again, and set
+// their watches again. Without a connection there is nothing to remove, and after an error nothing was.
+func (s *Session) removeWatches(path string) {
+	abs := s.abs(path)
+	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, path, wire.RemoveWatchesFrame(abs), func(_ reply, err error) {
+		if err == nil {
+			s.watches.fire(keysOf(abs)...)
+			s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
+		}
+	}}})
 }
 
 // watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection. So a

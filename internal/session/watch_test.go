@@ -271,3 +271,108 @@ func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
 		require.True(t, fired(w))
 	})
 }
+
+// TestRelease: the watch stays on the server as long as one caller wants it, or one of another kind, or a feed.
+func TestRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		look := func() *session.Watch {
+			t.Helper()
+			_, _, w, err := s.ExistsW(t.Context(), "/missing")
+			require.NoError(t, err)
+			return w
+		}
+		first, second := look(), look()
+		s.Release(first)
+		require.Equal(t, 1, watches(srv), "the other caller waits")
+		require.False(t, fired(second))
+		s.Release(second)
+		require.Zero(t, watches(srv))
+		require.True(t, fired(second), "nothing would tell of a change")
+		s.Release(second)
+		s.Release(nil)
+		third := look()
+		require.False(t, fired(third), "a new one")
+		require.Equal(t, 1, watches(srv))
+
+		f := s.Follow("/")
+		s.Release(third)
+		require.Equal(t, 1, watches(srv), "the feed may need it")
+		f.Stop()
+		s.Release(look())
+		require.Zero(t, watches(srv))
+
+		_, err := srv.Create("/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		_, data, err := s.ChildrenW(t.Context(), "/a")
+		require.NoError(t, err)
+		_, _, children, err := s.GetW(t.Context(), "/a")
+		require.NoError(t, err)
+		s.Release(children)
+		require.Equal(t, 2, watches(srv), "a removal takes both kinds")
+		require.False(t, fired(data))
+		s.Release(data)
+		require.Zero(t, watches(srv))
+	})
+}
+
+// TestRelease_BelowAPrefix: the server knows the path by another name.
+func TestRelease_BelowAPrefix(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := dial(t, srv).Sub("/sub")
+		require.NoError(t, err)
+		s := live(t, sub)
+		_, _, w, err := s.ExistsW(t.Context(), "/missing")
+		require.NoError(t, err)
+		require.Equal(t, 1, watches(srv))
+		s.Release(w)
+		require.Zero(t, watches(srv))
+	})
+}
+
+// TestRelease_WhileAnotherCallerAsks: its read may set the watch after all.
+func TestRelease_WhileAnotherCallerAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		_, _, w, err := s.ExistsW(t.Context(), "/missing")
+		require.NoError(t, err)
+		answered := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.HoldReplyUntil(answered))
+		asking := make(chan *session.Watch)
+		go func() {
+			_, _, w, err := s.ExistsW(t.Context(), "/missing")
+			if err != nil {
+				t.Error(err)
+			}
+			asking <- w
+		}()
+		synctest.Wait()
+		s.Release(w)
+		close(answered)
+		w = <-asking
+		require.Equal(t, 1, watches(srv))
+		require.False(t, fired(w))
+		_, err = srv.Create("/missing", nil, zktest.Persistent)
+		require.NoError(t, err)
+		require.True(t, fired(w))
+	})
+}
+
+// TestRelease_ReadIsServedBeforeTheRemoval: the removal takes the watches of a caller and of a feed that came in between. Both are
+// told to read again.
+func TestRelease_ReadIsServedBeforeTheRemoval(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		_, _, w, err := s.ExistsW(t.Context(), "/missing")
+		require.NoError(t, err)
+		remove := s.StartRelease(w)
+		_, _, next, err := s.ExistsW(t.Context(), "/missing")
+		require.NoError(t, err)
+		f := s.Follow("/missing")
+		defer f.Stop()
+		remove()
+		require.Zero(t, watches(srv))
+		require.True(t, fired(next))
+		require.Equal(t, []string{"EventNodeDeleted /missing"}, newsOf(f))
+	})
+}

@@ -344,3 +344,28 @@ func upTimes(srv *zktest.Server) (ups [][2]time.Time) {
 	}
 	return ups
 }
+
+// TestWait_LeavesNoWatch: a caller that gives up leaves no watch on a barrier that is up. Another one goes on waiting.
+func TestWait_LeavesNoWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "a")
+		require.NoError(t, b.Set(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		over := begin(func() error { return b.Wait(t.Context()) })
+		gaveUp := begin(func() error { return b.Wait(ctx) })
+		time.Sleep(time.Hour) // with many readings
+		cancel()
+		_, err := gaveUp()
+		require.ErrorIs(t, err, context.Canceled)
+		requireWaits(t, over)
+		require.Len(t, srv.Watchers(path), 1)
+		require.NoError(t, b.Remove(t.Context()))
+		requireDone(t, over)
+		require.NoError(t, b.Set(t.Context()))
+		ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.ErrorIs(t, b.Wait(ctx), context.DeadlineExceeded)
+		synctest.Wait()
+		require.Empty(t, srv.Watchers(path))
+	})
+}

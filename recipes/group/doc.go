@@ -46,6 +46,6 @@
 // a time; then a member that joins costs one list and one getData, a member that leaves costs one list. After a reconnect every
 // member is read again. With payloads there is a goroutine for each member, and a change of data costs one list and one
 // getData. So n members that all watch each other cause n events for each change. If n members come one by one while n watch,
-// each client reads up to n lists, unless it settles ([WithSettle]). When Watch ends, its watches stay on the server until they
-// fire: ZooKeeper shares them among all callers of the session.
+// each client reads up to n lists, unless it settles ([WithSettle]). When Watch ends, its watch on the list is removed, unless
+// another caller of the session shares it. Its watches on the members stay on the server until they fire.
 package group

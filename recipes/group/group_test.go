@@ -459,6 +459,28 @@ func TestWatch_NoParent(t *testing.T) {
 	})
 }
 
+// TestWatch_LeavesNoWatchOnTheList: when the last loop ends, the server has no watch on the group, whether there is a group or not.
+func TestWatch_LeavesNoWatchOnTheList(t *testing.T) {
+	for _, exists := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			g := open(t, bubble.Dial(t, srv, "w"))
+			if exists {
+				joined(t, srv, "a")
+			}
+			for range 2 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // with many readings
+				for _, err := range g.Watch(ctx) {
+					require.NoError(t, err)
+					require.Len(t, srv.Watchers(path), 1)
+				}
+				cancel()
+				synctest.Wait()
+				require.Empty(t, srv.Watchers(path))
+			}
+		})
+	}
+}
+
 // TestWatch_MadeAnew: a member that goes and comes back between two views has another incarnation.
 func TestWatch_MadeAnew(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

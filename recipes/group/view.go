@@ -95,8 +95,9 @@ func (r reading) now() View {
 // was read before the list was sent. Otherwise the list is read again.
 func (r *reader) read(ctx context.Context) (reading, error) {
 	for {
-		at := r.session.Asking()
+		at, old := r.session.Asking(), r.list
 		names, stat, err := r.names(ctx)
+		r.session.Release(old)
 		if err != nil {
 			return reading{}, err
 		}
@@ -144,6 +145,7 @@ func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
 		if err != nil || !exists {
 			return nil, zk.Stat{}, err
 		}
+		r.session.Release(r.list)
 	}
 }
 

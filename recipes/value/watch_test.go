@@ -1,6 +1,8 @@
 package value_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,4 +151,48 @@ func TestWatch_Closed(t *testing.T) {
 		views := told()
 		require.ErrorIs(t, views[len(views)-1].Err, zkrecipes.ErrClosed)
 	})
+}
+
+// TestWatch_LeavesNoWatch: when the last loop ends, the server has no watch, whether there is a node or not.
+func TestWatch_LeavesNoWatch(t *testing.T) {
+	for _, exists := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			v := text(t, srv, "a")
+			if exists {
+				_, err := v.Set(t.Context(), "1")
+				require.NoError(t, err)
+			}
+			first, end := context.WithCancel(t.Context())
+			second, endSecond := context.WithCancel(t.Context())
+			var loops sync.WaitGroup
+			told := make(map[context.Context]int)
+			var mu sync.Mutex
+			for _, ctx := range []context.Context{first, second} {
+				loops.Go(func() {
+					for _, err := range v.Watch(ctx) {
+						if err != nil {
+							t.Error(err)
+						}
+						mu.Lock()
+						told[ctx]++
+						mu.Unlock()
+					}
+				})
+			}
+			time.Sleep(time.Hour) // with many readings
+			end()
+			synctest.Wait()
+			require.NotEmpty(t, srv.Watchers(path))
+			_, err := v.Set(t.Context(), "2")
+			require.NoError(t, err)
+			synctest.Wait()
+			require.Equal(t, 1, told[first])
+			require.Equal(t, 2, told[second], "the event")
+			endSecond()
+			loops.Wait()
+			synctest.Wait()
+			total, _ := srv.Watches()
+			require.Zero(t, total)
+		})
+	}
 }
