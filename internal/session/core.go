@@ -22,6 +22,7 @@ type core struct {
 
 	noContainers     atomic.Bool
 	containerHangups atomic.Int32 // connections in a row that ended under createContainer and made no node
+	noRemoveWatches  atomic.Bool  // a connection ended under removeWatches
 
 	wg sync.WaitGroup
 

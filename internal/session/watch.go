@@ -2,14 +2,18 @@ package session
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Watch fires once: at the first change after the read that it came with, or without a change after the connection was lost.
+// Watch fires once: at the first change after the read that it came with, or without a change after the connection was lost or
+// the watch was taken away.
 // So a waiter reads again when it fires, and decides by what it reads.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
@@ -69,9 +73,13 @@ type watches struct {
 	mu    sync.Mutex
 	set   map[watchKey]*sharedWatch
 	feeds []*Feed
+	kept  map[string]time.Time // by absolute path: when KeepWatch was asked last
 }
 
-func (w *watches) init() { w.set = make(map[watchKey]*sharedWatch) }
+func (w *watches) init() {
+	w.set = make(map[watchKey]*sharedWatch)
+	w.kept = make(map[string]time.Time)
+}
 
 // share returns the watch under key, for a caller that is about to read with it.
 func (w *watches) share(key watchKey) *sharedWatch {
@@ -95,6 +103,60 @@ func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	if !a.set && a.asking == 0 && w.set[key] == a {
 		delete(w.set, key)
 	}
+}
+
+// mostKept is how many watches a session keeps on the server for calls that may come. A session that has used many paths would
+// otherwise have a watch on each of them.
+const mostKept = 100
+
+// KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If there is no room, the watch that
+// no caller has asked for longest is taken away, but only if that is longer than the session timeout.
+func (s *Session) KeepWatch(path string) bool {
+	abs, now, idle := s.abs(path), time.Now(), ""
+	w := &s.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.kept[abs]; !ok && len(w.kept) >= mostKept {
+		for other, asked := range w.kept {
+			if idle == "" || asked.Before(w.kept[idle]) {
+				idle = other
+			}
+		}
+		if now.Sub(w.kept[idle]) <= time.Duration(s.core.granted.Load()) || s.core.noRemoveWatches.Load() {
+			return false
+		}
+		delete(w.kept, idle)
+		if _, set := w.set[watchKey{watchData, idle}]; set && !s.Go(func(context.Context) { s.removeWatches(idle) }) {
+			return false
+		}
+	}
+	w.kept[abs] = now
+	return true
+}
+
+// removeWatches takes away the watches of this connection on an absolute path. No caller trusts them from before the request leaves.
+// A caller that sets its watch again meanwhile is told when the answer comes.
+func (s *session) removeWatches(abs string) {
+	if s.sharesFeed(nil, abs) {
+		return
+	}
+	s.watches.fire(watchesOn(abs)...)
+	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, abs, wire.RemoveWatchesFrame(abs), func(_ reply, err error) {
+		if errors.Is(err, zk.ErrConnectionClosed) { // perhaps the server does not know the request
+			s.core.noRemoveWatches.Store(true)
+		}
+		s.watchesRemoved(abs)
+	}}})
+}
+
+// watchesRemoved makes the callers read again that may have had a watch on the path, and the feeds that cover it.
+func (s *session) watchesRemoved(abs string) {
+	s.watches.fire(watchesOn(abs)...)
+	s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
+}
+
+func watchesOn(abs string) []watchKey {
+	return []watchKey{{watchData, abs}, {watchExist, abs}, {watchChildren, abs}}
 }
 
 func (w *watches) fire(keys ...watchKey) {
@@ -136,7 +198,7 @@ func (s *session) onEvent(e zk.Event) {
 	case zk.EventNodeChildrenChanged:
 		s.watches.fire(watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
-		s.watches.fire(data, exist, watchKey{watchChildren, e.Path})
+		s.watches.fire(watchesOn(e.Path)...)
 	case zk.EventSession, zk.EventNotWatching: // no server sends them
 	}
 }
