@@ -114,7 +114,8 @@ type StateChange struct {
 	// At is when the state changed, and Lasted is how long the state before lasted.
 	At     time.Time
 	Lasted time.Duration
-	// Server is the address of the server that the client is, or was, connected to; empty if there was none.
+	// Server is the server that the client is, or was, connected to, as in the connect string, with the address that was found for a
+	// name; empty if there was none.
 	Server string
 	// Session is the id of the session, and Timeout is what the server granted; 0 before the first session.
 	Session int64

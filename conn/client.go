@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -20,6 +19,10 @@ func (c *Client) inner() *session.Client { return (*session.Client)(c) }
 // Dial connects to the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port, and waits
 // for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 //
+// A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the client looks up the
+// names, and tries all their addresses in random order. A name that is not found any more keeps the addresses that it had. See
+// [WithDialer] for a dialer that takes names.
+//
 // Errors: a malformed connect string, a bad option, or no name that resolves within 5 s, before anything is sent.
 // [ErrAuthFailed]. Otherwise the cause of ctx, with the reason why the last server did not give a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
@@ -33,11 +36,6 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
-	}
-	if o.rawDial == nil {
-		if err := lookup(ctx, servers, 5*time.Second); err != nil {
-			return nil, fmt.Errorf("connect to %s: %w", connect, err)
-		}
 	}
 	o.Servers, o.Chroot = servers, chroot
 	client, err := session.Open(ctx, &o.Config)

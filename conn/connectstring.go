@@ -1,14 +1,13 @@
 package conn
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -17,6 +16,10 @@ const defaultPort = "2181"
 
 // parseConnect splits "h1:2181,h2:2181/chroot" into addresses with ports and the chroot, "" for none.
 func parseConnect(connect string) (servers []string, chroot string, err error) {
+	if strings.Contains(connect, "://") {
+		return nil, "", fmt.Errorf("connect string %q: it has no scheme such as %s: want %s", connect,
+			scheme.FindString(connect), scheme.ReplaceAllString(connect, ""))
+	}
 	hosts := connect
 	if i := strings.IndexByte(connect, '/'); i >= 0 {
 		hosts, chroot = connect[:i], connect[i:]
@@ -59,9 +62,22 @@ func chrootOnce(connect string) string {
 	return strings.Join(hosts, ",") + "/" + chroot
 }
 
+var scheme = regexp.MustCompile(`[^,:/\s]*://`)
+
+// bareIPv6 reports that server is an IPv6 address without brackets, perhaps with a port. Nothing tells the port from the last group.
+func bareIPv6(server string) bool {
+	end := max(strings.LastIndexByte(server, ':'), 0)
+	return isIPv6(server) || isIPv6(server[:end])
+}
+
+func isIPv6(s string) bool {
+	address, err := netip.ParseAddr(s)
+	return err == nil && address.Is6()
+}
+
 func withPort(server string) (string, error) {
-	if _, err := netip.ParseAddr(server); err == nil { // colons in it do not announce a port
-		return net.JoinHostPort(server, defaultPort), nil
+	if bareIPv6(server) {
+		return "", errors.New("an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181")
 	}
 	if server != "" && (!strings.Contains(server, ":") || strings.HasSuffix(server, "]")) {
 		server += ":" + defaultPort
@@ -84,25 +100,4 @@ func withPort(server string) (string, error) {
 		return "", fmt.Errorf("port %q is not between 1 and 65535", port)
 	}
 	return net.JoinHostPort(name, port), nil
-}
-
-// lookup fails if none of the servers has an address: a misspelt name is told at once, not after a timeout. Later
-// dials resolve the names again, so that servers may move.
-func lookup(ctx context.Context, servers []string, timeout time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var errs []error
-	for _, server := range servers {
-		host, _, _ := net.SplitHostPort(server)                 // parseConnect has joined them
-		_, err := net.DefaultResolver.LookupHost(limited, host) // it returns an address as it is
-		if err == nil {
-			return nil
-		}
-		errs = append(errs, err)
-	}
-	err := fmt.Errorf("no server name resolves: %w", errors.Join(errs...))
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-	}
-	return err
 }

@@ -19,11 +19,9 @@ func TestParseConnect_GoodStrings(t *testing.T) {
 		{"h1/app/team", []string{"h1:2181"}, "/app/team"},
 		{"h1/", []string{"h1:2181"}, ""},
 		{"127.0.0.1:1", []string{"127.0.0.1:1"}, ""},
-		{"::1", []string{"[::1]:2181"}, ""},
 		{"[::1]", []string{"[::1]:2181"}, ""},
 		{"[::1]:2182/x", []string{"[::1]:2182"}, "/x"},
 		{"[fe80::1%eth0]:2182", []string{"[fe80::1%eth0]:2182"}, ""},
-		{"fe80::1%eth0", []string{"[fe80::1%eth0]:2181"}, ""},
 		{"h1:65535", []string{"h1:65535"}, ""},
 	}
 	for _, tt := range tests {
@@ -36,7 +34,7 @@ func TestParseConnect_GoodStrings(t *testing.T) {
 
 var badConnects = []string{
 	"", " ", "/app", ",", "h1,", ",h1", "h1,,h2", "h1:", "h1:0", "h1:65536", "h1:-1", "h1:zk", ":2181", "h1:2181:2181",
-	"zk://h1:2181", "h1//", "h1//app", "h1/app/", "h1/app/../x", "h1/a\x00b", "[::1", "::1]", "[]", "[]:2181", "[h1]", "h1]",
+	"h1//", "h1//app", "h1/app/", "h1/app/../x", "h1/a\x00b", "[::1", "::1]", "[]", "[]:2181", "[h1]", "h1]",
 	"[::1]x:2181", "1:2:3:4:5:6:7:8:9", "h1 h2", "h1;h2",
 }
 
@@ -58,6 +56,25 @@ func TestParseConnect_ChrootAfterEachServer_NamesTheRightForm(t *testing.T) {
 	} {
 		_, _, err := parseConnect(connect)
 		require.ErrorContains(t, err, "the chroot stands once, after the last server: "+want, connect)
+	}
+}
+
+func TestParseConnect_SchemeOrBareIPv6_NamesTheRightForm(t *testing.T) {
+	for connect, want := range map[string]string{
+		"zk://h1:2181/app":         "it has no scheme such as zk://: want h1:2181/app",
+		"zk://h1:2181,zk://h2:1/a": "it has no scheme such as zk://: want h1:2181,h2:1/a",
+		"http://h1":                "it has no scheme such as http://: want h1",
+		"h1,tcp://h2":              "it has no scheme such as tcp://: want h1,h2",
+		"://h1":                    "it has no scheme such as ://: want h1",
+		"::1":                      "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
+		"::1:2181":                 "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
+		"h1,fe80::1%eth0":          "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
+		"2001:db8::1:2:2181/app":   "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
+		"1:2:3:4:5:6:7:8:2181":     "an IPv6 address stands in brackets: want [address]:port, such as [::1]:2181",
+	} {
+		_, _, err := parseConnect(connect)
+		require.ErrorContains(t, err, "connect string", connect)
+		require.ErrorContains(t, err, want, connect)
 	}
 }
 

@@ -122,7 +122,7 @@
 //
 // The keys are the same everywhere:
 //
-//	server    address of the server, as in the connect string
+//	server    the server as in the connect string, and behind a name its address: "zk1:2181 (10.0.0.1)"
 //	session   id of the session, as the servers log it
 //	timeout   session timeout that the server has granted
 //	error     the cause

@@ -2,8 +2,16 @@ package conn_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 // Name servers that never answer hold Dial up for 5 s, and no longer than its context lives.
@@ -35,6 +44,131 @@ func TestDial_NameServersThatDoNotAnswer_AreNotWaitedForLong(t *testing.T) {
 			require.Equal(t, tt.took, time.Since(began))
 			require.ErrorContains(t, err, "no server name resolves: lookup zk1.example.org")
 			require.Equal(t, tt.patience == tt.took, errors.Is(err, impatient), "%v", err)
+		})
+	}
+}
+
+// nameServer answers questions for IPv4 addresses, over connections as for TCP.
+type nameServer struct {
+	mu        sync.Mutex
+	addresses map[string][]netip.Addr // by name, with the last dot
+}
+
+func (n *nameServer) set(name string, addresses ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.addresses[name+"."] = nil
+	for _, address := range addresses {
+		n.addresses[name+"."] = append(n.addresses[name+"."], netip.MustParseAddr(address))
+	}
+}
+
+// use makes the names known to this process until the test ends.
+func (n *nameServer) use(t *testing.T) {
+	t.Helper()
+	before := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = before })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() { _ = n.serve(far) }()
+		return near, nil
+	}}
+}
+
+func (n *nameServer) serve(c net.Conn) error {
+	defer func() { _ = c.Close() }()
+	for {
+		size := make([]byte, 2)
+		if _, err := io.ReadFull(c, size); err != nil {
+			return err
+		}
+		question := make([]byte, binary.BigEndian.Uint16(size))
+		if _, err := io.ReadFull(c, question); err != nil {
+			return err
+		}
+		answer := n.answer(question)
+		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
+			return err
+		}
+	}
+}
+
+// answer returns the message of RFC 1035 that answers a question.
+func (n *nameServer) answer(question []byte) []byte {
+	const header = 12
+	name, end := "", header
+	for question[end] != 0 {
+		size := int(question[end])
+		name += string(question[end+1:end+1+size]) + "."
+		end += size + 1
+	}
+	kind := binary.BigEndian.Uint16(question[end+1:])
+	end += 5
+	n.mu.Lock()
+	addresses, known := n.addresses[name]
+	n.mu.Unlock()
+	var status byte
+	if !known {
+		status = 3 // no such name
+	}
+	if kind != 1 {
+		addresses = nil
+	}
+	answer := append([]byte{question[0], question[1], 0x81, 0x80 | status, 0, 1, 0, byte(len(addresses)), 0, 0, 0, 0}, question[header:end]...)
+	for _, address := range addresses {
+		answer = append(answer, 0xc0, header, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
+		answer = append(answer, address.AsSlice()...)
+	}
+	return answer
+}
+
+// The first address accepts and hangs up, as a server without a leader does. The client goes on to the second, and TLS verifies the
+// name.
+func TestDial_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.StartTLS()
+	defer certificate.Close() // its certificate is for example.com
+	for name, secured := range map[string]bool{"plain": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			opts := []zktest.Option{zktest.WithListener("127.0.0.2:0")}
+			var with []conn.Option
+			if secured {
+				opts = append(opts, zktest.WithTLS(certificate.TLS))
+				roots := x509.NewCertPool()
+				roots.AddCert(certificate.Certificate())
+				with = append(with, conn.WithTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
+			}
+			srv, err := zktest.Start(opts...)
+			if errors.Is(err, syscall.EADDRNOTAVAIL) {
+				t.Skip("this system has 127.0.0.1 alone:", err)
+			}
+			require.NoError(t, err)
+			defer srv.Close()
+			_, port, err := net.SplitHostPort(srv.Addr())
+			require.NoError(t, err)
+			without, err := net.Listen("tcp", "127.0.0.1:"+port)
+			require.NoError(t, err)
+			defer func() { _ = without.Close() }()
+			go func() {
+				for {
+					c, err := without.Accept()
+					if err != nil {
+						return
+					}
+					_ = c.Close()
+				}
+			}()
+			names := &nameServer{addresses: map[string][]netip.Addr{}}
+			names.set("example.com", "127.0.0.1", "127.0.0.2")
+			names.use(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			for range 5 { // the order is random
+				c, err := conn.Dial(ctx, "example.com:"+port, with...)
+				require.NoError(t, err)
+				require.Equal(t, "example.com:"+port+" (127.0.0.2)", c.Status().Server)
+				require.NoError(t, c.Close())
+			}
 		})
 	}
 }

@@ -57,6 +57,10 @@ func newOptions(opts []Option) (*options, error) {
 		return nil, err
 	}
 	o.Dial = o.dial
+	if o.rawDial == nil {
+		o.rawDial = (&net.Dialer{}).DialContext
+		o.Lookup = net.DefaultResolver.LookupHost // it returns an address as it is
+	}
 	return o, nil
 }
 
@@ -74,9 +78,9 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithConnectTimeout bounds each attempt to connect to a server, until it has given the session and accepted the
+// WithConnectTimeout bounds each attempt to connect to an address, until its server has given the session and accepted the
 // credentials; default the larger of 1 s and a sixth of the session timeout. As soon as the granted timeout is known, the
-// sixth is of that.
+// sixth is of that. The same bounds the lookup of the names before each round over the addresses.
 func WithConnectTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -151,7 +155,7 @@ func WithSafetyMargin(part float64) Option {
 	}
 }
 
-// WithBackOff sets the pauses between failed rounds over the servers, and between sessions that fail. By default they grow
+// WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions that fail. By default they grow
 // exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says Stop, a
 // new one begins; if that one says Stop at once, the pause is 5 s. Only Close ends the attempts.
 func WithBackOff(newBackOff func() backoff.BackOff) Option {
@@ -210,8 +214,8 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// WithDialer sets how to reach a server; default [net.Dialer.DialContext]. The address is as in the connect string,
-// names unresolved, and names are then not looked up beforehand.
+// WithDialer sets how to reach a server; default [net.Dialer.DialContext]. The function is given the address as in the connect
+// string: the client looks up no names then. If a name has several addresses, the function chooses one of them.
 func WithDialer(dial DialFunc) Option {
 	return func(o *options) error {
 		if dial == nil {
@@ -261,19 +265,15 @@ func WithIdentity(id string) Option {
 }
 
 // dial opens a connection, with TLS if asked for, within the context.
-func (o *options) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dial := o.rawDial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	raw, err := dial(ctx, network, address)
+func (o *options) dial(ctx context.Context, server session.Server) (net.Conn, error) {
+	raw, err := o.rawDial(ctx, "tcp", server.Address)
 	if err != nil || o.tls == nil {
 		return raw, err
 	}
 	config := o.tls
 	if config.ServerName == "" {
 		config = config.Clone()
-		config.ServerName, _, _ = net.SplitHostPort(address) // which comes from the connect string
+		config.ServerName, _, _ = net.SplitHostPort(server.Name) // which comes from the connect string
 	}
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {

@@ -8,8 +8,8 @@ type Status struct {
 	// State of the connection, and since when it is so.
 	State State
 	Since time.Time
-	// Server is the address of the server that answers for the session, as in the connect string. It is empty while there is
-	// no connection.
+	// Server is the server that answers for the session, as in the connect string. The address that was found for a name comes
+	// behind it: "zk1:2181 (10.0.0.1)". It is empty while there is no connection.
 	Server string
 	// Session is the id of the live session, and Timeout what the server granted to it. Both are 0 while there is none.
 	Session int64

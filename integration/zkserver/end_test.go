@@ -17,3 +17,19 @@ func TestKill_OfAProcessThatHasJustBeenReaped(t *testing.T) {
 	assert.NoError(t, s.end(syscall.SIGKILL))
 	assert.False(t, s.Running())
 }
+
+// A server that has had little processor time is only slow: the machine is loaded.
+func TestTooLong(t *testing.T) {
+	for _, tt := range []struct {
+		passed, cpu time.Duration
+		over        bool
+	}{
+		{29 * time.Second, time.Minute, false},
+		{31 * time.Second, 2 * time.Second, false},
+		{31 * time.Second, 11 * time.Second, true},
+		{179 * time.Second, 2 * time.Second, false},
+		{181 * time.Second, 0, true},
+	} {
+		assert.Equal(t, tt.over, tooLong(tt.passed, tt.cpu), tt)
+	}
+}

@@ -70,6 +70,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 	c := &creation{parent: p, session: s, want: want, guid: NewGUID()}
 	var hangups session.Hangups
 	var pauses session.Pauses
+	var remakes session.Remakes
 	for {
 		if err := c.start(ctx, sent); err != nil {
 			return c.fail(err)
@@ -99,7 +100,10 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 		case errors.Is(err, session.ErrNotDeleted):
 			return c.fail(ErrGone) // a copy before may have come late and deleted it
 		case errors.Is(err, zk.ErrNoNode):
-			if err := p.make(ctx, s); err != nil {
+			if err = remakes.Pause(ctx, err); err == nil {
+				err = p.make(ctx, s)
+			}
+			if err != nil {
 				return c.fail(err)
 			}
 		case session.NotExecuted(err): // the server sheds load, or the connection is just going

@@ -366,3 +366,27 @@ func TestRemove_SeveralNodes_IsOneTransaction(t *testing.T) {
 		require.Empty(t, srv.Children(path))
 	})
 }
+
+// A server that answers "no node" to everything is asked with growing pauses.
+func TestCreate_ServerKnowsNoNode_IsPaced(t *testing.T) {
+	for name, plain := range map[string]bool{"containers": false, "plain": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+				p.Plain = plain
+				all := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := p.Create(ctx, s, member, nil)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, "zk: node does not exist)")
+				require.Less(t, all.Hits(), 400)
+				require.Greater(t, all.Hits(), 100, "and it goes on")
+				all.Remove()
+				began := time.Now()
+				_, err = p.Create(t.Context(), s, member, nil)
+				require.NoError(t, err)
+				require.Equal(t, began, time.Now(), "that the parent is missing costs no pause")
+			})
+		})
+	}
+}

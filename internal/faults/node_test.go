@@ -1,15 +1,23 @@
 package faults_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/barrier"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -28,6 +36,67 @@ func TestF25_ParentReapedBeforeTheCreate(t *testing.T) {
 		require.Greater(w, h.Token(), first.hold.Token())
 		require.True(w, strings.HasSuffix(h.Path(), "0000000000"), h.Path())
 	})
+}
+
+// TestF25_NoNodeIsTheAnswerToEverything: a client does not ask such a server without a pause.
+func TestF25_NoNodeIsTheAnswerToEverything(t *testing.T) {
+	each(t, func(w *world) {
+		w.client("a")
+		rule := w.srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
+		a := w.take("a")
+		w.until(time.Minute)
+		require.Less(w, rule.Hits(), 600)
+		require.Greater(w, rule.Hits(), 100, "and the client goes on")
+		rule.Remove()
+		a.requireGranted(time.Second)
+	})
+}
+
+// TestF25_NoNodeIsTheAnswerToAWrite is the same for what is no queue.
+func TestF25_NoNodeIsTheAnswerToAWrite(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, c *conn.Client) error{
+		"value": func(ctx context.Context, c *conn.Client) error {
+			v, err := value.New(c, "/app/value", value.Text())
+			if err == nil {
+				_, err = v.Set(ctx, "x")
+			}
+			return err
+		},
+		"counter": func(ctx context.Context, c *conn.Client) error {
+			n, err := value.NewCounter(c, "/app/counter", value.AtomicLong())
+			if err == nil {
+				_, err = n.Add(ctx, 1)
+			}
+			return err
+		},
+		"barrier": func(ctx context.Context, c *conn.Client) error {
+			b, err := barrier.New(c, "/app/barrier")
+			if err == nil {
+				err = b.Set(ctx)
+			}
+			return err
+		},
+		"node": func(ctx context.Context, c *conn.Client) error {
+			n, err := node.New(c, "/app/node", nil)
+			if err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return errors.Join(context.Cause(ctx), n.Close(context.WithoutCancel(ctx)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				c := bubble.Dial(t, srv, "a")
+				rule := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				require.ErrorIs(t, write(ctx, c), context.DeadlineExceeded)
+				require.Less(t, rule.Hits(), 600)
+			})
+		})
+	}
 }
 
 // TestF26_ParentReapedWhileATokenIsOut: tokens keep growing although sequence numbers restart.

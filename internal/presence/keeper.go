@@ -123,6 +123,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		ops = append(ops, &zk.DeleteRequest{Path: k.path, Version: instead.Version})
 	}
 	ops = append(ops, &zk.CreateRequest{Path: k.path, Flags: zk.FlagEphemeral}, &zk.SetDataRequest{Path: k.path, Data: data})
+	var remakes session.Remakes
 	for {
 		r := k.session.Asking()
 		doubted := k.doubt
@@ -142,6 +143,9 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		case unknown, errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
+			if err := remakes.Pause(ctx, err); err != nil {
+				return err
+			}
 			if err := k.session.MakeContainers(ctx, k.path[:max(strings.LastIndexByte(k.path, '/'), 1)]); err != nil {
 				return err
 			}

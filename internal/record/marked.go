@@ -189,11 +189,15 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 	if m.marker == "" {
 		m.marker = m.path + "/" + ephemeral.Prefix(ephemeral.NewGUID()) + "marker"
 	}
+	var remakes session.Remakes
 	for {
 		_, err := s.Create(ctx, m.marker, nil, zk.FlagEphemeral)
 		m.late = m.late || errors.Is(err, zkrecipes.ErrUnknownOutcome)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = s.Ensure(ctx, m.path, m.seed); err == nil {
+			if err = remakes.Pause(ctx, err); err == nil {
+				err = s.Ensure(ctx, m.path, m.seed)
+			}
+			if err == nil {
 				continue
 			}
 		}

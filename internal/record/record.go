@@ -26,6 +26,7 @@ type write struct {
 	data    []byte
 	doubt   error // of a copy that may have been applied, or may still be; nil if there is none
 	hangups session.Hangups
+	remakes session.Remakes
 }
 
 // A fate is what a reading tells of the copies in doubt.

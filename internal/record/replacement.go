@@ -99,7 +99,10 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	case errors.Is(err, zkrecipes.ErrFenced) && w.doubt != nil:
 		return session.Node{}, false, w.doubt // a copy may have been applied before
 	case r.missing(err):
-		if err = r.makeParents(ctx); err == nil {
+		if err = w.remakes.Pause(ctx, err); err == nil {
+			err = r.makeParents(ctx)
+		}
+		if err == nil {
 			return session.Node{}, true, nil
 		}
 	}

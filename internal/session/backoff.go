@@ -11,39 +11,45 @@ import (
 // longestPause is the longest pause of the default policy, and the pause of a policy that only says Stop.
 const longestPause = 5 * time.Second
 
-// pauses says when the next attempt may start. The first round over all servers starts at once, each later round after a
-// pause.
+// pauses says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
+// round over all servers.
 type pauses struct {
-	round      int // attempts that make a round
 	newBackOff func() backoff.BackOff
 
-	mu       sync.Mutex
-	backOff  backoff.BackOff // nil before the first pause
-	failures int
+	mu      sync.Mutex
+	backOff backoff.BackOff // nil before the first pause
+	due     bool            // an attempt has failed
 }
 
-func newPauses(newBackOff func() backoff.BackOff, round int) *pauses {
-	return &pauses{newBackOff: newBackOff, round: round}
+func newPauses(newBackOff func() backoff.BackOff) *pauses {
+	return &pauses{newBackOff: newBackOff}
 }
 
 func (p *pauses) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failures++
+	p.due = true
 }
 
 func (p *pauses) succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failures = 0
+	p.due = false
 	p.backOff = nil
+}
+
+// none reports that the next attempt may start at once.
+func (p *pauses) none() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.due
 }
 
 // pause returns how long to wait before the next attempt.
 func (p *pauses) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failures == 0 || p.failures%p.round != 0 {
+	if !p.due {
 		return 0
 	}
 	if p.backOff != nil {

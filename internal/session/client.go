@@ -34,6 +34,10 @@ func Open(ctx context.Context, config *Config) (*Client, error) {
 	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
 	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
 	config.Log = c.log.logger(config.Log)
+	c.hosts = newHosts(config)
+	if err := c.hosts.requireAddress(ctx, 5*time.Second); err != nil {
+		return nil, err
+	}
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	client := &Client{core: c, prefix: config.Chroot}
 	if config.Tracers.ObserveState() {

@@ -14,7 +14,7 @@ import (
 
 // Config is what package conn makes of a connect string and its options.
 type Config struct {
-	Servers []string // host:port
+	Servers []string // host:port; a host is an address or a name
 	Chroot  string   // "" for none
 
 	SessionTimeout time.Duration          // to ask for
@@ -26,7 +26,8 @@ type Config struct {
 	Margin         float64                // the part of the session timeout that is taken off every deadline
 	NewBackOff     func() backoff.BackOff // nil is the default
 	Log            *slog.Logger
-	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial           func(ctx context.Context, server Server) (net.Conn, error)
+	Lookup         func(ctx context.Context, host string) ([]string, error) // the addresses of a host; nil if Dial takes names
 	Auth           []Credential
 	ACL            []zk.ACL
 	Identity       string

@@ -17,19 +17,32 @@ import (
 // run connects to one server after the other until the session ends.
 func (s *session) run() {
 	for s.pauses.wait(s.ctx) == nil {
-		// An attempt counts as failed until its connection has lasted, so that a server which accepts and hangs up is not
+		// A round counts as failed until one of its connections has lasted, so that servers which accept and hang up are not
 		// dialed without a pause.
 		s.pauses.failed()
-		server := s.hosts.next()
+		s.goRound()
+	}
+}
+
+// goRound tries each address of the servers once. It ends when a connection that has lasted is gone: the next round begins at
+// once, and looks up the names again.
+func (s *session) goRound() {
+	for _, server := range s.core.round(s.ctx) {
+		if s.ctx.Err() != nil {
+			return
+		}
 		s.core.tries(server)
 		if err := s.serve(server); err != nil && !s.ended() { // else the end says why
-			s.core.connectFailed(server, err)
+			s.core.connectFailed(server.String(), err)
+		}
+		if s.pauses.none() {
+			return
 		}
 	}
 }
 
 // serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
-func (s *session) serve(server string) error {
+func (s *session) serve(server Server) error {
 	limit := s.core.connectTimeout()
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
@@ -41,7 +54,7 @@ func (s *session) serve(server string) error {
 	if err != nil {
 		return err
 	}
-	c := newConnection(s, raw, server, limit-time.Since(start))
+	c := newConnection(s, raw, server.String(), limit-time.Since(start))
 	sent := c.prepare(s.connectFrame())
 	if !s.attach(c) {
 		return c.Close() // nothing was sent: a server that is reached after the end gets no session to keep
@@ -78,8 +91,8 @@ func (c *connection) endedBecause(err error) error {
 }
 
 // dial opens a connection to a server.
-func (c *core) dial(ctx context.Context, server string) (net.Conn, error) {
-	raw, err := c.opts.Dial(ctx, "tcp", server)
+func (c *core) dial(ctx context.Context, server Server) (net.Conn, error) {
+	raw, err := c.opts.Dial(ctx, server)
 	if err == nil && raw == nil {
 		err = errors.New("the function given to WithDialer returned neither a connection nor an error")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -219,5 +220,29 @@ func TestDial_ServerReachedAfterTheEnd_GetsNoRequest(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, connects.all())
 		require.Empty(t, srv.Sessions())
+	})
+}
+
+// A server that ends each new session at once is named, with what it does.
+func TestDial_ServerExpiresEachNewSession_IsSaid(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
+		_, err := conn.Dial(within(t, time.Minute), srv.Addr(), conn.WithDialer(srv.DialAs(label)))
+		require.ErrorIs(t, err, errTooLong)
+		require.NotErrorIs(t, err, zkrecipes.ErrLost)
+		require.ErrorContains(t, err, "(connect to "+srv.Addr()+": the server has ended the new session at once)")
+	})
+}
+
+// A server that ends each session at its first request is named to a call that waits for the next session.
+func TestRead_ServerExpiresEachSession_IsSaid(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, everySecond)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
+		_, _, err := c.Get(within(t, 3500*time.Millisecond), "/a")
+		require.ErrorIs(t, err, errTooLong)
+		require.ErrorContains(t, err, "(connection to "+srv.Addr()+": the session has expired)")
 	})
 }

@@ -18,9 +18,11 @@ type core struct {
 	ctx    context.Context // ends with the client
 	stop   context.CancelFunc
 	states *stateLog
+	hosts  *hosts
 
 	noContainers     atomic.Bool
 	containerHangups atomic.Int32 // connections in a row that ended under createContainer and made no node
+	removalsLost     atomic.Int32 // connections in a row that ended under removeWatches: perhaps the server does not know the request
 
 	wg sync.WaitGroup
 
@@ -69,7 +71,7 @@ func (c *core) open() bool {
 
 // run opens a session after each that has ended.
 func (c *core) run() {
-	pauses := newPauses(c.newBackOff, 1)
+	pauses := newPauses(c.newBackOff)
 	brief := false // the last session ended soon after it came up
 	for {
 		c.mu.Lock()
@@ -143,8 +145,13 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)
 	}
-	if why.Reason == zkrecipes.LossRefused {
+	switch { // what is in the way of calls that wait for the next session; it must not match the loss of this one
+	case why.Reason == zkrecipes.LossRefused:
 		c.lastErr = why.Err
+	case why.Reason == zkrecipes.LossExpired && wasUp:
+		c.lastErr = fmt.Errorf("connection to %s: the session has expired", in.server)
+	case why.Reason == zkrecipes.LossExpired:
+		c.lastErr = fmt.Errorf("connect to %s: the server has ended the new session at once", in.server)
 	}
 	c.broadcast()
 	c.mu.Unlock()

@@ -12,5 +12,5 @@ func (s *Session) StartRelease(w *Watch) (remove func()) {
 	if !s.watches.release(w) {
 		return func() {}
 	}
-	return func() { s.removeWatches(s.rel(w.key.path)) }
+	return func() { s.removeWatches(w.key.path) }
 }

@@ -229,8 +229,7 @@ func (b *Batch) RemoveWatches(path string, value any) {
 		return
 	}
 	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs), value, func([]byte, *Answer) error {
-		s.watches.fire(watchKey{watchData, abs}, watchKey{watchExist, abs}, watchKey{watchChildren, abs})
-		s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
+		s.watchesRemoved(abs)
 		return nil
 	})
 }

@@ -1,30 +1,218 @@
-package session
+package session_test
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
 	"slices"
+	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func TestHosts_Next_VisitsAllServersInTurn(t *testing.T) {
+// names are what a name server knows: the addresses of each name. It has no answer for a name without addresses.
+type names struct {
+	mu    sync.Mutex
+	known map[string][]string
+}
+
+var errNoName = errors.New("no such host")
+
+func (n *names) set(name string, addresses ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.known[name] = addresses
+}
+
+func (n *names) lookup(ctx context.Context, host string) ([]string, error) {
+	n.mu.Lock()
+	addresses, ok := n.known[host]
+	n.mu.Unlock()
+	switch {
+	case !ok:
+		return nil, errNoName
+	case len(addresses) == 0:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	default:
+		return addresses, nil
+	}
+}
+
+// network dials addresses. Those that it does not know refuse.
+type network struct {
+	servers map[string]conn.DialFunc
+	dialed  log[session.Server]
+}
+
+func (n *network) dial(ctx context.Context, server session.Server) (net.Conn, error) {
+	n.dialed.add(server)
+	dial, ok := n.servers[server.Address]
+	if !ok {
+		return nil, syscall.ECONNREFUSED
+	}
+	return dial(ctx, "tcp", server.Address)
+}
+
+// hangUp is a server that accepts, and ends the connection without an answer.
+func hangUp(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	go func() {
+		_, _ = far.Read(make([]byte, 48))
+		_ = far.Close()
+	}()
+	return near, nil
+}
+
+// open connects with names that are looked up.
+func open(t *testing.T, ns *names, net *network, servers ...string) *session.Client {
+	t.Helper()
+	c, err := tryOpen(t.Context(), ns, net, servers...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*session.Client, error) {
+	return session.Open(ctx, &session.Config{
+		Servers: servers, SessionTimeout: timeout, Log: slog.New(slog.DiscardHandler), Dial: net.dial, Lookup: ns.lookup,
+	})
+}
+
+// The first address accepts and hangs up, as a server without a leader does. The client goes on to the next without a pause.
+func TestLookup_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
 	t.Parallel()
-	servers := []string{"a:1", "b:1", "c:1"}
-	h := newHosts(servers)
-	var first []string
-	for range servers {
-		first = append(first, h.next())
+	for range 20 { // the order is random
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			ns := &names{known: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
+			lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": hangUp, "10.0.0.3:2181": srv.DialAs(label)}}
+			c := open(t, ns, lan, "zk:2181")
+			require.Equal(t, "zk:2181 (10.0.0.3)", c.Status().Server)
+			require.Zero(t, c.Status().Since.Sub(lan.dialed.all()[0].at))
+			for _, server := range lan.dialed.values() {
+				require.Equal(t, "zk:2181", server.Name, "which TLS verifies")
+			}
+		})
 	}
-	require.ElementsMatch(t, servers, first)
-	for range 3 {
-		for _, server := range first {
-			require.Equal(t, server, h.next())
+}
+
+// Without a server, each round tries all addresses once, in another order, and not the same address twice in a row.
+func TestLookup_EachRound_TriesAllAddressesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ns := &names{known: map[string][]string{"zk1": {"10.0.0.1", "10.0.0.2"}, "zk2": {"10.0.0.3"}}}
+		lan := &network{}
+		_, err := tryOpen(within(t, 5*time.Minute), ns, lan, "zk1:2181", "zk2:2182")
+		require.ErrorIs(t, err, errTooLong)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.Regexp(t, `\(connect to (zk1:2181 \(10\.0\.0\.[12]\)|zk2:2182 \(10\.0\.0\.3\)): connection refused\)$`, err.Error())
+		all := lan.dialed.all()
+		firsts := map[string]bool{}
+		var before string
+		for round := range slices.Chunk(all[:len(all)/3*3], 3) {
+			var addresses []string
+			for _, dial := range round {
+				require.Equal(t, round[0].at, dial.at)
+				require.NotEqual(t, before, dial.what.Address)
+				before = dial.what.Address
+				addresses = append(addresses, before)
+			}
+			require.ElementsMatch(t, []string{"10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2182"}, addresses)
+			firsts[addresses[0]] = true
 		}
+		require.Len(t, firsts, 3)
+	})
+}
+
+// Servers move to other addresses: the next round finds them there.
+func TestLookup_ServerMoved_IsFound(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ns := &names{known: map[string][]string{"zk": {"10.0.0.1"}}}
+		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": srv.DialAs(label)}}
+		c := open(t, ns, lan, "zk:2181")
+		s, err := c.Session(t.Context())
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		ns.set("zk", "10.0.0.2")
+		lan.servers = map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}
+		srv.Cut(client)
+		synctest.Wait()
+		require.Equal(t, "zk:2181 (10.0.0.2)", c.Status().Server, "at once")
+		require.NoError(t, s.Err())
+	})
+}
+
+// A name server that fails or hangs costs one bounded wait for each round. Names that were found keep their addresses, and the other
+// servers are tried.
+func TestLookup_Fails_TheOthersAreTried(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*names){
+		"no such name": func(ns *names) { ns.mu.Lock(); defer ns.mu.Unlock(); delete(ns.known, "zk1") },
+		"no answer":    func(ns *names) { ns.set("zk1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				ns := &names{known: map[string][]string{"zk2": {"10.0.0.2"}}}
+				lan := &network{servers: map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}}
+				fail(ns)
+				var c *session.Client
+				require.LessOrEqual(t, after(func() { c = open(t, ns, lan, "zk1:2181", "zk2:2181") }), timeout/6)
+				require.ErrorContains(t, c.Status().LastError, "connect to zk1:2181: ")
+
+				ns.set("zk1", "10.0.0.1")
+				lan.servers["10.0.0.1:2181"] = lan.servers["10.0.0.2:2181"]
+				time.Sleep(2 * time.Second)
+				srv.Cut(client)
+				synctest.Wait()
+				require.Equal(t, "zk1:2181 (10.0.0.1)", c.Status().Server)
+
+				fail(ns)
+				time.Sleep(2 * time.Second)
+				delete(lan.servers, "10.0.0.2:2181")
+				srv.Cut(client)
+				time.Sleep(timeout / 6)
+				synctest.Wait()
+				require.Equal(t, "zk1:2181 (10.0.0.1)", c.Status().Server, "the address is still known")
+			})
+		})
 	}
-	firsts := map[string]bool{}
-	for range 200 {
-		firsts[newHosts(servers).next()] = true
-	}
-	require.Len(t, firsts, 3)
-	require.True(t, slices.IsSorted(servers), "untouched")
+}
+
+// If no name is found, the error names all of them.
+func TestLookup_NothingFound_IsAnErrorOfOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, err := tryOpen(t.Context(), &names{}, &network{}, "zk1:2181", "zk2:2181")
+		require.EqualError(t, err, "no server name resolves: no such host\nno such host")
+	})
+}
+
+// An old session is closed at whichever address of a name there is a server.
+func TestLookup_OrphanOfANameWithSeveralAddresses_IsClosed(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ns := &names{known: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2"}}}
+		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}}
+		c := open(t, ns, lan, "zk:2181")
+		s, err := c.Session(t.Context())
+		require.NoError(t, err)
+		srv.Down()
+		<-s.Done()
+		srv.Up()
+		_, err = c.Session(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Len(t, srv.Sessions(), 1)
+	})
 }

@@ -81,8 +81,9 @@ func (c *core) obstacle() error {
 }
 
 // tries notes that a server is about to be dialed.
-func (c *core) tries(server string) {
+func (c *core) tries(server Server) {
+	c.hosts.tries(server)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trying = server
+	c.trying = server.String()
 }

@@ -46,7 +46,7 @@ func (c *core) noteOrphan(s *session) {
 // closeOrphan asks one server after the other to close the session, until one says that it is gone.
 func (c *core) closeOrphan(ctx context.Context, left orphan) {
 	var errs []error
-	for _, server := range c.opts.Servers {
+	for _, server := range c.hosts.order() {
 		err := c.closeOrphanAt(ctx, server, left)
 		if err == nil {
 			return
@@ -59,7 +59,7 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 
 // closeOrphanAt resumes the session and closes it, in one write. It returns nil if the server says that it has closed the
 // session, or that there is none. If the server hangs up without an answer, the session may still be there.
-func (c *core) closeOrphanAt(ctx context.Context, server string, left orphan) error {
+func (c *core) closeOrphanAt(ctx context.Context, server Server, left orphan) error {
 	ctx, cancel := context.WithTimeout(ctx, c.connectTimeout())
 	defer cancel()
 	raw, err := c.dial(ctx, server)

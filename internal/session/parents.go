@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -46,6 +48,25 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	return nil
 }
 
+// Remakes paces a call that makes missing parents and then tries again. The first five tries cost no pause: the server may reap the
+// parents before they have a child. A server that goes on answering "no node" gets growing pauses, a second at most.
+type Remakes struct {
+	made int
+	last time.Duration
+}
+
+// Pause comes before the parents are made because of why. Errors: the cause of ctx.
+func (r *Remakes) Pause(ctx context.Context, why error) error {
+	if r.made++; r.made <= 5 {
+		return nil
+	}
+	r.last = min(max(RetryPause, 2*r.last), time.Second)
+	if ended := Sleep(ctx, r.last); ended != nil {
+		return fmt.Errorf("%w (%v)", ended, why) //nolint:errorlint // what was in the way is no answer to this call
+	}
+	return nil
+}
+
 // Ensure is CreateAll for a caller that is content with any node at path and reads it next. It returns nil also if the answer
 // was lost. After a fault of the server it returns an error, since a caller that tries again would only meet the next.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
@@ -58,9 +79,13 @@ func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
 
 // CreateAll is [Client.CreateAll] in one session. It is tried once.
 func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
+	var remakes Remakes
 	for {
 		_, err := s.Create(ctx, path, data, 0, acl...)
 		if !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		if err := remakes.Pause(ctx, err); err != nil {
 			return err
 		}
 		if err := s.makeParents(ctx, path); err != nil {
@@ -87,6 +112,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 	var doubt error // of an earlier try, which may have been applied, or may still be
 	var hangups Hangups
+	var remakes Remakes
 	for {
 		s, err := c.sessionFor(ctx, "create", path)
 		if err != nil {
@@ -95,7 +121,9 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		before := s.zxid.Load()
 		_, err = s.Create(ctx, path, data, 0, acl...)
 		if errors.Is(err, zk.ErrNoNode) {
-			err = s.makeParents(ctx, path)
+			if err = remakes.Pause(ctx, err); err == nil {
+				err = s.makeParents(ctx, path)
+			}
 			if err == nil || s.Err() != nil {
 				continue // it does no harm to make a container again
 			}

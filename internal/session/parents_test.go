@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -234,4 +235,38 @@ func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testi
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
+}
+
+// A server that answers "no node" to everything is asked with growing pauses. Parents that are missing, or reaped once, cost none.
+func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
+	for name, create := range map[string]func(ctx context.Context, c *session.Client, s *session.Session) error{
+		"client": func(ctx context.Context, c *session.Client, _ *session.Session) error {
+			return c.CreateAll(ctx, "/a/b", nil)
+		},
+		"session": func(ctx context.Context, _ *session.Client, s *session.Session) error {
+			return s.CreateAll(ctx, "/a/b", nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv)
+				s := live(t, c)
+				all := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
+				err := create(within(t, time.Minute), inner(c), s)
+				require.ErrorIs(t, err, errTooLong)
+				require.NotErrorIs(t, err, zk.ErrNoNode, "it is no answer to this call")
+				require.ErrorContains(t, err, "(create /a/b: zk: node does not exist)")
+				require.Less(t, all.Hits(), 300)
+				require.Greater(t, all.Hits(), 100, "and it goes on")
+				all.Remove()
+				require.Zero(t, after(func() { require.NoError(t, create(t.Context(), inner(c), s)) }), "the parent is missing")
+				require.NoError(t, srv.Delete("/a/b"))
+				reap := func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }
+				require.NoError(t, srv.Delete("/a"))
+				once := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/a/b$", Where: func(zktest.Request) bool { return srv.Exists("/a") }}, zktest.Before(reap))
+				require.Zero(t, after(func() { require.NoError(t, create(t.Context(), inner(c), s)) }), "it is reaped once")
+				require.Equal(t, 1, once.Hits())
+			})
+		})
+	}
 }

@@ -26,7 +26,6 @@ type session struct {
 	pauses *pauses
 	ctx    context.Context // ends with the session
 	stop   context.CancelFunc
-	hosts  *hosts
 	zxid   atomic.Int64  // the newest one seen, here or in an earlier session
 	asked  atomic.Uint32 // how many requests of ours, for their xids
 
@@ -59,8 +58,7 @@ type session struct {
 func newSession(c *core) *session {
 	s := &session{
 		core:      c,
-		pauses:    newPauses(c.newBackOff, len(c.opts.Servers)),
-		hosts:     newHosts(c.opts.Servers),
+		pauses:    newPauses(c.newBackOff),
 		wake:      make(chan struct{}, 1),
 		up:        make(chan struct{}),
 		down:      make(chan struct{}),

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +52,9 @@ func configTo(srv *zktest.Server) *Config {
 	return &Config{
 		Servers: []string{srv.Addr()}, SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second, Margin: 0.05,
 		NewBackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
-		Log:        slog.New(slog.DiscardHandler), Dial: srv.DialAs("c"), ACL: zk.WorldACL(zk.PermAll),
+		Log:        slog.New(slog.DiscardHandler), ACL: zk.WorldACL(zk.PermAll),
+		Dial: func(ctx context.Context, server Server) (net.Conn, error) {
+			return srv.DialAs("c")(ctx, "tcp", server.Address)
+		},
 	}
 }

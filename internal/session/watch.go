@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,7 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Watch fires once: at the first change after the read that it came with, or without a change after the connection was lost.
+// Watch fires once: at the first change after the read that it came with, or without a change after the connection was lost or
+// the watch was taken away.
 // So a waiter reads again when it fires, and decides by what it reads.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
@@ -76,9 +78,13 @@ type watches struct {
 	mu    sync.Mutex
 	set   map[watchKey]*sharedWatch
 	feeds []*Feed
+	kept  map[string]time.Time // by absolute path: when KeepWatch was asked last
 }
 
-func (w *watches) init() { w.set = make(map[watchKey]*sharedWatch) }
+func (w *watches) init() {
+	w.set = make(map[watchKey]*sharedWatch)
+	w.kept = make(map[string]time.Time)
+}
 
 // share returns the watch under key, for a caller that is about to read with it.
 func (w *watches) share(key watchKey) *sharedWatch {
@@ -108,7 +114,7 @@ func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 }
 
 // release takes a caller off a watch. It reports whether the watch is to be removed from the server: no caller is left, and the
-// session has no other watch and no feed there. For its callers the watch has fired, because nothing will tell of a change.
+// session has no other watch there. For its callers the watch has fired, because nothing will tell of a change.
 func (w *watches) release(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,12 +127,40 @@ func (w *watches) release(mine *Watch) (remove bool) {
 		return false
 	}
 	w.fireOne(mine.key, a)
-	for _, key := range keysOf(mine.key.path) {
-		if _, ok := w.set[key]; ok {
+	return !slices.ContainsFunc(keysOf(mine.key.path), func(key watchKey) bool { return w.set[key] != nil })
+}
+
+// mostKept is how many watches a session keeps on the server for calls that may come. A session that has used many paths would
+// otherwise have a watch on each of them.
+const mostKept = 100
+
+// KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If there is no room, the watch that
+// no caller has asked for longest is taken away, but only if that is longer than the session timeout.
+func (s *Session) KeepWatch(path string) bool {
+	abs, now, idle := s.abs(path), time.Now(), ""
+	w := &s.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.kept[abs]; !ok && len(w.kept) >= mostKept {
+		for other, asked := range w.kept {
+			if idle == "" || asked.Before(w.kept[idle]) {
+				idle = other
+			}
+		}
+		if now.Sub(w.kept[idle]) <= time.Duration(s.core.granted.Load()) || s.core.removalsLost.Load() > 1 {
+			return false
+		}
+		delete(w.kept, idle)
+		if _, set := w.set[watchKey{watchData, idle}]; set && !s.Go(func(context.Context) {
+			if !s.sharesFeed(nil, idle) {
+				s.removeWatches(idle)
+			}
+		}) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(w.feeds, func(f *Feed) bool { return f.covers(mine.key.path) })
+	w.kept[abs] = now
+	return true
 }
 
 // keysOf returns all keys of a path.
@@ -181,22 +215,33 @@ func (s *session) onEvent(e zk.Event) {
 // Release says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
 // the server. A caller that never does is no mistake: its watch stays until it fires.
 func (s *Session) Release(w *Watch) {
-	if w != nil && s.watches.release(w) {
-		s.removeWatches(s.rel(w.key.path))
+	if w != nil && s.watches.release(w) && !s.sharesFeed(nil, w.key.path) {
+		s.removeWatches(w.key.path)
 	}
 }
 
-// removeWatches removes all watches of the connection on a path on the server. Callers and feeds that have begun to watch it
-// meanwhile are told of a change when it is done: the server may have served their reads before. So they read again, and set
-// their watches again. Without a connection there is nothing to remove, and after an error nothing was.
-func (s *Session) removeWatches(path string) {
-	abs := s.abs(path)
-	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, path, wire.RemoveWatchesFrame(abs), func(_ reply, err error) {
-		if err == nil {
-			s.watches.fire(keysOf(abs)...)
-			s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
+// removeWatches removes all watches of this connection on an absolute path, on which no feed depends. No caller trusts them from
+// before the request leaves. A caller, or a feed, that sets its watch again meanwhile is told of a change when the answer comes,
+// because the server may have served its read before. Without a connection there is nothing to remove.
+func (s *session) removeWatches(abs string) {
+	if s.core.removalsLost.Load() > 1 {
+		return
+	}
+	s.watches.fire(keysOf(abs)...)
+	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, abs, wire.RemoveWatchesFrame(abs), func(_ reply, err error) {
+		if errors.Is(err, zk.ErrConnectionClosed) {
+			s.core.removalsLost.Add(1)
+		} else {
+			s.core.removalsLost.Store(0)
 		}
+		s.watchesRemoved(abs)
 	}}})
+}
+
+// watchesRemoved makes the callers read again that may have had a watch on the path, and the feeds that cover it.
+func (s *session) watchesRemoved(abs string) {
+	s.watches.fire(keysOf(abs)...)
+	s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
 }
 
 // watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection. So a

@@ -76,12 +76,12 @@ func (s *shortcut) lead(w *Waiter) {
 }
 
 // watchParent sets the watch when it is wanted for the second time in a session: a caller that comes once has no use for
-// it. Called with mu held.
+// it. A session that uses very many paths has none on some of them. Called with mu held.
 func (s *shortcut) watchParent() {
 	if s.parent != nil && s.parent.HasFired() {
 		s.parent = nil
 	}
-	if s.wanted && s.parent == nil && !s.arming {
+	if s.wanted && s.session.KeepWatch(s.path) && s.parent == nil && !s.arming {
 		s.arming = s.session.Go(func(ctx context.Context) {
 			_, _, w, err := s.session.GetW(ctx, s.path)
 			s.mu.Lock()

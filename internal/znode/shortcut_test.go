@@ -260,3 +260,39 @@ func TestAcquire_OutOfOrder_IsNoVacancy(t *testing.T) {
 		release(t, waiting.Granted(t, time.Hour))
 	})
 }
+
+// Parents stay on a server without containers. The watches on those of a session do not grow with the paths that it has used.
+func TestAcquire_ManyPathsOneAfterTheOther_LeaveFewWatches(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		at := func(i int) *znode.Queue {
+			q, err := znode.New(c, fmt.Sprintf("/app/many-%d", i), false, znode.Lock)
+			require.NoError(t, err)
+			return q
+		}
+		watched := func() (n int) {
+			for _, name := range srv.Children("/app") {
+				n += len(srv.Watchers("/app/" + name))
+			}
+			return n
+		}
+		use := func(from, to int) {
+			for i := from; i < to; i++ {
+				q := at(i)
+				section(t, q)
+				section(t, q)
+			}
+		}
+		use(0, 300)
+		require.Equal(t, 100, watched())
+		require.Len(t, srv.Watchers("/app/many-0"), 1, "one that is in use is not taken away")
+		time.Sleep(time.Minute)
+		use(300, 350)
+		require.Equal(t, 100, watched(), "new paths take the places of those that are idle")
+		require.Len(t, srv.Watchers("/app/many-349"), 1)
+		time.Sleep(time.Minute)
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: -1}, zktest.DropRequest())
+		use(350, 360)
+		require.Equal(t, 1, refused.Hits(), "a server that hangs up on the request is not asked again")
+	}, zktest.WithoutContainers())
+}

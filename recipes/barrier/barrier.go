@@ -86,6 +86,7 @@ func (b *Barrier) Set(ctx context.Context) error {
 // raise raises the barrier in one session. A create whose reply was lost is never repeated: if another client has seen the
 // barrier and removed it, that client does not expect it to be up again.
 func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
+	var remakes session.Remakes
 	for {
 		_, err := s.Create(ctx, b.path, b.data, b.flags)
 		switch {
@@ -105,6 +106,9 @@ func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			return b.settle(ctx, s, err)
 		case errors.Is(err, zk.ErrNoNode):
+			if err := remakes.Pause(ctx, err); err != nil {
+				return err
+			}
 			if err := s.MakeContainers(ctx, b.path[:max(strings.LastIndexByte(b.path, '/'), 1)]); err != nil {
 				return err
 			}

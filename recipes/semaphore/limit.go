@@ -45,9 +45,13 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 	if l.node == "" {
 		return l.seed, nil, nil
 	}
+	var remakes session.Remakes
 	for {
 		data, _, w, err := s.GetW(ctx, l.node)
 		if errors.Is(err, zk.ErrNoNode) {
+			if err := remakes.Pause(ctx, err); err != nil {
+				return 0, nil, err
+			}
 			if err := s.Ensure(ctx, l.node, encode(l.seed)); err != nil {
 				return 0, nil, err
 			}
@@ -64,9 +68,13 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 // agree returns an error if kazoo's node holds another limit. It creates the node if that is missing. Text that is no number
 // is left alone, as kazoo does.
 func (l *limit) agree(ctx context.Context, s *session.Session) error {
+	var remakes session.Remakes
 	for {
 		data, _, err := s.Get(ctx, l.kazoo)
 		if errors.Is(err, zk.ErrNoNode) {
+			if err := remakes.Pause(ctx, err); err != nil {
+				return err
+			}
 			if err := s.Ensure(ctx, l.kazoo, []byte(strconv.Itoa(l.seed))); err != nil {
 				return err
 			}

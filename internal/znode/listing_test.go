@@ -1,0 +1,62 @@
+package znode
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+func contendersOf(keys ...string) (list []Contender) {
+	for _, key := range keys {
+		list = append(list, Contender{Name: "lock-" + key, Kind: Lock, Key: key})
+	}
+	return list
+}
+
+// Several waiters read a shared listing at once, so its order must not change after the first of them has put it in order.
+func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
+	t.Parallel()
+	l := &listing{queue: contendersOf("5", "3", "1", "4", "2"), shared: true}
+	require.Equal(t, 1, l.place(contendersOf("2")))
+	require.Equal(t, contendersOf("1", "2", "3", "4", "5"), l.queue, "behind the waiter as well")
+	seen := slices.Clone(l.queue)
+	for _, c := range seen {
+		l.place([]Contender{c})
+		require.Equal(t, seen, l.queue)
+	}
+	l.queue[0], l.queue[1] = l.queue[1], l.queue[0]
+	l.sort()
+	require.NotEqual(t, seen, l.queue, "it is not sorted again")
+}
+
+func TestReader_SecondCallerOfAListing_MakesItShared(t *testing.T) {
+	t.Parallel()
+	r := &reader{queue: &Queue{}, running: newListing()}
+	next := r.ask()
+	require.False(t, next.shared)
+	require.Same(t, next, r.ask())
+	require.True(t, next.shared)
+}
+
+// The watch that counts was on the parent before the delete: one that was set later may be on another parent.
+func TestShortcut_Leaving_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
+	t.Parallel()
+	c := contendersOf("0000000007")[0]
+	before := &session.Watch{}
+	for _, parent := range []*session.Watch{nil, before} {
+		s := &shortcut{leader: c.Name, parent: parent}
+		left := s.leaving(c, 70)
+		s.parent = &session.Watch{}
+		left()
+		if parent == nil {
+			require.Nil(t, s.vacant)
+			continue
+		}
+		require.Same(t, before, s.vacant.parent)
+		require.Equal(t, 7, s.vacant.number)
+		require.EqualValues(t, 70, s.vacant.czxid)
+	}
+}
