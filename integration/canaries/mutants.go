@@ -159,7 +159,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an error that is joined with the end of the context is forgotten",
-		edits: []edit{{"recipes/election/run.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"recipes/election/run.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
+		edits: []edit{{"internal/hold/body.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"internal/hold/body.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

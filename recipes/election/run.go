@@ -3,13 +3,11 @@ package election
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 )
 
@@ -78,26 +76,10 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 	defer e.term.CompareAndSwap(t, nil)
 	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)
-		if ctx.Err() != nil && saysEnded(err, context.Cause(ctx)) {
+		if hold.SaysEnded(err, context.Cause(ctx)) {
 			err = nil
 		}
 		return nil
 	}) // a loss ends the term, and not Run
 	return err
-}
-
-// saysEnded reports whether err says no more than that a context has ended for that cause. If several errors are joined,
-// each of them must. The errors of this library are excepted, which also name what was in the way.
-func saysEnded(err, cause error) bool {
-	switch e := err.(type) { //nolint:errorlint // what err wraps is looked at in its turn
-	case *conn.OpError, *zkrecipes.WaitError, *zkrecipes.LostError:
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !saysEnded(part, cause) })
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return saysEnded(inner, cause)
-		}
-	}
-	return slices.ContainsFunc([]error{context.Canceled, context.DeadlineExceeded, cause, zkrecipes.ErrLost, zkrecipes.ErrFenced},
-		func(end error) bool { return errors.Is(err, end) })
 }

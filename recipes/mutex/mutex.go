@@ -128,7 +128,8 @@ func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 // the first statement of fn to the last.
 //
 // Errors: the errors of Lock, and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
-// fn had returned.
+// fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the context of fn had ended,
+// the text alone is left beside the loss.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, m.Lock, fn)
 }

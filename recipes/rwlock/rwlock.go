@@ -170,7 +170,8 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 // lock was held from the first statement of fn to the last.
 //
 // Errors: the errors of [RWLock.Lock], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold
-// was lost before fn had returned.
+// was lost before fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the context
+// of fn had ended, the text alone is left beside the loss.
 func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, l.Lock, fn)
 }

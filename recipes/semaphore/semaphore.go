@@ -147,7 +147,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 // last.
 //
 // Errors: the errors of [Semaphore.Acquire], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the
-// hold was lost before fn had returned.
+// hold was lost before fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the
+// context of fn had ended, the text alone is left beside the loss.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }, fn)
 }
