@@ -1,4 +1,5 @@
-package snippets
+// Package migrate has what programs become that used other libraries.
+package migrate
 
 import (
 	"context"
@@ -9,20 +10,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-func afterGoZookeeper(ctx context.Context, client *conn.Client) error {
+// Invoices bills under the lock that was a zk.Lock.
+func Invoices(ctx context.Context, client *conn.Client, bill func(context.Context, zkrecipes.Token) error) error {
 	m, err := mutex.New(client, "/locks/invoices") // the same path
 	if err != nil {
 		return err
 	}
-	h, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = h.Release(context.WithoutCancel(ctx)) }()
-	return bill(h.Context(), h.Token())
+	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+		return bill(ctx, h.Token()) // ctx ends with the hold, and with the context of the caller
+	})
 }
 
-func afterLibkv(ctx context.Context, client *conn.Client) error {
+// Locked bills under the lock that was libkv's.
+func Locked(ctx context.Context, client *conn.Client, bill func(context.Context, zkrecipes.Token) error) error {
 	m, err := mutex.New(client, "/locks/invoices", mutex.WithData([]byte("worker-7")))
 	if err != nil {
 		return err
@@ -32,7 +32,8 @@ func afterLibkv(ctx context.Context, client *conn.Client) error {
 	})
 }
 
-func afterLeadership(ctx context.Context, client *conn.Client) error {
+// Candidate stands in an election that has no old candidates.
+func Candidate(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
 	e, err := election.New(client, "/service/leader", election.WithID("node-1"))
 	if err != nil {
 		return err
@@ -40,6 +41,7 @@ func afterLeadership(ctx context.Context, client *conn.Client) error {
 	return e.Run(ctx, lead)
 }
 
-func besideSelector(client *conn.Client) (*election.Election, error) {
+// BesideLocks returns an election whose candidates share the queue with zk.Lock.
+func BesideLocks(client *conn.Client) (*election.Election, error) {
 	return election.New(client, "/service/leader", election.WithLayout(election.Selector))
 }

@@ -37,6 +37,8 @@ func (w *Worker) Hold(ctx context.Context, h *zkrecipes.Hold) error {
 		select {
 		case <-second.C:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // looks at the clock: the process may have been frozen
 			return context.Cause(ctx)
 		}
 		if err := w.Ship(ctx, h.Token()); err != nil {
