@@ -70,7 +70,7 @@ func mutexes(c *conn.Client, paths []string) (*target, error) {
 	all := make([]*mutex.Mutex, len(paths))
 	for i, path := range paths {
 		var err error
-		if all[i], err = mutex.New(c, path); err != nil {
+		if all[i], err = mutex.New(c, path, mutex.WithReentrance()); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +95,7 @@ func lockAll(ctx context.Context, all []*mutex.Mutex) (*grant, error) {
 	return g, nil
 }
 
-// tryAll takes all locks without waiting, or none. Then it takes them once more, together: nested in what it has, that
+// tryAll takes all locks without waiting, or none. Then it takes them once more, together: as the locks are reentrant, that
 // waits for nothing, and the first holds can go.
 func tryAll(ctx context.Context, all []*mutex.Mutex) (*grant, error) {
 	var taken []*zkrecipes.Hold

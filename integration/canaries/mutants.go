@@ -183,8 +183,18 @@ var mutants = []mutant{
 		tests: []test{mutexTests},
 	},
 	{
+		name:  "mutex: a goroutine with the context of a hold gets in",
+		edits: []edit{{"recipes/mutex/mutex.go", "	if !m.reentrant {\n", "	if false && !m.reentrant {\n"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "rwlock: a goroutine with the context of a writer gets in as a writer",
+		edits: []edit{{"recipes/rwlock/rwlock.go", "	if l.reentrant {\n", "	if true || l.reentrant {\n"}},
+		tests: []test{bubbles("./recipes/rwlock")},
+	},
+	{
 		name:  "election: terms that end at once follow at once",
-		edits: []edit{{"recipes/election/run.go", "if time.Since(began) >= brief {", "if time.Since(began) >= 0 {"}},
+		edits: []edit{{"internal/hold/run.go", "if time.Since(began) >= brief {", "if time.Since(began) >= 0 {"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

@@ -59,12 +59,14 @@ func (b *bothContext) Value(key any) any {
 // the timeout.
 const releaseTimeout = time.Second
 
+var errNoFunction = errors.New("the function is nil: want one to run under the hold")
+
 // Do acquires, and runs fn under the hold; see [Under].
 //
 // Errors: a nil fn, and nothing was acquired; those of acquire; those of Under.
 func Do(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), fn func(context.Context, *zkrecipes.Hold) error) error {
 	if fn == nil {
-		return errors.New("the function is nil: want one to run under the hold")
+		return errNoFunction
 	}
 	h, err := acquire(ctx)
 	if err != nil {

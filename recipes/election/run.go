@@ -3,19 +3,9 @@ package election
 import (
 	"context"
 	"errors"
-	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
-)
-
-// A term that ends within brief is followed by a pause, which doubles from one such term to the next.
-const (
-	brief      = time.Second
-	firstPause = 50 * time.Millisecond
-	lastPause  = 5 * time.Second
 )
 
 // Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The context of
@@ -37,28 +27,17 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	if lead == nil {
 		return errors.New("run: the function is nil: want one that leads")
 	}
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
-	for ctx.Err() == nil {
+	campaign := func(ctx context.Context) (*zkrecipes.Hold, error) {
 		t, err := e.Campaign(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		began := time.Now()
-		err = e.serve(ctx, t, lead)
-		if err != nil && !e.retry(err) {
-			return err
-		}
-		if time.Since(began) >= brief {
-			pause.Reset()
-			continue
-		}
-		select {
-		case <-time.After(pause.NextBackOff()):
-		case <-ctx.Done():
-		}
+		return t.Hold, nil
 	}
-	return context.Cause(ctx)
+	return hold.Repeat(ctx, campaign, func(ctx context.Context, h *zkrecipes.Hold) (again bool, err error) {
+		err = e.serve(ctx, &Term{h}, lead)
+		return err == nil || e.retry(err), err
+	})
 }
 
 // Term returns the term that Run is serving through this object, as long as it is held.
