@@ -95,7 +95,9 @@ func TestRun_Ends(t *testing.T) {
 	failed := errors.New("disk full")
 	runs(t, func(t *testing.T, srv *zktest.Server, client *conn.Client, run runner) {
 		require.Equal(t, failed, run(t.Context(), func(context.Context, *zkrecipes.Hold) error { return failed }))
-		err := run(t.Context(), func(ctx context.Context, _ *zkrecipes.Hold) error {
+		short, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		err := run(short, func(ctx context.Context, _ *zkrecipes.Hold) error {
 			srv.Expire(srv.SessionOf("a"))
 			<-ctx.Done()
 			return failed

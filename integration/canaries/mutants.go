@@ -183,6 +183,21 @@ var mutants = []mutant{
 		tests: []test{mutexTests},
 	},
 	{
+		name:  "body: a loss hides behind a cancellation",
+		edits: []edit{{"internal/hold/body.go", "	case saysEnded && cancelled:\n", "	case false:\n"}},
+		tests: []test{bubbles("./internal/hold")},
+	},
+	{
+		name:  "body: the loss of an outer hold is not told",
+		edits: []edit{{"internal/hold/body.go", "	if errors.Is(cause, zkrecipes.ErrLost) && SaysEnded(err, cause) {", "	if false {"}},
+		tests: []test{bubbles("./internal/hold")},
+	},
+	{
+		name:  "run: work that failed as its hold was lost begins again",
+		edits: []edit{{"internal/hold/run.go", "errors.Is(lost, zkrecipes.ErrLost) && SaysEnded(err, lost), err", "errors.Is(lost, zkrecipes.ErrLost), err"}},
+		tests: []test{bubbles(".")},
+	},
+	{
 		name:  "mutex: a goroutine with the context of a hold gets in",
 		edits: []edit{{"recipes/mutex/mutex.go", "	if !m.reentrant {\n", "	if false && !m.reentrant {\n"}},
 		tests: []test{mutexTests},
