@@ -76,5 +76,6 @@
 //   - LeaderLatch is recipes/election. LeaderSelector is recipes/election with WithLayout(Selector).
 //   - A namespace is a chroot, or conn.Client.Sub.
 //
-// Curator's reentrance goes by thread. Here it goes by context, as package mutex explains.
+// Curator's locks are reentrant by thread. Here exclusion is the default. The option WithReentrance of mutex and rwlock lets
+// calls nest by context, as package mutex explains.
 package zkrecipes

@@ -19,8 +19,8 @@ var (
 	ErrFenced = errors.New("fenced: no longer held, nothing was written")
 	// ErrUpgrade says that a write lock was asked for inside a read lock, which could never be granted.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded: release it first")
-	// ErrDeadlock says that a call would wait for a hold that its own context descends from, and that it does not share:
-	// a term inside a term, or one path through two clients.
+	// ErrDeadlock says that a call would wait for a hold that its own context descends from: a lock inside a lock on the same
+	// path that is not reentrant, a term inside a term, or one path through two clients.
 	ErrDeadlock = errors.New("would wait for itself")
 	// ErrNoLeader says that an election has no leader at the moment.
 	ErrNoLeader = errors.New("no leader")

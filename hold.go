@@ -65,6 +65,17 @@ func NewHold(ctx context.Context, g Grant) (h *Hold, end func(*LostError)) {
 // hold or the context that the recipe handed out.
 func (h *Hold) Context() context.Context { return h.ctx }
 
+// HoldFromContext returns the hold that ctx descends from, the innermost if there are several. So a function that works under
+// a lock finds the token, and writes with [Hold.Txn], without a parameter for the hold. It reports false if there is none.
+// The hold may have ended: ask [Hold.Err].
+func HoldFromContext(ctx context.Context) (*Hold, bool) {
+	h, ok := ctx.Value(holdKey{}).(*Hold)
+	return h, ok
+}
+
+// holdKey finds the hold in its context.
+type holdKey struct{}
+
 // Done is closed when the hold has ended.
 func (h *Hold) Done() <-chan struct{} { return h.ctx.Done() }
 
@@ -237,5 +248,8 @@ func (c *holdContext) Done() <-chan struct{} {
 // Value is also how context.Cause finds the cause, so it looks at the clock as well.
 func (c *holdContext) Value(key any) any {
 	c.hold.lapse()
+	if key == (holdKey{}) {
+		return c.hold
+	}
 	return c.Context.Value(key)
 }

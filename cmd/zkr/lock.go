@@ -72,7 +72,7 @@ func mutexes(c *conn.Client, paths []string) (*supervise.Target, error) {
 	all := make([]*mutex.Mutex, len(paths))
 	for i, path := range paths {
 		var err error
-		if all[i], err = mutex.New(c, path); err != nil {
+		if all[i], err = mutex.New(c, path, mutex.WithReentrance()); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +97,7 @@ func lockAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) 
 	return supervise.Several(holds, parts), nil
 }
 
-// tryAll takes all locks without waiting, or none. Then it takes them once more, together: nested in what it has, that
+// tryAll takes all locks without waiting, or none. Then it takes them once more, together: as the locks are reentrant, that
 // waits for nothing, and the first holds can go.
 func tryAll(ctx context.Context, all []*mutex.Mutex) (*supervise.Grant, error) {
 	var taken []*zkrecipes.Hold

@@ -177,14 +177,15 @@ func (c *candidate) lead(ctx context.Context, term *election.Term) error {
 	case <-c.resign:
 		reason = "asked"
 	case <-ctx.Done():
-		var lost *zkrecipes.LostError
-		if !errors.As(term.Err(), &lost) {
-			c.journal.Event(c.id, event, "token", term.Token(), "reason", "interrupt")
-			return nil
-		}
+		reason = "interrupt"
+	}
+	var lost *zkrecipes.LostError
+	if errors.As(term.Err(), &lost) { // also if the process was frozen, and woke for another reason
 		event, reason = "lost", lost.Reason.String()
 	}
 	c.journal.Event(c.id, event, "token", term.Token(), "reason", reason)
-	c.journal.Event(c.id, "candidate")
+	if reason != "interrupt" {
+		c.journal.Event(c.id, "candidate")
+	}
 	return nil
 }

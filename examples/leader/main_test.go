@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/examples/internal/demo"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -149,4 +150,27 @@ func TestParse(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, &bytes.Buffer{}), flag.ErrHelp)
+}
+
+// lapsing is a contender whose deadline passes without a timer, as in a process that was frozen.
+type lapsing struct {
+	zkrecipes.Grant
+	until time.Time
+}
+
+func (lapsing) Path() string                  { return "/lapsing" }
+func (lapsing) Token() zkrecipes.Token        { return 1 }
+func (l lapsing) ValidUntil() time.Time       { return l.until }
+func (lapsing) Release(context.Context) error { return nil }
+
+// TestLead_WokenAfterTheDeadline: the candidate says that it lost the term, and not that it resigned.
+func TestLead_WokenAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		c := candidate{id: "a", journal: demo.NewJournal(&out), resignAfter: time.Second}
+		h, _ := zkrecipes.NewHold(t.Context(), lapsing{until: time.Now().Add(time.Second)})
+		require.NoError(t, c.lead(h.Context(), &election.Term{Hold: h}))
+		require.Contains(t, out.String(), "lost")
+		require.NotContains(t, out.String(), "resigned")
+	})
 }

@@ -159,7 +159,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an error that is joined with the end of the context is forgotten",
-		edits: []edit{{"recipes/election/run.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"recipes/election/run.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
+		edits: []edit{{"internal/hold/body.go", "	case interface{ Unwrap() []error }:\n", "	case interface{ Never() []error }:\n"}, {"internal/hold/body.go", "slices.ContainsFunc(e.Unwrap(), func(part", "slices.ContainsFunc(e.Never(), func(part"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
@@ -183,8 +183,33 @@ var mutants = []mutant{
 		tests: []test{mutexTests},
 	},
 	{
+		name:  "body: a loss hides behind a cancellation",
+		edits: []edit{{"internal/hold/body.go", "	case saysEnded && cancelled:\n", "	case false:\n"}},
+		tests: []test{bubbles("./internal/hold")},
+	},
+	{
+		name:  "body: the loss of an outer hold is not told",
+		edits: []edit{{"internal/hold/body.go", "	if errors.Is(cause, zkrecipes.ErrLost) && SaysEnded(err, cause) {", "	if false {"}},
+		tests: []test{bubbles("./internal/hold")},
+	},
+	{
+		name:  "run: work that failed as its hold was lost begins again",
+		edits: []edit{{"internal/hold/run.go", "errors.Is(lost, zkrecipes.ErrLost) && SaysEnded(err, lost), err", "errors.Is(lost, zkrecipes.ErrLost), err"}},
+		tests: []test{bubbles(".")},
+	},
+	{
+		name:  "mutex: a goroutine with the context of a hold gets in",
+		edits: []edit{{"recipes/mutex/mutex.go", "	if !m.reentrant {\n", "	if false && !m.reentrant {\n"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "rwlock: a goroutine with the context of a writer gets in as a writer",
+		edits: []edit{{"recipes/rwlock/rwlock.go", "	if l.reentrant {\n", "	if true || l.reentrant {\n"}},
+		tests: []test{bubbles("./recipes/rwlock")},
+	},
+	{
 		name:  "election: terms that end at once follow at once",
-		edits: []edit{{"recipes/election/run.go", "if time.Since(began) >= brief {", "if time.Since(began) >= 0 {"}},
+		edits: []edit{{"internal/hold/run.go", "if time.Since(began) >= brief {", "if time.Since(began) >= 0 {"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

@@ -3,9 +3,12 @@ package hold
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Both returns a context with the values of first. It ends when first or second ends, with the same cause. Whenever it is
@@ -56,12 +59,14 @@ func (b *bothContext) Value(key any) any {
 // the timeout.
 const releaseTimeout = time.Second
 
+var errNoFunction = errors.New("the function is nil: want one to run under the hold")
+
 // Do acquires, and runs fn under the hold; see [Under].
 //
 // Errors: a nil fn, and nothing was acquired; those of acquire; those of Under.
 func Do(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), fn func(context.Context, *zkrecipes.Hold) error) error {
 	if fn == nil {
-		return errors.New("the function is nil: want one to run under the hold")
+		return errNoFunction
 	}
 	h, err := acquire(ctx)
 	if err != nil {
@@ -73,17 +78,59 @@ func Do(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, err
 // Under runs fn under h, waits for it, and releases h. The context of fn ends with h or with ctx, whichever is first. A
 // panic of fn releases, and goes on as a panic.
 //
-// Errors: that of fn, joined with a *LostError if h was lost before fn had returned.
+// Errors: that of fn, joined with a *LostError if h was lost before fn had returned. If the error of fn says no more than
+// that its context had ended, only its text is left beside a loss.
 func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkrecipes.Hold) error) (err error) {
 	inside, end := Both(h.Context(), ctx)
-	defer func() { // also when fn panics
+	var cause error // why inside had ended when fn returned
+	defer func() {  // also when fn panics
 		end(zkrecipes.ErrReleased)
 		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		// A deletion that takes longer is no error: the hold has ended.
-		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) && !errors.Is(err, left) { // fn may have said it
-			err = errors.Join(err, left)
+		if left := h.Release(waiting); errors.Is(left, zkrecipes.ErrLost) {
+			err = withLoss(err, left, SaysEnded(err, cause))
 		}
 	}()
-	return fn(inside, h)
+	err = fn(inside, h)
+	cause = context.Cause(inside)
+	if errors.Is(cause, zkrecipes.ErrLost) && SaysEnded(err, cause) { // also the loss of a hold that ctx descends from
+		err = withLoss(err, cause, true)
+	}
+	return err
+}
+
+// withLoss returns the error of a function together with the loss of its hold. An error that only says that a context has
+// ended must not match context.Canceled: callers would take the loss for their own cancellation.
+func withLoss(err, lost error, saysEnded bool) error {
+	cancelled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case saysEnded && cancelled && errors.Is(context.Canceled, err):
+		return lost // there is no text worth keeping
+	case saysEnded && cancelled:
+		return fmt.Errorf("%v: %w", err, lost) //nolint:errorlint // printed, and not matched
+	case errors.Is(err, lost): // fn has said it
+		return err
+	default:
+		return errors.Join(err, lost)
+	}
+}
+
+// SaysEnded reports whether err says no more than that a context has ended for that cause, which is nil if it has not. If
+// several errors are joined, each of them must. The errors of this library are excepted, which also name what was in the way.
+func SaysEnded(err, cause error) bool {
+	if err == nil || cause == nil {
+		return false
+	}
+	switch e := err.(type) { //nolint:errorlint // what err wraps is looked at in its turn
+	case *session.OpError, *zkrecipes.WaitError, *zkrecipes.LostError:
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !SaysEnded(part, cause) })
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return SaysEnded(inner, cause)
+		}
+	}
+	return slices.ContainsFunc([]error{context.Canceled, context.DeadlineExceeded, cause, zkrecipes.ErrLost, zkrecipes.ErrFenced},
+		func(end error) bool { return errors.Is(err, end) })
 }

@@ -125,6 +125,71 @@ func TestDo_SaysALossOnce(t *testing.T) {
 	})
 }
 
+// TestDo_ALossIsNotHiddenBehindACancellation: callers take an error that matches context.Canceled for their own doing.
+func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
+	failed := errors.New("disk full")
+	for name, returns := range map[string]struct {
+		body func(ctx context.Context) error
+		want string
+	}{
+		"as it is": {context.Context.Err, "/app/lock/x: lost (deadline)"},
+		"wrapped": {
+			func(ctx context.Context) error { return fmt.Errorf("step 37 of 60: %w", ctx.Err()) },
+			"step 37 of 60: context canceled: /app/lock/x: lost (deadline)",
+		},
+		"with its cause": {
+			func(ctx context.Context) error { return fmt.Errorf("%w (%w)", ctx.Err(), context.Cause(ctx)) },
+			"context canceled (/app/lock/x: lost (deadline)): /app/lock/x: lost (deadline)",
+		},
+		"nothing":             {func(context.Context) error { return nil }, "/app/lock/x: lost (deadline)"},
+		"an error of its own": {func(context.Context) error { return failed }, "disk full\n/app/lock/x: lost (deadline)"},
+	} {
+		for _, ending := range []string{"lost", "cancelled, then lost", "inside a hold that is lost"} {
+			t.Run(name+", "+ending, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				h, lose := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
+				if ending == "inside a hold that is lost" {
+					ctx = h.Context() //nolint:fatcontext // once
+					h, _ = zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
+				}
+				err := Under(ctx, h, func(ctx context.Context, _ *zkrecipes.Hold) error {
+					if ending == "cancelled, then lost" {
+						cancel()
+						defer lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
+						return returns.body(ctx)
+					}
+					lose(&zkrecipes.LostError{Path: h.Path(), Reason: zkrecipes.LossDeadline})
+					<-ctx.Done()
+					return returns.body(ctx)
+				})
+				require.NotErrorIs(t, err, context.Canceled)
+				require.Equal(t, name == "an error of its own", errors.Is(err, failed))
+				if ending == "lost" {
+					require.EqualError(t, err, returns.want)
+				}
+				if saysEnded := name != "nothing" && name != "an error of its own"; saysEnded || ending != "inside a hold that is lost" {
+					require.ErrorIs(t, err, zkrecipes.ErrLost)
+				}
+			})
+		}
+	}
+}
+
+// TestDo_Cancelled: what the function says of its cancellation is what the caller gets.
+func TestDo_Cancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h, _ := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
+	stopped := errors.New("stopped")
+	err := Under(ctx, h, func(ctx context.Context, _ *zkrecipes.Hold) error {
+		cancel()
+		return fmt.Errorf("%w: %w", stopped, ctx.Err())
+	})
+	require.ErrorIs(t, err, stopped)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, zkrecipes.ErrLost)
+}
+
 // TestBoth_EndedByItsOwner: for the cause given, and nothing stays behind on a context that lives as long as the program.
 func TestBoth_EndedByItsOwner(t *testing.T) {
 	why := errors.New("why")

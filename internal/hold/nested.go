@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,14 +58,23 @@ func (g *Grant) IsHeld() bool {
 	return !g.ended && g.isProven()
 }
 
-// CheckDeadlock refuses to wait for a node of the given kinds that ctx descends from: the call would wait for its own caller.
-// The server is asked whether the node is under this parent, and not under one of another ensemble.
-func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kinds []string) error {
-	for _, kind := range kinds {
-		for h := allHeld(ctx, p, kind); h != nil; h = h.outer {
+// CheckDeadlock refuses to let a contender of the given kind wait for a node of the kinds others that ctx descends from: the
+// call would wait for its own caller.
+//
+// A contender that excludes its own kind is refused by what its client knows of its own nodes. In all other cases the server
+// is asked. A node of another client may be under a parent of another ensemble. A reader inside a writer comes here when its
+// downgrade did not find the writer's node.
+func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kind string, others []string) error {
+	if ctx.Err() != nil {
+		return nil // the acquisition says why
+	}
+	exclusive := slices.Contains(others, kind)
+	for _, other := range others {
+		for h := allHeld(ctx, p, other); h != nil; h = h.outer {
 			n := h.grant.Node
 			path := p.Path + strings.TrimPrefix(n.Paths[0], n.Parent.Path)
-			if h.grant.IsHeld() && isThere(ctx, p, path, n.Czxid) {
+			known := exclusive && n.Parent.Client.Same(p.Client)
+			if h.grant.IsHeld() && (known || isThere(ctx, p, path, n.Czxid)) {
 				return fmt.Errorf("%s: %w: the context descends from the hold %s", p.Path, zkrecipes.ErrDeadlock, path)
 			}
 		}

@@ -54,7 +54,7 @@ var rules = map[string]rule{
 	},
 	"internal/ephemeral": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
 	"internal/faults":    {},
-	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/session", "internal/trace", zk}},
+	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/session", "internal/trace", zk, backoff}},
 	"internal/lint":      {},
 	"internal/presence":  {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
 	"internal/recipe":    {imports: []string{"internal/session"}},

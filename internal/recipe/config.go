@@ -15,6 +15,7 @@ type Config struct {
 	LossOnSuspend bool
 	Name          string // for tracers
 	Kazoo         bool   // kazoo's contenders count
+	Reentrant     bool   // inside a hold, an acquisition gets another hold on the same contender
 }
 
 // SetData sets a copy of data.

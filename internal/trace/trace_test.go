@@ -280,7 +280,7 @@ func TestTracer_HoldThatLapses_IsLostAndNotReleased(t *testing.T) {
 func TestTracer_NestedHolds_AreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, r := dial(t, zktest.Run(t, zktest.InMemory()), "a")
-		m := newMutex(t, c)
+		m := newMutex(t, c, mutex.WithReentrance())
 		outer, err := m.Lock(t.Context())
 		require.NoError(t, err)
 		inner, err := m.Lock(outer.Context())

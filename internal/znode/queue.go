@@ -101,7 +101,7 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		return nil, err
 	}
 	waiting, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, false)
-	if err := hold.CheckDeadlock(waiting, q.parent, q.conflicting(e.Kind)); err != nil {
+	if err := hold.CheckDeadlock(waiting, q.parent, e.Kind, q.conflicting(e.Kind)); err != nil {
 		return a.End(nil, err)
 	}
 	return a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {

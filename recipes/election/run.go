@@ -3,21 +3,9 @@ package election
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
-)
-
-// A term that ends within brief is followed by a pause, which doubles from one such term to the next.
-const (
-	brief      = time.Second
-	firstPause = 50 * time.Millisecond
-	lastPause  = 5 * time.Second
 )
 
 // Run campaigns, calls lead when elected, and campaigns again when lead has returned, until ctx ends. The context of
@@ -39,28 +27,17 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	if lead == nil {
 		return errors.New("run: the function is nil: want one that leads")
 	}
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
-	for ctx.Err() == nil {
+	campaign := func(ctx context.Context) (*zkrecipes.Hold, error) {
 		t, err := e.Campaign(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		began := time.Now()
-		err = e.serve(ctx, t, lead)
-		if err != nil && !e.retry(err) {
-			return err
-		}
-		if time.Since(began) >= brief {
-			pause.Reset()
-			continue
-		}
-		select {
-		case <-time.After(pause.NextBackOff()):
-		case <-ctx.Done():
-		}
+		return t.Hold, nil
 	}
-	return context.Cause(ctx)
+	return hold.Repeat(ctx, campaign, func(ctx context.Context, h *zkrecipes.Hold) (again bool, err error) {
+		err = e.serve(ctx, &Term{h}, lead)
+		return err == nil || e.retry(err), err
+	})
 }
 
 // Term returns the term that Run is serving through this object, as long as it is held.
@@ -78,26 +55,10 @@ func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context
 	defer e.term.CompareAndSwap(t, nil)
 	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)
-		if ctx.Err() != nil && saysEnded(err, context.Cause(ctx)) {
+		if hold.SaysEnded(err, context.Cause(ctx)) {
 			err = nil
 		}
 		return nil
 	}) // a loss ends the term, and not Run
 	return err
-}
-
-// saysEnded reports whether err says no more than that a context has ended for that cause. If several errors are joined,
-// each of them must. The errors of this library are excepted, which also name what was in the way.
-func saysEnded(err, cause error) bool {
-	switch e := err.(type) { //nolint:errorlint // what err wraps is looked at in its turn
-	case *conn.OpError, *zkrecipes.WaitError, *zkrecipes.LostError:
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !saysEnded(part, cause) })
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return saysEnded(inner, cause)
-		}
-	}
-	return slices.ContainsFunc([]error{context.Canceled, context.DeadlineExceeded, cause, zkrecipes.ErrLost, zkrecipes.ErrFenced},
-		func(end error) bool { return errors.Is(err, end) })
 }

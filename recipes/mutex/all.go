@@ -30,7 +30,8 @@ type Holds struct {
 // On error none is held: the mutexes that were locked are released in the background.
 //
 // Errors: the first of [Mutex.Lock]; one that matches ErrLost if a hold was lost while the call waited for the next mutex;
-// ErrDeadlock if two mutexes are one path through two clients; no mutex given, or a nil one.
+// ErrDeadlock if two mutexes are one path through two clients, or if ctx descends from a hold on one of them that is not
+// reentrant; no mutex given, or a nil one.
 //
 // Source: Curator's InterProcessMultiLock, which gives each member the whole time, and goes on after one has failed.
 func LockAll(ctx context.Context, ms ...*Mutex) (*Holds, error) {
@@ -74,8 +75,8 @@ func (m *Mutex) same(other *Mutex) bool {
 	return m.absolute() == other.absolute() && m.queue.Client().Same(other.queue.Client())
 }
 
-// Context returns a context that ends with the first hold that ends, with the same cause. It descends from all holds, so a
-// Lock of one of the mutexes with it is nested. See [zkrecipes.Hold.Context].
+// Context returns a context that ends with the first hold that ends, with the same cause. It descends from all holds. See
+// [zkrecipes.Hold.Context].
 func (hs *Holds) Context() context.Context { return hs.ctx }
 
 // Done is closed when the first hold has ended.

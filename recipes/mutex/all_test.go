@@ -21,7 +21,7 @@ import (
 func ensembles(t *testing.T, test func(t *testing.T, x, y *mutex.Mutex)) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := zktest.Run(t, zktest.InMemory()), zktest.Run(t, zktest.InMemory())
-		test(t, newMutex(t, bubble.Dial(t, first, "a")), newMutex(t, bubble.Dial(t, second, "a")))
+		test(t, newMutex(t, bubble.Dial(t, first, "a"), mutex.WithReentrance()), newMutex(t, bubble.Dial(t, second, "a"), mutex.WithReentrance()))
 		bubble.Clean(t, first, path)
 		bubble.Clean(t, second, path)
 	})

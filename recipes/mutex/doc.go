@@ -39,12 +39,15 @@
 //
 // # Nested locking
 //
-// Ownership goes through the context. If the context of a call descends from a live hold on the same path, Lock returns
-// another hold on the same node at once. So a function may lock what its caller has locked. Goroutines that share the
-// context of a hold are inside together. The options are those of the mutex that was locked first.
+// A hold excludes everything else, also in its own process: goroutines exclude each other as processes do. A Lock whose
+// context descends from a live hold on the same path could only wait for its own caller, so it is ErrDeadlock at once. This
+// also holds through Sub, and through a second client. Equal paths on two ensembles are two locks.
 //
-// This works within one client and its Subs. Through a second client, Lock would wait for its own caller: it returns
-// ErrDeadlock. Equal paths on two ensembles are two locks.
+// With [WithReentrance], Lock returns another hold on the same node there. So a function may lock what its caller has locked.
+// Ownership goes through the context, and not through the goroutine: goroutines that share the context of a hold are inside
+// together. This is why it is an option. It works within one client and its Subs.
+//
+// [zkrecipes.HoldFromContext] gives a function the hold that its caller has, without another Lock.
 //
 // # What it costs
 //

@@ -594,7 +594,7 @@ func TestRelease_ServerRefuses_IsRepeatedWithPauses(t *testing.T) {
 // A hold given out by a nested Lock while the last one is released must not stand on a contender that goes.
 func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		m := newMutex(t, a)
+		m := newMutex(t, a, mutex.WithReentrance())
 		for i := range 300 {
 			outer := lock(t, m)
 			inside := context.WithoutCancel(outer.Context())
@@ -620,8 +620,8 @@ func TestLock_NestedWhileTheLastIsReleased_HoldsOrNot(t *testing.T) {
 
 func TestLockAll_TakesAllOrNone(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		at := func(c *conn.Client, path string) *mutex.Mutex {
-			m, err := mutex.New(c, path)
+		at := func(c *conn.Client, path string, opts ...mutex.Option) *mutex.Mutex {
+			m, err := mutex.New(c, path, opts...)
 			require.NoError(t, err)
 			return m
 		}
@@ -634,7 +634,9 @@ func TestLockAll_TakesAllOrNone(t *testing.T) {
 		require.Nil(t, all.Of(at(a, "/l/other")))
 		require.False(t, all.ValidUntil().Before(time.Now()))
 		for _, m := range []*mutex.Mutex{x, y, z} {
-			nested, err := m.TryLock(all.Context())
+			_, err := m.Lock(all.Context())
+			require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+			nested, err := at(a, m.Path(), mutex.WithReentrance()).TryLock(all.Context())
 			require.NoError(t, err)
 			require.NoError(t, nested.Release(t.Context()))
 		}
@@ -663,7 +665,7 @@ func nestedThroughSub(t *testing.T, c *conn.Client) (outer, inner *zkrecipes.Hol
 	t.Helper()
 	sub, err := c.Sub("/app")
 	require.NoError(t, err)
-	below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
+	below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"), mutex.WithReentrance())
 	require.NoError(t, err)
 	outer = lock(t, newMutex(t, c))
 	inner, err = below.Lock(outer.Context())

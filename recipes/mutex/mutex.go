@@ -16,9 +16,10 @@ import (
 // Mutex is a lock that at most one caller on the same path holds. It has no state: any number of goroutines may share one,
 // and exclude each other as processes do.
 type Mutex struct {
-	queue *znode.Queue
-	data  []byte
-	name  string
+	queue     *znode.Queue
+	data      []byte
+	name      string
+	reentrant bool
 }
 
 // Option configures [New].
@@ -52,6 +53,21 @@ func WithName(name string) Option {
 	return func(c *config) error { return c.SetName(name) }
 }
 
+// WithReentrance lets a call through this object nest: if its context descends from a live hold of the same client on the same
+// path, it returns another hold on the same contender, at once. Default off: Lock is ErrDeadlock there, and TryLock a
+// BusyError. Goroutines that lock with the context of one hold are then inside together.
+//
+// The mutex is free when all holds on the contender have been released. They have one token, and end together if they are
+// lost. The other options are those of the mutex that was locked first.
+//
+// Source: Curator's InterProcessMutex, which counts by thread.
+func WithReentrance() Option {
+	return func(c *config) error {
+		c.Reentrant = true
+		return nil
+	}
+}
+
 // WithKazoo makes the mutex count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
 // those of this library too: give each Lock there extra_lock_patterns=["lock-"]. Without it kazoo does not see them,
 // and both hold. Use the option in all programs on the path. A program without it fails with ErrForeignContender when it
@@ -82,7 +98,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Mutex{queue, cfg.Data, cfg.Name}, nil
+	return &Mutex{queue, cfg.Data, cfg.Name, cfg.Reentrant}, nil
 }
 
 func (m *Mutex) entry() znode.Entry {
@@ -96,17 +112,14 @@ func (m *Mutex) entry() znode.Entry {
 // While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
 // server that answers has applied the end of that hold.
 //
-// If ctx descends from a live hold on the same path, Lock returns another hold on the same contender, at once. The mutex is
-// free when all of them have been released.
-//
 // On error the caller is out of the queue. Its node is deleted in the background.
 //
-// Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live hold of another client
-// on the same path; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// Errors: [*zkrecipes.WaitError] when ctx ends; ErrDeadlock, at once, if ctx descends from a live hold on the same
+// path, unless [WithReentrance] applies; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
 func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
-	if h, ok := m.queue.Held(ctx, znode.Lock); ok {
+	if h, ok := m.again(ctx); ok {
 		return h, nil
 	}
 	return m.queue.Acquire(ctx, m.entry())
@@ -115,22 +128,47 @@ func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 // TryLock is [Mutex.Lock] without waiting for other contenders. On error no node of the call is left in ZooKeeper, unless
 // ctx ended first.
 //
-// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter; otherwise those of Lock.
+// Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, also if that is a hold that ctx descends from; otherwise
+// those of Lock.
 func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
-	if h, ok := m.queue.Held(ctx, znode.Lock); ok {
+	if h, ok := m.again(ctx); ok {
 		return h, nil
 	}
 	return m.queue.Try(ctx, m.entry())
 }
 
+// again returns another hold on the contender that ctx descends from, if the mutex is reentrant.
+func (m *Mutex) again(ctx context.Context) (*zkrecipes.Hold, bool) {
+	if !m.reentrant {
+		return nil, false
+	}
+	return m.queue.Held(ctx, znode.Lock)
+}
+
 // Do locks, runs fn, waits for it, and unlocks, also when fn panics. The context of fn ends with the hold and with ctx,
-// whichever is first, and descends from the hold: Lock with it is nested. When Do returns nil, the mutex was held from
-// the first statement of fn to the last.
+// whichever is first, and descends from the hold. When Do returns nil, the mutex was held from the first statement of fn to
+// the last.
 //
 // Errors: the errors of Lock, and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost before
-// fn had returned.
+// fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the context of fn had ended,
+// the text alone is left beside the loss.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, m.Lock, fn)
+}
+
+// Run is [Mutex.Do], again after each loss: Run waits for fn, locks again, and calls fn anew with the new hold, whose token is
+// larger. So fn must be able to begin again. When Run returns nil, the mutex was held from the first statement of the last
+// call of fn to its last.
+//
+// If a hold lasted for less than a second, Run waits before it locks again: 50 ms the first time, twice as long after each
+// further one, 5 s at most, a random half more or less. A longer hold starts this anew.
+//
+// An error of fn ends Run, unless the hold was lost and the error only says so, or says that the context of fn had ended.
+//
+// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
+// Lock.
+func (m *Mutex) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
+	return hold.Run(ctx, m.Lock, fn)
 }
 
 // Path returns the path of the mutex.

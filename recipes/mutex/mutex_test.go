@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -295,16 +296,61 @@ func TestLock_DeadContext_FailsAtOnceAndSendsNothing(t *testing.T) {
 	})
 }
 
+// TestLock_InsideItsOwnHold: goroutines that have the context of a hold do not get in, and none waits for its own caller.
+func TestLock_InsideItsOwnHold(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		m := newMutex(t, a)
+		sub, err := a.Sub("/app")
+		require.NoError(t, err)
+		below, err := mutex.New(sub, strings.TrimPrefix(path, "/app"))
+		require.NoError(t, err)
+		require.NoError(t, m.Do(t.Context(), func(ctx context.Context, h *zkrecipes.Hold) error {
+			synctest.Wait()
+			sent := bubble.Requests(srv)
+			var inside sync.WaitGroup
+			for _, acquire := range []func(context.Context) error{
+				func(ctx context.Context) error { return m.Do(ctx, nothing) },
+				func(ctx context.Context) error { return below.Do(ctx, nothing) },
+				func(ctx context.Context) error { _, err := newMutex(t, a).Lock(ctx); return err },
+				func(ctx context.Context) error { _, err := mutex.LockAll(ctx, m); return err },
+				func(ctx context.Context) (err error) {
+					defer func() { err, _ = recover().(error) }()
+					m.Locker(ctx).Lock()
+					return nil
+				},
+			} {
+				inside.Go(func() {
+					began := time.Now()
+					err := acquire(briefly(ctx, t))
+					assert.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+					assert.ErrorContains(t, err, "lock-0000000000")
+					assert.Zero(t, time.Since(began))
+				})
+			}
+			inside.Wait()
+			require.Zero(t, sent.Hits())
+			sent.Remove()
+			_, err := m.TryLock(ctx)
+			require.ErrorIs(t, err, zkrecipes.ErrLocked, "a try does not wait")
+			require.NoError(t, h.Release(ctx))
+			inner, err := m.Lock(context.WithoutCancel(ctx))
+			require.NoError(t, err, "the hold has ended")
+			return inner.Release(context.WithoutCancel(ctx))
+		}))
+		bubble.Clean(t, srv, path)
+	})
+}
+
 // Curator grants nested locks from memory also when the lock is lost; and it leaves one watch behind, as we do.
 func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		m := newMutex(t, a)
+		m := newMutex(t, a, mutex.WithReentrance())
 		outer := lock(t, m)
 		synctest.Wait()
 		sent := bubble.Requests(srv)
 		middle, err := m.Lock(outer.Context())
 		require.NoError(t, err)
-		inner, err := newMutex(t, a).TryLock(middle.Context()) // another value, on the same path
+		inner, err := newMutex(t, a, mutex.WithReentrance()).TryLock(middle.Context()) // another value, on the same path
 		require.NoError(t, err)
 		require.Zero(t, sent.Hits())
 		sent.Remove()
@@ -325,7 +371,7 @@ func TestLock_Nested_SharesTheContenderUntilTheLastRelease(t *testing.T) {
 
 func TestLock_NotNested_AnotherGoroutineIsKeptOut(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
-		m := newMutex(t, a)
+		m := newMutex(t, a, mutex.WithReentrance())
 		outer := lock(t, m)
 		inner, err := m.Lock(outer.Context())
 		require.NoError(t, err)
@@ -364,7 +410,7 @@ func TestDo_HoldsForTheBodyAndReleases(t *testing.T) {
 			_, err := other.TryLock(ctx)
 			require.ErrorIs(t, err, zkrecipes.ErrLocked)
 			require.Equal(t, "value", ctx.Value(key{}))
-			require.NoError(t, m.Do(ctx, func(_ context.Context, inner *zkrecipes.Hold) error {
+			require.NoError(t, newMutex(t, a, mutex.WithReentrance()).Do(ctx, func(_ context.Context, inner *zkrecipes.Hold) error {
 				require.Equal(t, h.Token(), inner.Token())
 				return nil
 			}), "nested")
@@ -546,8 +592,8 @@ func TestLock_BelowNamespaces_IsOneLockByItsPathOnTheServer(t *testing.T) {
 		rooted := bubble.DialAt(t, srv, "rooted", "/ns")
 		sub, err := root.Sub("/ns")
 		require.NoError(t, err)
-		at := func(c *conn.Client, path string) *mutex.Mutex {
-			m, err := mutex.New(c, path)
+		at := func(c *conn.Client, path string, opts ...mutex.Option) *mutex.Mutex {
+			m, err := mutex.New(c, path, opts...)
 			require.NoError(t, err)
 			return m
 		}
@@ -564,7 +610,7 @@ func TestLock_BelowNamespaces_IsOneLockByItsPathOnTheServer(t *testing.T) {
 		require.NoError(t, h.Release(t.Context()))
 		h, err = at(sub, "/x/lock").Lock(t.Context())
 		require.NoError(t, err)
-		nested, err := at(root, "/ns/x/lock").TryLock(h.Context())
+		nested, err := at(root, "/ns/x/lock", mutex.WithReentrance()).TryLock(h.Context())
 		require.NoError(t, err, "nested: the same client, and the same path on the server")
 		require.NoError(t, nested.Release(t.Context()))
 		require.NoError(t, h.Release(t.Context()))

@@ -34,7 +34,7 @@ func TestLock_LookedAtWhileClientsComeAndGo(t *testing.T) {
 				}
 				c := bubble.Dial(t, srv, who, opts...)
 				for k := range 3 {
-					var mo []mutex.Option
+					mo := []mutex.Option{mutex.WithReentrance()}
 					if k == 1 {
 						mo = append(mo, mutex.WithLossOnSuspend())
 					}

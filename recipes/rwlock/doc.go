@@ -42,9 +42,13 @@
 //
 // # Nested locking
 //
-// Ownership goes through the context, within one client and its Subs.
+// Ownership goes through the context, within one client and its Subs. A call whose context descends from a live hold on the
+// same path does not wait for its own caller:
 //
-//   - Write inside write, and read inside read, return another hold on the same node, with the options of the first.
+//   - Write inside write is ErrDeadlock at once. With [WithReentrance] it returns another hold on the same node. Goroutines
+//     that share the context of the first hold are then inside together, which is why it is an option.
+//   - Read inside read returns another hold on the same node, with the options of the first. It needs no option, because
+//     readers do not exclude each other. A node of its own could stand behind a writer that waits for its caller.
 //   - Read inside write is the downgrade: the reader takes the place of its writer, and no writer gets in between them.
 //   - Write inside read could never be granted, and is ErrUpgrade at once. Release, lock, and read again.
 //   - Through a second client, a lock that would wait for its own caller is ErrDeadlock at once.

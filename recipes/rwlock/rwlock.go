@@ -16,9 +16,10 @@ import (
 // RWLock is a lock that any number of readers on the same path hold, or one writer. It has no state: any number of
 // goroutines may share one, and exclude each other as processes do.
 type RWLock struct {
-	queue *znode.Queue
-	data  []byte
-	name  string
+	queue     *znode.Queue
+	data      []byte
+	name      string
+	reentrant bool
 }
 
 // Option configures [New].
@@ -50,6 +51,21 @@ func WithLossOnSuspend() Option {
 // and should be one of few: each name has its own metrics. ZooKeeper does not see it.
 func WithName(name string) Option {
 	return func(c *config) error { return c.SetName(name) }
+}
+
+// WithReentrance lets a Lock through this object nest: if its context descends from a live write hold of the same client on the
+// same path, it returns another hold on the same contender, at once. Default off: Lock is ErrDeadlock there, and TryLock a
+// BusyError. Goroutines that lock with the context of one hold are then inside together.
+//
+// The write lock is free when all holds on the contender have been released. They have one token, and end together if they
+// are lost. The other options are those of the object that locked first. RLock needs no option: see the package.
+//
+// Source: Curator's InterProcessReadWriteLock, which counts by thread.
+func WithReentrance() Option {
+	return func(c *config) error {
+		c.Reentrant = true
+		return nil
+	}
 }
 
 // WithKazoo makes the lock count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
@@ -86,14 +102,13 @@ func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &RWLock{queue, cfg.Data, cfg.Name}, nil
+	return &RWLock{queue, cfg.Data, cfg.Name, cfg.Reentrant}, nil
 }
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 
-// Lock waits until the caller alone holds the lock: all readers and writers before it have left. If ctx descends from a
-// live write hold on the same path, it returns another hold on the same contender at once. ctx bounds the waiting, not
-// the hold. The hold's context has the values of ctx.
+// Lock waits until the caller alone holds the lock: all readers and writers before it have left. ctx bounds the waiting,
+// not the hold. The hold's context has the values of ctx.
 //
 // While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
 // server that answers has applied the end of that hold.
@@ -101,7 +116,8 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 // On error the caller is out of the queue. Its node is deleted in the background.
 //
 // Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path; ErrDeadlock, at
-// once, if ctx descends from a live hold of another client on the same path; [*zkrecipes.WaitError] when ctx ends;
+// once, if ctx descends from a live write hold on the same path, unless [WithReentrance] applies, or from any hold of another
+// client on it; [*zkrecipes.WaitError] when ctx ends;
 // ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
@@ -118,10 +134,12 @@ func (l *RWLock) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, error) {
-	if h, ok := l.queue.Held(ctx, znode.Write); ok {
-		return h, nil
+	if l.reentrant {
+		if h, ok := l.queue.Held(ctx, znode.Write); ok {
+			return h, nil
+		}
 	}
-	if l.queue.Holds(ctx, znode.Read) {
+	if l.queue.Holds(ctx, znode.Read) && !l.queue.Holds(ctx, znode.Write) {
 		return nil, fmt.Errorf("%s: %w", l.queue.Path(), zkrecipes.ErrUpgrade)
 	}
 	return acquire(ctx, znode.Entry{
@@ -166,11 +184,12 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 }
 
 // Do takes the write lock, runs fn, waits for it, and unlocks, also when fn panics. The context of fn ends with the hold
-// and with ctx, whichever is first, and descends from the hold: locks taken with it are nested. When Do returns nil, the
-// lock was held from the first statement of fn to the last.
+// and with ctx, whichever is first, and descends from the hold. When Do returns nil, the lock was held from the first
+// statement of fn to the last.
 //
 // Errors: the errors of [RWLock.Lock], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the hold
-// was lost before fn had returned.
+// was lost before fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the context
+// of fn had ended, the text alone is left beside the loss.
 func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, l.Lock, fn)
 }
@@ -178,6 +197,26 @@ func (l *RWLock) Do(ctx context.Context, fn func(ctx context.Context, h *zkrecip
 // RDo is [RWLock.Do] with the read lock.
 func (l *RWLock) RDo(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
 	return hold.Do(ctx, l.RLock, fn)
+}
+
+// Run is [RWLock.Do], again after each loss: Run waits for fn, locks again, and calls fn anew with the new hold, whose token is
+// larger. So fn must be able to begin again. When Run returns nil, the lock was held from the first statement of the last
+// call of fn to its last.
+//
+// If a hold lasted for less than a second, Run waits before it locks again: 50 ms the first time, twice as long after each
+// further one, 5 s at most, a random half more or less. A longer hold starts this anew.
+//
+// An error of fn ends Run, unless the hold was lost and the error only says so, or says that the context of fn had ended.
+//
+// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
+// [RWLock.Lock].
+func (l *RWLock) Run(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
+	return hold.Run(ctx, l.Lock, fn)
+}
+
+// RRun is [RWLock.Run] with the read lock.
+func (l *RWLock) RRun(ctx context.Context, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
+	return hold.Run(ctx, l.RLock, fn)
 }
 
 // Revoke asks the writer, or every reader, that holds the lock to release: [zkrecipes.Hold.Revoked] of the hold is closed.

@@ -132,7 +132,7 @@ func TestDowngrade_InAnyOrderOfRelease(t *testing.T) {
 		writer := held(t, t.Context(), mine.Lock)
 		one, two := held(t, writer.Context(), mine.RLock), held(t, writer.Context(), mine.TryRLock)
 		require.NotEqual(t, one.Path(), two.Path())
-		inner := held(t, one.Context(), mine.Lock)
+		inner := held(t, one.Context(), newLock(t, a, rwlock.WithReentrance()).Lock)
 		require.Equal(t, writer.Path(), inner.Path(), "write inside read inside write is write inside write")
 		waiting := bubble.Start(t.Context(), other.RLock)
 		for _, h := range []*zkrecipes.Hold{two, writer, one} {
@@ -235,9 +235,33 @@ func TestLock_InsideRead_IsErrUpgradeAtOnce(t *testing.T) {
 	})
 }
 
-func TestLock_Nested_SharesTheContender(t *testing.T) {
+// TestLock_InsideItsOwnHold: a writer excludes the goroutines that have its context. Readers exclude none.
+func TestLock_InsideItsOwnHold(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		l := newLock(t, a)
+		writer := held(t, t.Context(), l.Lock)
+		downgraded := held(t, writer.Context(), l.RLock)
+		synctest.Wait()
+		sent := bubble.Requests(srv)
+		for _, outer := range []*zkrecipes.Hold{writer, downgraded} {
+			_, err := newLock(t, a).Lock(outer.Context())
+			require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
+		}
+		require.Zero(t, sent.Hits())
+		sent.Remove()
+		_, err := l.TryLock(writer.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrLocked, "a try does not wait")
+		release(t, writer)
+		_, err = l.Lock(downgraded.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrUpgrade)
+		release(t, downgraded)
+		bubble.Clean(t, srv, path)
+	})
+}
+
+func TestLock_Nested_SharesTheContender(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		l := newLock(t, a, rwlock.WithReentrance())
 		for _, pair := range [][2]func(context.Context) (*zkrecipes.Hold, error){{l.Lock, l.TryLock}, {l.RLock, l.TryRLock}} {
 			outer := held(t, t.Context(), pair[0])
 			inner := held(t, outer.Context(), pair[1])

@@ -147,9 +147,29 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 // last.
 //
 // Errors: the errors of [Semaphore.Acquire], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the
-// hold was lost before fn had returned.
+// hold was lost before fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the
+// context of fn had ended, the text alone is left beside the loss.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
-	return hold.Do(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }, fn)
+	return hold.Do(ctx, s.acquire(n), fn)
+}
+
+// Run is [Semaphore.Do], again after each loss: Run waits for fn, acquires again, and calls fn anew with the new hold. So fn
+// must be able to begin again. When Run returns nil, the leases were held from the first statement of the last call of fn to
+// its last.
+//
+// If a hold lasted for less than a second, Run waits before it acquires again: 50 ms the first time, twice as long after each
+// further one, 5 s at most, a random half more or less. A longer hold starts this anew.
+//
+// An error of fn ends Run, unless the hold was lost and the error only says so, or says that the context of fn had ended.
+//
+// Errors: the error of fn, joined with a [*zkrecipes.LostError] if the hold was lost as well; the cause of ctx; the errors of
+// [Semaphore.Acquire].
+func (s *Semaphore) Run(ctx context.Context, n int, fn func(ctx context.Context, h *zkrecipes.Hold) error) error {
+	return hold.Run(ctx, s.acquire(n), fn)
+}
+
+func (s *Semaphore) acquire(n int) func(context.Context) (*zkrecipes.Hold, error) {
+	return func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, n) }
 }
 
 // Path returns the path of the semaphore.

@@ -104,7 +104,14 @@ func try(ctx context.Context, m *mutex.Mutex) error {
 		return err
 	}
 	defer func() { _ = h.Release(context.WithoutCancel(ctx)) }()
-	return work(h.Context(), h)
+	return whileHeld(ctx, h)
+}
+
+func whileHeld(ctx context.Context, h *zkrecipes.Hold) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(h.Context(), stop)() // it ends with the hold, too
+	return work(working, h)                      // asks h.Err() before each step that counts
 }
 
 func patience(ctx context.Context, m *mutex.Mutex) error {
@@ -118,7 +125,7 @@ func patience(ctx context.Context, m *mutex.Mutex) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(work(h.Context(), h), h.Release(ctx))
+	return errors.Join(whileHeld(ctx, h), h.Release(context.WithoutCancel(ctx)))
 }
 
 func production(ctx context.Context, servers string, roots *tls.Config) (*conn.Client, error) {

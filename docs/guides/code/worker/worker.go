@@ -3,7 +3,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -17,17 +16,7 @@ type Worker struct {
 }
 
 // Run works until ctx ends. A lost lock is no failure: Run waits for the lock again.
-func (w *Worker) Run(ctx context.Context) error {
-	for {
-		err := w.Lock.Do(ctx, w.Hold)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil && !errors.Is(err, zkrecipes.ErrLost) {
-			return err
-		}
-	}
-}
+func (w *Worker) Run(ctx context.Context) error { return w.Lock.Run(ctx, w.Hold) }
 
 // Hold ships orders until ctx ends, which ends with the hold.
 func (w *Worker) Hold(ctx context.Context, h *zkrecipes.Hold) error {
@@ -37,6 +26,8 @@ func (w *Worker) Hold(ctx context.Context, h *zkrecipes.Hold) error {
 		select {
 		case <-second.C:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // looks at the clock: the process may have been frozen
 			return context.Cause(ctx)
 		}
 		if err := w.Ship(ctx, h.Token()); err != nil {

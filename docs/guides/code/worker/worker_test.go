@@ -105,17 +105,20 @@ func TestStaleHolder(t *testing.T) {
 	})
 }
 
-// fakeGrant is a contender that exists nowhere. The methods that the test does not need are nil in Grant.
-type fakeGrant struct{ zkrecipes.Grant }
+// fakeGrant is a contender that exists nowhere. The methods that the tests do not need are nil in Grant.
+type fakeGrant struct {
+	zkrecipes.Grant
+	until time.Time
+}
 
 func (fakeGrant) Path() string                  { return "/fake" }
 func (fakeGrant) Token() zkrecipes.Token        { return 42 }
-func (fakeGrant) ValidUntil() time.Time         { return time.Now().Add(time.Hour) }
+func (g fakeGrant) ValidUntil() time.Time       { return g.until }
 func (fakeGrant) Release(context.Context) error { return nil }
 
 func TestHold_FakeHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, lose := zkrecipes.NewHold(t.Context(), fakeGrant{})
+		h, lose := zkrecipes.NewHold(t.Context(), fakeGrant{until: time.Now().Add(time.Hour)})
 		var tokens []zkrecipes.Token
 		w := &Worker{Ship: func(_ context.Context, token zkrecipes.Token) error {
 			tokens = append(tokens, token)
@@ -126,5 +129,17 @@ func TestHold_FakeHold(t *testing.T) {
 		}}
 		require.ErrorIs(t, w.Hold(h.Context(), h), zkrecipes.ErrLost)
 		require.Equal(t, []zkrecipes.Token{42, 42, 42}, tokens)
+	})
+}
+
+// TestHold_WokenAfterTheDeadline: no timer has ended the hold yet, as in a process that was frozen.
+func TestHold_WokenAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := zkrecipes.NewHold(t.Context(), fakeGrant{until: time.Now().Add(time.Second)})
+		w := &Worker{Ship: func(context.Context, zkrecipes.Token) error {
+			t.Error("shipped")
+			return nil
+		}}
+		require.ErrorIs(t, w.Hold(h.Context(), h), zkrecipes.ErrLost)
 	})
 }

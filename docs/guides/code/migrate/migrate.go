@@ -1,0 +1,121 @@
+// Package migrate has what programs become that used other libraries.
+package migrate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+)
+
+// Invoices bills under the lock that was a zk.Lock.
+func Invoices(ctx context.Context, client *conn.Client, bill func(context.Context, zkrecipes.Token) error) error {
+	m, err := mutex.New(client, "/locks/invoices") // the same path
+	if err != nil {
+		return err
+	}
+	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+		return bill(ctx, h.Token()) // ctx ends with the hold, and with the context of the caller
+	})
+}
+
+// Config applies the data of a node now and after each change, until ctx ends. It was a loop around GetW.
+func Config(ctx context.Context, client *conn.Client, apply func(data []byte)) error {
+	for node, err := range client.Follow(ctx, "/app/config") {
+		switch {
+		case err != nil:
+			return err
+		case node.Current && node.Exists:
+			apply(node.Data)
+		}
+	}
+	return nil
+}
+
+// Sessions tells of the session, until ctx ends. It was a loop around the event channel of zk.Connect.
+func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
+	for state := range client.States(ctx) {
+		switch state {
+		case conn.Connected: // zk.StateHasSession
+			say("connected")
+		case conn.Suspended: // zk.StateDisconnected: the session may live on, and holds with it
+			say("not connected")
+		case conn.Lost: // zk.StateExpired, and also if no server says so: the client opens the next session
+			say("session lost")
+		}
+	}
+}
+
+// Register keeps an ephemeral node. It was a Create after each zk.StateHasSession.
+func Register(client *conn.Client, address string) (*node.Node, error) {
+	return node.New(client, "/app/workers/w1", []byte(address)) // comes back in each session; Close removes it
+}
+
+// Leader leads while no zk.Lock on the path is held. It was a loop around Lock, the work, and Unlock.
+func Leader(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
+	e, err := election.New(client, "/service/leader", election.WithLayout(election.Selector)) // the nodes of zk.Lock
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx, lead) // lead returns when its context ends
+}
+
+// Locked bills under the lock that was libkv's.
+func Locked(ctx context.Context, client *conn.Client, bill func(context.Context, zkrecipes.Token) error) error {
+	m, err := mutex.New(client, "/locks/invoices", mutex.WithData([]byte("worker-7")))
+	if err != nil {
+		return err
+	}
+	return m.Do(ctx, func(ctx context.Context, h *zkrecipes.Hold) error {
+		return bill(ctx, h.Token()) // ctx plays the role of the loss channel
+	})
+}
+
+// Candidate stands in an election that has no candidates of libkv any more.
+func Candidate(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
+	e, err := election.New(client, "/service/leader", election.WithID("node-1"), election.WithLayout(election.Selector))
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx, lead)
+}
+
+// CandidateBesideLibkv stands beside candidates of libkv. It also writes its name onto the path, where followers of libkv
+// read it.
+func CandidateBesideLibkv(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
+	unknown := func(err error) bool { return errors.Is(err, zkrecipes.ErrUnknownOutcome) } // the name is written again
+	e, err := election.New(client, "/service/leader", election.WithID("node-1"), election.WithLayout(election.Selector),
+		election.WithRetry(unknown))
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx, func(ctx context.Context, t *election.Term) error {
+		// The name is written only if the term is still held.
+		_, err := t.Txn(ctx, &zk.SetDataRequest{Path: e.Path(), Data: []byte("node-1"), Version: -1})
+		if err != nil {
+			return err
+		}
+		return lead(ctx, t)
+	})
+}
+
+// FollowBesideLibkv announces the leader, of either kind, while there are candidates of libkv.
+func FollowBesideLibkv(ctx context.Context, client *conn.Client, announce func(leader string)) error {
+	for node, err := range client.Follow(ctx, "/service/leader") {
+		switch {
+		case err != nil:
+			return err
+		case !node.Current:
+			announce("unknown") // the connection is lost: the leader may have changed
+		case node.Exists:
+			announce(string(node.Data)) // who led last: libkv leaves the name when a leader goes
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package migrate
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func dial(t *testing.T, srv *zktest.Server, id string) *conn.Client {
+	client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(id)), conn.WithSessionTimeout(10*time.Second))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() }) // always nil
+	return client
+}
+
+// TestInvoices_Stops: the work ends with the context of the caller, and with the lock.
+func TestInvoices_Stops(t *testing.T) {
+	for name, run := range map[string]func(context.Context, *conn.Client, func(context.Context, zkrecipes.Token) error) error{
+		"go-zookeeper": Invoices, "libkv": Locked,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				client := dial(t, srv, "a")
+				until := func(ctx context.Context, _ zkrecipes.Token) error {
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(time.Hour):
+						return nil
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := run(ctx, client, until)
+				require.ErrorIs(t, err, context.Canceled)
+				require.NotErrorIs(t, err, zkrecipes.ErrLost)
+
+				err = run(t.Context(), client, func(ctx context.Context, token zkrecipes.Token) error {
+					srv.Expire(srv.SessionOf("a"))
+					return until(ctx, token)
+				})
+				require.ErrorIs(t, err, zkrecipes.ErrLost)
+				require.NotErrorIs(t, err, context.Canceled)
+			})
+		})
+	}
+}

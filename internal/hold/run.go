@@ -1,0 +1,59 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// A round that ends within brief is followed by a pause, which doubles from one such round to the next.
+const (
+	brief      = time.Second
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// Repeat acquires and runs a round, until a round wants no other one, or ctx ends. A round releases the hold.
+//
+// Errors: that of acquire; that of the last round; the cause of ctx.
+func Repeat(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), round func(context.Context, *zkrecipes.Hold) (again bool, err error)) error {
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(lastPause), backoff.WithMaxElapsedTime(0))
+	for ctx.Err() == nil {
+		h, err := acquire(ctx)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if again, err := round(ctx, h); !again {
+			return err
+		}
+		if time.Since(began) >= brief {
+			pause.Reset()
+			continue
+		}
+		select {
+		case <-time.After(pause.NextBackOff()):
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// Run is [Do], again after each loss, until fn has returned under a live hold.
+//
+// Errors: those of Do but a loss; the cause of ctx.
+func Run(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold, error), fn func(context.Context, *zkrecipes.Hold) error) error {
+	if fn == nil {
+		return errNoFunction
+	}
+	return Repeat(ctx, acquire, func(ctx context.Context, h *zkrecipes.Hold) (again bool, err error) {
+		err = Under(ctx, h, fn)
+		lost := h.Err()
+		return errors.Is(lost, zkrecipes.ErrLost) && SaysEnded(err, lost), err
+	})
+}
