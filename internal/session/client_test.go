@@ -35,7 +35,7 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"safety margin":   conn.WithSafetyMargin(-0.1),
 		"margin above":    conn.WithSafetyMargin(0.31),
 		"back-off":        conn.WithBackOff(nil),
-		"policy":          conn.WithBackOff(func() backoff.BackOff { return nil }),
+		"policy":          conn.WithBackOff(func() conn.BackOff { return nil }),
 		"tracer":          conn.WithTracer(nil),
 		"none":            nil,
 		"logger":          conn.WithLogger(nil),
@@ -442,7 +442,7 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 // The old session is over, and all callers of Session wait for the next one.
 func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }))
+		c := dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) }))
 		for range 2 { // the second in a row is no accident: a pause follows
 			s := live(t, c)
 			srv.Expire(s.ID())
