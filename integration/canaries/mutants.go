@@ -224,7 +224,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "holds: a transaction is guarded by the first hold alone",
-		edits: []edit{{"recipes/mutex/all.go", "		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})\n", "		_ = path\n"}},
+		edits: []edit{{"recipes/mutex/all.go", "		guards = append(guards, zkrecipes.OpCheck(path, -1))\n", "		_ = path\n"}},
 		tests: []test{mutexTests},
 	},
 	{
@@ -524,7 +524,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: the marker has no number",
-		edits: []edit{{"internal/record/marked.go", "Data: []byte(strconv.Itoa(m.number)), Version: -1", "Data: nil, Version: -1"}},
+		edits: []edit{{"internal/record/marked.go", "[]byte(strconv.Itoa(m.number)), -1)", "nil, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -539,12 +539,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: no version is compared",
-		edits: []edit{{"internal/record/marked.go", "Data: w.data, Version: w.over.Stat.Version}", "Data: w.data, Version: -1}"}},
+		edits: []edit{{"internal/record/marked.go", "w.data, w.over.Stat.Version)", "w.data, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "value: no version is compared",
-		edits: []edit{{"internal/record/replacement.go", "Data: data, Version: now.Stat.Version}", "Data: data, Version: -1}"}},
+		edits: []edit{{"internal/record/replacement.go", "data, now.Stat.Version)", "data, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -591,7 +591,7 @@ var mutants = []mutant{
 		name: "double barrier: members that are in count for the next round",
 		edits: []edit{
 			{"recipes/barrier/rounds.go", "{m, data, stat.Version == 0}", "{m, data, true}"},
-			{"recipes/barrier/rounds.go", "Data: data, Version: 0}", "Data: data, Version: -1}"},
+			{"recipes/barrier/rounds.go", "data, 0)", "data, -1)"},
 		},
 		tests: []test{barrierTests},
 	},

@@ -147,7 +147,7 @@ func everything(ctx context.Context, c *conn.Client) map[string]error {
 	_, _, errs["exists"] = c.Exists(ctx, "/a")
 	_, errs["children"] = c.Children(ctx, "/a")
 	errs["sync"] = c.Sync(ctx, "/a")
-	_, errs["multi"] = c.Multi(ctx, &zk.DeleteRequest{Path: "/a", Version: 0})
+	_, errs["multi"] = c.Multi(ctx, zkrecipes.OpDelete("/a", 0))
 	return errs
 }
 
@@ -166,7 +166,7 @@ func everythingIn(ctx context.Context, s *session.Session) map[string]error {
 	_, errs["children"] = s.Children(ctx, "/a")
 	_, _, errs["childrenw"] = s.ChildrenW(ctx, "/a")
 	errs["sync"] = s.Sync(ctx, "/a")
-	_, errs["multi"] = s.Multi(ctx, &zk.DeleteRequest{Path: "/a", Version: 0})
+	_, errs["multi"] = s.Multi(ctx, zkrecipes.OpDelete("/a", 0))
 	return errs
 }
 
@@ -404,7 +404,7 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.Create(t.Context(), "/open", nil, 0, zk.WorldACL(zk.PermAll)...)
 		require.NoError(t, err)
-		_, err = c.Multi(t.Context(), &zk.CreateRequest{Path: "/multi"})
+		_, err = c.Multi(t.Context(), zkrecipes.OpCreate("/multi", nil, 0))
 		require.NoError(t, err)
 		require.NoError(t, live(t, c).CreateContainer(t.Context(), "/container"))
 		for path, scheme := range map[string]string{"/mine": "digest", "/open": "world", "/multi": "digest", "/container": "digest"} {
