@@ -50,6 +50,8 @@ func TestReplacement_Fate(t *testing.T) {
 			require.Equal(t, tt.want, Replacement{Idempotent: tt.idempotent}.fate(&w, tt.now))
 		})
 	}
+	w := write{over: at(1, 4, "old"), doubt: zkrecipes.ErrUnknownOutcome}
+	require.Equal(t, unknown, Replacement{Idempotent: true}.fate(&w, missing), "a missing node does not hold the empty data")
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *session.Client)) {
