@@ -14,6 +14,7 @@ import (
 )
 
 func TestWait_TellsWhatWasInTheWay(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
 	require.NoError(t, err)
