@@ -17,7 +17,7 @@ NESTEDTEST := $(TOOL) gotestsum --format=pkgname --raw-command --
 REAL := -count=1 $(if $(shell command -v java),-p=1)
 
 # The parallel tests of a nested module wait for other processes, most of the time.
-WAITING := -parallel=8
+WAITING := -parallel=4
 
 DURATION ?= 10m
 SEED     ?=
