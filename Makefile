@@ -14,7 +14,10 @@ GOTEST     := $(TOOL) gotestsum --format=pkgname --
 NESTEDTEST := $(TOOL) gotestsum --format=pkgname --raw-command --
 
 # One test binary at a time where real servers run: they need the cores.
-REAL := -count=1 -p=1
+REAL := -count=1 $(if $(shell command -v java),-p=1)
+
+# The parallel tests of a nested module wait for other processes, most of the time.
+WAITING := -parallel=4
 
 DURATION ?= 10m
 SEED     ?=
@@ -33,7 +36,7 @@ help: ## list the targets
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
 	$(GOTEST) -shuffle=on ./...
-	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -shuffle=on ./...; done
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) $(REAL) -shuffle=on -timeout=20m ./...
 
 .PHONY: releases
@@ -55,7 +58,7 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 .PHONY: race
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
-	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race -shuffle=on ./...; done
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip 'Suite$$' \
 		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|services|speed|zkr)$$')
 
