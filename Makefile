@@ -22,6 +22,9 @@ FUZZTIME ?= 20s
 COUNT    ?= 6
 SECTIONS ?= 10000
 
+# Tests in integration/foreign that run programs of other projects, or build packages.
+OTHERS := '(Suite|Cluster|Package)$$'
+
 # Where binaries and wheels go, and which Python makes the wheels.
 BIN    ?= $(CURDIR)/bin
 PYTHON ?= python3
@@ -60,7 +63,7 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race -shuffle=on ./...; done
-	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip 'Suite$$' \
+	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip $(OTHERS) \
 		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|services|throughput|zkr)$$')
 
 .PHONY: lint
@@ -148,8 +151,8 @@ parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...
 
 .PHONY: foreign
-foreign: ## the tests of go-zookeeper, kazoo, Curator and ZooKeeper's client, on zktest and a real ZooKeeper (hours; fetches by pip and Maven)
-	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run 'Suite$$' ./foreign
+foreign: ## tests of other projects, clusters of Kafka and Helix, and packages for all platforms (hours; fetches by pip, Maven, cargo, npm)
+	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run $(OTHERS) ./foreign
 
 .PHONY: mixed
 mixed: ## Curator and kazoo beside us on one path, killed on either side, for SECTIONS (10000) each (fetches kazoo by pip)

@@ -45,7 +45,7 @@ func platforms() (list []string) {
 	return list
 }
 
-func TestWheel(t *testing.T) {
+func TestWheelPackage(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t, "pip, venv, ensurepip", "apt-get install python3-pip python3-venv")
 	deps := cache(t, "wheel")
@@ -69,8 +69,7 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-func TestJar(t *testing.T) {
-	t.Parallel()
+func TestJarPackage(t *testing.T) { // not beside TestJUnitExtension: both build in zktest/java/target
 	needJava(t)
 	repository := cache(t, "maven") // what Maven fetches stays, what it gets from us is new
 	ours := filepath.Join(repository, "com/github/zkrecipes")
