@@ -82,8 +82,8 @@
 //
 // The client asks for the timeout that it was granted when it resumes a session. A server with a lower maximum counts with
 // that, and its answer may be lost. With [WithLeastTimeout], the deadline is at most that long after the request left, until
-// an answer comes. If a server hangs up without an answer, it has granted nothing. If a session is resumed with a timeout so
-// long that it cannot be proven any more, it ends.
+// an answer comes. A server that hangs up without an answer may have resumed the session all the same. If a session is resumed
+// with a timeout so long that it cannot be proven any more, it ends.
 //
 // The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
 // leader, and for a follower that reports a little late.
