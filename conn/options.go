@@ -128,7 +128,8 @@ func WithTickTime(d time.Duration) Option {
 // WithLeastTimeout tells the least session timeout that a server of the ensemble may grant. By default it is the least that
 // one has granted to the session. Set it, for example to two ticks, if operators may lower maxSessionTimeout below
 // [WithSessionTimeout] while clients run. Then [Session.ValidUntil] counts with it, from when the client asks a server to
-// resume the session until a server answers. The price: holds end if no server answers for that long.
+// resume the session until a server answers. The price: holds end if no server answers for that long, as in an election of
+// a leader that takes longer. A server that hangs up has not answered.
 func WithLeastTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
