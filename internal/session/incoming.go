@@ -25,7 +25,7 @@ func (c *connection) read() error {
 		if size > most {
 			err = c.skip(size)
 		} else {
-			err = c.take(size)
+			err = c.handle(size)
 		}
 		c.arriving.Store(false)
 		if err != nil {
@@ -34,8 +34,8 @@ func (c *connection) read() error {
 	}
 }
 
-// take handles a frame of so many bytes: the reply to a request, or an event.
-func (c *connection) take(size int) error {
+// handle handles a frame of so many bytes: the reply to a request, or an event.
+func (c *connection) handle(size int) error {
 	frame := make([]byte, size)
 	if _, err := io.ReadFull(c.in, frame); err != nil {
 		return err
@@ -48,8 +48,10 @@ func (c *connection) take(size int) error {
 		c.session.zxid.Store(h.Zxid)
 	}
 	now := time.Now()
-	r := c.answered(h.Xid, h.Code, now)
+	r, err := c.answered(h.Xid, h.Code, now)
 	switch {
+	case err != nil:
+		return err
 	case r.answer != nil:
 		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))
 	case h.Xid == wire.XidEvent:
@@ -69,38 +71,57 @@ func (c *connection) skip(size int) error {
 		return err
 	}
 	h, _, _ := wire.ReadHeader(header[:]) // it has the length
-	r := c.answered(h.Xid, h.Code, time.Now())
+	r, err := c.answered(h.Xid, h.Code, time.Now())
+	if err != nil {
+		return err
+	}
 	if r.answer == nil {
 		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
 	}
 	r.answer(reply{zxid: h.Zxid}, c.session.core.tooLargeReply(size))
-	_, err := io.CopyN(io.Discard, c.in, int64(size-len(header)))
+	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }
 
 // answered books a reply that came now as proof of liveness, and returns the request that it answers; a zero one for an event.
-func (c *connection) answered(xid, code int32, now time.Time) (r pending) {
-	c.mu.Lock()
-	switch {
-	case xid == wire.XidPing && len(c.pings) > 0:
-		r = pending{op: wire.OpPing, sent: c.pings[0]}
-		c.pings = c.pings[1:]
-	case xid >= 0:
-		r = c.pending[xid]
-		delete(c.pending, xid)
-		c.unanswered -= r.size
-		if r.op == wire.OpSync {
-			c.syncs = c.syncs[1:]
-		}
-	}
-	c.mu.Unlock()
-	if r.sent.IsZero() {
-		return r // an event, or a reply without a request
+func (c *connection) answered(xid, code int32, now time.Time) (pending, error) {
+	r, err := c.take(xid)
+	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not asked for
+		return pending{}, err
 	}
 	if wire.FromTree(code) {
 		c.session.answered(r.sent, now, witnessOf(r.op, code))
 	}
-	return r
+	return r, nil
+}
+
+// take takes the request that a reply answers off the pending ones. Replies come in the order of the requests. A server that
+// leaves one out will never answer it, so the connection is of no more use: its requests get no answer, and are asked again
+// where that is safe. Pings, events and credentials are apart.
+//
+// Source: SendThread.readResponse of ZooKeeper's Java client ("Xid out of order").
+func (c *connection) take(xid int32) (r pending, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case xid == wire.XidPing:
+		if len(c.pings) > 0 {
+			r = pending{op: wire.OpPing, sent: c.pings[0]}
+			c.pings = c.pings[1:]
+		}
+	case xid == wire.XidEvent, xid == wire.XidAuth:
+	case len(c.pending) == 0:
+		return pending{}, fmt.Errorf("the server answers out of order: request %d, and none is without an answer", xid)
+	case xid != c.pending[0].xid:
+		r = c.pending[0]
+		return pending{}, fmt.Errorf("the server answers out of order: request %d before %d, a %s", xid, r.xid, wire.OpName(r.op))
+	default:
+		r = c.pending[0]
+		c.pending[0] = pending{} // or the answer would stay in memory
+		c.pending = c.pending[1:]
+		c.unanswered -= r.size
+	}
+	return r, nil
 }
 
 // Read reads for the decoder of frames. Every byte shows that the server is there, so it resets the watchdog.

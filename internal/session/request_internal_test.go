@@ -12,17 +12,36 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-func TestXids_AreThoseThatNobodyWaitsFor(t *testing.T) {
+func TestXids_ArePositive(t *testing.T) {
 	t.Parallel()
 	s := &session{core: &core{opts: &Config{}}}
 	s.asked.Store(math.MaxInt32 - 1)
 	c := newConnection(s, nil, "", time.Hour)
-	c.pending[1] = pending{}
-	for _, want := range []int32{math.MaxInt32, 2, 3} {
+	defer c.watchdog.Stop()
+	for i, want := range []int32{math.MaxInt32, 1, 2} {
 		frame := wire.DeleteFrame("/a", -1)
 		require.True(t, c.ask(t.Context(), []request{{op: wire.OpDelete, frame: frame}}))
 		require.Equal(t, uint32(want), binary.BigEndian.Uint32(frame[wire.PrefixSize:]))
-		require.Contains(t, c.pending, want)
+		require.Equal(t, want, c.pending[i].xid)
+	}
+}
+
+// The oldest sync without an answer decides when the connection is given up, also if others were answered or came before.
+func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
+	t.Parallel()
+	s := &session{core: &core{opts: &Config{}}}
+	c := newConnection(s, nil, "", time.Hour)
+	defer c.watchdog.Stop()
+	for i, op := range []int32{wire.OpGetData, wire.OpSync, wire.OpGetData, wire.OpSync} {
+		require.True(t, c.ask(t.Context(), []request{{op: op, frame: wire.SyncFrame("/")}}))
+		c.pending[i].sent = at(float64(i))
+	}
+	for _, want := range []time.Time{at(1), at(1), at(3), at(3), {}} {
+		require.Equal(t, want, c.oldestSync())
+		if len(c.pending) > 0 {
+			_, err := c.take(c.pending[0].xid)
+			require.NoError(t, err)
+		}
 	}
 }
 
