@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -36,8 +38,8 @@ func (c *connection) read() error {
 
 // handle handles a frame of so many bytes: the reply to a request, or an event.
 func (c *connection) handle(size int) error {
-	frame := make([]byte, size)
-	if _, err := io.ReadFull(c.in, frame); err != nil {
+	frame, err := readBody(c.in, size)
+	if err != nil {
 		return err
 	}
 	h, body, err := wire.ReadHeader(frame)
@@ -49,11 +51,16 @@ func (c *connection) handle(size int) error {
 	}
 	now := time.Now()
 	r, err := c.answered(h.Xid, h.Code, now)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	said := wire.ErrorOf(h.Code)
+	if errors.Is(said, zk.ErrSessionMoved) {
+		c.fail(said) // before the caller asks again: this server serves the session no more
+	}
+	switch {
 	case r.answer != nil:
-		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))
+		r.answer(reply{h.Zxid, body, now}, said)
 	case h.Xid == wire.XidEvent:
 		e, err := wire.EventOf(body)
 		if err != nil {
@@ -161,11 +168,26 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	if size > most {
 		return nil, noServer(size)
 	}
-	frame := make([]byte, size)
-	if _, err := io.ReadFull(r, frame); err != nil {
-		return nil, err
+	return readBody(r, size)
+}
+
+// unproven is how many bytes of a frame are given memory before any of them arrives.
+const unproven = 64 << 10
+
+// readBody reads so many bytes. The memory grows with the bytes that arrive, not with the length that was announced.
+func readBody(r io.Reader, size int) ([]byte, error) {
+	body := make([]byte, min(size, unproven))
+	for n := 0; ; {
+		if _, err := io.ReadFull(r, body[n:]); err != nil {
+			return nil, err
+		}
+		if n = len(body); n == size {
+			return body, nil
+		}
+		grown := make([]byte, min(size, 4*n))
+		copy(grown, body)
+		body = grown
 	}
-	return frame, nil
 }
 
 // readSize reads the length of a frame.

@@ -494,9 +494,28 @@ func TestRequests_ReplyOutOfOrder(t *testing.T) {
 				} else {
 					require.NoError(t, err)
 				}
+				synctest.Wait()
 				require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.values())
 				require.ErrorContains(t, c.Status().LastError, "out of order")
 			})
 		})
 	}
+}
+
+// TestRequests_SessionMoved: a server that says so serves the session no more. The client leaves the connection, and asks again
+// on the next.
+func TestRequests_SessionMoved(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		c := dial(t, srv)
+		s := live(t, c)
+		l := states(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpSetData}, zktest.Fail(zktest.CodeSessionMoved))
+		_, err := s.Set(within(t, timeout), "/a", []byte("2"), 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.values())
+		require.ErrorIs(t, c.Status().LastError, zk.ErrSessionMoved)
+		require.NoError(t, s.Err())
+	})
 }

@@ -89,7 +89,7 @@ func TestReads_ConnectionsThatEndOtherwise_AreNoRefusals(t *testing.T) {
 				board.connect(lagging.DialAs(label))
 				time.Sleep(timeout / 2)
 				require.Empty(t, lagging.Sessions(), "it has refused for half a timeout")
-				time.Sleep(timeout)
+				time.Sleep(3 * timeout) // with the pauses between attempts
 				require.NotEmpty(t, lagging.Sessions(), "it has refused for a timeout")
 			})
 		})
