@@ -38,7 +38,7 @@ import (
 //   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before it
 //     answers (Learner.validateSession of ZooKeeper), and the leader counts from then on (Leader.revalidateSession). If the
 //     follower loses its leader before it hears from it, it ends the connection in order.
-//   - Only an answer replaces what is not known. Package conn says what remains.
+//   - Only an answer replaces what is not known. docs/design.md says what remains.
 type proof struct {
 	timeout time.Duration // negotiated with the newest connect request
 	least   time.Duration // ever negotiated
