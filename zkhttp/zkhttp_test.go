@@ -225,7 +225,8 @@ func TestLeader_RequestGoes_OthersGetTheirAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		h := zkhttp.Leader(join(t, srv, "w"))
 		campaign(t, join(t, srv, "a"))
-		lost := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: 2}, zktest.Ignore())
+		free := make(chan struct{})
+		late := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: 2}, zktest.DelayUntil(free))
 		var answers []chan answer
 		var cancels []context.CancelFunc
 		for range 4 {
@@ -243,12 +244,13 @@ func TestLeader_RequestGoes_OthersGetTheirAnswer(t *testing.T) {
 			require.Equal(t, http.StatusServiceUnavailable, a.code)
 			require.Equal(t, time.Duration(i+1)*patience/4, a.took)
 		}
+		close(free)
 		for _, a := range answers[2:] {
 			a := <-a
 			require.Equal(t, http.StatusOK, a.code)
 			require.Equal(t, patience/2, a.took)
 		}
-		require.Equal(t, 2, lost.Hits())
+		require.Equal(t, 2, late.Hits())
 	})
 }
 

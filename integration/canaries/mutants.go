@@ -39,7 +39,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"internal/session/proof.go", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"internal/session/proof.go", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
@@ -59,7 +59,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "proof: a resumption without an answer is granted what the session had",
-		edits: []edit{{"internal/session/proof.go", "return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))", "return p.contact.Add(p.least - p.margin)"}},
+		edits: []edit{{"internal/session/proof.go", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.contact.Add(p.least - p.margin)"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "proof: a server that hangs up has not resumed the session",
+		edits: []edit{{"internal/session/handshake.go", "		s.core.refused()\n", "		s.core.refused()\n		s.mu.Lock()\n		s.proof.doubt = time.Time{}\n		s.mu.Unlock()\n"}},
 		tests: []test{connTests},
 	},
 	{
