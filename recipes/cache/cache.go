@@ -93,8 +93,8 @@ func WithWindow(requests int) Option {
 	}
 }
 
-// WithRecheck sets how often the cache verifies all its watches, and reads again what it could not read; default 5
-// minutes. It takes one request for some thousand nodes.
+// WithRecheck sets how often the cache verifies all its watches, and reads again what it could not read, as [Cache.Sync] does;
+// default 5 minutes.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {
@@ -210,8 +210,11 @@ type View struct {
 	// Nodes and Bytes are what the cache holds.
 	Nodes int
 	Bytes int64
-	// Pending is how much is known to be read again.
+	// Pending is how many parts are to be read again, or to be watched again.
 	Pending int
+	// Failed is how many parts could not be read when they were read last. A part is the data of a node, or the list of its children.
+	// Their entries have errors. Nothing tells the cache when they can be read: [Cache.Sync] and each recheck try again.
+	Failed int
 	// Err says why the cache has ended.
 	Err error
 }
@@ -274,7 +277,7 @@ func (c *Cache) View() View {
 func (c *Cache) view() View {
 	e := &c.engine
 	v := View{
-		AsOf: e.asOf.advance(time.Time{}), Current: e.standing, Exists: e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Err: e.err,
+		AsOf: e.asOf.advance(time.Time{}), Current: e.standing, Exists: e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Failed: e.failed, Err: e.err,
 	}
 	if e.standing && v.Pending == 0 {
 		// The time comes first. An event that the server sent before that answer is in the feed then.
@@ -298,8 +301,13 @@ func (c *Cache) Ready(ctx context.Context) error {
 	return c.engine.errs[c.engine.root].err()
 }
 
-// Sync waits until the cache has everything that was committed before the call. It takes one request, and a read of each
-// node that has changed. A leader that was just replaced may not know of the newest transactions, for up to 1.5 ticks.
+// Sync waits until the cache has everything that was committed before the call. It reads again what could not be read, and finds
+// what was written while the client could not read a node. What still cannot be read is an entry with an error, and no error of
+// Sync unless it is the root: see View.Failed. A leader that was just replaced may not know of the newest transactions, for up
+// to 1.5 ticks.
+//
+// It takes a sync, then one request for some thousand nodes, and a read of each node that has changed since the Sync or recheck
+// before. Calls at the same time share them.
 //
 // Errors: as of [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {

@@ -21,11 +21,12 @@ import (
 type engine struct {
 	cache *Cache
 	tree
-	nodes int   // in the tree, with those of which only the name is known
-	known int   // nodes that exist
-	bytes int64 // of data and names
-	errs  map[*node]failure
-	err   error // why the engine has ended
+	nodes  int   // in the tree, with those of which only the name is known
+	known  int   // nodes that exist
+	bytes  int64 // of data and names
+	errs   map[*node]failure
+	failed int   // parts that have an error
+	err    error // why the engine has ended
 
 	feed      *session.Feed // of the present session
 	connected bool
@@ -48,9 +49,9 @@ type engine struct {
 	skipped  int    // how many were skipped last
 	present  bool   // the root exists, says a request that was to set a watch on its creation
 
-	verify   []*node // whose watches are to be verified
-	verified int64   // all watches that were lost since an earlier transaction have been found
-	verifies int64   // what verified becomes
+	verified int64 // all watches that were lost since an earlier transaction have been found
+	verifies int64 // what verified becomes
+	verifyBy int   // the round that ends the newest verification
 
 	dirty    [2]int    // parts, by odd
 	parity   part      // odd or 0: of parts that become dirty now
@@ -156,7 +157,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			resting = false
 		case <-recheck.C:
 			c.mu.Lock()
-			e.startVerify()
+			e.recheck()
 			c.mu.Unlock()
 		case <-s.Done():
 			c.sessionOver(f)
@@ -209,7 +210,7 @@ func (e *engine) begin() {
 		since = min(since, r.since)
 	}
 	clear(e.rearming)
-	e.reads, e.bares, e.verify, e.inflight, e.rest = nil, nil, nil, 0, false
+	e.reads, e.bares, e.inflight, e.rest = nil, nil, 0, false
 	e.dirty = [2]int{}
 	for _, w := range e.waiters {
 		w.asked = false
@@ -218,7 +219,7 @@ func (e *engine) begin() {
 		for p, was := range n.parts {
 			n.parts[p] = 0
 			switch {
-			case was&(stale|again) != 0, n.failed && e.has(n, p), n == e.root && p == data && e.zxid == 0:
+			case was&(stale|again) != 0, e.hasFailed(n, p), n == e.root && p == data && e.zxid == 0:
 				e.spoil(n, p, stale, e.parity)
 			case was&bare != 0, n.known && e.has(n, p), n == e.root && p == data:
 				e.bare(n, p, since, e.parity)

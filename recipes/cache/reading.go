@@ -22,7 +22,7 @@ func (e *engine) read(r *request, a *session.Answer) {
 	case errors.Is(a.Err, zk.ErrNoNode):
 		e.gone(n, parity)
 	case a.Err != nil:
-		e.fail(n, r.part, a.Err)
+		e.fail(n, r.part, a.Err, parity)
 	case r.kind == probing:
 		e.present = true
 		e.spoil(n, data, stale, parity)
@@ -85,6 +85,7 @@ func (e *engine) forgive(n *node, p int) {
 	e.note(n)
 	left := e.errs[n]
 	left[p] = nil
+	e.failed--
 	if n.failed = left.err() != nil; n.failed {
 		e.errs[n] = left
 	} else {
@@ -92,9 +93,15 @@ func (e *engine) forgive(n *node, p int) {
 	}
 }
 
-// fail notes that a part cannot be read.
-func (e *engine) fail(n *node, p int, err error) {
+// fail notes that a part cannot be read. A node whose data are too large may have a list that is not.
+func (e *engine) fail(n *node, p int, err error, parity part) {
 	e.note(n)
+	if p == data && n.czxid == 0 && !n.failed && e.has(n, list) {
+		e.spoil(n, list, stale, parity)
+	}
+	if !e.hasFailed(n, p) {
+		e.failed++
+	}
 	if !n.known {
 		n.known = true
 		e.known++
@@ -173,6 +180,11 @@ func (e *engine) empty(n *node) {
 		e.known--
 	}
 	e.abandon(n)
+	for _, err := range e.errs[n] {
+		if err != nil {
+			e.failed--
+		}
+	}
 	delete(e.errs, n)
 	n.failed = false
 	e.bytes -= int64(len(n.data))
