@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type Feed struct {
 	session *Session
 	path    string
 	root    string // path on the server
+	needs   Needs
 	wake    chan struct{}
 
 	mu    sync.Mutex
@@ -60,9 +62,12 @@ type Answer struct {
 	Err   error
 }
 
+// Needs tells which watches of a path the reader of a feed has, or is asking for. It is called without a lock.
+type Needs func(path string) (data, children bool)
+
 // Follow returns a feed of the nodes from the path downwards, from now on. The caller must stop it.
-func (s *Session) Follow(path string) *Feed {
-	f := &Feed{session: s, path: path, root: s.abs(path), wake: make(chan struct{}, 1)}
+func (s *Session) Follow(path string, needs Needs) *Feed {
+	f := &Feed{session: s, path: path, root: s.abs(path), needs: needs, wake: make(chan struct{}, 1)}
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	s.watches.feeds = append(s.watches.feeds, f)
@@ -220,30 +225,37 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 	b.add("set watches", b.feed.path, wire.OpSetWatches, wire.SetWatchesFrame(since, data, missing, children), value, nil)
 }
 
-// RemoveWatches takes away all watches of this connection on the path. If other callers may have one there, too, they are told of a
-// change when it is done, so that they read again and set theirs again. So is a feed that began meanwhile. It does nothing if
-// another feed covers the path already.
+// RemoveWatches takes away all watches of this connection on the path that no other feed needs. If other callers may have one there,
+// too, they are told of a change when it is done, so that they read again and set theirs again. So is a feed that began
+// meanwhile.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
-	if s.sharesFeed(b.feed, abs) {
+	kind, event, keys := wire.AnyWatch, zk.EventNodeDeleted, []watchKey{{watchData, abs}, {watchExist, abs}, {watchChildren, abs}}
+	switch data, children := s.needed(b.feed, abs); {
+	case data && children:
 		return
+	case data:
+		kind, event, keys = wire.ChildrenWatch, zk.EventNodeChildrenChanged, keys[2:]
 	}
-	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs), value, func([]byte, *Answer) error {
-		s.watches.fire(watchKey{watchData, abs}, watchKey{watchExist, abs}, watchKey{watchChildren, abs})
-		s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
+	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs, kind), value, func([]byte, *Answer) error {
+		s.watches.fire(keys...)
+		s.tell(News{Kind: Changed, Event: event, Path: abs, Heard: s.Heard()})
 		return nil
 	})
 }
 
-func (s *session) sharesFeed(f *Feed, path string) bool {
+// needed reports which watches of a path the other feeds need. A reader that comes to need one later is told when it is gone.
+func (s *session) needed(f *Feed, path string) (data, children bool) {
 	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
-	for _, other := range s.watches.feeds {
+	others := slices.Clone(s.watches.feeds)
+	s.watches.mu.Unlock()
+	for _, other := range others {
 		if other != f && other.covers(path) {
-			return true
+			d, c := other.needs(other.session.rel(path))
+			data, children = data || d, children || c
 		}
 	}
-	return false
+	return data, children
 }
 
 func (b *Batch) abs(path string) string { return b.feed.session.abs(path) }

@@ -38,8 +38,8 @@
 // connections in a row end when it is asked to, the cache reads all nodes again instead. It does so until a recheck finds that the
 // server can set watches.
 //
-// [Cache.Close] takes the watches away. Closing the client ends the cache, too. Afterwards entries can be read, and calls that wait
-// return an error that matches [zkrecipes.ErrClosed].
+// [Cache.Close] takes the watches away that no other cache of the client needs. Closing the client ends the cache, too. Afterwards
+// entries can be read, and calls that wait return an error that matches [zkrecipes.ErrClosed].
 //
 // # Nodes that cannot be read
 //

@@ -88,7 +88,7 @@ func (c *Cache) run(ctx, patience context.Context) {
 			c.end(err)
 			return
 		}
-		f := s.Follow(c.Path())
+		f := s.Follow(c.Path(), c.needs)
 		over := c.follow(ctx, s, f)
 		f.Stop() // before it releases: a cache that is closed at the same time does not leave its watches to this one
 		if over {
@@ -280,6 +280,21 @@ func (e *engine) changed(event session.News) {
 	default:
 		e.spoil(n, data, stale, e.parity)
 	}
+}
+
+// needs reports which watches of a path the cache has, or is asking for.
+func (c *Cache) needs(path string) (ofData, ofList bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e := &c.engine
+	n := e.find(path)
+	if n == nil {
+		return false, false
+	}
+	needs := func(p int) bool {
+		return n.parts[p]&asked != 0 || n == e.root && p == data || n.known && e.has(n, p) && !e.hasFailed(n, p)
+	}
+	return needs(data), needs(list)
 }
 
 // release takes the watches away, one node after the other.
