@@ -1,7 +1,6 @@
 package session
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ type Feed struct {
 	session *Session
 	path    string
 	root    string // path on the server
-	needs   Needs
+	needs   Needs  // guarded by watches.mu
 	wake    chan struct{}
 
 	mu    sync.Mutex
@@ -79,6 +78,7 @@ func (f *Feed) Stop() {
 	w := &f.session.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	f.needs = nil // a request may keep the feed for longer than its reader lives
 	for i, other := range w.feeds {
 		if other == f {
 			w.feeds = append(w.feeds[:i:i], w.feeds[i+1:]...)
@@ -247,13 +247,16 @@ func (b *Batch) RemoveWatches(path string, value any) {
 // needed reports which watches of a path the other feeds need. A reader that comes to need one later is told when it is gone.
 func (s *session) needed(f *Feed, path string) (data, children bool) {
 	s.watches.mu.Lock()
-	others := slices.Clone(s.watches.feeds)
-	s.watches.mu.Unlock()
-	for _, other := range others {
+	ask := map[*Feed]Needs{}
+	for _, other := range s.watches.feeds {
 		if other != f && other.covers(path) {
-			d, c := other.needs(other.session.rel(path))
-			data, children = data || d, children || c
+			ask[other] = other.needs
 		}
+	}
+	s.watches.mu.Unlock()
+	for other, needs := range ask {
+		d, c := needs(other.session.rel(path))
+		data, children = data || d, children || c
 	}
 	return data, children
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
@@ -184,12 +186,12 @@ func (c *Cache) Path() string { return c.engine.path }
 
 // Entry is a node as the cache has it.
 type Entry struct {
-	Path           string
-	Data           []byte // of the cache: do not change it
-	Version        int32  // of the data
-	Czxid          int64  // the transaction that created the node
-	Mzxid          int64  // the transaction that set the data
-	EphemeralOwner int64  // as in zk.Stat
+	Path string
+	Data []byte // of the cache: do not change it
+	// Stat is as of the newest reading. If the cache follows the children of the node, Cversion, Pzxid and NumChildren are of the
+	// newest list of them, and as of the creation before the first list. Otherwise a change of these three brings no event, and
+	// never does one of Aversion: they grow old until the data are read again.
+	zk.Stat
 	// Err says why the node, or the list of its children, could not be read, or not be decoded. The rest is from an earlier
 	// reading, or empty.
 	Err error

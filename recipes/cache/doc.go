@@ -63,5 +63,5 @@
 // nodes. A recheck and a Sync also read once more what has changed since the one before. From a server that cannot set watches
 // again, each of them reads all nodes.
 //
-// In memory a node takes about 90 bytes beside its name and its data, and some 50 more if it has children or is ephemeral.
+// In memory a node takes about 110 bytes beside its name and its data, and some 70 more if it has children or is ephemeral.
 package cache

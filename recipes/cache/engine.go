@@ -70,7 +70,11 @@ func newEngine(c *Cache, path string) engine {
 }
 
 func (e *engine) entry(n *node, path string) Entry {
-	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.details().owner}
+	d := n.details()
+	entry := Entry{Path: path, Data: n.data, Stat: zk.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version, Cversion: d.cversion,
+		Aversion: d.aversion, EphemeralOwner: d.owner, DataLength: int32(len(n.data)), NumChildren: d.numChildren,
+	}}
 	if n.failed {
 		entry.Err = e.errs[n].err()
 	}

@@ -965,3 +965,48 @@ func TestTree_TwoFailures_OneEnds_TheOtherStays(t *testing.T) {
 		require.Equal(t, "small", string(e.Data))
 	})
 }
+
+// The Stat of an entry is that of the node. What SetACL changes comes without an event, so it is as of the newest reading.
+func TestEntry_HasTheStat(t *testing.T) {
+	for name, opener := range map[string]opener{"tree": cache.Tree, "children": cache.Children} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, root, "/app/a", "/app/a/b", "/app/c")
+				other := bubble.Dial(t, srv, "other")
+				_, err := other.Create(t.Context(), "/app/e", []byte("x"), zk.FlagEphemeral)
+				require.NoError(t, err)
+				o := newOwner(t, srv)
+				o.open("/app/a")
+				c := ready(t, open(t, srv, opener))
+				same := func() {
+					t.Helper()
+					synctest.Wait()
+					list, _ := c.Snapshot()
+					for _, e := range list {
+						n, ok := srv.Node(e.Path)
+						require.True(t, ok)
+						require.Equal(t, zk.Stat(n.Stat), e.Stat, e.Path)
+					}
+				}
+				same()
+				time.Sleep(time.Second)
+				require.NoError(t, srv.Set("/app/c", []byte("longer than before")))
+				create(t, srv, "/app/f")
+				same()
+				require.NoError(t, srv.DeleteAll("/app/a"))
+				create(t, srv, "/app/a")
+				same()
+				create(t, srv, "/app/a/new")
+				require.NoError(t, srv.Delete("/app/c"))
+				require.NoError(t, srv.Set("/app/a", nil))
+				same()
+				if name == "tree" {
+					create(t, srv, "/app/a/newer")
+					same()
+					require.NoError(t, srv.Delete("/app/a/new"))
+					same()
+				}
+			})
+		})
+	}
+}

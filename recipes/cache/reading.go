@@ -39,6 +39,14 @@ func (e *engine) got(n *node, a *session.Answer, parity part) {
 	same := n.known && !e.hasFailed(n, data) && n.czxid == stat.Czxid && n.mzxid == stat.Mzxid
 	first := !n.known || n.czxid != stat.Czxid
 	details := n.details()
+	if first {
+		details.counted(&zk.Stat{Pzxid: stat.Czxid}) // what was listed was of another node
+	}
+	leaf := first && stat.NumChildren == 0 && len(details.kids) == 0
+	if leaf || !e.has(n, list) {
+		details.counted(stat)
+	}
+	details.owner, details.aversion = stat.EphemeralOwner, stat.Aversion
 	if !same {
 		e.note(n)
 		e.bytes += int64(len(a.Data) - len(n.data))
@@ -47,19 +55,14 @@ func (e *engine) got(n *node, a *session.Answer, parity part) {
 		}
 		n.known = true
 		n.data = slices.Clone(a.Data) // the answer is larger than that
-		n.czxid, n.mzxid, n.version, details.owner = stat.Czxid, stat.Mzxid, stat.Version, stat.EphemeralOwner
-		if first {
-			details.pzxid = stat.Czxid // what was listed was of another node
-		}
-		n.detail(details)
+		n.czxid, n.mzxid, n.ctime, n.mtime, n.version = stat.Czxid, stat.Mzxid, stat.Ctime, stat.Mtime, stat.Version
 		e.forgive(n, data)
 		e.checkSize()
 	}
+	n.detail(details)
 	switch {
 	case !e.has(n, list):
-	case first && stat.NumChildren == 0 && len(details.kids) == 0:
-		details.pzxid = stat.Pzxid
-		n.detail(details)
+	case leaf:
 		e.bare(n, list, a.Zxid, parity)
 	case first, n.parts[list] == 0 && stat.Pzxid > details.pzxid:
 		e.spoil(n, list, stale, parity)
@@ -117,7 +120,7 @@ func (e *engine) fail(n *node, p int, err error, parity part) {
 func (e *engine) listed(n *node, a *session.Answer, parity part) {
 	e.forgive(n, list)
 	details := n.details()
-	details.pzxid = a.Stat.Pzxid
+	details.counted(&a.Stat)
 	n.detail(details)
 	slices.Sort(a.Names)
 	old := details.kids
@@ -188,7 +191,7 @@ func (e *engine) empty(n *node) {
 	delete(e.errs, n)
 	n.failed = false
 	e.bytes -= int64(len(n.data))
-	n.known, n.data, n.czxid, n.mzxid, n.version, n.more = false, nil, 0, 0, 0, nil
+	n.known, n.data, n.czxid, n.mzxid, n.ctime, n.mtime, n.version, n.more = false, nil, 0, 0, 0, 0, 0, nil
 }
 
 func (e *engine) checkSize() {
