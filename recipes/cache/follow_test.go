@@ -1112,3 +1112,17 @@ func TestView_AsOf_WaitsForWhatIsToBeRead(t *testing.T) {
 		require.NoError(t, c.Close(t.Context()))
 	})
 }
+
+// A server that cannot set watches again is asked whether the root exists only while it does not.
+func TestTree_ServerWithoutSetWatches_RootThatIsThere_IsReadOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		c := ready(t, open(t, srv, cache.Tree))
+		count := bubble.Requests(srv)
+		require.NoError(t, srv.Set(root, []byte("new")))
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+		require.Equal(t, 1, count.Hits())
+	})
+}

@@ -136,7 +136,7 @@ func (e *engine) canRearm() {
 
 // recheck verifies the cache without a caller.
 func (e *engine) recheck() {
-	if !e.standing || e.finished < e.verifyBy {
+	if e.finished < e.verifyBy {
 		return
 	}
 	if e.readOnly && e.triesToRearm() {
