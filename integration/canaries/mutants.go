@@ -811,7 +811,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "feed: watches of other waiters are taken away in silence",
-		edits: []edit{{"internal/session/feed.go", "		s.watches.fire(watchKey{watchData, abs}, watchKey{watchExist, abs}, watchKey{watchChildren, abs})\n", ""}},
+		edits: []edit{{"internal/session/feed.go", "		s.watches.fire(keys...)\n", ""}},
 		tests: []test{connTests},
 	},
 }

@@ -29,7 +29,7 @@ type Client struct {
 // Open connects and waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	c := &core{
-		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim),
+		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[string]any),
 	}
 	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
 	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
