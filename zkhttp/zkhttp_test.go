@@ -196,7 +196,7 @@ func TestLeader_ManyRequests_ShareQuestions(t *testing.T) {
 		h := zkhttp.Leader(join(t, srv, "w"))
 		term := campaign(t, join(t, srv, "a"))
 		answered := make(chan struct{})
-		syncs := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: 2}, zktest.DelayUntil(answered))
+		syncs := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: -1}, zktest.DelayUntil(answered))
 		var wg sync.WaitGroup
 		request := func(want int) {
 			wg.Go(func() {
