@@ -14,13 +14,23 @@ GOTEST     := $(TOOL) gotestsum --format=pkgname --
 NESTEDTEST := $(TOOL) gotestsum --format=pkgname --raw-command --
 
 # One test binary at a time where real servers run: they need the cores.
-REAL := -count=1 -p=1
+REAL := -count=1 $(if $(shell command -v java),-p=1)
+
+# The parallel tests of a nested module wait for other processes, most of the time.
+WAITING := -parallel=4
 
 DURATION ?= 10m
 SEED     ?=
 FUZZTIME ?= 20s
 COUNT    ?= 6
 SECTIONS ?= 10000
+
+# Tests in integration/foreign that run programs of other projects, or build packages.
+OTHERS := '(Suite|Cluster|Package)$$'
+
+# Where binaries and wheels go, and which Python makes the wheels.
+BIN    ?= $(CURDIR)/bin
+PYTHON ?= python3
 
 # What make matrix runs: releases of ZooKeeper, and of Curator. "3.9" is the newest 3.9 that make releases has fetched.
 ZOOKEEPERS ?= debian 3.8 3.9
@@ -33,7 +43,7 @@ help: ## list the targets
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
 	$(GOTEST) -shuffle=on ./...
-	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -shuffle=on ./...; done
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) $(REAL) -shuffle=on -timeout=20m ./...
 
 .PHONY: releases
@@ -55,8 +65,8 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 .PHONY: race
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
-	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race -shuffle=on ./...; done
-	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip 'Suite$$' \
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race $(WAITING) -shuffle=on ./...; done
+	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip $(OTHERS) \
 		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|services|speed|zkr)$$')
 
 .PHONY: lint
@@ -86,13 +96,37 @@ build: ## compile and vet for Linux, macOS and Windows, on amd64 and arm64
 	done
 
 .PHONY: binaries
-binaries: ## zkr and zktestd as static programs for each platform, in bin/
+binaries: zktestd ## zkr and zktestd as static programs for each platform, in bin/
 	for platform in $(PLATFORMS); do \
 		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		suffix=$$GOOS-$$GOARCH$$([ $$GOOS != windows ] || echo .exe); \
-		go -C cmd/zkr build -trimpath -ldflags=-s -o $(CURDIR)/bin/zkr-$$suffix .; \
-		go build -trimpath -ldflags=-s -o bin/zktestd-$$suffix ./cmd/zktestd; \
+		go -C cmd/zkr build -trimpath -ldflags=-s -o $(BIN)/zkr-$$GOOS-$$GOARCH$$([ $$GOOS != windows ] || echo .exe) .; \
 	done
+
+.PHONY: zktestd
+zktestd: ## zktestd alone, in bin/
+	for platform in $(PLATFORMS); do \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		go build -trimpath -ldflags=-s -o $(BIN)/zktestd-$$GOOS-$$GOARCH$$([ $$GOOS != windows ] || echo .exe) ./cmd/zktestd; \
+	done
+
+.PHONY: wheels
+wheels: zktestd ## the pytest fixture with zktestd inside, a wheel for each platform, in bin/ (needs Python; fetches by pip)
+	rm -rf zktest/python/build $(BIN)/pytest_zktest-*.whl
+	$(PYTHON) -m pip wheel -q --no-deps -w $(BIN) ./zktest/python
+	$(PYTHON) zktest/python/wheels.py $(BIN)/pytest_zktest-*-py3-none-any.whl \
+		$(foreach p,$(subst /,-,$(PLATFORMS)),$(BIN)/zktestd-$(p)$(if $(findstring windows,$(p)),.exe))
+
+# A program is in its jar below the name that netty's classifiers give the platform.
+.PHONY: jars
+jars: zktestd ## the JUnit extension with zktestd inside, a jar for each platform, into Maven's local repository (needs Maven)
+	rm -rf $(BIN)/programs
+	for platform in $(PLATFORMS); do \
+		classifier=$$(sed 's/darwin/osx/; s/amd64/x86_64/; s/arm64/aarch_64/; s,/,-,' <<<$$platform); \
+		for program in $(BIN)/zktestd-$${platform%/*}-$${platform#*/}*; do \
+			install -D $$program $(BIN)/programs/$$classifier/com/github/zkrecipes/zktest/$$classifier/zktestd$$([ $${program##*.} != exe ] || echo .exe); \
+		done; \
+	done
+	mvn -q -B -f zktest/java -Dprograms=$(BIN)/programs -DskipTests install
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target of the root module for FUZZTIME (20s)
@@ -120,8 +154,8 @@ parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...
 
 .PHONY: foreign
-foreign: ## the tests of go-zookeeper, kazoo, Curator and ZooKeeper's client, on zktest and a real ZooKeeper (hours; fetches by pip and Maven)
-	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run 'Suite$$' ./foreign
+foreign: ## tests of other projects, clusters of Kafka and Helix, and packages for all platforms (hours; fetches by pip, Maven, cargo, npm)
+	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run $(OTHERS) ./foreign
 
 .PHONY: mixed
 mixed: ## Curator and kazoo beside us on one path, killed on either side, for SECTIONS (10000) each (fetches kazoo by pip)

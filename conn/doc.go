@@ -1,7 +1,7 @@
 // Package conn keeps a connection to a ZooKeeper ensemble. It connects, reconnects, and opens a new session when one has
 // ended. It says up to which moment a session is proven to be alive.
 //
-// [Dial] returns a [Client], which lives through many sessions. A [Session] is one of them: an operation issued on it
+// [New] and [Dial] return a [Client], which lives through many sessions. A [Session] is one of them: an operation issued on it
 // runs in it or fails, and nothing that belongs to it ever runs in the session after it. Recipes work on sessions;
 // applications mostly work on the client.
 //
@@ -60,53 +60,17 @@
 // # Proof of liveness
 //
 // [Session.ValidUntil] promises: before that moment, on the clock of this process, no server has ended the session. So its
-// ephemeral nodes are still there, unless a client has deleted them.
+// ephemeral nodes are still there, unless a client has deleted them. docs/design.md says what that rests on: "The rule of C2".
+// The promise does not cover these cases, for which a hold has a fencing token:
 //
-// The leader of the ensemble ends sessions, by what its followers report to it at least twice a tick. An answer of a follower
-// proves nothing by itself: a follower that is cut off goes on answering for a while. An answer of the leader (to sync, create,
-// delete, set, multi) proves that every contact at least half a tick older has been reported, since answer and report travel
-// the same connection in order. So, with T the least timeout negotiated for the session: let p be when the newest request was
-// sent that the leader has served and answered. Let c be when the newest request was sent whose answer came by p - T/4. Then
+//   - a process that is frozen, or a virtual machine that is suspended;
+//   - a leader that was replaced, or an observer master, if the session timeout is below six ticks; or a leader that was frozen
+//     and is then cut off together with the client;
+//   - a shorter session timeout, if the answer that grants it is lost: see [WithLeastTimeout];
+//   - clocks whose rates differ by more than the margin: see [WithSafetyMargin].
 //
-//	ValidUntil = c + T - margin
-//
-// Half a tick is at most T/4, since a server grants no less than two ticks by default. With [WithTickTime], a tick and a half
-// takes the place of T/4 if that is shorter. If minSessionTimeout of the ensemble is below two ticks, the promise needs
-// WithTickTime. All times are monotonic, and taken before a request leaves.
-//
-// The connect answer for a new session proves its own request, because a quorum has agreed to it. The connect answer for a
-// resumed session does not: a leader that was replaced may give it before it finds out, which takes up to a tick and a half.
-// Its successor counts from its own beginning. The first write that succeeds on the connection
-// shows that there was no successor, and then the connect request counts. While there is a hold, the client sends a
-// transaction that changes nothing for that, once for every connection.
-//
-// The client asks for the timeout that it was granted when it resumes a session. A server with a lower maximum counts with
-// that, and its answer may be lost. With [WithLeastTimeout], the deadline is at most that long after the request left, until
-// an answer comes. If a server hangs up without an answer, it has granted nothing. If a session is resumed with a timeout so
-// long that it cannot be proven any more, it ends.
-//
-// The margin, T/20 unless [WithSafetyMargin] says otherwise, is for clocks that run at different rates, here and on the
-// leader, and for a follower that reports a little late.
-//
-// The promise does not cover:
-//
-//   - a process that is frozen, or a virtual machine whose monotonic clock stands while it is suspended: code that has looked
-//     at the clock may run late, by any time;
-//   - a leader that was replaced, and goes on answering the client until it finds out, or a server that reports through an
-//     observer master, if the session timeout is below six ticks;
-//   - a leader that was frozen for long enough to be replaced, but for less than the 3T/8 after which the client tries another
-//     server. If it is then cut off with the client on its side, it takes itself for the leader for syncLimit ticks more;
-//   - a server that resumes a session with a shorter timeout than before, if its answer is lost or another server has resumed
-//     the session since. Such servers exist while maxSessionTimeout is lowered below what clients ask for. WithLeastTimeout
-//     covers the answers that are lost, unless a server grants less than that;
-//   - clocks whose rates differ by more than the margin.
-//
-// For these cases a hold has a fencing token.
-//
-// The proof is kept fresh only while there is a hold. Then a sync goes out every T/8, which in good health keeps the deadline
-// at least about 0.45 T ahead. If a sync is unanswered for T/4, and no part of a reply arrives meanwhile, the connection is
-// dropped for another server. A reply that takes long to arrive delays the answers behind it, and a hold can run out
-// meanwhile: so read large lists with a client of their own. A session without holds is not proven, and is not lost for that.
+// Only a session with holds is proven. In good health about 0.45 of its timeout is left. A large reply delays the answers
+// behind it, and a hold can run out meanwhile: so read large lists with a client of their own.
 //
 // # What it logs
 //

@@ -67,7 +67,7 @@ func newOptions(opts []Option) (*options, error) {
 // WithSessionTimeout asks for a session timeout, between 10 ms and 24 h; default 15 s. The server grants a timeout between 2
 // and 20 of its ticks, see [Session.Timeout]. With a short timeout, dead peers are found sooner, and there is less time to
 // reconnect: below 10 s a slow network or a long garbage collection on the server costs sessions. Below six ticks of the
-// ensemble, 12 s by default, a leader that was replaced may prolong a deadline; see the package documentation.
+// ensemble, 12 s by default, a leader that was replaced may prolong a deadline; see docs/design.md.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 10*time.Millisecond || d > 24*time.Hour {
@@ -118,7 +118,7 @@ func WithMaxReplySize(bytes int) Option {
 }
 
 // WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with a tick
-// and a half where it otherwise counts with a quarter of the session timeout; see the package documentation.
+// and a half where it otherwise counts with a quarter of the session timeout; see docs/design.md.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -132,7 +132,8 @@ func WithTickTime(d time.Duration) Option {
 // WithLeastTimeout tells the least session timeout that a server of the ensemble may grant. By default it is the least that
 // one has granted to the session. Set it, for example to two ticks, if operators may lower maxSessionTimeout below
 // [WithSessionTimeout] while clients run. Then [Session.ValidUntil] counts with it, from when the client asks a server to
-// resume the session until a server answers. The price: holds end if no server answers for that long.
+// resume the session until a server answers. The price: holds end if no server answers for that long, as in an election of
+// a leader that takes longer. A server that hangs up has not answered.
 func WithLeastTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {

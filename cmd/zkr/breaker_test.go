@@ -37,8 +37,11 @@ func TestServe_Break(t *testing.T) {
 	client, z := sidecarClient(t, srv.Addr(), "--allow-break", "--ui-root", "/q")
 	post := breakOf(t, client)
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"break":true`)
-	m := regexp.MustCompile(`key to delete contenders on the page is (\S+)\n`).FindStringSubmatch(z.out.String())
-	require.Len(t, m, 2, z.out.String())
+	var m []string
+	eventually(t, "zkr prints the key", func() bool {
+		m = regexp.MustCompile(`key to delete contenders on the page is (\S+)\n`).FindStringSubmatch(z.out.String())
+		return m != nil
+	})
 	key, is := m[1], "application/json"
 	named := `"path":"/q","token":"` + token + `"`
 	for _, c := range []struct {

@@ -16,6 +16,7 @@ import (
 
 // TestCompletion: a shell gets the nodes below what was typed, and nothing at all if no server answers.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	for _, path := range []string{
 		"/jobs", "/jobs/nightly", "/jobs/nights", "/jobs/daily", "/jobs/_c_a-lock-0000000001", "/app",

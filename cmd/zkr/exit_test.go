@@ -19,6 +19,7 @@ import (
 )
 
 func TestExitStatus(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	auth := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(auth, []byte("# for tests\ndigest:alice:secret\n"), 0o600))

@@ -45,6 +45,7 @@ func TestOnce_RunsOncePerValue(t *testing.T) {
 }
 
 func TestOnce_AWaiterFindsItDone(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	file := filepath.Join(t.TempDir(), "go on")
 	first := start(t, srv, "a", "lock", "--once=1", "/p", "--shell", `until test -e "`+file+`"; do sleep 0.02; done`)

@@ -42,6 +42,7 @@ func changesOf(t *testing.T, events *bufio.Reader, n int) (list []seenChange) {
 
 // TestPage_TellsWhatWasBeforeItWasOpened: a browser that comes later gets the changes that zkr has seen, and those after.
 func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithIdentity("web1/42"), conn.WithLogger(silent))
 	require.NoError(t, err)

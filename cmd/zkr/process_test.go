@@ -104,6 +104,7 @@ func TestLock_TellsWhereItWaits(t *testing.T) {
 }
 
 func TestSignal_WhileWaitingWithdraws(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	m, err := mutex.New(dial(t, srv), "/p")
 	require.NoError(t, err)
@@ -247,6 +248,7 @@ func TestLeftovers(t *testing.T) {
 }
 
 func TestMinHold_KeepsTheLockAfterTheProgram(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	began := time.Now()
 	z := start(t, srv, "a", "lock", "--min-hold=0.5", "/p", "--", "true")
@@ -329,6 +331,7 @@ func TestElect_EachTermHasANewToken(t *testing.T) {
 }
 
 func TestElect_RestartsAProgramThatFails(t *testing.T) {
+	t.Parallel()
 	count := filepath.Join(t.TempDir(), "count")
 	z := start(t, zktest.Run(t), "a", "elect", "--restart=on-failure", "/e", "--", "sh", "-c", "echo >> "+count+`; test "$(wc -l < `+count+`)" = 2`)
 	assert.Equal(t, 0, z.status(t))

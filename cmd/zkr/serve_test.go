@@ -116,6 +116,7 @@ func TestServe(t *testing.T) {
 
 // TestServe_Observe: it is no candidate, tells changes, and names no leader once it is cut off.
 func TestServe_Observe(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	client, _ := sidecarClient(t, address(t, srv, "sidecar"), "--observe", "/app/leader")
 	status, _ := ask(t, client, "/leader")
@@ -202,6 +203,7 @@ func TestServe_Usage(t *testing.T) {
 
 // TestServe_Resign: the leader gives way to the next candidate, if a request comes by its socket.
 func TestServe_Resign(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	client, z := sidecarClient(t, srv.Addr(), "--elect", "/app/leader", "--id", "pod-1", "--http", "127.0.0.1:0")
 	resign := func() (int, string) {

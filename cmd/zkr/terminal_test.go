@@ -150,6 +150,7 @@ func TestTerminal_StoppedAndContinued(t *testing.T) {
 // TestTerminal_StoppedForTooLong stops zkr by the keyboard until its session has ended, and lets it go on. The program, which
 // is stopped as well, is dead before the session ends: it cannot go on together with zkr.
 func TestTerminal_StoppedForTooLong(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t, zktest.WithTickTime(300*time.Millisecond))
 	x := shell(t, srv, "ZKR_SESSION_TIMEOUT=6s")
 	x.presses(t, `"$ZKR" lock /p -- sh -c 'echo pid:$$:; while :; do sleep 0.05; done'; echo "status:"$?`+"\n")
@@ -180,6 +181,7 @@ func TestTerminal_TellsPeopleWhereTheyWait(t *testing.T) {
 }
 
 func TestTerminal_TellsPeopleWhyThereIsNoConnection(t *testing.T) {
+	t.Parallel()
 	x := inTerminal(t, command(t, "127.0.0.1:1", "status", "/p"))
 	x.shows(t, "zkr: zookeeper: cannot connect (server=127.0.0.1:1, error=dial tcp 127.0.0.1:1: connect: connection refused")
 	x.presses(t, ctrlC)

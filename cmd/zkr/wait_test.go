@@ -15,6 +15,7 @@ import (
 )
 
 func TestWait_TellsWhatWasInTheWay(t *testing.T) {
+	t.Parallel()
 	srv := zktest.Run(t)
 	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/held")
 	require.NoError(t, err)
@@ -24,15 +25,15 @@ func TestWait_TellsWhatWasInTheWay(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"/held"}, "/held: gave up after 100ms: 1 in the queue, see zkr status /held"},
-		{[]string{"--leader=web2", "/held"}, "/held: gave up after 100ms: the first in the queue is web1/42"},
-		{[]string{"--leader=web2", "/free"}, "/free: gave up after 100ms: the queue is empty"},
+		{[]string{"/held"}, "/held: gave up after 500ms: 1 in the queue, see zkr status /held"},
+		{[]string{"--leader=web2", "/held"}, "/held: gave up after 500ms: the first in the queue is web1/42"},
+		{[]string{"--leader=web2", "/free"}, "/free: gave up after 500ms: the queue is empty"},
 	} {
-		status, out, errs := run(t, srv.Addr(), append([]string{"wait", "--wait=0.1"}, c.args...)...)
+		status, out, errs := run(t, srv.Addr(), append([]string{"wait", "--wait=0.5"}, c.args...)...)
 		assert.Equal(t, exit.Busy, status)
 		assert.Contains(t, errs, c.says)
 		assert.Empty(t, out)
-		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.1"}, c.args...)...)
+		_, _, errs = run(t, srv.Addr(), append([]string{"wait", "-q", "--wait=0.5"}, c.args...)...)
 		assert.Empty(t, errs)
 	}
 	x := inTerminal(t, command(t, srv.Addr(), "wait", "/held"))

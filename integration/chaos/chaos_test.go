@@ -3,7 +3,6 @@ package chaos_test
 import (
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,7 +27,7 @@ func TestChaos(t *testing.T) {
 	}
 	cfg := configure(t)
 	opts := []zkserver.Option{zkserver.WithTickTime(tick), zkserver.WithContainerCheck(500 * time.Millisecond)}
-	if isolates(t) {
+	if zkserver.Isolates(t) {
 		opts = append(opts, zkserver.WithOwnUsers())
 	}
 	e := zkserver.StartEnsemble(t, 3, opts...)
@@ -64,7 +63,7 @@ func configure(t *testing.T) chaos.Config {
 	}
 	cfg := chaos.Config{
 		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Tick: tick, Worker: worker, Dir: dir, Log: t.Logf,
-		Kinds: chaos.Kinds(isolates(t)),
+		Kinds: chaos.Kinds(zkserver.Isolates(t)),
 		Groups: []chaos.Group{
 			{Recipe: "election", Clients: 3, Limit: 1},
 			{Recipe: "mutex", Clients: 3, Limit: 1},
@@ -102,15 +101,4 @@ func configure(t *testing.T) chaos.Config {
 		})
 	}
 	return cfg
-}
-
-// isolates reports whether servers can be cut off from each other on this machine.
-func isolates(t *testing.T) bool {
-	t.Helper()
-	_, err := exec.LookPath("iptables")
-	can := err == nil && os.Geteuid() == 0
-	if !can && os.Getenv("REQUIRE_REAL") == "1" {
-		t.Fatal("isolation takes root and iptables: apt-get install iptables")
-	}
-	return can
 }

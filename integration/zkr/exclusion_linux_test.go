@@ -1,7 +1,6 @@
 package zkr
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -14,15 +13,12 @@ func init() { exclusion.Main() }
 
 // TestExclusion is the test of the same name in cmd/zkr, on a real server. Each zkr has a proxy of its own.
 func TestExclusion(t *testing.T) {
-	zkr := program(t)
 	servers := map[time.Duration]*zkserver.Server{}
-	var starting sync.Mutex
+	for _, tick := range exclusion.Ticks() { // here, since no subtest may skip its parent
+		servers[tick] = zkserver.Start(t, zkserver.WithTickTime(tick))
+	}
+	zkr := program(t)
 	exclusion.Run(t, func(_ *testing.T, tick time.Duration) exclusion.Setting {
-		starting.Lock()
-		defer starting.Unlock()
-		if servers[tick] == nil {
-			servers[tick] = zkserver.Start(t, zkserver.WithTickTime(tick))
-		}
 		server := servers[tick]
 		return exclusion.Setting{
 			Link: func(t *testing.T) exclusion.Link {

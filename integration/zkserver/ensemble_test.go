@@ -1,8 +1,6 @@
 package zkserver_test
 
 import (
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -132,11 +130,7 @@ func TestEnsemble_IsolatedLeaderIsReplaced(t *testing.T) {
 
 func isolatable(t *testing.T, n int) *zkserver.Ensemble {
 	t.Helper()
-	_, err := exec.LookPath("iptables")
-	if err != nil || os.Geteuid() != 0 {
-		if os.Getenv("REQUIRE_REAL") == "1" {
-			t.Fatal("isolation takes root and iptables: apt-get install iptables")
-		}
+	if !zkserver.Isolates(t) {
 		t.Skip("isolation takes root and iptables: apt-get install iptables")
 	}
 	return zkserver.StartEnsemble(t, n, zkserver.WithOwnUsers())

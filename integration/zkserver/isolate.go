@@ -9,39 +9,67 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"testing"
 )
+
+// Isolates reports whether servers can be isolated on this machine. With REQUIRE_REAL=1 it ends the test if not.
+func Isolates(tb testing.TB) bool {
+	tb.Helper()
+	_, err := exec.LookPath("iptables")
+	can := err == nil && os.Geteuid() == 0
+	if !can && os.Getenv("REQUIRE_REAL") == "1" {
+		tb.Fatal("isolation takes root and iptables: apt-get install iptables")
+	}
+	return can
+}
 
 // Isolate drops every packet between a server and its peers, as a failed switch does. Clients stay connected to the
 // server. The servers notice after syncLimit ticks. Isolate needs root, iptables and WithOwnUsers. Rejoin ends it.
-//
-// A rule recognises a packet by the user that sends it and by the ports of the ensemble. Connections that the isolated
-// server has opened are recognised by their local ports, which /proc/net/tcp lists for each user.
 func (e *Ensemble) Isolate(s *Server) error {
-	if s.uid == 0 {
-		return errors.New("isolate: servers share a user, start them WithOwnUsers")
-	}
-	opened, err := openedBy(s.uid)
-	if err != nil {
-		return err
-	}
 	for _, p := range e.Servers {
 		if p == s {
 			continue
 		}
-		rules := []string{
-			fmt.Sprintf("-m owner --uid-owner %d -d %s -m multiport --dports %s", s.uid, p.host, p.peer.ports()),
-			fmt.Sprintf("-m owner --uid-owner %d -s %s -m multiport --sports %s", s.uid, s.host, s.peer.ports()),
-			fmt.Sprintf("-m owner --uid-owner %d -d %s -m multiport --dports %s", p.uid, s.host, s.peer.ports()),
+		if err := errors.Join(e.Mute(s, p), e.Mute(p, s)); err != nil {
+			return err
 		}
-		for _, port := range opened[p.host] {
-			rules = append(rules, fmt.Sprintf("-s %s --dport %d", p.host, port))
+	}
+	return nil
+}
+
+// Mute drops every packet that one server sends to another, but not those of the opposite direction. The deaf server opens no
+// new connections to the mute one. Otherwise it is like Isolate.
+//
+// A rule recognises a packet by the user that sends it and by the ports of the ensemble. Connections that the deaf server has
+// opened before are recognised by their local ports, which /proc/net/tcp lists for each user.
+func (e *Ensemble) Mute(mute, deaf *Server) error {
+	if mute.uid == 0 {
+		return errors.New("isolate: servers share a user, start them WithOwnUsers")
+	}
+	if err := e.drop(
+		fmt.Sprintf("-m owner --uid-owner %d -d %s -m multiport --dports %s", mute.uid, deaf.host, deaf.peer.ports()),
+		fmt.Sprintf("-m owner --uid-owner %d -d %s -m multiport --dports %s --syn", deaf.uid, mute.host, mute.peer.ports()),
+	); err != nil {
+		return err
+	}
+	opened, err := openedBy(deaf.uid)
+	if err != nil {
+		return err
+	}
+	for _, port := range opened[mute.host] {
+		if err := e.drop(fmt.Sprintf("-s %s --dport %d", mute.host, port)); err != nil {
+			return err
 		}
-		for _, rule := range rules {
-			if err := iptables("-A", rule); err != nil {
-				return err
-			}
-			e.rules = append(e.rules, rule)
+	}
+	return nil
+}
+
+func (e *Ensemble) drop(rules ...string) error {
+	for _, rule := range rules {
+		if err := iptables("-A", rule); err != nil {
+			return err
 		}
+		e.rules = append(e.rules, rule)
 	}
 	return nil
 }

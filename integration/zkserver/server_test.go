@@ -3,6 +3,8 @@ package zkserver_test
 import (
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +86,13 @@ func TestServer_IsOfTheReleaseAskedFor(t *testing.T) {
 
 func TestOpen_SaysWhatIsMissing(t *testing.T) {
 	t.Setenv("ZKRECIPES_SERVERS", "")
+	java := t.TempDir() // JAVA_HOME, first without a Java
+	t.Setenv("JAVA_HOME", java)
+	if _, err := zkserver.Open(); !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "java is not installed: run ") {
+		t.Errorf("no Java: %v", err)
+	}
+	must(t, os.Mkdir(filepath.Join(java, "bin"), 0o700))
+	must(t, os.WriteFile(filepath.Join(java, "bin", "java"), nil, 0o700))
 	_, err := zkserver.Open(zkserver.WithRelease("3.99"))
 	if !errors.Is(err, versions.ErrNotInstalled) || !strings.Contains(err.Error(), "zookeeper 3.99 is not installed: run ") {
 		t.Errorf("got %v", err)

@@ -59,6 +59,9 @@ func (n *Node) RequireExists(ctx context.Context) error {
 
 // Remove begins to delete the node and returns at once. The deletion is repeated, with backoff, until it is complete or the
 // session over. It may be called any number of times.
+//
+// While a delete is unanswered, the session is retained. If the server answers the sync that follows and not the delete, the
+// connection ends, and the delete is sent again.
 func (n *Node) Remove() {
 	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's hold
 	// would come back into once and wait without an end. The hold has taken it off the session before.
@@ -67,7 +70,9 @@ func (n *Node) Remove() {
 		if n.Leaving != nil {
 			left = n.Leaving()
 		}
+		release := n.Session.Retain()
 		if len(n.Paths) > 1 || n.guid != "" || !n.Session.StartDelete(n.Paths[0], -1, func(err error) {
+			release()
 			if err == nil {
 				left()
 			}
@@ -77,6 +82,7 @@ func (n *Node) Remove() {
 				n.keepRemoving()
 			}
 		}) {
+			release()
 			n.keepRemoving()
 		}
 	})
@@ -137,6 +143,7 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 // delete deletes all paths. Several are deleted in one transaction. If one of them is gone the transaction fails, and they
 // are deleted one by one.
 func (n *Node) delete(ctx context.Context) error {
+	defer n.Session.Retain()()
 	if len(n.Paths) > 1 {
 		ops := make([]zkrecipes.Op, len(n.Paths))
 		for i, path := range n.Paths {

@@ -75,7 +75,13 @@ func faults() []fault {
 	}
 }
 
-// Run runs the tests. It calls open for each of them, with the tickTime of the server: sessions end hardly later than they may.
+// Ticks returns the tickTimes of the servers that Run asks for.
+func Ticks() []time.Duration { return []time.Duration{tickOf(timeout), tickOf(guardedTimeout)} }
+
+// tickOf is so short that sessions end hardly later than they may.
+func tickOf(sessions time.Duration) time.Duration { return sessions / 20 }
+
+// Run runs the tests. It calls open for each of them, with the tickTime of the server.
 func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -85,7 +91,7 @@ func Run(t *testing.T, open func(t *testing.T, tick time.Duration) Setting) {
 	}
 	t.Run("machine is frozen", func(t *testing.T) {
 		t.Parallel()
-		frozen(t, open(t, timeout/20))
+		frozen(t, open(t, tickOf(timeout)))
 	})
 }
 
@@ -96,7 +102,7 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	if f.guarded {
 		sessions = guardedTimeout
 	}
-	s := newStage(t, open(t, sessions/20), "/exclusion/"+strings.NewReplacer(" ", "-", ",", "").Replace(f.name), f.processes, f.program)
+	s := newStage(t, open(t, tickOf(sessions)), "/exclusion/"+strings.NewReplacer(" ", "-", ",", "").Replace(f.name), f.processes, f.program)
 	if s.guarded = f.guarded; s.guarded {
 		s.timeout, s.lead = guardedTimeout, guardedLead
 	}

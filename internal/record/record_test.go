@@ -50,6 +50,8 @@ func TestReplacement_Fate(t *testing.T) {
 			require.Equal(t, tt.want, Replacement{Idempotent: tt.idempotent}.fate(&w, tt.now))
 		})
 	}
+	w := write{over: at(1, 4, "old"), doubt: zkrecipes.ErrUnknownOutcome}
+	require.Equal(t, unknown, Replacement{Idempotent: true}.fate(&w, missing), "a missing node does not hold the empty data")
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *session.Client)) {
@@ -262,8 +264,8 @@ func TestReplacement_SessionEndsBeforeTheReply(t *testing.T) {
 	})
 }
 
-// TestSessionEndsWhileTheConnectionLives: the write was applied, and what the client hears next is that the session has
-// expired. The write is not repeated in the next session.
+// TestSessionEndsWhileTheConnectionLives: the write was applied, and then the server answers nothing any more. Events keep the
+// connection until the session ends here. The write is not repeated in the next session.
 func TestSessionEndsWhileTheConnectionLives(t *testing.T) {
 	for name, write := range map[string]func(c *session.Client) error{
 		"replacement": func(c *session.Client) error {
@@ -282,8 +284,14 @@ func TestSessionEndsWhileTheConnectionLives(t *testing.T) {
 				go func() { written <- write(c) }()
 				synctest.Wait()
 				require.NoError(t, srv.Set(path, []byte("xx")), "as if it had been applied")
-				srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Fail(zktest.CodeSessionExpired))
-				require.NoError(t, c.Sync(t.Context(), path), "in the next session")
+				s, err := c.Session(t.Context())
+				require.NoError(t, err)
+				pings := srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: -1}, zktest.Ignore())
+				for s.Err() == nil {
+					require.Equal(t, 1, srv.SendEvent(zktest.Everyone, zktest.NodeDataChanged, "/other"))
+					time.Sleep(time.Second)
+				}
+				pings.Remove()
 				require.ErrorIs(t, <-written, zkrecipes.ErrUnknownOutcome)
 				node, _ := srv.Node(path)
 				require.Equal(t, "xx", string(node.Data))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -58,7 +59,9 @@ func silentOnce(board *switchboard, srv *zktest.Server) {
 // A server that hangs up when it is asked to close an old session may not have closed it: the next is asked.
 func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"before it answers", "in the middle of an answer", "after it has resumed the session"} {
+	for _, name := range []string{"before it answers", "in the middle of an answer", "after it has resumed the session",
+		"after an answer that cannot be read", "after it has resumed the session, and an answer that cannot be read",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
@@ -82,15 +85,22 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 						request := make([]byte, 48)
 						_, _ = io.ReadFull(far, request)
 						switch name {
+						case "before it answers":
 						case "in the middle of an answer":
 							go func() { _, _ = io.Copy(io.Discard, far) }()
 							_, _ = far.Write(binary.BigEndian.AppendUint32(nil, 37))
-						case "after it has resumed the session":
+						case "after an answer that cannot be read":
+							go func() { _, _ = io.Copy(io.Discard, far) }()
+							_, _ = far.Write([]byte{0, 0, 0, 4, 0, 0, 0, 42})
+						default:
 							go func() { _, _ = io.Copy(io.Discard, far) }()
 							_, _ = raw.Write(request)
 							answer := make([]byte, 41)
 							n, _ := io.ReadFull(raw, answer[:40])
 							_, _ = far.Write(answer[:n])
+							if strings.HasSuffix(name, "cannot be read") {
+								_, _ = far.Write([]byte{0, 0, 0, 4, 0, 0, 0, 1})
+							}
 						}
 					}()
 					return near, nil

@@ -43,19 +43,19 @@ type connection struct {
 	why         error // why the connection is closed; nil while it is open
 	failing     int   // goroutines that are telling the session that the connection is down
 	connectSent time.Time
-	pending     map[int32]pending
-	queue       [][]byte // frames to be written
-	queued      int      // how many frames have ever been put into the queue
-	written     int      // how many of them have been given to the connection
-	writing     bool     // a goroutine writes; it looks at the queue again when it is done
-	unanswered  int      // bytes of requests
+	pending     []pending // oldest first: replies come in this order
+	queue       [][]byte  // frames to be written
+	queued      int       // how many frames have ever been put into the queue
+	written     int       // how many of them have been given to the connection
+	writing     bool      // a goroutine writes; it looks at the queue again when it is done
+	unanswered  int       // bytes of requests
 	pings       []time.Time
-	syncs       []time.Time // unanswered, oldest first
 	pinger      *time.Timer // nil until the connection is up
 }
 
 // pending is a request that was queued and not yet answered.
 type pending struct {
+	xid    int32
 	op     int32
 	size   int
 	nth    int // among the frames of the connection
@@ -67,7 +67,7 @@ type pending struct {
 func newConnection(s *session, raw net.Conn, server string, limit time.Duration) *connection {
 	c := &connection{
 		conn: raw, session: s, server: server, socket: isSocket(raw), born: time.Now(),
-		wake: make(chan struct{}, 1), gone: make(chan struct{}), pending: make(map[int32]pending),
+		wake: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 	c.in = bufio.NewReaderSize(c, 4<<10)
 	c.mu.Lock() // the limit may have passed, and then fail is called at once
@@ -113,7 +113,7 @@ func (c *connection) fail(why error) {
 	c.session.connectionDown(c)
 
 	c.mu.Lock()
-	var unanswered map[int32]pending
+	var unanswered []pending
 	if c.failing--; c.failing == 0 {
 		unanswered, c.pending = c.pending, nil
 	}
@@ -167,11 +167,8 @@ func (c *connection) ask(ctx context.Context, requests []request) bool {
 		xid := c.nextXid()
 		wire.SetXid(r.frame, xid)
 		c.enqueue(r.frame)
-		c.pending[xid] = pending{op: r.op, size: len(r.frame), nth: c.queued, sent: now, answer: r.answer}
+		c.pending = append(c.pending, pending{xid: xid, op: r.op, size: len(r.frame), nth: c.queued, sent: now, answer: r.answer})
 		c.unanswered += len(r.frame)
-		if r.op == wire.OpSync {
-			c.syncs = append(c.syncs, now)
-		}
 	}
 	c.flush()
 	return true
@@ -211,14 +208,13 @@ func (c *connection) writeQueue() {
 	c.writing = false
 }
 
-// nextXid returns an xid that no request of the session has had. Called with mu held. A server matches the commit of a write to
-// the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next connection,
-// a request could get the outcome of an earlier one. Xids are positive, since servers do not count other requests when they
-// throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
+// nextXid returns an xid that no request of the session has had in the last two billion. A server matches the commit of a
+// write to the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next
+// connection, a request could get the outcome of an earlier one. Xids are positive, since servers do not count other requests
+// when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
 func (c *connection) nextXid() int32 {
 	for {
-		xid := int32(c.session.asked.Add(1) & 0x7fffffff)
-		if _, taken := c.pending[xid]; !taken && xid != 0 {
+		if xid := int32(c.session.asked.Add(1) & 0x7fffffff); xid != 0 {
 			return xid
 		}
 	}
@@ -310,8 +306,10 @@ func writeAll(c net.Conn, frames ...[]byte) error {
 func (c *connection) oldestSync() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.syncs) == 0 {
-		return time.Time{}
+	for _, r := range c.pending {
+		if r.op == wire.OpSync {
+			return r.sent
+		}
 	}
-	return c.syncs[0]
+	return time.Time{}
 }

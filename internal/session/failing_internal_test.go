@@ -84,6 +84,7 @@ func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
 	defer func() { _ = far.Close() }()
 	old := newConnection(s, near, "10.0.0.1:2181", time.Minute)
 	s.connection = newConnection(s, near, "10.0.0.2:2181", time.Minute)
+	defer s.connection.watchdog.Stop() // it would fire in a later test
 	close(s.up)
 	old.fail(errSilent)
 	require.True(t, s.isUp())
@@ -123,7 +124,7 @@ func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	c := newConnection(s, near, "10.0.0.1:2181", time.Minute)
 	s.connection = c
 	s.core.opts = &Config{Log: slog.New(&duringLog{f: func() { c.fail(errSilent) }})}
-	f := (&Session{session: s}).Follow("/")
+	f := (&Session{session: s}).Follow("/", nil)
 	s.connectionUp()
 	require.False(t, s.isUp())
 	require.True(t, f.down)

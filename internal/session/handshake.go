@@ -26,9 +26,10 @@ func (s *session) connectFrame() []byte {
 // still answer it. connectionUp lets nothing through then.
 func (s *session) handshake(c *connection) error {
 	frame, err := readFrame(c.in, wire.MaxConnectReply)
-	// If this client has closed the connection, an end says nothing of the server: some connections read as ended then.
-	if err == io.EOF && c.reason() == nil { //nolint:errorlint // wrapped, it would not be the end between two frames
-		s.hungUp()
+	// Only an end in order, between two frames, comes from a server that lags behind; see lastZxid. If this client has closed
+	// the connection, an end says nothing of the server: some connections read as ended then.
+	if err == io.EOF && c.reason() == nil { //nolint:errorlint // see above
+		s.core.refused()
 	}
 	if err != nil {
 		return err
@@ -145,12 +146,4 @@ func (s *session) asks(sent time.Time) {
 	grant := s.core.opts.leastGrant(s.proof.least)
 	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
 	s.deadlineMoved()
-}
-
-// hungUp notes that the server ended the connection in order, without a connect answer.
-func (s *session) hungUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.proof.hungUp()
-	s.core.refused()
 }

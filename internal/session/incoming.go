@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -25,7 +27,7 @@ func (c *connection) read() error {
 		if size > most {
 			err = c.skip(size)
 		} else {
-			err = c.take(size)
+			err = c.handle(size)
 		}
 		c.arriving.Store(false)
 		if err != nil {
@@ -34,10 +36,10 @@ func (c *connection) read() error {
 	}
 }
 
-// take handles a frame of so many bytes: the reply to a request, or an event.
-func (c *connection) take(size int) error {
-	frame := make([]byte, size)
-	if _, err := io.ReadFull(c.in, frame); err != nil {
+// handle handles a frame of so many bytes: the reply to a request, or an event.
+func (c *connection) handle(size int) error {
+	frame, err := readBody(c.in, size)
+	if err != nil {
 		return err
 	}
 	h, body, err := wire.ReadHeader(frame)
@@ -48,10 +50,17 @@ func (c *connection) take(size int) error {
 		c.session.zxid.Store(h.Zxid)
 	}
 	now := time.Now()
-	r := c.answered(h.Xid, h.Code, now)
+	r, err := c.answered(h.Xid, h.Code, now)
+	if err != nil {
+		return err
+	}
+	said := wire.ErrorOf(h.Code)
+	if errors.Is(said, zk.ErrSessionMoved) {
+		c.fail(said) // before the caller asks again: this server serves the session no more
+	}
 	switch {
 	case r.answer != nil:
-		r.answer(reply{h.Zxid, body, now}, wire.ErrorOf(h.Code))
+		r.answer(reply{h.Zxid, body, now}, said)
 	case h.Xid == wire.XidEvent:
 		e, err := wire.EventOf(body)
 		if err != nil {
@@ -69,38 +78,57 @@ func (c *connection) skip(size int) error {
 		return err
 	}
 	h, _, _ := wire.ReadHeader(header[:]) // it has the length
-	r := c.answered(h.Xid, h.Code, time.Now())
+	r, err := c.answered(h.Xid, h.Code, time.Now())
+	if err != nil {
+		return err
+	}
 	if r.answer == nil {
 		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
 	}
 	r.answer(reply{zxid: h.Zxid}, c.session.core.tooLargeReply(size))
-	_, err := io.CopyN(io.Discard, c.in, int64(size-len(header)))
+	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }
 
 // answered books a reply that came now as proof of liveness, and returns the request that it answers; a zero one for an event.
-func (c *connection) answered(xid, code int32, now time.Time) (r pending) {
-	c.mu.Lock()
-	switch {
-	case xid == wire.XidPing && len(c.pings) > 0:
-		r = pending{op: wire.OpPing, sent: c.pings[0]}
-		c.pings = c.pings[1:]
-	case xid >= 0:
-		r = c.pending[xid]
-		delete(c.pending, xid)
-		c.unanswered -= r.size
-		if r.op == wire.OpSync {
-			c.syncs = c.syncs[1:]
-		}
-	}
-	c.mu.Unlock()
-	if r.sent.IsZero() {
-		return r // an event, or a reply without a request
+func (c *connection) answered(xid, code int32, now time.Time) (pending, error) {
+	r, err := c.take(xid)
+	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not asked for
+		return pending{}, err
 	}
 	if wire.FromTree(code) {
 		c.session.answered(r.sent, now, witnessOf(r.op, code))
 	}
-	return r
+	return r, nil
+}
+
+// take takes the request that a reply answers off the pending ones. Replies come in the order of the requests. A server that
+// leaves one out will never answer it, so the connection is of no more use: its requests get no answer, and are asked again
+// where that is safe. Pings, events and credentials are apart.
+//
+// Source: SendThread.readResponse of ZooKeeper's Java client ("Xid out of order").
+func (c *connection) take(xid int32) (r pending, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case xid == wire.XidPing:
+		if len(c.pings) > 0 {
+			r = pending{op: wire.OpPing, sent: c.pings[0]}
+			c.pings = c.pings[1:]
+		}
+	case xid == wire.XidEvent, xid == wire.XidAuth:
+	case len(c.pending) == 0:
+		return pending{}, fmt.Errorf("the server answers out of order: request %d, and none is without an answer", xid)
+	case xid != c.pending[0].xid:
+		r = c.pending[0]
+		return pending{}, fmt.Errorf("the server answers out of order: request %d before %d, a %s", xid, r.xid, wire.OpName(r.op))
+	default:
+		r = c.pending[0]
+		c.pending[0] = pending{} // or the answer would stay in memory
+		c.pending = c.pending[1:]
+		c.unanswered -= r.size
+	}
+	return r, nil
 }
 
 // Read reads for the decoder of frames. Every byte shows that the server is there, so it resets the watchdog.
@@ -140,11 +168,26 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	if size > most {
 		return nil, noServer(size)
 	}
-	frame := make([]byte, size)
-	if _, err := io.ReadFull(r, frame); err != nil {
-		return nil, err
+	return readBody(r, size)
+}
+
+// unproven is how many bytes of a frame are given memory before any of them arrives.
+const unproven = 64 << 10
+
+// readBody reads so many bytes. The memory grows with the bytes that arrive, not with the length that was announced.
+func readBody(r io.Reader, size int) ([]byte, error) {
+	body := make([]byte, min(size, unproven))
+	for n := 0; ; {
+		if _, err := io.ReadFull(r, body[n:]); err != nil {
+			return nil, err
+		}
+		if n = len(body); n == size {
+			return body, nil
+		}
+		grown := make([]byte, min(size, 4*n))
+		copy(grown, body)
+		body = grown
 	}
-	return frame, nil
 }
 
 // readSize reads the length of a frame.

@@ -143,7 +143,7 @@ func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 		}
 
 		before, txns := s.ValidUntil(), len(srv.History())
-		deaf := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Ignore())
+		deaf := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Delay(time.Hour))
 		reconnect(srv, c)
 		require.Equal(t, before, s.ValidUntil(), "resumed, and no write has been answered")
 		time.Sleep(timeout / 5)

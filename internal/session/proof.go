@@ -35,10 +35,10 @@ import (
 //   - An operator who may lower the maximum below that says so with WithLeastTimeout. That is the bound.
 //   - Otherwise the bound is the least grant. A smaller one would end holds at each server that is slow to answer.
 //   - The bound counts from the sending, since no server touches a session before it is asked to.
-//   - If the server ends the connection in order without an answer, it has not served the request: it writes its answer at
-//     once, and what it has written arrives before the end. Servers without a leader hang up like this all the time.
-//   - A reset says nothing, for it destroys an answer that is on its way.
-//   - The next answer replaces what is not known. Package conn says what remains.
+//   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before it
+//     answers (Learner.validateSession of ZooKeeper), and the leader counts from then on (Leader.revalidateSession). If the
+//     follower loses its leader before it hears from it, it ends the connection in order.
+//   - Only an answer replaces what is not known. docs/design.md says what remains.
 type proof struct {
 	timeout time.Duration // negotiated with the newest connect request
 	least   time.Duration // ever negotiated
@@ -50,8 +50,7 @@ type proof struct {
 	heard    time.Time // when the newest request of any kind was sent that has been answered
 	contacts []contact // answered requests that no p confirms yet, by time of answer
 
-	asking     time.Time // up to when the resumption that is on its way leaves the session alive; zero is none
-	unanswered time.Time // the same of earlier ones that may have been granted
+	doubt time.Time // up to when the resumptions without an answer leave the session alive; zero if there is none
 }
 
 type contact struct{ sent, answered time.Time }
@@ -74,18 +73,12 @@ func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	} else {
 		p.resumed = sent
 	}
-	p.asking, p.unanswered = time.Time{}, time.Time{}
+	p.doubt = time.Time{}
 	p.answered(sent, at, anyServer)
 }
 
 // asks takes in that a resumption is being sent, which leaves the session alive until until, whatever it is granted.
-func (p *proof) asks(until time.Time) {
-	p.unanswered = soonest(p.unanswered, p.asking)
-	p.asking = until
-}
-
-// hungUp takes in that the server has not served the resumption that is on its way.
-func (p *proof) hungUp() { p.asking = time.Time{} }
+func (p *proof) asks(until time.Time) { p.doubt = soonest(p.doubt, until) }
 
 // hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
 // only when they are nearly as old as the session may get.
@@ -143,7 +136,7 @@ func (p *proof) doubtful() bool { return p.resumed.After(p.contact) }
 
 // validUntil is the time up to which the session is proven; zero before the first connect answer.
 func (p *proof) validUntil() time.Time {
-	return soonest(p.contact.Add(p.least-p.margin), soonest(p.asking, p.unanswered))
+	return soonest(p.contact.Add(p.least-p.margin), p.doubt)
 }
 
 // silentUntil is when nothing will have been answered for a whole timeout.

@@ -664,3 +664,31 @@ func TestReconnect_AfterASessionThatLasted_CostsNoPause(t *testing.T) {
 		require.Zero(t, next(), "a brief one after one that lasted")
 	})
 }
+
+// A connection that is idle after the handshake stays, although its first ping goes out later than an attempt to connect may take.
+// If the server says nothing from the handshake on, the connection ends after two thirds of the timeout.
+func TestConnection_SilentSinceTheHandshake(t *testing.T) {
+	for name, silent := range map[string]bool{"no request yet": false, "no answer": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv)
+				start := time.Now()
+				l := states(t, c)
+				if silent {
+					srv.Stall(client, zktest.FromServer)
+				}
+				time.Sleep(timeout * 2 / 3)
+				synctest.Wait()
+				if !silent {
+					require.Equal(t, []conn.State{conn.Connected}, l.values())
+					return
+				}
+				changes := l.all()
+				require.Len(t, changes, 2)
+				require.Equal(t, conn.Suspended, changes[1].what)
+				require.Equal(t, timeout*2/3, changes[1].at.Sub(start))
+				srv.Heal(client)
+			})
+		})
+	}
+}

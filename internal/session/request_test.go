@@ -463,3 +463,59 @@ func TestClose_NothingIsWrittenAfterwards(t *testing.T) {
 		require.Equal(t, before, writes.Load())
 	})
 }
+
+// hostile are requests that a server ignores once, while it answers the later ones.
+var hostile = map[zktest.Op]func(ctx context.Context, s *session.Session) error{
+	zktest.OpGetData:      func(ctx context.Context, s *session.Session) error { _, _, err := s.Get(ctx, "/a"); return err },
+	zktest.OpGetChildren2: func(ctx context.Context, s *session.Session) error { _, err := s.Children(ctx, "/a"); return err },
+	zktest.OpDelete:       func(ctx context.Context, s *session.Session) error { return s.Delete(ctx, "/a/b", -1) },
+}
+
+// TestRequests_ReplyOutOfOrder: replies come in the order of the requests. If one does not, the requests before it will never
+// be answered, so the connection ends. A read is sent again, and the outcome of a write is unknown.
+func TestRequests_ReplyOutOfOrder(t *testing.T) {
+	for op, ask := range hostile {
+		t.Run(op.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				for _, path := range []string{"/a", "/a/b"} {
+					create(t, srv, path, "1")
+				}
+				c := dial(t, srv)
+				s := live(t, c)
+				l := states(t, c)
+				srv.Intercept(zktest.Match{Op: op}, zktest.Ignore())
+				first := make(chan error, 1)
+				go func() { first <- ask(within(t, time.Minute), s) }()
+				synctest.Wait()
+				require.NoError(t, s.Sync(within(t, time.Second), "/"), "it is sent again")
+				err := <-first
+				if op == zktest.OpDelete {
+					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+				} else {
+					require.NoError(t, err)
+				}
+				synctest.Wait()
+				require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.values())
+				require.ErrorContains(t, c.Status().LastError, "out of order")
+			})
+		})
+	}
+}
+
+// TestRequests_SessionMoved: a server that says so serves the session no more. The client leaves the connection, and asks again
+// on the next.
+func TestRequests_SessionMoved(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, "/a", "1")
+		c := dial(t, srv)
+		s := live(t, c)
+		l := states(t, c)
+		srv.Intercept(zktest.Match{Op: zktest.OpSetData}, zktest.Fail(zktest.CodeSessionMoved))
+		_, err := s.Set(within(t, timeout), "/a", []byte("2"), 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.values())
+		require.ErrorIs(t, c.Status().LastError, zk.ErrSessionMoved)
+		require.NoError(t, s.Err())
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,56 +70,50 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	}
 }
 
-// endsWhenClosed is a connection whose reader is told of an end in order when this side closes it, as through some tunnels.
-type endsWhenClosed struct {
+// A follower asks the leader to resume the session, and loses the leader before the answer comes. Then it ends the connection in
+// order, and the leader counts with what the follower grants. So an end without an answer leaves the doubt, like a reset.
+func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
+	for name, end := range map[string]error{"in order": io.EOF, "by a reset": syscall.ECONNRESET} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv, conn.WithLeastTimeout(4*time.Second), conn.WithSessionTimeout(20*time.Second),
+					conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+						raw, err := srv.DialAs(label)(ctx, network, address)
+						if err != nil {
+							return nil, err
+						}
+						return ending{&pipe{Conn: raw, write: grantsLess(4000).write}, end}, nil
+					}))
+				s := live(t, c)
+				defer s.Retain()()
+				losses := onLoss(t, s, false)
+				time.Sleep(30*time.Second + time.Millisecond) // between two syncs
+				connects := requests(srv, zktest.OpConnect)
+				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.DropReply())
+				srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
+				srv.Cut(client)
+				<-s.Done()
+				require.Len(t, losses.all(), 1)
+				require.Equal(t, connects.all()[0].at.Add(3800*time.Millisecond), losses.all()[0].at)
+				time.Sleep(time.Minute)
+				require.True(t, losses.all()[0].at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
+			})
+		})
+	}
+}
+
+// ending is a connection that ends in a way of its own.
+type ending struct {
 	net.Conn
-	closed atomic.Bool
+	end error
 }
 
-func (c *endsWhenClosed) Close() error {
-	c.closed.Store(true)
-	return c.Conn.Close()
-}
-
-func (c *endsWhenClosed) Read(p []byte) (int, error) {
+func (c ending) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err != nil && c.closed.Load() {
-		err = io.EOF
+	if err != nil {
+		err = c.end
 	}
 	return n, err
-}
-
-// The client gives up a connection on which the server may have resumed the session. That is no word of the server.
-func TestLease_ResumptionThatTheClientGivesUp_IsNotTakenBack(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithLeastTimeout(4*time.Second), conn.WithSessionTimeout(20*time.Second),
-			conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-				raw, err := srv.DialAs(label)(ctx, network, address)
-				return &endsWhenClosed{Conn: raw}, err
-			}))
-		s := live(t, c)
-		defer s.Retain()()
-		losses := onLoss(t, s, false)
-		asked := resumeInVain(srv, s)
-		require.Len(t, losses.all(), 1)
-		require.Equal(t, asked.Add(3800*time.Millisecond), losses.all()[0].at)
-	})
-}
-
-// Servers without a leader accept a connection, read the connect request, and hang up.
-func TestLease_ResumptionsThatServersHangUpOn_CostNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv, conn.WithLeastTimeout(4*time.Second), conn.WithSessionTimeout(20*time.Second)))
-		defer s.Retain()()
-		losses := onLoss(t, s, false)
-		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
-		until := s.ValidUntil()
-		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-		srv.Cut(client)
-		time.Sleep(8 * time.Second)
-		require.Equal(t, until, s.ValidUntil())
-		require.Empty(t, losses.all())
-	})
 }
 
 // A server that has just started, or a proxy before one, takes long to answer.

@@ -59,7 +59,7 @@ func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 		for _, overtaken := range []bool{true, false} {
 			ctx, cancel := context.WithCancel(t.Context())
 			failed := make(chan error)
-			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/a$"}, zktest.Ignore())
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/a$"}, zktest.Fail(zktest.CodeThrottled)) // it is about to ask again
 			go func() {
 				_, _, _, err := s.GetW(ctx, "/a")
 				failed <- err

@@ -2,7 +2,9 @@ package session_test
 
 import (
 	"context"
+	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,4 +59,39 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 		require.Equal(t, "old", get())
 		require.InDelta(t, timeout.Seconds(), time.Since(start).Seconds(), 3)
 	})
+}
+
+// A reset, and an attempt that this client gives up, do not show that a server lags behind. Only refusals let a new session begin
+// on such a server.
+func TestReads_ConnectionsThatEndOtherwise_AreNoRefusals(t *testing.T) {
+	for name, fault := range map[string]func(raw net.Conn) net.Conn{
+		"reset": func(raw net.Conn) net.Conn { return ending{raw, syscall.ECONNRESET} },
+		"given up": func(raw net.Conn) net.Conn {
+			_ = raw.Close()
+			return ending{silent(), io.EOF} // as some connections read that this side has closed
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, lagging *zktest.Server) {
+				current := zktest.Run(t, zktest.InMemory())
+				board := newSwitchboard(current.DialAs(label))
+				c := dialTo(t, current.Addr(), conn.WithDialer(board.dial))
+				create(t, current, "/a", "new")
+				_, _, err := c.Get(t.Context(), "/a")
+				require.NoError(t, err)
+				s := live(t, c)
+				board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+					raw, err := lagging.DialAs(label)(ctx, network, address)
+					return fault(raw), err
+				})
+				current.Expire(s.ID())
+				time.Sleep(2 * timeout)
+				board.connect(lagging.DialAs(label))
+				time.Sleep(timeout / 2)
+				require.Empty(t, lagging.Sessions(), "it has refused for half a timeout")
+				time.Sleep(3 * timeout) // with the pauses between attempts
+				require.NotEmpty(t, lagging.Sessions(), "it has refused for a timeout")
+			})
+		})
+	}
 }

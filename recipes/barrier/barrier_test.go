@@ -239,6 +239,43 @@ func TestSet_RequestLost_OtherLifetime(t *testing.T) {
 	})
 }
 
+// TestSet_SessionEnds: a Set that the server has refused for its session goes on in the next session.
+func TestSet_SessionEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "a")
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreate}, zktest.Fail(zktest.CodeSessionExpired))
+		require.NoError(t, b.Set(t.Context()))
+		require.True(t, srv.Exists(path))
+	})
+}
+
+// TestRemove_Changed: another client writes the node between the look and the delete.
+func TestRemove_Changed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "a")
+		require.NoError(t, b.Set(t.Context()))
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Set(path, []byte("x")))
+		}))
+		require.NoError(t, b.Remove(t.Context()))
+		require.False(t, srv.Exists(path))
+	})
+}
+
+// TestRemove_RequestLostAndChanged: a copy of the delete is in doubt. What is there now may be another barrier, which stays up.
+func TestRemove_RequestLostAndChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "a")
+		require.NoError(t, b.Set(t.Context()))
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DropRequest())
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Before(func(zktest.Request) {
+			require.NoError(t, srv.Set(path, []byte("x")))
+		}))
+		require.ErrorIs(t, b.Remove(t.Context()), zkrecipes.ErrUnknownOutcome)
+		require.True(t, srv.Exists(path))
+	})
+}
+
 func TestRemove_RequestOrReplyLost(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
 		for skip := range 3 {

@@ -976,3 +976,37 @@ func TestWatch_ConnectedAgainWhileTheCallerIsBusy(t *testing.T) {
 		require.WithinDuration(t, time.Now(), told[1].AsOf, bubble.Timeout/2)
 	})
 }
+
+// TestWatch_Settle_AsItWasWhileTheCallerIsBusy: a member comes and goes, and the caller sees neither. The next change waits until
+// nothing has changed for the quiet time, too.
+func TestWatch_Settle_AsItWasWhileTheCallerIsBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const quiet = 10 * time.Second
+		g := open(t, bubble.Dial(t, srv, "m"))
+		times := make(chan time.Time, 100)
+		go func() {
+			for view, err := range open(t, bubble.Dial(t, srv, "w")).Watch(t.Context(), group.WithSettle(quiet, time.Minute)) {
+				if err != nil {
+					t.Error(err)
+				}
+				if view.Current {
+					times <- time.Now()
+				}
+				if len(times) == 1 {
+					time.Sleep(time.Minute)
+				}
+			}
+		}()
+		time.Sleep(quiet + time.Second)
+		passing := join(t, g, "passing", "")
+		time.Sleep(quiet / 2)
+		require.NoError(t, passing.Leave(t.Context()))
+		time.Sleep(time.Hour)
+		for len(times) > 0 {
+			<-times
+		}
+		began := time.Now()
+		join(t, g, "a", "")
+		require.Equal(t, quiet, (<-times).Sub(began))
+	})
+}

@@ -991,6 +991,48 @@ func TestClose_AfterARefusal(t *testing.T) {
 	})
 }
 
+// TestClose_NodeHasStood: a node that stood is made again at once. To remove it is tried again after a pause.
+func TestClose_NodeHasStood(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		time.Sleep(time.Minute)
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpExists}, zktest.Fail(zktest.CodeRuntimeInconsistency))
+		began := time.Now()
+		require.NoError(t, n.Close(t.Context()))
+		require.Positive(t, time.Since(began))
+	})
+}
+
+// TestCredentialsRefused: the servers refuse the client for a while. The state says so, and the node is made when they let it in.
+func TestCredentialsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keepOf(t, bubble.Dial(t, srv, "a", conn.WithAuth("digest", "u:p")), "1"))
+		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
+		srv.Cut(zktest.Label("a"))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, n.State().Err, conn.ErrAuthFailed)
+		refuse.Remove()
+		time.Sleep(time.Minute)
+		requireNode(t, srv, n, "1")
+	})
+}
+
+// TestReplace_NoSync: what the server has read may be old. So nothing is deleted if there is no answer to the sync.
+func TestReplace_NoSync(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := bubble.Dial(t, srv, "b")
+		require.NoError(t, b.CreateAll(t.Context(), "/app/workers", nil))
+		_, err := b.Create(t.Context(), path, []byte("theirs"), zk.FlagEphemeral)
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		n := keep(t, srv, "1", node.WithReplace(func([]byte, zk.Stat) bool { return true }))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, n.State().Err, zk.ErrNoAuth)
+		found, _ := srv.Node(path)
+		require.Equal(t, "theirs", string(found.Data))
+	})
+}
+
 // TestSet_NodeOfAnotherSession: another session replaces the node just before the data are set. Its node keeps its data.
 func TestSet_NodeOfAnotherSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -233,9 +233,8 @@ func stranger() error {
 	if err := one.Kill(); err != nil {
 		return err
 	}
-	<-one.Done()
-	if left := one.Left(); left != 0 {
-		return fmt.Errorf("the stranger is counted: %d", left)
+	if err := await(func() bool { return one.Left() == 0 }); err != nil { // the guard may die first, and the command later
+		return fmt.Errorf("the stranger is counted: %d: %w", one.Left(), err)
 	}
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
 		return fmt.Errorf("the stranger was killed: %w", err)

@@ -18,7 +18,8 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 
 /**
  * A ZooKeeper for tests: runs the program zktestd for each test, and stops it afterwards. What the server finds wrong
- * fails the test. The program is the one that the environment variable ZKTESTD names, or else zktestd in the PATH.
+ * fails the test. The program is the one that the environment variable ZKTESTD names, or else the one in the jar for this
+ * platform, or else zktestd in the PATH.
  */
 public final class ZkTest implements BeforeEachCallback, AfterEachCallback, AutoCloseable {
     private final String[] flags;
@@ -85,14 +86,13 @@ public final class ZkTest implements BeforeEachCallback, AfterEachCallback, Auto
 
     /** Starts the server; for use without JUnit. */
     public ZkTest open() throws IOException {
-        String program = System.getenv().getOrDefault("ZKTESTD", "zktestd");
-        List<String> line = new ArrayList<>(List.of(program));
+        List<String> line = new ArrayList<>(List.of(Program.path()));
         line.addAll(List.of(flags));
         try {
             process = new ProcessBuilder(line).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         } catch (IOException e) {
-            throw new IOException("no zktestd in the PATH or in ZKTESTD: CGO_ENABLED=0 go install"
-                    + " github.com/zkrecipes/zkrecipes/cmd/zktestd@latest", e);
+            throw new IOException("no zktestd in ZKTESTD, in a jar with the classifier " + Program.CLASSIFIER
+                    + ", or in the PATH", e);
         }
         commands = new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8);
         answers = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));

@@ -15,12 +15,13 @@ class Error(Exception):
 
 
 def program():
-    """Returns where zktestd is: ZKTESTD in the environment, or else the PATH."""
-    found = os.environ.get("ZKTESTD") or shutil.which("zktestd")
+    """Returns where zktestd is: ZKTESTD in the environment, or else the one in the wheel, or else the PATH."""
+    inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zktestd.exe" if os.name == "nt" else "zktestd")
+    found = os.environ.get("ZKTESTD") or shutil.which(inside) or shutil.which("zktestd")
     if not found:
         raise Error(
-            "zktestd is not in the PATH, and ZKTESTD is not set: "
-            "CGO_ENABLED=0 go install github.com/zkrecipes/zkrecipes/cmd/zktestd@latest"
+            "no zktestd in the package, in ZKTESTD or in the PATH. Install a wheel that has it (make wheels), "
+            "or in a clone of zkrecipes: CGO_ENABLED=0 go install ./cmd/zktestd"
         )
     return found
 
