@@ -31,7 +31,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (*Client)(session.New(context.Background(), config)), nil
+	return (*Client)(session.New(context.Background(), config)), nil //nolint:forbidigo // there is no caller to wait for
 }
 
 // Dial is [New] and [Client.Ready] in one: it waits for the first session. ctx bounds the waiting only. After an error nothing is
@@ -88,7 +88,7 @@ func (c *Client) Close() error { return c.inner().Close() }
 // caller, it misses none. [Client.Status] has the state of one moment.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
-		c.inner().States(ctx)(func(s session.State) bool { return yield(State(s)) })
+		c.inner().States(ctx)(func(s session.State) bool { return yield(s) })
 	}
 }
 

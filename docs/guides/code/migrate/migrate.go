@@ -48,6 +48,7 @@ func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 			say("not connected")
 		case conn.Lost: // zk.StateExpired, and also if no server says so: the client opens the next session
 			say("session lost")
+		case conn.Connecting, conn.Closed: // before the first session, and after the last
 		}
 	}
 }
