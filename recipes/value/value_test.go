@@ -451,7 +451,7 @@ func TestSetHeld_NestedHold(t *testing.T) {
 			client, other *conn.Client
 			path          string
 		}{{c, sub, "/sub/lock"}, {sub, c, "/lock"}} {
-			m, err := mutex.New(x.client, x.path)
+			m, err := mutex.New(x.client, x.path, mutex.WithReentrance())
 			require.NoError(t, err)
 			h, err := m.Lock(ctx)
 			require.NoError(t, err)

@@ -1,0 +1,91 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// Age knows how old the answer to a read is at any moment, and whether the client will be told of the next change. It is for views,
+// which are shown long after they were read: each is given its freshness then. It is safe for concurrent use.
+type Age struct {
+	session *session
+	down    <-chan struct{} // closed when the connection is lost that was up at the beginning
+	watches []*Watch
+
+	mu   sync.Mutex
+	asOf time.Time
+}
+
+// Asking is called before the request is sent. If there is no connection then, or another one when the answer comes,
+// the answer is never current, and has to be repeated.
+func (s *session) Asking() *Age {
+	return &Age{session: s, asOf: time.Now(), down: s.Disconnected()}
+}
+
+// Watch adds a watch that the read has set; nil is none. It is called before the age is shared.
+func (a *Age) Watch(w *Watch) {
+	if w != nil {
+		a.watches = append(a.watches, w)
+	}
+}
+
+// Freshness returns what a view that is shown now says.
+func (a *Age) Freshness() zkrecipes.Freshness {
+	return zkrecipes.Freshness{Current: a.Current(), AsOf: a.AsOf()}
+}
+
+// Current reports whether the connection of the request is up, and a server has answered within the session timeout. So it
+// looks at the clock: a process that was frozen for longer finds out with the first look, and so does one to which a large
+// reply takes longer to arrive. A caller that waits finds out with LookAgain.
+func (a *Age) Current() bool {
+	select {
+	case <-a.down:
+		return false
+	default:
+		return a.session.hears()
+	}
+}
+
+// LookAgain returns after which time a caller that waits has to look at Current again, although nothing wakes it: only the
+// clock, and then an answer to any request, may have changed it.
+func (a *Age) LookAgain() time.Duration { return a.session.lookAgain() }
+
+// hears reports whether a server has answered a request of the last session timeout.
+func (s *session) hears() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.proof.silentUntil())
+}
+
+// lookAgain returns how long hears stays true unless a server answers; if it is false, a short time.
+func (s *session) lookAgain() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := time.Until(s.proof.silentUntil()); left > 0 {
+		return left
+	}
+	return s.proof.timeout / 8
+}
+
+// Disconnected is closed when the connection of the request is lost.
+func (a *Age) Disconnected() <-chan struct{} { return a.down }
+
+// AsOf returns the time of the newest request that is known to agree with what was read. The server sends an event before the
+// answer to a later request. So if none of the watches has fired after the look at what was answered last, that answer had
+// seen no change. What another connection has answered says nothing.
+func (a *Age) AsOf() time.Time {
+	heard := a.session.heardOn(a.down)
+	for _, w := range a.watches {
+		if w.HasFired() {
+			heard = time.Time{}
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.watches) > 0 && heard.After(a.asOf) {
+		a.asOf = heard
+	}
+	return a.asOf
+}
