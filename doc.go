@@ -1,5 +1,5 @@
 // Package zkrecipes is the root of ZooKeeper recipes for Go in the style of Apache Curator. It has what all recipes
-// share: [Hold], [Token], [Participant] and the errors. Start reading here.
+// share: [Hold], [Token], [Participant], [Freshness] and the errors. Start reading here.
 //
 // A program dials one client and uses any number of recipes on it:
 //

@@ -119,7 +119,7 @@ func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[Node, error]
 	return func(yield func(Node, error) bool) {
 		for v, err := range c.inner().Follow(ctx, path) {
 			n := v.Value
-			if !yield(Node{Data: n.Data, Stat: n.Stat, Exists: n.Exists, Current: v.Current, AsOf: v.AsOf}, err) {
+			if !yield(Node{Data: n.Data, Stat: n.Stat, Exists: n.Exists, Freshness: v.Freshness}, err) {
 				return
 			}
 		}

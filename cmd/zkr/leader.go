@@ -45,13 +45,14 @@ lost, so that the leader is not known ("unknown").`,
 					return a.followLeader(ctx, e, hook)
 				}
 				p, err := e.Leader(ctx)
+				now := zkrecipes.Freshness{Current: true, AsOf: time.Now()}
 				if errors.Is(err, zkrecipes.ErrNoLeader) {
-					return exit.With(1, a.printLeader(election.Leadership{None: true, Current: true, AsOf: time.Now()}))
+					return exit.With(1, a.printLeader(election.Leadership{None: true, Freshness: now}))
 				}
 				if err != nil {
 					return err
 				}
-				return a.printLeader(election.Leadership{Leader: p, Current: true, AsOf: time.Now()})
+				return a.printLeader(election.Leadership{Leader: p, Freshness: now})
 			})
 		},
 	}

@@ -671,8 +671,8 @@ var mutants = []mutant{
 	{
 		name: "node: a state is current until the next one is read",
 		edits: []edit{
-			{"internal/session/freshness.go", "	case <-f.down:\n		return false\n", "	case <-f.down:\n		return true\n"},
-			{"internal/session/freshness.go", "return f.session.hears()", "return true"},
+			{"internal/session/age.go", "	case <-a.down:\n		return false\n", "	case <-a.down:\n		return true\n"},
+			{"internal/session/age.go", "return a.session.hears()", "return true"},
 		},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
 	},
@@ -688,7 +688,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a frozen process looks at the connection alone",
-		edits: []edit{{"internal/session/freshness.go", "return f.session.hears()", "return true"}},
+		edits: []edit{{"internal/session/age.go", "return a.session.hears()", "return true"}},
 		tests: []test{nodeTests},
 	},
 	{

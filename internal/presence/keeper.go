@@ -40,7 +40,7 @@ const rounds = 8
 //
 // Errors: ErrDeleted, errOverwritten or errUnsettled, all after a pause to be tried again; *TakenError, with a reading whose
 // watch fires when the other node changes; what the server said.
-func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
+func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 	look := k.czxid != 0 || k.taken // if not, a create takes one round trip
 	for range rounds {
 		if !look {

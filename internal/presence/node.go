@@ -33,9 +33,8 @@ type State struct {
 	Present bool
 	Czxid   int64
 	Session int64
-	Current bool
-	AsOf    time.Time
-	Err     error
+	zkrecipes.Freshness
+	Err error
 }
 
 // same reports whether a caller that was told of s need not be told of now.
@@ -71,14 +70,14 @@ type Node struct {
 
 	mu      sync.Mutex
 	data    []byte
-	wanted  int                // counts the data that callers have set
-	written int                // the newest of them that the server has had
-	state   State              // Current and AsOf are those of reading
-	judged  int                // the newest data that state.Err can be about
-	reading *session.Freshness // nil if no server says what state says
-	final   error              // why there will be no node any more
-	stuck   error              // why the server does not allow the removal
-	changed chan struct{}      // closed, and replaced, when one of the above changes
+	wanted  int           // counts the data that callers have set
+	written int           // the newest of them that the server has had
+	state   State         // its freshness is that of age
+	judged  int           // the newest data that state.Err can be about
+	age     *session.Age  // nil if no server says what state says
+	final   error         // why there will be no node any more
+	stuck   error         // why the server does not allow the removal
+	changed chan struct{} // closed, and replaced, when one of the above changes
 
 	set chan struct{} // holds one: there is new data
 
@@ -150,8 +149,8 @@ func (n *Node) State() State {
 // view is called with mu held.
 func (n *Node) view() State {
 	s := n.state
-	if n.reading != nil {
-		s.Current, s.AsOf = n.reading.Current(), n.reading.AsOf()
+	if n.age != nil {
+		s.Freshness = n.age.Freshness()
 	}
 	return s
 }
@@ -165,7 +164,7 @@ func (n *Node) Changes(ctx context.Context, yield func(State) bool) {
 		now, final, changed := n.view(), n.final != nil, n.changed
 		var down <-chan struct{}
 		if now.Current {
-			down = n.reading.Disconnected()
+			down = n.age.Disconnected()
 		}
 		look := n.lookAgain()
 		n.mu.Unlock()
@@ -191,10 +190,10 @@ func (n *Node) Changes(ctx context.Context, yield func(State) bool) {
 
 // lookAgain fires when the state has to be looked at again, although it has not changed; nil is never. Called with mu held.
 func (n *Node) lookAgain() <-chan time.Time {
-	if n.reading == nil {
+	if n.age == nil {
 		return nil
 	}
-	return time.After(n.reading.LookAgain())
+	return time.After(n.age.LookAgain())
 }
 
 // Ready waits until the node is there.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -16,11 +15,7 @@ type Leadership struct {
 	Leader zkrecipes.Participant
 	// None says that there is no candidate; Leader is then empty.
 	None bool
-	// Current says that the client is connected and will be told of the next change. If it is false, the leader may have
-	// changed since AsOf.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with this view.
-	AsOf time.Time
+	zkrecipes.Freshness
 }
 
 // Leader returns the leader, as new as this call: the candidate at the head of the line, which leads, or is about to
@@ -70,10 +65,10 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leadership, error] {
 				return
 			}
 			now := view.Value
-			now.Current, now.AsOf = view.Current, view.AsOf
+			now.Freshness = view.Freshness
 			between := last != 0 && !now.None && last != now.Leader.Token
 			last = now.Leader.Token
-			if between && !yield(Leadership{None: true, Current: now.Current, AsOf: now.AsOf}, nil) || !yield(now, nil) {
+			if between && !yield(Leadership{None: true, Freshness: now.Freshness}, nil) || !yield(now, nil) {
 				return
 			}
 		}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/presence"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
@@ -26,11 +26,7 @@ type State struct {
 	Czxid int64
 	// Session is the session that owns our node; 0 if there is none.
 	Session int64
-	// Current says that the client is connected and will be told of the next change. If it is false, the node may be gone
-	// since AsOf.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with this state.
-	AsOf time.Time
+	zkrecipes.Freshness
 	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches
 	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
 	// zkrecipes.ErrClosed if the Node is closed, or it is what the server said. Other reasons are text for people alone.

@@ -92,7 +92,7 @@ func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
 		}
 	}
 	s := n.State()
-	require.Equal(t, node.State{Present: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Current: true, AsOf: s.AsOf}, s)
+	require.Equal(t, node.State{Present: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
 }
 
 // foreign makes an ephemeral node of another client at the path, which also makes the parents.
