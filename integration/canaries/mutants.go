@@ -627,45 +627,45 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: what is at the path is ours, of any owner",
-		edits: []edit{{"internal/presence/keeper.go", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
+		edits: []edit{{"recipes/node/keeper.go", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: what is at the path is ours in this session, whichever create made it",
-		edits: []edit{{"internal/presence/keeper.go", " && (stat.Czxid == k.czxid || k.doubt)", ""}},
+		edits: []edit{{"recipes/node/keeper.go", " && (stat.Czxid == k.czxid || k.doubt)", ""}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: Close removes what is there",
-		edits: []edit{{"internal/presence/keeper.go", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
+		edits: []edit{{"recipes/node/keeper.go", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: deleted in any version",
-		edits: []edit{{"internal/presence/keeper.go", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
+		edits: []edit{{"recipes/node/keeper.go", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name: "node: created in whatever session there is",
 		edits: []edit{{
-			"internal/presence/keeper.go", "		_, czxid, err := k.session.MultiZxid(ctx, ops...)\n",
+			"recipes/node/keeper.go", "		_, czxid, err := k.session.MultiZxid(ctx, ops...)\n",
 			"		var czxid int64\n		live, err := k.client.Session(ctx)\n		if err == nil {\n			_, czxid, err = live.MultiZxid(ctx, ops...)\n		}\n",
 		}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: the node of our session before is waited for",
-		edits: []edit{{"internal/presence/keeper.go", "if !k.wasOurs(stat.EphemeralOwner) && (k.replace", "if (k.replace"}},
+		edits: []edit{{"recipes/node/keeper.go", "if !k.wasOurs(stat.EphemeralOwner) && (k.replace", "if (k.replace"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: a server that is behind says that the node of our session before is there",
-		edits: []edit{{"internal/presence/keeper.go", "if err := k.session.Sync(ctx, k.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		edits: []edit{{"recipes/node/keeper.go", "if err := k.session.Sync(ctx, k.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: made again at once, however often it is deleted",
-		edits: []edit{{"internal/presence/run.go", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
+		edits: []edit{{"recipes/node/run.go", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -678,12 +678,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: removed, and not looked at again",
-		edits: []edit{{"internal/presence/keeper.go", "	return err == nil && !k.doubt, err\n", "	return err == nil, err\n"}},
+		edits: []edit{{"recipes/node/keeper.go", "	return err == nil && !k.doubt, err\n", "	return err == nil, err\n"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: refused while a create may be on its way",
-		edits: []edit{{"internal/presence/run.go", "				if k.doubt {\n", "				if false {\n"}},
+		edits: []edit{{"recipes/node/run.go", "				if k.doubt {\n", "				if false {\n"}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -693,12 +693,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: removed without waiting for a create that is on its way",
-		edits: []edit{{"internal/presence/keeper.go", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
+		edits: []edit{{"recipes/node/keeper.go", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "group: a taken id is waited for",
-		edits: []edit{{"recipes/group/member.go", "Data: payload, Refuse: true}", "Data: payload}"}},
+		edits: []edit{{"recipes/group/member.go", "if !cfg.wait {", "if false {"}},
 		tests: []test{groupTests},
 	},
 	{
