@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Node is a view of a node, or of a path where there is none; see [Client.Follow].
+// Node is a view of a node, or of a path where there is none; see [Client.Watch].
 type Node struct {
 	// Data and Stat are those of the node, if there is one.
 	Data []byte

@@ -64,7 +64,7 @@ lost, so that the leader is not known ("unknown").`,
 }
 
 func (a *app) followLeader(ctx context.Context, e *election.Election, hook string) error {
-	for view, err := range e.Observe(ctx) {
+	for view, err := range e.Watch(ctx) {
 		if err != nil {
 			return err
 		}

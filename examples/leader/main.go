@@ -141,7 +141,7 @@ func (c *candidate) run(ctx context.Context) error {
 
 // observe prints each change of the leader until ctx ends.
 func (c *candidate) observe(ctx context.Context) error {
-	for now, err := range c.contest.Observe(ctx) {
+	for now, err := range c.contest.Watch(ctx) {
 		switch {
 		case err != nil:
 			return err

@@ -327,7 +327,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: the leader of a server that lags behind",
-		edits: []edit{{"recipes/election/observe.go", "if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		edits: []edit{{"recipes/election/watch.go", "if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

@@ -63,7 +63,7 @@ func (s *stage) nodeWaits(t *testing.T) {
 
 	waiting, err := node.New(s.clients[0], path, []byte("ours"))
 	must(t, err)
-	for state := range waiting.Changes(ctx) {
+	for state := range waiting.Watch(ctx) {
 		if state.Present {
 			t.Fatalf("it takes Curator's node for ours: %+v", state)
 		}
@@ -127,7 +127,7 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		for state := range n.Changes(watching) {
+		for state := range n.Watch(watching) {
 			told = append(told, state)
 		}
 	}()

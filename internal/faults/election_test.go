@@ -68,7 +68,7 @@ func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 		defer end()
 		observer := w.election("o")
 		go func() {
-			for l, err := range observer.Observe(observing) {
+			for l, err := range observer.Watch(observing) {
 				if err == nil && !l.None {
 					seen <- l.Leader.Token
 				}
@@ -158,7 +158,7 @@ func TestF54_ObserverCutOff(t *testing.T) {
 		defer cancel()
 		var last election.Leadership
 		go func() {
-			for l, err := range o.Observe(ctx) {
+			for l, err := range o.Watch(ctx) {
 				if err == nil {
 					last = l
 				}

@@ -16,13 +16,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fieldNames says which name a field of an exported struct has instead, so that all views read alike.
+// fieldNames says what a field of an exported struct is to be instead, so that all views read alike.
 var fieldNames = map[string]string{
 	"AsOf":    "embed zkrecipes.Freshness",
 	"Current": "embed zkrecipes.Freshness",
 }
 
-// strayNames lists the fields that have another name elsewhere, in the packages of the directories.
+// methodNames says which name a method of an exported type has instead.
+var methodNames = map[string]string{
+	"Changes": "Watch",
+	"Follow":  "Watch",
+	"Observe": "Watch",
+}
+
+// strayNames lists the fields and methods that have another name elsewhere, in the packages of the directories, and each Watch
+// that yields no errors.
 func strayNames(tree fs.FS, dirs ...string) (found []string, err error) {
 	for _, dir := range dirs {
 		names, err := sourcesIn(tree, dir)
@@ -56,20 +64,38 @@ func strayNamesIn(tree fs.FS, name string) (found []string, err error) {
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
-		}
-		if view, ok := spec.Type.(*ast.StructType); ok && spec.Name.IsExported() {
-			for _, field := range view.Fields.List {
-				for _, id := range field.Names {
-					stray(id, fieldNames)
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			if view, ok := n.Type.(*ast.StructType); ok && n.Name.IsExported() {
+				for _, field := range view.Fields.List {
+					for _, id := range field.Names {
+						stray(id, fieldNames)
+					}
 				}
 			}
+			return false
+		case *ast.FuncDecl:
+			if n.Recv == nil {
+				return false
+			}
+			stray(n.Name, methodNames)
+			if n.Name.Name == "Watch" && !yieldsErrors(n.Type) {
+				found = append(found, fmt.Sprintf("%v: Watch: return an iter.Seq2 of views and errors", files.Position(n.Name.Pos())))
+			}
+			return false
 		}
-		return false
+		return true
 	})
 	return found, nil
+}
+
+// yieldsErrors reports whether a function returns an iter.Seq2 whose second type is error.
+func yieldsErrors(f *ast.FuncType) bool {
+	if f.Results == nil || len(f.Results.List) != 1 {
+		return false
+	}
+	seq, ok := f.Results.List[0].Type.(*ast.IndexListExpr)
+	return ok && len(seq.Indices) == 2 && fmt.Sprint(seq.X) == "&{iter Seq2}" && fmt.Sprint(seq.Indices[1]) == "error"
 }
 
 func TestViews_HaveTheSameNames(t *testing.T) {
@@ -84,11 +110,15 @@ func TestViews_HaveTheSameNames(t *testing.T) {
 
 func TestStrayNames_AreFound(t *testing.T) {
 	found, err := strayNames(fstest.MapFS{
-		"a/a.go":      {Data: []byte("package a\ntype View struct{ AsOf int }\ntype own struct{ AsOf int }\n")},
+		"a/a.go": {Data: []byte("package a\ntype View struct{ AsOf int }\ntype own struct{ AsOf int }\n" +
+			"func (View) Changes() {}\nfunc Changes() {}\nfunc (View) Watch() iter.Seq2[View, error] {}\nfunc (View) Watch() iter.Seq[View] {}\n")},
 		"a/a_test.go": {Data: []byte("package a\ntype Other struct{ AsOf int }\n")},
 	}, "a")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"a/a.go:2:19: AsOf: embed zkrecipes.Freshness"}, found)
+	assert.Equal(t, []string{
+		"a/a.go:2:19: AsOf: embed zkrecipes.Freshness", "a/a.go:4:13: Changes: Watch",
+		"a/a.go:7:13: Watch: return an iter.Seq2 of views and errors",
+	}, found)
 	_, err = strayNames(fstest.MapFS{"a/a.go": {Data: []byte("not Go")}}, "a")
 	require.Error(t, err)
 }

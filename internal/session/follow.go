@@ -180,9 +180,9 @@ func (n Node) same(m Node) bool {
 	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
 }
 
-// Follow yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
-func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[View[Node], error] {
-	if err := checkPath("follow", path); err != nil {
+// Watch yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
+func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[Node], error] {
+	if err := checkPath("watch", path); err != nil {
 		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }
 	}
 	return Follow(ctx, c, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.look(ctx, path) }, Node.same)

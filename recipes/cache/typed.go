@@ -55,7 +55,7 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	return list
 }
 
-// Decode returns an entry of the cache, such as one of [Cache.Changes], with its value.
+// Decode returns an entry of the cache, such as one of [Cache.Watch], with its value.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	typed := TypedEntry[T]{Entry: e}
 	if e.Mzxid == 0 {

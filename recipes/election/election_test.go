@@ -504,7 +504,7 @@ func observe(t *testing.T, e *election.Election) func() []string {
 	var mu sync.Mutex
 	var told []string
 	go func() {
-		for now, err := range e.Observe(t.Context()) {
+		for now, err := range e.Watch(t.Context()) {
 			mu.Lock()
 			switch {
 			case err != nil:
@@ -527,7 +527,7 @@ func observe(t *testing.T, e *election.Election) func() []string {
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		watcher := join(t, srv, "w")
 		told := observe(t, watcher)
@@ -556,7 +556,7 @@ func views(t *testing.T, e *election.Election) func() []election.Leadership {
 	var mu sync.Mutex
 	var told []election.Leadership
 	go func() {
-		for now, err := range e.Observe(t.Context()) {
+		for now, err := range e.Watch(t.Context()) {
 			if err != nil {
 				return
 			}
@@ -574,7 +574,7 @@ func views(t *testing.T, e *election.Election) func() []election.Leadership {
 }
 
 // An observer that has lost its connection showed the last leader as the leader for as long as it was away.
-func TestObserve_ConnectionLost_IsToldAtOnce(t *testing.T) {
+func TestWatch_ConnectionLost_IsToldAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := views(t, join(t, srv, "w"))
@@ -601,7 +601,7 @@ func TestObserve_ConnectionLost_IsToldAtOnce(t *testing.T) {
 }
 
 // The event of a change has come, and the connection is lost before the change is read.
-func TestObserve_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
+func TestWatch_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := views(t, join(t, srv, "w"))
@@ -617,14 +617,14 @@ func TestObserve_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
 	})
 }
 
-func TestObserve_CallerStopsAtAnOutdatedView(t *testing.T) {
+func TestWatch_CallerStopsAtAnOutdatedView(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		elected(t, campaign(t, join(t, srv, "a")))
 		w := join(t, srv, "w")
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
-			for now, err := range w.Observe(t.Context()) {
+			for now, err := range w.Watch(t.Context()) {
 				if err != nil || !now.Current {
 					break
 				}
@@ -636,8 +636,8 @@ func TestObserve_CallerStopsAtAnOutdatedView(t *testing.T) {
 	})
 }
 
-// TestObserve_HasOneWatch: a candidate that joins behind the leader wakes no observer.
-func TestObserve_HasOneWatch(t *testing.T) {
+// TestWatch_HasOneWatch: a candidate that joins behind the leader wakes no observer.
+func TestWatch_HasOneWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := observe(t, join(t, srv, "w"))
@@ -653,7 +653,7 @@ func TestObserve_HasOneWatch(t *testing.T) {
 	})
 }
 
-func TestObserve_Closed(t *testing.T) {
+func TestWatch_Closed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "w")
 		e, err := election.New(c, path)

@@ -59,7 +59,7 @@ func ExampleElection_Campaign() {
 	// released
 }
 
-func ExampleElection_Observe() {
+func ExampleElection_Watch() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
@@ -69,7 +69,7 @@ func ExampleElection_Observe() {
 		return
 	}
 	var term *election.Term
-	for now, err := range e.Observe(ctx) {
+	for now, err := range e.Watch(ctx) {
 		switch {
 		case err != nil: // the last that it yields
 			fmt.Println(err)

@@ -310,7 +310,7 @@ func TestState_Deleted(t *testing.T) {
 		m := joined(t, srv, "a")
 		var errs []error
 		go func() {
-			for s := range m.Changes(t.Context()) {
+			for s := range m.Watch(t.Context()) {
 				errs = append(errs, s.Err)
 			}
 		}()
@@ -344,7 +344,7 @@ func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 		require.True(t, a.State().Present)
 		require.Greater(t, a.State().Czxid, before.Czxid)
 		require.Equal(t, a.State().Czxid, v.last().Members[2].Czxid)
-		for s := range a.Changes(t.Context()) {
+		for s := range a.Watch(t.Context()) {
 			require.Equal(t, a.State().Session, s.Session)
 			break
 		}

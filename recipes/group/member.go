@@ -100,9 +100,12 @@ func (m *Membership) Path() string { return m.node.Path() }
 // State returns what is known of the member's node now. It sends nothing.
 func (m *Membership) State() node.State { return m.node.State() }
 
-// Changes tells the state now, then every change, until ctx ends or the member leaves. A slow caller gets the newest state and
-// misses those in between.
-func (m *Membership) Changes(ctx context.Context) iter.Seq[node.State] { return m.node.Changes(ctx) }
+// Watch tells the state now, then every change. A slow caller gets the newest state and misses those in between.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the member has left: ErrClosed.
+func (m *Membership) Watch(ctx context.Context) iter.Seq2[node.State, error] {
+	return m.node.Watch(ctx)
+}
 
 // Set replaces the data of the member, and waits until the server has had it, or what a later Set has replaced it by. After an
 // error it is set as soon as that is possible, unless it was too large or the member has left.

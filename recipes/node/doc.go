@@ -22,7 +22,7 @@
 // is closed, its session ends, and the node with it.
 //
 // A node that others delete or replace in a loop is made again after pauses of about 50 ms to 5 s. Each deletion is logged at Warn.
-// A reader of [Node.Changes] sees a new Czxid. After 10 s in which the node stood, the next deletion is answered at once. The same
+// A reader of [Node.Watch] sees a new Czxid. After 10 s in which the node stood, the next deletion is answered at once. The same
 // pauses follow what the server refuses.
 //
 // # What is not guaranteed

@@ -37,7 +37,7 @@ func Example() {
 	// false <nil>
 }
 
-func ExampleNode_Changes() {
+func ExampleNode_Watch() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
@@ -46,8 +46,10 @@ func ExampleNode_Changes() {
 		fmt.Println(err)
 		return
 	}
-	for s := range n.Changes(ctx) {
+	for s, err := range n.Watch(ctx) {
 		switch {
+		case err != nil:
+			fmt.Println(err)
 		case s.Present && s.Current:
 			fmt.Println("there")
 			return

@@ -166,36 +166,38 @@ func (n *Node) view() State {
 	return s
 }
 
-// Changes tells the state now, then every change, until ctx ends or the Node does. A slow caller gets the newest state and
-// misses those in between.
-func (n *Node) Changes(ctx context.Context) iter.Seq[State] {
-	return func(yield func(State) bool) {
+// Watch tells the state now, then every change. A slow caller gets the newest state and misses those in between.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the Node has ended: ErrClosed, or
+// a *zkrecipes.TakenError with [WithRefusal].
+func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
 		var told *State
-		for {
+		for ctx.Err() == nil {
 			n.mu.Lock()
-			now, final, changed := n.view(), n.final != nil, n.changed
+			now, final, changed, look := n.view(), n.final, n.changed, n.lookAgain()
 			var down <-chan struct{}
 			if now.Current {
 				down = n.age.Disconnected()
 			}
-			look := n.lookAgain()
 			n.mu.Unlock()
+			if final != nil {
+				now.Current = false // nothing looks any more
+				yield(now, final)
+				return
+			}
 			if told == nil || !told.same(now) {
 				told = &now
-				if !yield(now) {
+				if !yield(now, nil) {
 					return
 				}
 				continue // it may have changed meanwhile
-			}
-			if final {
-				return
 			}
 			select {
 			case <-changed:
 			case <-down:
 			case <-look:
 			case <-ctx.Done():
-				return
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func follow(t *testing.T, n *node.Node) *log {
 	t.Helper()
 	l := &log{}
 	go func() {
-		for s := range n.Changes(t.Context()) {
+		for s := range n.Watch(t.Context()) {
 			l.mu.Lock()
 			l.states = append(l.states, s)
 			l.mu.Unlock()
@@ -600,6 +600,11 @@ func TestForeign_Refused(t *testing.T) {
 		n := keepOf(t, c, "ours", node.WithRefusal())
 		require.ErrorIs(t, n.Ready(t.Context()), zkrecipes.ErrTaken)
 		require.ErrorIs(t, n.Set(t.Context(), nil), zkrecipes.ErrTaken)
+		for s, err := range n.Watch(t.Context()) { // it ends with the Node
+			require.ErrorIs(t, err, zkrecipes.ErrTaken)
+			require.ErrorIs(t, s.Err, zkrecipes.ErrTaken)
+			require.False(t, s.Current)
+		}
 		require.NoError(t, other.Close())
 		time.Sleep(time.Hour)
 		require.False(t, srv.Exists(path), "nothing is made any more")
@@ -777,7 +782,7 @@ func TestState_EventDuringAPause(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {
-			for s := range n.Changes(ctx) {
+			for s := range n.Watch(ctx) {
 				told <- s
 			}
 		}()
@@ -938,11 +943,13 @@ func TestClose_OfTheSub(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		var last node.State
-		for last = range n.Changes(ctx) {
+		var end error
+		for _, err := range n.Watch(ctx) {
+			require.NoError(t, end, "an error is the last")
+			end = err
 		}
 		require.NoError(t, ctx.Err(), "there are no more changes")
-		require.ErrorIs(t, last.Err, zkrecipes.ErrClosed)
+		require.ErrorIs(t, end, zkrecipes.ErrClosed)
 		require.False(t, srv.Exists(path))
 	})
 }
@@ -1183,12 +1190,12 @@ func TestState_Silence(t *testing.T) {
 	})
 }
 
-// TestChanges_SlowReader gets the newest state.
-func TestChanges_SlowReader(t *testing.T) {
+// TestWatch_SlowReader gets the newest state.
+func TestWatch_SlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := keep(t, srv, "1")
 		var told []node.State
-		for s := range n.Changes(t.Context()) {
+		for s := range n.Watch(t.Context()) {
 			told = append(told, s)
 			if len(told) == 2 {
 				break
@@ -1203,14 +1210,18 @@ func TestChanges_SlowReader(t *testing.T) {
 		told[1].AsOf = n.State().AsOf
 		require.Equal(t, n.State(), told[1])
 		require.NoError(t, n.Close(t.Context()))
-		for s := range n.Changes(t.Context()) { // it ends with the Node
+		ends := 0
+		for s, err := range n.Watch(t.Context()) { // it ends with the Node
+			require.ErrorIs(t, err, zkrecipes.ErrClosed)
 			require.ErrorIs(t, s.Err, zkrecipes.ErrClosed)
+			ends++
 		}
+		require.Equal(t, 1, ends)
 	})
 }
 
-// TestChanges_AnotherReason: the node is not there before and after, and the caller is told of each reason.
-func TestChanges_AnotherReason(t *testing.T) {
+// TestWatch_AnotherReason: the node is not there before and after, and the caller is told of each reason.
+func TestWatch_AnotherReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeInvalidACL} {
 			refused := creates()

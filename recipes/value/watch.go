@@ -33,7 +33,7 @@ type View[T any] struct {
 // Source: the listener of Curator's SharedValue, which is not told that the node is gone.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
-		for seen, err := range v.client.Follow(ctx, v.path) {
+		for seen, err := range v.client.Watch(ctx, v.path) {
 			if err != nil {
 				yield(View[T]{}, err)
 				return

@@ -78,7 +78,7 @@ func serve(address string, client *conn.Client, e *election.Election) {
 }
 
 func observe(ctx context.Context, e *election.Election) {
-	for view, err := range e.Observe(ctx) {
+	for view, err := range e.Watch(ctx) {
 		if err != nil {
 			slog.Error("cannot observe", "error", err)
 			return

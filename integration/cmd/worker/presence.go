@@ -25,7 +25,7 @@ func (w *worker) presences() turn {
 		following, stop := context.WithCancel(ctx)
 		defer stop()
 		watching.Go(func() {
-			for s := range n.Changes(following) {
+			for s := range n.Watch(following) {
 				op.View(w.state(s))
 			}
 		})

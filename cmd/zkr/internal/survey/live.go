@@ -51,7 +51,7 @@ func Follow(client *conn.Client, root string) (*Live, error) {
 
 // Changed calls tell after each change, until ctx ends or the subtree cannot be followed any more.
 func (l *Live) Changed(ctx context.Context, tell func()) error {
-	for _, err := range l.tree.Changes(ctx) {
+	for _, err := range l.tree.Watch(ctx) {
 		if err != nil {
 			return err
 		}

@@ -139,7 +139,7 @@ type leaderEvent struct {
 // leaderEvents streams the views. A reader that comes back gets the present one: changes in between are not kept.
 func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) {
 	out := newStream(w)
-	for view, err := range e.Observe(r.Context()) {
+	for view, err := range e.Watch(r.Context()) {
 		if err != nil {
 			return
 		}

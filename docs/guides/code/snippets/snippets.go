@@ -58,7 +58,7 @@ func leader(ctx context.Context, client *conn.Client) error {
 }
 
 func observe(ctx context.Context, e *election.Election) error {
-	for now, err := range e.Observe(ctx) {
+	for now, err := range e.Watch(ctx) {
 		switch {
 		case err != nil:
 			return err

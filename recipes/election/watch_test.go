@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestObserve_CandidateComesBetweenTheReads: the children were empty when they were read, and not when they were watched.
-func TestObserve_CandidateComesBetweenTheReads(t *testing.T) {
+// TestWatch_CandidateComesBetweenTheReads: the children were empty when they were read, and not when they were watched.
+func TestWatch_CandidateComesBetweenTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := join(t, srv, "a")
 		require.NoError(t, elected(t, campaign(t, a)).Resign(t.Context())) // makes the parent
@@ -29,9 +29,9 @@ func TestObserve_CandidateComesBetweenTheReads(t *testing.T) {
 	})
 }
 
-// TestObserve_QueueChangesBetweenTheReads: its parent comes, or goes, or the candidate at the head goes. The view is the one
+// TestWatch_QueueChangesBetweenTheReads: its parent comes, or goes, or the candidate at the head goes. The view is the one
 // after the change.
-func TestObserve_QueueChangesBetweenTheReads(t *testing.T) {
+func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	candidate := func(t *testing.T, srv *zktest.Server) {
 		t.Helper()
 		_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
@@ -79,8 +79,8 @@ func TestObserve_QueueChangesBetweenTheReads(t *testing.T) {
 	}
 }
 
-// TestObserve_EventLost: the change is told when the observer reads again by itself.
-func TestObserve_EventLost(t *testing.T) {
+// TestWatch_EventLost: the change is told when the observer reads again by itself.
+func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := observe(t, join(t, srv, "w"))
@@ -114,15 +114,15 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	})
 }
 
-// TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer was told of the change, but has not read who leads when
+// TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer was told of the change, but has not read who leads when
 // the connection goes.
-func TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
+func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		term := elected(t, campaign(t, join(t, srv, "a")))
 		w := join(t, srv, "w")
 		var last election.Leadership
 		go func() {
-			for view, err := range w.Observe(t.Context()) {
+			for view, err := range w.Watch(t.Context()) {
 				if err == nil {
 					last = view
 				}
@@ -188,14 +188,14 @@ func TestLeader_ReadFails(t *testing.T) {
 	})
 }
 
-// Between two leaders Observe tells that there is none, and tells nothing more to a caller that stops there.
-func TestObserve_CallerStopsBetweenTwoLeaders(t *testing.T) {
+// Between two leaders Watch tells that there is none, and tells nothing more to a caller that stops there.
+func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		first := elected(t, campaign(t, join(t, srv, "a")))
 		campaign(t, join(t, srv, "b"))
 		w := join(t, srv, "w")
 		var told []string
-		for now, err := range w.Observe(t.Context()) {
+		for now, err := range w.Watch(t.Context()) {
 			require.NoError(t, err)
 			told = append(told, now.Leader.ID)
 			if now.None {

@@ -43,15 +43,15 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	}
 }
 
-// Observe tells who leads now, then every change, also of what a leader proclaims. Between two leaders it always tells
+// Watch tells who leads now, then every change, also of what a leader proclaims. Between two leaders it always tells
 // that there is none, since leadership is never handed over without a moment in between.
 //
-// In three cases Observe tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth
-// of the session timeout, or no server has answered for a whole session timeout. When a server answers again, Observe tells a
+// In three cases Watch tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth
+// of the session timeout, or no server has answered for a whole session timeout. When a server answers again, Watch tells a
 // current view. A current view is the view of one server, which may be behind its leader: [Election.Leader] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
-func (e *Election) Observe(ctx context.Context) iter.Seq2[Leadership, error] {
+func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	head := func(ctx context.Context, s *session.Session) (Leadership, *session.Watch, error) {
 		leader, found, w, err := e.queue.Head(ctx, s)
 		return Leadership{Leader: leader, None: !found}, w, err
