@@ -47,12 +47,12 @@ lost, so that the leader is not known ("unknown").`,
 				p, err := e.Leader(ctx)
 				now := zkrecipes.Freshness{Current: true, AsOf: time.Now()}
 				if errors.Is(err, zkrecipes.ErrNoLeader) {
-					return exit.With(1, a.printLeader(election.Leadership{None: true, Freshness: now}))
+					return exit.With(1, a.printLeader(election.Leadership{Freshness: now}))
 				}
 				if err != nil {
 					return err
 				}
-				return a.printLeader(election.Leadership{Leader: p, Freshness: now})
+				return a.printLeader(election.Leadership{Leader: p, Exists: true, Freshness: now})
 			})
 		},
 	}
@@ -90,7 +90,7 @@ func leaderName(view election.Leadership) string {
 	switch {
 	case !view.Current:
 		return "unknown"
-	case view.None:
+	case !view.Exists:
 		return "none"
 	}
 	return survey.NameOf(view.Leader)
@@ -100,7 +100,7 @@ func (a *app) printLeader(view election.Leadership) error {
 	p := view.Leader
 	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.Format(time.RFC3339Nano)}
 	row := []string{leaderName(view)}
-	if view.Current && !view.None {
+	if view.Current && view.Exists {
 		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.Format(time.RFC3339)
 		answer["session"], answer["node"] = fmt.Sprintf("0x%x", p.Session), p.Path
 		row = append(row, "token "+p.Token.String(), "since "+p.Since.Format(time.RFC3339))

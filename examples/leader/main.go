@@ -147,7 +147,7 @@ func (c *candidate) observe(ctx context.Context) error {
 			return err
 		case !now.Current: // the connection is lost, and the leader may change unseen
 			c.journal.Event(c.id, "outdated", "asof", now.AsOf.Format(time.TimeOnly))
-		case now.None:
+		case !now.Exists:
 			c.journal.Event(c.id, "leader", "leader", "none")
 		default:
 			c.journal.Event(c.id, "leader", "token", now.Leader.Token, "leader", now.Leader.ID)

@@ -69,7 +69,7 @@ func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 		observer := w.election("o")
 		go func() {
 			for l, err := range observer.Watch(observing) {
-				if err == nil && !l.None {
+				if err == nil && l.Exists {
 					seen <- l.Leader.Token
 				}
 			}
@@ -179,7 +179,7 @@ func TestF54_ObserverCutOff(t *testing.T) {
 			require.Equal(w, b.hold.Token(), last.Leader.Token)
 			require.True(w, last.Current)
 			b.release()
-			require.True(w, last.None)
+			require.False(w, last.Exists)
 		}
 		require.False(w, errors.Is(ctx.Err(), context.Canceled))
 	})

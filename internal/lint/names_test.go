@@ -20,6 +20,8 @@ import (
 var fieldNames = map[string]string{
 	"AsOf":    "embed zkrecipes.Freshness",
 	"Current": "embed zkrecipes.Freshness",
+	"None":    "Exists",
+	"Present": "Exists",
 }
 
 // methodNames says which name a method of an exported type has instead.

@@ -511,7 +511,7 @@ func observe(t *testing.T, e *election.Election) func() []string {
 				told = append(told, "error: "+err.Error())
 			case !now.Current:
 				told = append(told, now.Leader.ID+"?")
-			case now.None:
+			case !now.Exists:
 				told = append(told, "none")
 			default:
 				told = append(told, now.Leader.ID)

@@ -74,7 +74,7 @@ func ExampleElection_Watch() {
 		case err != nil: // the last that it yields
 			fmt.Println(err)
 			return
-		case !now.None:
+		case now.Exists:
 			fmt.Println(now.Leader.ID, "leads")
 			err = term.Resign(ctx)
 		case term == nil:

@@ -11,10 +11,10 @@ import (
 
 // Leadership is a view: which candidate leads, or that there is none.
 type Leadership struct {
-	// Leader is the candidate at the head of the queue.
+	// Leader is the candidate at the head of the queue; empty if there is none.
 	Leader zkrecipes.Participant
-	// None says that there is no candidate; Leader is then empty.
-	None bool
+	// Exists says that there is a candidate.
+	Exists bool
 	zkrecipes.Freshness
 }
 
@@ -54,21 +54,21 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	head := func(ctx context.Context, s *session.Session) (Leadership, *session.Watch, error) {
 		leader, found, w, err := e.queue.Head(ctx, s)
-		return Leadership{Leader: leader, None: !found}, w, err
+		return Leadership{Leader: leader, Exists: found}, w, err
 	}
 	same := func(a, b Leadership) bool { return a == b }
 	return func(yield func(Leadership, error) bool) {
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was
 		for view, err := range session.Follow(ctx, e.queue.Client(), head, same) {
 			if err != nil {
-				yield(Leadership{None: true}, err)
+				yield(Leadership{}, err)
 				return
 			}
 			now := view.Value
 			now.Freshness = view.Freshness
-			between := last != 0 && !now.None && last != now.Leader.Token
+			between := last != 0 && now.Exists && last != now.Leader.Token
 			last = now.Leader.Token
-			if between && !yield(Leadership{None: true, Freshness: now.Freshness}, nil) || !yield(now, nil) {
+			if between && !yield(Leadership{Freshness: now.Freshness}, nil) || !yield(now, nil) {
 				return
 			}
 		}

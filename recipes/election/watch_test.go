@@ -137,7 +137,7 @@ func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 		srv.Cut(zktest.Label("w"))
 		synctest.Wait()
 		require.False(t, last.Current)
-		require.False(t, last.None)
+		require.True(t, last.Exists)
 		require.False(t, last.AsOf.After(resigned), "%v after the leader had resigned", last.AsOf.Sub(resigned))
 	})
 }
@@ -198,7 +198,7 @@ func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 		for now, err := range w.Watch(t.Context()) {
 			require.NoError(t, err)
 			told = append(told, now.Leader.ID)
-			if now.None {
+			if !now.Exists {
 				break
 			}
 			require.NoError(t, first.Resign(t.Context()))

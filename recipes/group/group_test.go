@@ -245,7 +245,7 @@ func TestJoin_Taken(t *testing.T) {
 		m := join(t, g, "w1", "mine", group.WithWait())
 		_, err = g.Join(t.Context(), "w1", nil)
 		require.ErrorContains(t, err, "this client keeps a node there already")
-		require.True(t, m.State().Present)
+		require.True(t, m.State().Exists)
 
 		b := open(t, bubble.Dial(t, srv, "b"))
 		m = join(t, b, "w1", "b", group.WithReplace(func(data []byte, _ zk.Stat) bool { return string(data) == "mine" }))
@@ -341,7 +341,7 @@ func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"b", "c", "a"}, ids(v.last()))
-		require.True(t, a.State().Present)
+		require.True(t, a.State().Exists)
 		require.Greater(t, a.State().Czxid, before.Czxid)
 		require.Equal(t, a.State().Czxid, v.last().Members[2].Czxid)
 		for s := range a.Watch(t.Context()) {

@@ -50,10 +50,10 @@ func ExampleNode_Watch() {
 		switch {
 		case err != nil:
 			fmt.Println(err)
-		case s.Present && s.Current:
+		case s.Exists && s.Current:
 			fmt.Println("there")
 			return
-		case s.Present:
+		case s.Exists:
 			slog.Warn("disconnected", "seen", s.AsOf)
 		default:
 			slog.Info("not there", "reason", s.Err)

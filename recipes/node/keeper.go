@@ -73,7 +73,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 			k.made()
 		}
 		look, k.taken = true, false
-		k.seen = State{Present: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}
+		k.seen = State{Exists: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}
 		want, number := k.desired()
 		if bytes.Equal(data, want) && r.Current() {
 			k.wrote = number
@@ -136,7 +136,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		case err == nil:
 			k.czxid, k.wrote, k.taken = czxid, number, false
 			k.made()
-			k.tell(State{Present: true, Czxid: czxid, Session: k.session.ID()}, r, number)
+			k.tell(State{Exists: true, Czxid: czxid, Session: k.session.ID()}, r, number)
 			return nil
 		case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
 			return err

@@ -216,7 +216,7 @@ func (n *Node) lookAgain() <-chan time.Time {
 // Errors: the cause of ctx, with what is in the way; what the server said if it refuses the node, which is tried again in
 // the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
 func (n *Node) Ready(ctx context.Context) error {
-	return n.await(ctx, 0, func() bool { return n.state.Present && n.view().Current })
+	return n.await(ctx, 0, func() bool { return n.state.Exists && n.view().Current })
 }
 
 // Set replaces the data, and waits until the server has had it, or what a later Set has replaced it by. After an error the data

@@ -92,7 +92,7 @@ func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
 		}
 	}
 	s := n.State()
-	require.Equal(t, node.State{Present: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
+	require.Equal(t, node.State{Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
 }
 
 // foreign makes an ephemeral node of another client at the path, which also makes the parents.
@@ -269,7 +269,7 @@ func TestCreate_ReplyLost_SessionExpires(t *testing.T) {
 		there, ok := srv.Node(path)
 		require.True(t, ok, "the server does not")
 		require.Equal(t, old, there.Stat.EphemeralOwner)
-		require.False(t, n.State().Present)
+		require.False(t, n.State().Exists)
 		srv.Up()
 		ready(t, n)
 		require.NotEqual(t, old, n.State().Session)
@@ -436,7 +436,7 @@ func TestOverwritten(t *testing.T) {
 		there, _ := srv.Node(path)
 		require.Equal(t, "x", string(there.Data))
 		require.ErrorContains(t, n.State().Err, "another client has written its data")
-		require.True(t, n.State().Present)
+		require.True(t, n.State().Exists)
 		require.Less(t, sets.Hits(), 300)
 		require.Greater(t, sets.Hits(), 60)
 		sets.Remove()
@@ -659,7 +659,7 @@ func TestForeign_Replaced(t *testing.T) {
 				return mine && bytes.HasPrefix(data, []byte("host-7 "))
 			}))
 			synctest.Wait()
-			require.Equal(t, i == 1, n.State().Present)
+			require.Equal(t, i == 1, n.State().Exists)
 			if mine {
 				requireNode(t, srv, n, "host-7 run 2")
 			} else {
@@ -777,7 +777,7 @@ func TestState_EventDuringAPause(t *testing.T) {
 		time.Sleep(time.Minute) // the pauses have grown
 		synctest.Wait()
 		before := refused.Hits()
-		require.True(t, n.State().Present && n.State().Current)
+		require.True(t, n.State().Exists && n.State().Current)
 		told := make(chan node.State, 100)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -798,7 +798,7 @@ func TestState_EventDuringAPause(t *testing.T) {
 		require.Equal(t, before, refused.Hits(), "the pause goes on")
 		refused.Remove()
 		time.Sleep(time.Minute)
-		require.True(t, n.State().Present && n.State().Current)
+		require.True(t, n.State().Exists && n.State().Current)
 		require.NoError(t, n.State().Err)
 	})
 }
@@ -1077,10 +1077,10 @@ func TestSet_NotAllowed(t *testing.T) {
 		l := follow(t, n)
 		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("2")), conn.CodeQuotaExceeded)
-		require.True(t, n.State().Present)
+		require.True(t, n.State().Exists)
 		require.True(t, n.State().Current)
 		require.ErrorIs(t, n.State().Err, conn.CodeQuotaExceeded)
-		require.True(t, l.last().Present)
+		require.True(t, l.last().Exists)
 		ready(t, n)
 		rule.Remove()
 		time.Sleep(8 * time.Second)
@@ -1160,7 +1160,7 @@ func TestState_SaysHowOldItIs(t *testing.T) {
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
 		require.False(t, l.last().Current)
-		require.True(t, l.last().Present)
+		require.True(t, l.last().Exists)
 		asOf := n.State().AsOf
 		time.Sleep(time.Second)
 		require.Equal(t, asOf, n.State().AsOf)

@@ -90,7 +90,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 // failed tells and logs why the node is not there, or does not have its data.
 func (n *Node) failed(seen State, r *session.Age, err error) {
 	if now := n.State(); !sameReason(now.Err, err) {
-		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Present, "error", err)
+		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Exists, "error", err)
 	}
 	seen.Err, seen.AsOf = err, time.Now()
 	n.tell(seen, r, 0)

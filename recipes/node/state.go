@@ -8,8 +8,8 @@ import (
 
 // State is what a Node knows of its node.
 type State struct {
-	// Present says that the node was there at AsOf, and ours.
-	Present bool
+	// Exists says that our node was there at AsOf. A node of another session does not count.
+	Exists bool
 	// Czxid is the incarnation of our node; 0 if there is none.
 	Czxid int64
 	// Session is the session that owns our node; 0 if there is none.
@@ -29,7 +29,7 @@ func (s State) same(now State) bool {
 		}
 		return err.Error()
 	}
-	return s.Present == now.Present && s.Czxid == now.Czxid && s.Current == now.Current && text(s.Err) == text(now.Err)
+	return s.Exists == now.Exists && s.Czxid == now.Czxid && s.Current == now.Current && text(s.Err) == text(now.Err)
 }
 
 // ErrDeleted says that another client has deleted the node. It is being made again.

@@ -144,7 +144,7 @@ func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) 
 			return
 		}
 		event := leaderEvent{Known: view.Current, AsOf: view.AsOf}
-		if view.Current && !view.None {
+		if view.Current && view.Exists {
 			event.Leader, event.Token, event.Since = survey.NameOf(view.Leader), view.Leader.Token.String(), view.Leader.Since
 		}
 		text, err := json.Marshal(event)

@@ -64,7 +64,7 @@ func observe(ctx context.Context, e *election.Election) error {
 			return err
 		case !now.Current:
 			announce("unknown") // the connection is lost: the leader may have changed
-		case now.None:
+		case !now.Exists:
 			announce("nobody")
 		default:
 			announce(now.Leader.ID)
