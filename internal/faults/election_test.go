@@ -82,7 +82,7 @@ func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 		w.srv.Heal(zktest.Label("a"))
 		w.until(time.Minute + timeout)
 		require.Empty(w, a.began)
-		list, err := observer.Candidates(w.Context())
+		list, err := observer.Queue(w.Context())
 		require.NoError(w, err)
 		require.Len(w, list, 2)
 		w.srv.Expire(w.srv.SessionOf("b"))

@@ -26,9 +26,10 @@ var fieldNames = map[string]string{
 
 // methodNames says which name a method of an exported type has instead.
 var methodNames = map[string]string{
-	"Changes": "Watch",
-	"Follow":  "Watch",
-	"Observe": "Watch",
+	"Candidates": "Queue",
+	"Changes":    "Watch",
+	"Follow":     "Watch",
+	"Observe":    "Watch",
 }
 
 // strayNames lists the fields and methods that have another name elsewhere, in the packages of the directories, and each Watch

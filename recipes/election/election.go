@@ -176,23 +176,18 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // Path returns the path of the election.
 func (e *Election) Path() string { return e.queue.Path() }
 
-// Candidates returns all candidates in the order in which they will lead, the leader first, as new as this call. An election
+// Queue returns all candidates in the order in which they will lead, the leader first, as new as this call. An election
 // without candidates has none, and that is no error.
 //
 // Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
-func (e *Election) Candidates(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return e.queue.List(ctx)
-}
-
-// Queue is [Election.Candidates], under the name that it has in the other recipes. Errors: the same.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return e.Candidates(ctx)
+	return e.queue.List(ctx)
 }
 
 // Revoke asks the leader to resign: the Revoked channel of its term is closed. The leader decides whether it resigns, and
 // when. It is no error if there is no leader. The request replaces the data of the leader, so others see its name no more.
 //
-// Errors: a holder of kazoo, which cannot be asked; otherwise those of [Election.Candidates].
+// Errors: a holder of kazoo, which cannot be asked; otherwise those of [Election.Queue].
 //
 // Source: Curator's Revoker.
 func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

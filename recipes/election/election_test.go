@@ -344,7 +344,7 @@ func TestCampaign_InsideItsOwnTerm(t *testing.T) {
 				require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
 			}
 			require.NoError(t, term.Err())
-			list, err := e.Candidates(t.Context())
+			list, err := e.Queue(t.Context())
 			require.NoError(t, err)
 			require.Len(t, list, 1)
 		})
@@ -468,12 +468,12 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-func TestLeaderAndCandidates(t *testing.T) {
+func TestLeaderAndQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		watcher := join(t, srv, "w")
 		_, err := watcher.Leader(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrNoLeader)
-		list, err := watcher.Candidates(t.Context())
+		list, err := watcher.Queue(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, list)
 
@@ -485,7 +485,7 @@ func TestLeaderAndCandidates(t *testing.T) {
 			Path: a.Path(), ID: "a", Token: a.Token(), Session: srv.SessionOf("a"), Since: leader.Since,
 		}, leader)
 		require.Equal(t, time.Now().Unix(), leader.Since.Unix())
-		list, err = watcher.Candidates(t.Context())
+		list, err = watcher.Queue(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		require.Equal(t, "a", list[0].ID)

@@ -25,7 +25,7 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 			now, err := e.Leader(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, "py", now.ID)
-			candidates, err := e.Candidates(t.Context())
+			candidates, err := e.Queue(t.Context())
 			require.NoError(t, err)
 			require.Len(t, candidates, 2)
 			require.Empty(t, waiting)
