@@ -30,6 +30,9 @@
 //   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock saw.
 //   - cmd/zkr, a module of its own, runs any program under a lock, and shows which process holds what.
 //
+// The same thing has the same name in all of them. Watch yields a view now and after every change, with its [Freshness]. Queue
+// lists the holders and the waiters. Release ends a hold, and Close what works in the background.
+//
 // The docs directory of the repository has guides. Begin with docs/guides/first-steps.md, and choose a recipe with
 // docs/guides/choosing.md.
 //

@@ -137,7 +137,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.Name, retry: cfg.retry}, nil
 }
 
-// Term is one term of leadership: a hold whose token is larger than the token of every term before it.
+// Term is one term of leadership: a hold whose token is larger than the token of every term before it. Its Release lets the next
+// candidate lead.
 type Term struct{ *zkrecipes.Hold }
 
 // Proclaim replaces the leader's data, which other processes see as its ID, if the term is still held.
@@ -147,9 +148,6 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	_, err := t.Txn(ctx, &zk.SetDataRequest{Path: t.Path(), Data: data, Version: -1})
 	return err
 }
-
-// Resign ends the term and lets the next candidate lead; it is the hold's Release.
-func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
 // Campaign waits until the caller is the leader. If the session ends meanwhile, the caller campaigns again in the next
 // session, at the end of the queue. ctx bounds the waiting, not the term.

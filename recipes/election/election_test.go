@@ -104,12 +104,12 @@ func TestPartition(t *testing.T) {
 
 				successor := elected(t, next)
 				require.Greater(t, successor.Token(), term.Token())
-				require.ErrorIs(t, term.Resign(t.Context()), zkrecipes.ErrLost)
+				require.ErrorIs(t, term.Release(t.Context()), zkrecipes.ErrLost)
 
 				srv.Heal(zktest.Label("a"))
 				again := campaign(t, a)
 				requireNoLeader(t, again)
-				require.NoError(t, successor.Resign(t.Context()))
+				require.NoError(t, successor.Release(t.Context()))
 				require.Greater(t, elected(t, again).Token(), successor.Token())
 			})
 		})
@@ -463,8 +463,8 @@ func TestRevoke(t *testing.T) {
 		require.NoError(t, b.Revoke(t.Context()))
 		<-term.Revoked()
 		require.NoError(t, term.Err(), "a request, no more")
-		require.NoError(t, term.Resign(t.Context()))
-		require.NoError(t, elected(t, next).Resign(t.Context()))
+		require.NoError(t, term.Release(t.Context()))
+		require.NoError(t, elected(t, next).Release(t.Context()))
 	})
 }
 
@@ -491,8 +491,8 @@ func TestLeaderAndQueue(t *testing.T) {
 		require.Equal(t, "a", list[0].ID)
 		require.Equal(t, "b", list[1].ID)
 
-		require.NoError(t, a.Resign(t.Context()))
-		require.NoError(t, elected(t, b).Resign(t.Context()))
+		require.NoError(t, a.Release(t.Context()))
+		require.NoError(t, elected(t, b).Release(t.Context()))
 		_, err = watcher.Leader(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrNoLeader, "the parent is there, and empty")
 	})
@@ -537,12 +537,12 @@ func TestWatch(t *testing.T) {
 		b := campaign(t, join(t, srv, "b"))
 		require.NoError(t, a.Proclaim(t.Context(), []byte("a at work")))
 		require.Equal(t, []string{"none", "a", "a at work"}, told())
-		require.NoError(t, a.Resign(t.Context()))
+		require.NoError(t, a.Release(t.Context()))
 		require.Equal(t, []string{"none", "a", "a at work", "none", "b"}, told())
 		srv.Expire(srv.SessionOf("w"))
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "b?", "b"}, told(), "a new session reads again")
-		require.NoError(t, elected(t, b).Resign(t.Context()))
+		require.NoError(t, elected(t, b).Release(t.Context()))
 		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "b?", "b", "none"}, told())
 		require.NoError(t, srv.DeleteAll("/app"))
 		elected(t, campaign(t, join(t, srv, "c")))
@@ -607,7 +607,7 @@ func TestWatch_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
 		told := views(t, join(t, srv, "w"))
 		require.Len(t, told(), 1)
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Hour))
-		require.NoError(t, leader.Resign(t.Context()))
+		require.NoError(t, leader.Release(t.Context()))
 		require.Len(t, told(), 1, "the read has no answer yet")
 		srv.Refuse(zktest.Label("w"))
 		srv.Cut(zktest.Label("w"))
@@ -668,7 +668,7 @@ func TestWatch_Closed(t *testing.T) {
 func TestProclaim_AfterTheTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		term := elected(t, campaign(t, join(t, srv, "a")))
-		require.NoError(t, term.Resign(t.Context()))
+		require.NoError(t, term.Release(t.Context()))
 		require.ErrorIs(t, term.Proclaim(t.Context(), nil), zkrecipes.ErrFenced)
 	})
 }

@@ -50,7 +50,7 @@ func ExampleElection_Campaign() {
 		return
 	}
 	fmt.Println("leads:", term.Err() == nil)
-	fmt.Println(term.Resign(ctx))
+	fmt.Println(term.Release(ctx))
 	<-term.Done() // closed as well when the term is lost: context.Cause(term.Context()) says why
 	fmt.Println(context.Cause(term.Context()))
 	// Output:
@@ -76,7 +76,7 @@ func ExampleElection_Watch() {
 			return
 		case now.Exists:
 			fmt.Println(now.Leader.ID, "leads")
-			err = term.Resign(ctx)
+			err = term.Release(ctx)
 		case term == nil:
 			fmt.Println("no leader yet")
 			term, err = e.Campaign(ctx)

@@ -20,7 +20,7 @@ import (
 func TestWatch_CandidateComesBetweenTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := join(t, srv, "a")
-		require.NoError(t, elected(t, campaign(t, a)).Resign(t.Context())) // makes the parent
+		require.NoError(t, elected(t, campaign(t, a)).Release(t.Context())) // makes the parent
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Skip: 1}, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
 			require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestWatch_EventLost(t *testing.T) {
 		told := observe(t, join(t, srv, "w"))
 		require.Equal(t, []string{"a"}, told())
 		require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), leader.Path()))
-		require.NoError(t, leader.Resign(t.Context()))
+		require.NoError(t, leader.Release(t.Context()))
 		require.Equal(t, []string{"a"}, told())
 		time.Sleep(3 * bubble.Timeout)
 		require.Equal(t, []string{"a", "none"}, told())
@@ -130,7 +130,7 @@ func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Ignore())
-		require.NoError(t, term.Resign(t.Context()))
+		require.NoError(t, term.Release(t.Context()))
 		resigned := time.Now()
 		time.Sleep(bubble.Timeout / 2) // pings are answered
 		srv.Refuse(zktest.Label("w"))
@@ -201,7 +201,7 @@ func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 			if !now.Exists {
 				break
 			}
-			require.NoError(t, first.Resign(t.Context()))
+			require.NoError(t, first.Release(t.Context()))
 		}
 		require.Equal(t, []string{"a", ""}, told)
 	})

@@ -54,7 +54,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 	}
 }
 
-// Join makes the caller a member with the id and the data, and waits until its node is there. The layouts of kazoo have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Leave].
+// Join makes the caller a member with the id and the data, and waits until its node is there. The layouts of kazoo have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Close].
 //
 // On error the caller is no member. Its node is deleted in the background.
 //
@@ -118,7 +118,7 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 	return m.node.Set(ctx, data)
 }
 
-// Leave deletes the member's node if it is ours, and waits until it is gone or its session over. It is idempotent.
+// Close ends the membership: it deletes the member's node if it is ours, and waits until it is gone or its session over. It is idempotent.
 //
 // Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
-func (m *Membership) Leave(ctx context.Context) error { return m.node.Close(ctx) }
+func (m *Membership) Close(ctx context.Context) error { return m.node.Close(ctx) }
