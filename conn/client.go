@@ -16,16 +16,45 @@ type Client session.Client
 
 func (c *Client) inner() *session.Client { return (*session.Client)(c) }
 
-// Dial connects to the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port, and waits
-// for the first session. ctx bounds the waiting only. After an error nothing is left behind.
+// New makes a client of the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port. It returns at
+// once, and connects in the background for as long as it takes: a service can start, and show its health, while ZooKeeper is
+// away. [Client.Ready] waits for the first session. Calls and recipes wait by themselves. Close the client also if it never
+// connects.
 //
 // A host is a name, an IPv4 address, or an IPv6 address in brackets. Before each round over the servers the client looks up the
 // names, and tries all their addresses in random order. A name that is not found any more keeps the addresses that it had. See
 // [WithDialer] for a dialer that takes names.
 //
-// Errors: a malformed connect string, a bad option, or no name that resolves within 5 s, before anything is sent.
-// [ErrAuthFailed]. Otherwise the cause of ctx, with the reason why the last server did not give a session.
+// Errors: a malformed connect string, or a bad option.
+func New(connect string, opts ...Option) (*Client, error) {
+	config, err := configOf(connect, opts)
+	if err != nil {
+		return nil, err
+	}
+	return (*Client)(session.New(context.Background(), config)), nil
+}
+
+// Dial is [New] and [Client.Ready] in one: it waits for the first session. ctx bounds the waiting only. After an error nothing is
+// left behind. Only Dial fails if no name in connect resolves within 5 s, because that is more often a typing error than an outage.
+//
+// Errors: those of New, or no name that resolves, before anything is sent. [ErrAuthFailed]. Otherwise the cause of ctx, with the
+// reason why the last server did not give a session.
 func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) {
+	config, err := configOf(connect, opts)
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	client, err := session.Open(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", connect, err)
+	}
+	return (*Client)(client), nil
+}
+
+func configOf(connect string, opts []Option) (*session.Config, error) {
 	servers, chroot, err := parseConnect(connect)
 	if err != nil {
 		return nil, err
@@ -34,15 +63,18 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, err)
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("connect to %s: %w", connect, context.Cause(ctx))
-	}
 	o.Servers, o.Chroot = servers, chroot
-	client, err := session.Open(ctx, &o.Config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", connect, err)
+	return &o.Config, nil
+}
+
+// Ready waits until there is a session. ctx bounds the waiting only: the client goes on to connect.
+//
+// Errors: ErrClosed, ErrAuthFailed, or the cause of ctx with the reason why no server gave a session.
+func (c *Client) Ready(ctx context.Context) error {
+	if _, err := c.inner().Session(ctx); err != nil {
+		return fmt.Errorf("wait for a session: %w", err)
 	}
-	return (*Client)(client), nil
+	return nil
 }
 
 // Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and

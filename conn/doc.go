@@ -1,7 +1,7 @@
 // Package conn keeps a connection to a ZooKeeper ensemble. It connects, reconnects, and opens a new session when one has
 // ended. It says up to which moment a session is proven to be alive.
 //
-// [Dial] returns a [Client], which lives through many sessions. A [Session] is one of them: an operation issued on it
+// [New] and [Dial] return a [Client], which lives through many sessions. A [Session] is one of them: an operation issued on it
 // runs in it or fails, and nothing that belongs to it ever runs in the session after it. Recipes work on sessions;
 // applications mostly work on the client.
 //

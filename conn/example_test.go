@@ -49,6 +49,28 @@ func ExampleDial() {
 	// get /missing: zk: node does not exist
 }
 
+// A service starts, and tells its health, while ZooKeeper is away.
+func ExampleNew() {
+	srv, connect, closeServer := server()
+	defer closeServer()
+	srv.Refuse(zktest.Everyone)
+	client, err := conn.New(connect)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+	fmt.Println(client.Status().State)
+
+	srv.Accept(zktest.Everyone)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	fmt.Println(client.Ready(ctx), client.Status().State)
+	// Output:
+	// connecting
+	// <nil> connected
+}
+
 func ExampleClient_States() {
 	srv, connect, closeServer := server()
 	defer closeServer()

@@ -25,7 +25,10 @@ type healthBody struct {
 //
 // As a liveness probe it would restart a process whose ZooKeeper is away, which does not help. It is for readiness, and for
 // alerts.
+//
+// It panics if the client is nil.
 func Health(c *conn.Client) http.Handler {
+	need(c != nil, "Health", "the client is nil: want one made by conn.Dial")
 	q := newQuestion(func(ctx context.Context) (struct{}, error) { return struct{}{}, prove(ctx, c) })
 	return view(func(r *http.Request) (int, any) {
 		wrong := trouble(c.Status())

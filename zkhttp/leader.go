@@ -27,7 +27,10 @@ type leaderBody struct {
 // The name of a leader that was asked to resign is left out: the request has taken its place on the node.
 //
 // The leader may change between the answer and what is done with it. A resource that must not see this checks the token.
+//
+// It panics if the election is nil.
 func Leader(e *election.Election) http.Handler {
+	need(e != nil, "Leader", noElection)
 	q := newQuestion(func(ctx context.Context) (zkrecipes.Participant, error) {
 		leader, err := e.Leader(ctx)
 		if errors.Is(err, zkrecipes.ErrNoLeader) {
@@ -64,12 +67,16 @@ type selfBody struct {
 	ValidFor   float64         `json:"validForSeconds"`
 }
 
-// Self answers whether this process leads, in a term of [election.Election.Run] on the same object: 200 only while the
-// deadline of the term lies ahead, else 503. It looks at the clock in the request, and asks no server.
+// Self answers whether this process leads, in a term of [election.Election.Term]: 200 only while the deadline of the term lies
+// ahead, else 503. The term may come from Run or Campaign, on any object of the same client with the same path and layout. It looks at
+// the clock in the request, and asks no server.
 //
 // No other candidate leads before validUntil, unless the term ends earlier. The answer may be read late, and validForSeconds
 // counts from when it was written.
+//
+// It panics if the election is nil.
 func Self(e *election.Election) http.Handler {
+	need(e != nil, "Self", noElection)
 	return view(func(*http.Request) (int, any) {
 		t, leads := e.Term()
 		if !leads {

@@ -8,6 +8,15 @@ import (
 // view answers a request with a status and a body.
 type view func(r *http.Request) (status int, body any)
 
+const noElection = "the election is nil: want one made by election.New"
+
+// need panics where a handler is made from nothing, as net/http does for a nil handler. Otherwise the first request would.
+func need(ok bool, handler, what string) {
+	if !ok {
+		panic("zkhttp." + handler + ": " + what)
+	}
+}
+
 // ServeHTTP is part of http.Handler.
 func (v view) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

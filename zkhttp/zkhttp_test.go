@@ -196,7 +196,7 @@ func TestLeader_ManyRequests_ShareQuestions(t *testing.T) {
 		h := zkhttp.Leader(join(t, srv, "w"))
 		term := campaign(t, join(t, srv, "a"))
 		answered := make(chan struct{})
-		syncs := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: 2}, zktest.DelayUntil(answered))
+		syncs := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpSync, Times: -1}, zktest.DelayUntil(answered))
 		var wg sync.WaitGroup
 		request := func(want int) {
 			wg.Go(func() {
@@ -417,4 +417,41 @@ func TestMethods(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The process leads, whichever call and whichever object of its client made it the leader.
+func TestSelf_LeadsThroughCampaignOrAnotherObject(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		client := bubble.Dial(t, srv, "a")
+		elect := func(opts ...election.Option) *election.Election {
+			e, err := election.New(client, path, opts...)
+			require.NoError(t, err)
+			return e
+		}
+		e := elect()
+		same, another := zkhttp.Self(e), zkhttp.Self(elect())
+		layout, process := zkhttp.Self(elect(election.WithLayout(election.Selector))), zkhttp.Self(join(t, srv, "b"))
+		for range 2 {
+			term := campaign(t, e)
+			for _, h := range []http.Handler{same, another} {
+				a := get(t, h)
+				require.Equal(t, http.StatusOK, a.code)
+				require.EqualValues(t, term.Token(), a.body["token"])
+			}
+			for _, h := range []http.Handler{layout, process} {
+				require.Equal(t, http.StatusServiceUnavailable, get(t, h).code)
+			}
+			require.NoError(t, term.Release(t.Context()))
+			require.Equal(t, http.StatusServiceUnavailable, get(t, same).code)
+			require.Equal(t, http.StatusServiceUnavailable, get(t, another).code)
+		}
+	})
+}
+
+// What is missing is found where the handler is made, and not by the first probe.
+func TestHandlers_Nil_PanicAtOnce(t *testing.T) {
+	const election, client = "the election is nil: want one made by election.New", "the client is nil: want one made by conn.Dial"
+	require.PanicsWithValue(t, "zkhttp.Leader: "+election, func() { zkhttp.Leader(nil) })
+	require.PanicsWithValue(t, "zkhttp.Self: "+election, func() { zkhttp.Self(nil) })
+	require.PanicsWithValue(t, "zkhttp.Health: "+client, func() { zkhttp.Health(nil) })
 }

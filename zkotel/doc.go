@@ -1,5 +1,5 @@
-// Package zkotel has the traces of zkrecipes for OpenTelemetry. The tracer of [New] makes spans of what a client does; several
-// clients may share one:
+// Package zkotel has the traces of zkrecipes for OpenTelemetry, and metrics of caches and kept nodes. The tracer of [New] makes spans
+// of what a client does; several clients may share one:
 //
 //	tracer, err := zkotel.New()
 //	client, err := conn.Dial(ctx, servers, conn.WithTracer(tracer))
@@ -38,4 +38,16 @@
 //   - zkrecipes.contender: the path of the contender. On holds.
 //   - db.system.name, db.operation.name, zkrecipes.path, error.type: "zookeeper", the operation, the path, and a short name of the
 //     error, if there is one. On requests.
+//
+// # Metrics
+//
+// [Cache] and [Node] make a meter observe a cache or a kept node. The other metrics of this library are those of zkprom. The
+// attributes are zkrecipes.recipe (cache or node) and zkrecipes.name, which the program gives.
+//
+//   - zkrecipes.view.current: 1 while the client is connected and told of every change, else 0.
+//   - zkrecipes.view.age: how many seconds ago the view was as the server had it; missing before the first view.
+//   - zkrecipes.cache.nodes, zkrecipes.cache.size: what the cache holds; the size is in bytes.
+//   - zkrecipes.cache.pending, zkrecipes.cache.failed: how many parts are to be read or watched again, and how many could not be
+//     read. A part is the data of a node, or its list of children.
+//   - zkrecipes.node.present: 1 if the kept node was there and ours.
 package zkotel

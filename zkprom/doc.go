@@ -33,6 +33,29 @@
 //   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal work, such as
 //     no-node for a create below a missing parent.
 //
+// # Caches, nodes, groups and values
+//
+// [Cache] and [Node] return the metrics of one object, [Group] and [Value] those of the views of one loop. The program registers each
+// of them itself, under a name of its own:
+//
+//	settings, err := zkprom.Cache("settings", c)
+//	prometheus.MustRegister(settings)
+//	workers, views := zkprom.Group("workers", g.Watch(ctx))
+//	prometheus.MustRegister(workers)
+//	for view, err := range views {
+//
+// They have the labels recipe (cache, node, group or value) and name:
+//
+//   - zkrecipes_view_current{recipe,name}: 1 while the client is connected and told of every change, else 0.
+//   - zkrecipes_view_age_seconds{recipe,name}: how long ago the view was as the server had it; missing before the first view. Of
+//     a group or a value it is 0 while the view is current.
+//   - zkrecipes_cache_nodes, zkrecipes_cache_bytes: what the cache holds.
+//   - zkrecipes_cache_pending_parts: how many parts are to be read or watched again. A part is the data of a node, or its list of
+//     children.
+//   - zkrecipes_cache_failed_parts: how many parts could not be read.
+//   - zkrecipes_node_present: 1 if the kept node was there and ours.
+//   - zkrecipes_group_members: how many members the group has.
+//
 // # Cardinality
 //
 // Paths are no labels unless [WithPaths] says so. There are at most 100 combinations of recipe, name and path, see

@@ -24,6 +24,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
@@ -189,9 +190,7 @@ func (s *site) options(label string, more []conn.Option) []conn.Option {
 	s.t.Helper()
 	metrics, err := zkprom.New()
 	require.NoError(s.t, err)
-	registry := prometheus.NewPedanticRegistry()
-	require.NoError(s.t, registry.Register(metrics))
-	s.processes = append(s.processes, registry)
+	s.register(metrics)
 	return append([]conn.Option{
 		conn.WithDialer(s.srv.DialAs(label)), conn.WithTracer(metrics.Tracer()), conn.WithLogger(s.log), conn.WithIdentity(label),
 	}, more...)
@@ -249,6 +248,28 @@ func (s *site) lead(label string) *election.Election {
 	require.NoError(s.t, err)
 	time.Sleep(time.Minute)
 	return e
+}
+
+// cache is one process that follows a tree.
+func (s *site) cache(label string) *cache.Cache {
+	s.t.Helper()
+	for _, path := range []string{"/app", "/app/secret"} {
+		_, err := s.srv.Create(path, nil, zktest.Persistent)
+		require.NoError(s.t, err)
+	}
+	c, err := cache.Tree(s.dial(label), "/app")
+	require.NoError(s.t, err)
+	s.register(must(zkprom.Cache("settings", c)))
+	require.NoError(s.t, c.Ready(s.t.Context()))
+	return c
+}
+
+// register adds metrics to those that are looked at.
+func (s *site) register(metrics prometheus.Collector) {
+	s.t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(s.t, registry.Register(metrics))
+	s.processes = append(s.processes, registry)
 }
 
 // outage makes the server unreachable.
@@ -415,6 +436,15 @@ var provoke = map[string]func(s *site){
 		go func() { _, _ = m.Lock(s.t.Context()) }() // until the end of the test
 		require.NoError(s.t, m.Revoke(s.t.Context()))
 	},
+	"A cache is stale": func(s *site) {
+		s.cache("a")
+		s.outage(time.Second)
+	},
+	"A cache cannot read a node": func(s *site) {
+		s.srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/app/secret$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		e, _ := s.cache("a").Get("/app/secret")
+		s.log.Error("not read", "error", e.Err)
+	},
 }
 
 // inSite runs a test in virtual time.
@@ -438,8 +468,8 @@ func TestOperations_EveryRowIsReproduced(t *testing.T) {
 			inSite(t, func(s *site) {
 				provoke[r.symptom](s)
 				synctest.Wait()
-				require.True(t, r.logged(s.out.all()), "no line has %q:\n%s", r.log, strings.Join(s.out.all(), "\n"))
-				require.True(t, r.metric == "" || r.measured(t, s.processes...), r.metric)
+				require.True(s.t, r.logged(s.out.all()), "no line has %q:\n%s", r.log, strings.Join(s.out.all(), "\n"))
+				require.True(s.t, r.metric == "" || r.measured(s.t, s.processes...), r.metric)
 			})
 		})
 	}
@@ -453,6 +483,7 @@ func TestOperations_InGoodHealthNoRowApplies(t *testing.T) {
 	inSite(t, func(s *site) {
 		s.lead("a")
 		h := s.lock("b")
+		s.cache("c")
 		synctest.Wait()
 		for _, r := range rows(t) {
 			require.False(t, r.logged(s.out.all()), r.symptom)

@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/zkprom"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -39,6 +42,14 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 		s.lock("a")
 		s.srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 1}, zktest.Fail(zktest.CodeNoAuth))
 		s.try(s.dial("b"), "/secure")
+		s.cache("c")
+		client := s.dial("d")
+		s.register(must(zkprom.Node("d", must(node.New(client, "/nodes/d", nil)))))
+		members, views := zkprom.Group("nodes", must(group.New(client, "/nodes")).Watch(s.t.Context()))
+		for range views {
+			break // one is enough
+		}
+		s.register(members)
 		time.Sleep(time.Second)
 		for _, process := range s.processes {
 			families, err := process.Gather()

@@ -102,3 +102,26 @@ func TestTree_OnARealServer_FollowsThroughFaults(t *testing.T) {
 	require.NoError(t, c.Close(t.Context()))
 	require.Equal(t, "0", watches(t, server), "watches are left")
 }
+
+// TestClose_OnARealServer_LeavesWhatAnotherCacheNeeds counts the watches of a server when one of two caches of a client is closed.
+func TestClose_OnARealServer_LeavesWhatAnotherCacheNeeds(t *testing.T) {
+	server := zkserver.Start(t)
+	client, err := conn.Dial(t.Context(), server.Addr())
+	require.NoError(t, err)
+	defer func() { _ = client.Close() }() // never fails
+	for _, path := range []string{root, root + "/a", root + "/b", root + "/a/x"} {
+		_, err := client.Create(t.Context(), path, nil, 0)
+		require.NoError(t, err)
+	}
+	tree, err := cache.Tree(client, root)
+	require.NoError(t, err)
+	require.NoError(t, tree.Ready(t.Context()))
+	children, err := cache.Children(client, root)
+	require.NoError(t, err)
+	require.NoError(t, children.Ready(t.Context()))
+	require.Equal(t, "8", watches(t, server))
+	require.NoError(t, tree.Close(t.Context()))
+	require.Equal(t, "4", watches(t, server), "data and children of the root, data of two nodes")
+	require.NoError(t, children.Close(t.Context()))
+	require.Equal(t, "0", watches(t, server))
+}

@@ -32,9 +32,6 @@ type mutant struct {
 	tests []test // in this order, until one fails
 }
 
-// An edit is in a file of the repository.
-type edit overlay.Edit
-
 // A test is a test that must fail, as arguments of go test and what they take from the environment.
 type test struct {
 	dir  string // below the root
@@ -67,7 +64,8 @@ func run(pattern string, baseline bool, timeout time.Duration) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // in the temporary directory
-	r := &runner{root: "..", dir: dir, timeout: timeout, baseline: baseline, sound: map[string]error{}}
+	r := newRunner("..", dir)
+	r.timeout, r.baseline = timeout, baseline
 	if _, err := os.Stat(filepath.Join(r.root, "conn")); err != nil {
 		return fmt.Errorf("run it in integration/: %w", err)
 	}
@@ -80,6 +78,14 @@ type runner struct {
 	timeout   time.Duration
 	baseline  bool
 	sound     map[string]error // tests, as they do on the unbroken code
+	sources   *sources
+}
+
+func newRunner(root, dir string) *runner {
+	return &runner{
+		root: root, dir: dir, sound: map[string]error{},
+		sources: &sources{root: root, files: map[string]map[string][]string{}, texts: map[string][]byte{}},
+	}
 }
 
 // check runs a test that has noticed something on the code as it is: one that fails anyway notices nothing.
@@ -143,11 +149,13 @@ func (r *runner) one(m mutant) (by string, after time.Duration, err error) {
 
 // overlay writes the broken files, and what puts them in place.
 func (r *runner) overlay(m mutant) (spec string, err error) {
-	edits := make([]overlay.Edit, len(m.edits))
-	for i, e := range m.edits {
-		edits[i] = overlay.Edit(e)
+	texts := map[string][]byte{}
+	for _, e := range m.edits {
+		if err := r.sources.apply(texts, e); err != nil {
+			return "", err
+		}
 	}
-	return overlay.Write(r.dir, r.root, edits, nil)
+	return overlay.Write(r.dir, r.root, nil, texts)
 }
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: test timed out|fatal error: .*|panic: .*)`)

@@ -4,7 +4,7 @@ import "testing"
 
 // The mutations must follow the code: here only that each still finds its place, `make canaries` does the rest.
 func TestMutants_FindTheirPlace(t *testing.T) {
-	r := &runner{root: "../..", dir: t.TempDir()}
+	r := newRunner("../..", t.TempDir())
 	names := map[string]bool{}
 	for _, m := range mutants {
 		if _, err := r.overlay(m); err != nil {

@@ -51,11 +51,11 @@ var equivalentList string
 var mutated = []string{
 	".", "conn", "internal/session", "internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
-	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value",
+	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp",
 }
 
 // testers are the packages whose tests may notice.
-var testers = append(slices.Clone(mutated), "internal/faults", "internal/recipe", "internal/trace", "zkhttp", "zktest")
+var testers = append(slices.Clone(mutated), "internal/faults", "internal/recipe", "internal/trace", "zktest")
 
 func main() {
 	c := config{}

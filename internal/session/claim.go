@@ -50,3 +50,16 @@ func (c *Claim) Release() {
 	c.before = nil
 	close(c.released)
 }
+
+// Shared returns what all objects of a client share for a path. The first of them makes it, and it lives as long as the client.
+func (c *Client) Shared(path string, make func() any) any {
+	path = c.Abs(path)
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	v, ok := c.core.shared[path]
+	if !ok {
+		v = make()
+		c.core.shared[path] = v
+	}
+	return v
+}

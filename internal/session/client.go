@@ -26,31 +26,46 @@ type Client struct {
 	sub    bool
 }
 
+// New makes a client, which connects in the background. Its requests for itself have the values of ctx.
+func New(ctx context.Context, config *Config) *Client {
+	client := newClient(ctx, config)
+	client.start()
+	return client
+}
+
 // Open connects and waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
 func Open(ctx context.Context, config *Config) (*Client, error) {
-	c := &core{
-		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim),
-	}
-	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
-	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
-	config.Log = c.log.logger(config.Log)
-	c.hosts = newHosts(config)
-	if err := c.hosts.requireAddress(ctx, 5*time.Second); err != nil {
+	client := newClient(ctx, config)
+	if err := client.core.hosts.requireAddress(ctx, 5*time.Second); err != nil {
 		return nil, err
 	}
-	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	client := &Client{core: c, prefix: config.Chroot}
-	if config.Tracers.ObserveState() {
-		connecting := c.states.current()
-		c.wg.Go(func() { c.traceStates(connecting) })
-	}
-	c.open()
-	c.wg.Go(c.run)
+	client.start()
 	if _, err := client.Session(ctx); err != nil {
 		_ = client.Close() // never fails
 		return nil, err
 	}
 	return client, nil
+}
+
+func newClient(ctx context.Context, config *Config) *Client {
+	c := &core{
+		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[string]any),
+	}
+	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
+	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
+	config.Log = c.log.logger(config.Log)
+	c.hosts = newHosts(config)
+	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return &Client{core: c, prefix: config.Chroot}
+}
+
+func (c *Client) start() {
+	if c.core.opts.Tracers.ObserveState() {
+		connecting := c.core.states.current()
+		c.core.wg.Go(func() { c.core.traceStates(connecting) })
+	}
+	c.core.open()
+	c.core.wg.Go(c.core.run)
 }
 
 // Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and

@@ -37,6 +37,7 @@ type core struct {
 	attempts attempts      // that failed since a session was up
 	orphans  []orphan
 	claims   map[string]*Claim
+	shared   map[string]any
 	hangups  time.Time // when a server first hung up since a session was up; zero if none has
 
 	granted atomic.Int64 // the newest session timeout

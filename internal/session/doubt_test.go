@@ -184,7 +184,7 @@ func TestFeed_OtherPaths_AreNotTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, "/a", "1")
 		s := live(t, dial(t, srv))
-		f, all, other := s.Follow("/a"), s.Follow("/"), s.Follow("/b")
+		f, all, other := s.Follow("/a", needsAll), s.Follow("/", needsAll), s.Follow("/b", needsAll)
 		defer f.Stop()
 		defer other.Stop()
 		for _, path := range []string{"/b", "/ab", "/a", "/a/b"} {

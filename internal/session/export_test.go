@@ -12,5 +12,6 @@ func (s *Session) StartRelease(w *Watch) (remove func()) {
 	if !s.watches.release(w) {
 		return func() {}
 	}
-	return func() { s.removeWatches(w.key.path) }
+	r, _ := s.removable(nil, w.key.path)
+	return func() { s.removeWatches(r) }
 }

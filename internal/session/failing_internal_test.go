@@ -124,7 +124,7 @@ func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	c := newConnection(s, near, "10.0.0.1:2181", time.Minute)
 	s.connection = c
 	s.core.opts = &Config{Log: slog.New(&duringLog{f: func() { c.fail(errSilent) }})}
-	f := (&Session{session: s}).Follow("/")
+	f := (&Session{session: s}).Follow("/", nil)
 	s.connectionUp()
 	require.False(t, s.isUp())
 	require.True(t, f.down)

@@ -20,6 +20,7 @@ type Feed struct {
 	session *Session
 	path    string
 	root    string // path on the server
+	needs   Needs  // guarded by watches.mu
 	wake    chan struct{}
 
 	mu    sync.Mutex
@@ -60,9 +61,12 @@ type Answer struct {
 	Err   error
 }
 
+// Needs tells which watches of a path the reader of a feed has, or is asking for. It is called without a lock.
+type Needs func(path string) (data, children bool)
+
 // Follow returns a feed of the nodes from the path downwards, from now on. The caller must stop it.
-func (s *Session) Follow(path string) *Feed {
-	f := &Feed{session: s, path: path, root: s.abs(path), wake: make(chan struct{}, 1)}
+func (s *Session) Follow(path string, needs Needs) *Feed {
+	f := &Feed{session: s, path: path, root: s.abs(path), needs: needs, wake: make(chan struct{}, 1)}
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	s.watches.feeds = append(s.watches.feeds, f)
@@ -74,6 +78,7 @@ func (f *Feed) Stop() {
 	w := &f.session.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	f.needs = nil // a request may keep the feed for longer than its reader lives
 	for i, other := range w.feeds {
 		if other == f {
 			w.feeds = append(w.feeds[:i:i], w.feeds[i+1:]...)
@@ -220,29 +225,55 @@ func (b *Batch) SetWatches(since int64, data, missing, children []string, value 
 	b.add("set watches", b.feed.path, wire.OpSetWatches, wire.SetWatchesFrame(since, data, missing, children), value, nil)
 }
 
-// RemoveWatches takes away all watches of this connection on the path. If other callers may have one there, too, they are told of a
-// change when it is done, so that they read again and set theirs again. So is a feed that began meanwhile. It does nothing if
-// another feed covers the path already.
+// RemoveWatches takes away all watches of this connection on the path that no other feed needs. If other callers may have one there,
+// too, they are told of a change when it is done, so that they read again and set theirs again. So is a feed that began
+// meanwhile.
 func (b *Batch) RemoveWatches(path string, value any) {
 	s, abs := b.feed.session, b.abs(path)
-	if s.sharesFeed(b.feed, abs) {
+	r, some := s.removable(b.feed, abs)
+	if !some {
 		return
 	}
-	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs), value, func([]byte, *Answer) error {
-		s.watchesRemoved(abs)
+	b.add("remove watches", path, wire.OpRemoveWatches, wire.RemoveWatchesFrame(abs, r.kind), value, func([]byte, *Answer) error {
+		s.watchesRemoved(r)
 		return nil
 	})
 }
 
-func (s *session) sharesFeed(f *Feed, path string) bool {
+// removal is which watches of an absolute path may be removed.
+type removal struct {
+	path  string
+	kind  int32
+	event zk.EventType // what those are told that may lose a watch by it
+	keys  []watchKey
+}
+
+// removable returns the watches of a path that no feed but f needs; false if there are none.
+func (s *session) removable(f *Feed, abs string) (removal, bool) {
+	switch data, children := s.needed(f, abs); {
+	case data && children:
+		return removal{}, false
+	case data:
+		return removal{abs, wire.ChildrenWatch, zk.EventNodeChildrenChanged, []watchKey{{watchChildren, abs}}}, true
+	}
+	return removal{abs, wire.AnyWatch, zk.EventNodeDeleted, keysOf(abs)}, true
+}
+
+// needed reports which watches of a path the other feeds need. A reader that comes to need one later is told when it is gone.
+func (s *session) needed(f *Feed, path string) (data, children bool) {
 	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
+	ask := map[*Feed]Needs{}
 	for _, other := range s.watches.feeds {
 		if other != f && other.covers(path) {
-			return true
+			ask[other] = other.needs
 		}
 	}
-	return false
+	s.watches.mu.Unlock()
+	for other, needs := range ask {
+		d, c := needs(other.session.rel(path))
+		data, children = data || d, children || c
+	}
+	return data, children
 }
 
 func (b *Batch) abs(path string) string { return b.feed.session.abs(path) }

@@ -31,6 +31,9 @@ func newsOf(f *session.Feed) (lines []string) {
 	return lines
 }
 
+// needsAll is what the reader of a feed needs that has all watches.
+func needsAll(string) (data, children bool) { return true, true }
+
 func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/app", "/app/a", "/app/a/b", "/application"} {
@@ -41,7 +44,7 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 		require.NoError(t, err)
 		s, err := inner(c).Session(t.Context())
 		require.NoError(t, err)
-		f := s.Follow("/a")
+		f := s.Follow("/a", needsAll)
 		defer f.Stop()
 		b := f.Batch()
 		b.Get("/a", 1)
@@ -79,7 +82,7 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 
 func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		f := live(t, dial(t, srv)).Follow("/")
+		f := live(t, dial(t, srv)).Follow("/", needsAll)
 		defer f.Stop()
 		srv.Refuse(client)
 		srv.Cut(client)
@@ -98,7 +101,7 @@ func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 			_, err := srv.Create(path, nil, zktest.Persistent)
 			require.NoError(t, err)
 		}
-		f := live(t, dial(t, srv)).Follow("/")
+		f := live(t, dial(t, srv)).Follow("/", needsAll)
 		defer f.Stop()
 		since := srv.Zxid()
 		require.NoError(t, srv.Set("/changed", nil))
@@ -122,7 +125,7 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 		s := live(t, dial(t, srv))
 		_, _, w, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
-		f, other := s.Follow("/a"), s.Follow("/")
+		f, other := s.Follow("/a", needsAll), s.Follow("/", needsAll)
 		defer f.Stop()
 		remove := func() int {
 			b := f.Batch()
@@ -142,20 +145,53 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 	})
 }
 
+// Another feed needs the watch on the data alone. A caller that waits for the children reads again, and a caller that waits for the data
+// does not.
+func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := srv.Create("/app", nil, zktest.Persistent)
+		require.NoError(t, err)
+		_, err = srv.Create("/app/a", nil, zktest.Persistent)
+		require.NoError(t, err)
+		c := dial(t, srv)
+		sub, err := c.Sub("/app")
+		require.NoError(t, err)
+		s := live(t, c)
+		_, _, data, err := s.GetW(t.Context(), "/app/a")
+		require.NoError(t, err)
+		_, children, err := s.ChildrenW(t.Context(), "/app/a")
+		require.NoError(t, err)
+		f := s.Follow("/app", needsAll)
+		defer f.Stop()
+		other := live(t, sub).Follow("/", func(path string) (data, children bool) {
+			require.Equal(t, "/a", path)
+			return true, false
+		})
+		defer other.Stop()
+		b := f.Batch()
+		b.RemoveWatches("/app/a", nil)
+		require.True(t, b.Send())
+		require.Equal(t, []string{"EventNodeChildrenChanged /a"}, newsOf(other))
+		require.Equal(t, 1, watches(srv))
+		require.True(t, children.HasFired())
+		require.False(t, data.HasFired())
+	})
+}
+
 // The other feed begins after the request was made, and its read is sent first. So its watch is set and removed again.
 func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
 		s := live(t, dial(t, srv))
-		f := s.Follow("/a")
+		f := s.Follow("/a", needsAll)
 		read := f.Batch()
 		read.Get("/a", nil)
 		require.True(t, read.Send())
 		remove := f.Batch()
 		remove.RemoveWatches("/a", nil)
 
-		other := s.Follow("/a")
+		other := s.Follow("/a", needsAll)
 		defer other.Stop()
 		b := other.Batch()
 		b.Get("/a", "read")
@@ -172,7 +208,7 @@ func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		s := live(t, c)
-		f := s.Follow("/")
+		f := s.Follow("/", needsAll)
 		defer f.Stop()
 		srv.Stall(client, zktest.ToServer)
 		go func() { _ = c.Close() }() // never fails
@@ -184,7 +220,7 @@ func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
 func TestFeed_SessionEnds_IsDown(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
-		f := s.Follow("/")
+		f := s.Follow("/", needsAll)
 		defer f.Stop()
 		srv.Expire(s.ID())
 		<-s.Done()

@@ -152,8 +152,8 @@ func (s *Session) KeepWatch(path string) bool {
 		}
 		delete(w.kept, idle)
 		if _, set := w.set[watchKey{watchData, idle}]; set && !s.Go(func(context.Context) {
-			if !s.sharesFeed(nil, idle) {
-				s.removeWatches(idle)
+			if r, some := s.removable(nil, idle); some {
+				s.removeWatches(r)
 			}
 		}) {
 			return false
@@ -215,33 +215,36 @@ func (s *session) onEvent(e zk.Event) {
 // Release says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
 // the server. A caller that never does is no mistake: its watch stays until it fires.
 func (s *Session) Release(w *Watch) {
-	if w != nil && s.watches.release(w) && !s.sharesFeed(nil, w.key.path) {
-		s.removeWatches(w.key.path)
+	if w == nil || !s.watches.release(w) {
+		return
+	}
+	if r, some := s.removable(nil, w.key.path); some {
+		s.removeWatches(r)
 	}
 }
 
-// removeWatches removes all watches of this connection on an absolute path, on which no feed depends. No caller trusts them from
-// before the request leaves. A caller, or a feed, that sets its watch again meanwhile is told of a change when the answer comes,
-// because the server may have served its read before. Without a connection there is nothing to remove.
-func (s *session) removeWatches(abs string) {
+// removeWatches removes watches of this connection. No caller trusts them from before the request leaves. A caller, or a feed, that
+// sets its watch again meanwhile is told of a change when the answer comes, because the server may have served its read before.
+// Without a connection there is nothing to remove.
+func (s *session) removeWatches(r removal) {
 	if s.core.removalsLost.Load() > 1 {
 		return
 	}
-	s.watches.fire(keysOf(abs)...)
-	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, abs, wire.RemoveWatchesFrame(abs), func(_ reply, err error) {
+	s.watches.fire(r.keys...)
+	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, r.path, wire.RemoveWatchesFrame(r.path, r.kind), func(_ reply, err error) {
 		if errors.Is(err, zk.ErrConnectionClosed) {
 			s.core.removalsLost.Add(1)
 		} else {
 			s.core.removalsLost.Store(0)
 		}
-		s.watchesRemoved(abs)
+		s.watchesRemoved(r)
 	}}})
 }
 
-// watchesRemoved makes the callers read again that may have had a watch on the path, and the feeds that cover it.
-func (s *session) watchesRemoved(abs string) {
-	s.watches.fire(keysOf(abs)...)
-	s.tell(News{Kind: Changed, Event: zk.EventNodeDeleted, Path: abs, Heard: s.Heard()})
+// watchesRemoved makes the callers read again that may have had one of the watches, and the feeds that cover the path.
+func (s *session) watchesRemoved(r removal) {
+	s.watches.fire(r.keys...)
+	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, Heard: s.Heard()})
 }
 
 // watched reads with a watch. Every read sets the watch on the server, which keeps one for each path and connection. So a

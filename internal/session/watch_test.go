@@ -295,7 +295,7 @@ func TestRelease(t *testing.T) {
 		require.False(t, fired(third), "a new one")
 		require.Equal(t, 1, watches(srv))
 
-		f := s.Follow("/")
+		f := s.Follow("/", needsAll)
 		s.Release(third)
 		require.Equal(t, 1, watches(srv), "the feed may need it")
 		f.Stop()
@@ -368,7 +368,7 @@ func TestRelease_ReadIsServedBeforeTheRemoval(t *testing.T) {
 		remove := s.StartRelease(w)
 		_, _, next, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
-		f := s.Follow("/missing")
+		f := s.Follow("/missing", needsAll)
 		defer f.Stop()
 		remove()
 		require.Zero(t, watches(srv))

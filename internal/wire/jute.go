@@ -60,10 +60,15 @@ func SetWatchesFrame(since int64, data, missing, children []string) []byte {
 	return seal(b)
 }
 
-// RemoveWatchesFrame takes away the watches of this connection on the path, of all kinds.
-func RemoveWatchesFrame(path string) []byte {
-	const anyKind = 3
-	return seal(appendPathVersion(newFrame(OpRemoveWatches), path, anyKind))
+// The kinds of watches that can be removed.
+const (
+	ChildrenWatch int32 = 1
+	AnyWatch      int32 = 3
+)
+
+// RemoveWatchesFrame takes away the watches of this connection on the path, of one kind or of all.
+func RemoveWatchesFrame(path string, kind int32) []byte {
+	return seal(appendPathVersion(newFrame(OpRemoveWatches), path, kind))
 }
 
 // MultiFrame is a transaction of go-zookeeper's requests.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
@@ -93,8 +95,8 @@ func WithWindow(requests int) Option {
 	}
 }
 
-// WithRecheck sets how often the cache verifies all its watches, and reads again what it could not read; default 5
-// minutes. It takes one request for some thousand nodes.
+// WithRecheck sets how often the cache verifies all its watches, and reads again what it could not read, as [Cache.Sync] does;
+// default 5 minutes.
 func WithRecheck(interval time.Duration) Option {
 	return func(c *config) error {
 		if interval < time.Second {
@@ -184,12 +186,12 @@ func (c *Cache) Path() string { return c.engine.path }
 
 // Entry is a node as the cache has it.
 type Entry struct {
-	Path           string
-	Data           []byte // of the cache: do not change it
-	Version        int32  // of the data
-	Czxid          int64  // the transaction that created the node
-	Mzxid          int64  // the transaction that set the data
-	EphemeralOwner int64  // as in zk.Stat
+	Path string
+	Data []byte // of the cache: do not change it
+	// Stat is as of the newest reading. If the cache follows the children of the node, Cversion, Pzxid and NumChildren are of the
+	// newest list of them, and as of the creation before the first list. Otherwise a change of these three brings no event, and
+	// never does one of Aversion: they grow old until the data are read again.
+	zk.Stat
 	// Err says why the node, or the list of its children, could not be read, or not be decoded. The rest is from an earlier
 	// reading, or empty.
 	Err error
@@ -208,8 +210,11 @@ type View struct {
 	// Nodes and Bytes are what the cache holds.
 	Nodes int
 	Bytes int64
-	// Pending is how much is known to be read again.
+	// Pending is how many parts are to be read again, or to be watched again.
 	Pending int
+	// Failed is how many parts could not be read when they were read last. A part is the data of a node, or the list of its children.
+	// Their entries have errors. Nothing tells the cache when they can be read: [Cache.Sync] and each recheck try again.
+	Failed int
 	// Err says why the cache has ended.
 	Err error
 }
@@ -273,7 +278,7 @@ func (c *Cache) view() View {
 	e := &c.engine
 	v := View{
 		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.standing},
-		Exists:    e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Err: e.err,
+		Exists:    e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Failed: e.failed, Err: e.err,
 	}
 	if e.standing && v.Pending == 0 {
 		// The time comes first. An event that the server sent before that answer is in the feed then.
@@ -297,8 +302,13 @@ func (c *Cache) Ready(ctx context.Context) error {
 	return c.engine.errs[c.engine.root].err()
 }
 
-// Sync waits until the cache has everything that was committed before the call. It takes one request, and a read of each
-// node that has changed. A leader that was just replaced may not know of the newest transactions, for up to 1.5 ticks.
+// Sync waits until the cache has everything that was committed before the call. It reads again what could not be read, and finds
+// what was written while the client could not read a node. What still cannot be read is an entry with an error, and no error of
+// Sync unless it is the root: see View.Failed. A leader that was just replaced may not know of the newest transactions, for up
+// to 1.5 ticks.
+//
+// It takes a sync, then one request for some thousand nodes, and a read of each node that has changed since the Sync or recheck
+// before. Calls at the same time share them.
 //
 // Errors: as of [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {

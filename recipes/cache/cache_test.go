@@ -168,3 +168,62 @@ func TestClose_AnotherIsClosing(t *testing.T) {
 		require.Zero(t, total)
 	})
 }
+
+// A cache leaves the watches that another cache of the client needs, and takes away all others.
+func TestClose_AnotherCacheCoversThePath_TakesWhatThatDoesNotNeed(t *testing.T) {
+	others := map[string]struct {
+		open    opener
+		opts    []cache.Option
+		hidden  bool // the other cache does not know of the children
+		watches int  // of the other
+	}{
+		"node":                    {open: cache.Node, watches: 1},
+		"children":                {open: cache.Children, watches: 2 + 1000},
+		"tree of two levels":      {open: cache.Tree, opts: []cache.Option{cache.WithDepth(2)}, watches: 2 + 2*1000 + 1},
+		"tree":                    {open: cache.Tree, watches: 2 + 2*1000 + 2},
+		"tree that has not found": {open: cache.Tree, hidden: true, watches: 1},
+	}
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, root)
+				for i := range 1000 {
+					create(t, srv, fmt.Sprintf("/app/n%d", i))
+				}
+				create(t, srv, "/app/n7/x")
+				client := bubble.Dial(t, srv, "w")
+				whole, err := cache.Tree(client, root)
+				require.NoError(t, err)
+				ready(t, whole)
+				if other.hidden {
+					srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Path: "^/app$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+				}
+				stays, err := other.open(client, root, other.opts...)
+				require.NoError(t, err)
+				_ = stays.Ready(within(t, time.Minute)) // the hidden one says so
+				count := reads(srv)
+				require.NoError(t, whole.Close(t.Context()))
+				synctest.Wait()
+				if other.hidden {
+					require.LessOrEqual(t, count.Hits(), 1, "it may look whether it can list the children now")
+				} else {
+					require.Zero(t, count.Hits(), "the other is not disturbed")
+				}
+				total, _ := srv.Watches()
+				require.Equal(t, other.watches, total)
+				want := content(stays)
+				for path := range want {
+					require.NoError(t, srv.Set(path, []byte("new")))
+				}
+				synctest.Wait()
+				for path := range want {
+					e, _ := stays.Get(path)
+					require.Equal(t, "new", string(e.Data))
+				}
+				require.NoError(t, stays.Close(t.Context()))
+				total, _ = srv.Watches()
+				require.Zero(t, total)
+			})
+		})
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // Kind says what a [Change] is.
@@ -243,7 +245,7 @@ func (e *engine) difference(path string, was version) []Change {
 	if n != nil {
 		now = n.told()
 	}
-	deleted := Change{Kind: Deleted, Entry: Entry{Path: path, Czxid: was.czxid, Mzxid: was.mzxid}}
+	deleted := Change{Kind: Deleted, Entry: Entry{Path: path, Stat: zk.Stat{Czxid: was.czxid, Mzxid: was.mzxid}}}
 	switch {
 	case was == now:
 		return nil

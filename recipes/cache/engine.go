@@ -21,11 +21,12 @@ import (
 type engine struct {
 	cache *Cache
 	tree
-	nodes int   // in the tree, with those of which only the name is known
-	known int   // nodes that exist
-	bytes int64 // of data and names
-	errs  map[*node]failure
-	err   error // why the engine has ended
+	nodes  int   // in the tree, with those of which only the name is known
+	known  int   // nodes that exist
+	bytes  int64 // of data and names
+	errs   map[*node]failure
+	failed int   // parts that have an error
+	err    error // why the engine has ended
 
 	feed      *session.Feed // of the present session
 	connected bool
@@ -48,9 +49,9 @@ type engine struct {
 	skipped  int    // how many were skipped last
 	present  bool   // the root exists, says a request that was to set a watch on its creation
 
-	verify   []*node // whose watches are to be verified
-	verified int64   // all watches that were lost since an earlier transaction have been found
-	verifies int64   // what verified becomes
+	verified int64 // all watches that were lost since an earlier transaction have been found
+	verifies int64 // what verified becomes
+	verifyBy int   // the round that ends the newest verification
 
 	dirty    [2]int    // parts, by odd
 	parity   part      // odd or 0: of parts that become dirty now
@@ -69,7 +70,11 @@ func newEngine(c *Cache, path string) engine {
 }
 
 func (e *engine) entry(n *node, path string) Entry {
-	entry := Entry{Path: path, Data: n.data, Version: n.version, Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.details().owner}
+	d := n.details()
+	entry := Entry{Path: path, Data: n.data, Stat: zk.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version, Cversion: d.cversion,
+		Aversion: d.aversion, EphemeralOwner: d.owner, DataLength: int32(len(n.data)), NumChildren: d.numChildren,
+	}}
 	if n.failed {
 		entry.Err = e.errs[n].err()
 	}
@@ -87,7 +92,7 @@ func (c *Cache) run(ctx, patience context.Context) {
 			c.end(err)
 			return
 		}
-		f := s.Follow(c.Path())
+		f := s.Follow(c.Path(), c.needs)
 		over := c.follow(ctx, s, f)
 		f.Stop() // before it releases: a cache that is closed at the same time does not leave its watches to this one
 		if over {
@@ -156,7 +161,7 @@ func (c *Cache) follow(ctx context.Context, s *session.Session, f *session.Feed)
 			resting = false
 		case <-recheck.C:
 			c.mu.Lock()
-			e.startVerify()
+			e.recheck()
 			c.mu.Unlock()
 		case <-s.Done():
 			c.sessionOver(f)
@@ -209,7 +214,7 @@ func (e *engine) begin() {
 		since = min(since, r.since)
 	}
 	clear(e.rearming)
-	e.reads, e.bares, e.verify, e.inflight, e.rest = nil, nil, nil, 0, false
+	e.reads, e.bares, e.inflight, e.rest = nil, nil, 0, false
 	e.dirty = [2]int{}
 	for _, w := range e.waiters {
 		w.asked = false
@@ -218,7 +223,7 @@ func (e *engine) begin() {
 		for p, was := range n.parts {
 			n.parts[p] = 0
 			switch {
-			case was&(stale|again) != 0, n.failed && e.has(n, p), n == e.root && p == data && e.zxid == 0:
+			case was&(stale|again) != 0, e.hasFailed(n, p), n == e.root && p == data && e.zxid == 0:
 				e.spoil(n, p, stale, e.parity)
 			case was&bare != 0, n.known && e.has(n, p), n == e.root && p == data:
 				e.bare(n, p, since, e.parity)
@@ -279,6 +284,21 @@ func (e *engine) changed(event session.News) {
 	default:
 		e.spoil(n, data, stale, e.parity)
 	}
+}
+
+// needs reports which watches of a path the cache has, or is asking for.
+func (c *Cache) needs(path string) (ofData, ofList bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e := &c.engine
+	n := e.find(path)
+	if n == nil {
+		return false, false
+	}
+	needs := func(p int) bool {
+		return n.parts[p]&asked != 0 || n == e.root && p == data || n.known && e.has(n, p) && !e.hasFailed(n, p)
+	}
+	return needs(data), needs(list)
 }
 
 // release takes the watches away, one node after the other.

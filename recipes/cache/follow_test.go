@@ -965,3 +965,164 @@ func TestTree_TwoFailures_OneEnds_TheOtherStays(t *testing.T) {
 		require.Equal(t, "small", string(e.Data))
 	})
 }
+
+// The Stat of an entry is that of the node. What SetACL changes comes without an event, so it is as of the newest reading.
+func TestEntry_HasTheStat(t *testing.T) {
+	for name, opener := range map[string]opener{"tree": cache.Tree, "children": cache.Children} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				create(t, srv, root, "/app/a", "/app/a/b", "/app/c")
+				other := bubble.Dial(t, srv, "other")
+				_, err := other.Create(t.Context(), "/app/e", []byte("x"), zk.FlagEphemeral)
+				require.NoError(t, err)
+				o := newOwner(t, srv)
+				o.open("/app/a")
+				c := ready(t, open(t, srv, opener))
+				same := func() {
+					t.Helper()
+					synctest.Wait()
+					list, _ := c.Snapshot()
+					for _, e := range list {
+						n, ok := srv.Node(e.Path)
+						require.True(t, ok)
+						require.Equal(t, zk.Stat(n.Stat), e.Stat, e.Path)
+					}
+				}
+				same()
+				time.Sleep(time.Second)
+				require.NoError(t, srv.Set("/app/c", []byte("longer than before")))
+				create(t, srv, "/app/f")
+				same()
+				require.NoError(t, srv.DeleteAll("/app/a"))
+				create(t, srv, "/app/a")
+				same()
+				create(t, srv, "/app/a/new")
+				require.NoError(t, srv.Delete("/app/c"))
+				require.NoError(t, srv.Set("/app/a", nil))
+				same()
+				if name == "tree" {
+					create(t, srv, "/app/a/newer")
+					same()
+					require.NoError(t, srv.Delete("/app/a/new"))
+					same()
+				}
+			})
+		})
+	}
+}
+
+// Only what has changed is decoded. Other nodes that come and go make no value be decoded again, and neither does an older entry that the
+// caller still has.
+func TestTyped_DecodesOnlyWhatHasChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b", "/app/c")
+		c := ready(t, open(t, srv, cache.Children))
+		calls := map[string]int{}
+		typed, err := cache.As(c, func(e cache.Entry) (string, error) {
+			calls[e.Path]++
+			return string(e.Data), nil
+		})
+		require.NoError(t, err)
+		old, ok := c.Get("/app/a")
+		require.True(t, ok)
+		typed.List(root)
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		synctest.Wait()
+		typed.List(root)
+		require.Equal(t, map[string]int{"/app/a": 2, "/app/b": 1, "/app/c": 1}, calls)
+		require.Equal(t, "data of /app/a", typed.Decode(old).Value)
+		typed.List(root)
+		require.Equal(t, map[string]int{"/app/a": 3, "/app/b": 1, "/app/c": 1}, calls, "the older entry alone")
+		for i := range 1000 {
+			path := fmt.Sprintf("/app/n%d", i)
+			create(t, srv, path)
+			synctest.Wait()
+			typed.Get(path)
+			require.NoError(t, srv.Delete(path))
+			synctest.Wait()
+			typed.List(root)
+		}
+		require.Len(t, calls, 1003)
+		require.Equal(t, 3, calls["/app/a"])
+		delete(calls, "/app/a")
+		for path, n := range calls {
+			require.Equal(t, 1, n, path)
+		}
+	})
+}
+
+// Values of nodes that are gone do not stay.
+func TestTyped_ValuesOfNodesThatAreGone_TakeNoMemory(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		c := ready(t, open(t, srv, cache.Children))
+		typed, err := cache.As(c, func(cache.Entry) ([]byte, error) { return make([]byte, 64<<10), nil })
+		require.NoError(t, err)
+		before := bubble.Heap()
+		for i := range 1000 {
+			path := fmt.Sprintf("/app/n%d", i)
+			create(t, srv, path)
+			synctest.Wait()
+			typed.Get(path)
+			require.NoError(t, srv.Delete(path))
+			synctest.Wait()
+		}
+		require.Less(t, bubble.Heap()-before, int64(100*64<<10))
+	})
+}
+
+// A child is gone when its data are read, and there again when the list is read that names it.
+func TestTree_ChildMadeAgainBeforeTheListIsRead_IsThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a", "/app/b")
+		c := ready(t, open(t, srv, cache.Tree))
+		var read bool
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$"}, zktest.After(func(zktest.Request) { read = true }))
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetChildren2, Path: "^/app$"}, zktest.Before(func(zktest.Request) {
+			require.True(t, read, "else this test shows nothing")
+			create(t, srv, "/app/a")
+		}))
+		require.NoError(t, srv.Delete("/app/a"))
+		synctest.Wait()
+		require.True(t, srv.Exists("/app/a"))
+		require.Equal(t, truth(srv), content(c))
+	})
+}
+
+// What is known to have changed, and was not read yet, holds the time back, whatever the server answers meanwhile.
+func TestView_AsOf_WaitsForWhatIsToBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root, "/app/a")
+		client := bubble.Dial(t, srv, "w")
+		c, err := cache.Tree(client, root)
+		require.NoError(t, err)
+		ready(t, c)
+		time.Sleep(time.Second)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/a$", Times: -1}, zktest.Fail(zktest.CodeThrottled))
+		changed := time.Now()
+		require.NoError(t, srv.Set("/app/a", []byte("new")))
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			require.NoError(t, client.Sync(t.Context(), root))
+			require.NoError(t, srv.Set(root, nil)) // there are other events, too
+			synctest.Wait()
+			require.False(t, c.View().AsOf.After(changed), "the cache has the old data")
+		}
+		require.Positive(t, c.View().Pending)
+		require.NoError(t, c.Close(t.Context()))
+	})
+}
+
+// A server that cannot set watches again is asked whether the root exists only while it does not.
+func TestTree_ServerWithoutSetWatches_RootThatIsThere_IsReadOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		create(t, srv, root)
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches, Times: -1}, zktest.Fail(zktest.CodeUnimplemented))
+		c := ready(t, open(t, srv, cache.Tree))
+		count := bubble.Requests(srv)
+		require.NoError(t, srv.Set(root, []byte("new")))
+		synctest.Wait()
+		require.Equal(t, truth(srv), content(c))
+		require.Equal(t, 1, count.Hits())
+	})
+}

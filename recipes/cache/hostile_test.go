@@ -175,7 +175,8 @@ func TestSize_OfANode(t *testing.T) {
 		clear(kept)
 		each := (before - bubble.Heap()) / nodes
 		t.Logf("%d bytes a node", each)
-		require.Less(t, each, int64(130), "with 16 bytes of data, and 11 of a name")
+		require.Positive(t, each, "the cache is still in use")
+		require.Less(t, each, int64(145), "with 16 bytes of data, and 11 of a name")
 	}, zktest.WithHistory(0))
 }
 

@@ -37,7 +37,7 @@ func (e *engine) spoil(n *node, p int, how, parity part) {
 	case was&asked != 0:
 		n.parts[p] |= again
 		return
-	case was&how != 0:
+	case was&(how|stale) != 0:
 		return
 	case was&(stale|bare) == 0:
 		was = parity
@@ -58,7 +58,7 @@ func (e *engine) bare(n *node, p int, since int64, parity part) {
 		e.spoil(n, p, stale, parity)
 		return
 	}
-	if len(e.bares) == 0 { // else e.since is older
+	if len(e.bares) == 0 || since < e.since {
 		e.since = since
 	}
 	e.spoil(n, p, bare, parity)

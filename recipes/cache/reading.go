@@ -22,7 +22,7 @@ func (e *engine) read(r *request, a *session.Answer) {
 	case errors.Is(a.Err, zk.ErrNoNode):
 		e.gone(n, parity)
 	case a.Err != nil:
-		e.fail(n, r.part, a.Err)
+		e.fail(n, r.part, a.Err, parity)
 	case r.kind == probing:
 		e.present = true
 		e.spoil(n, data, stale, parity)
@@ -39,6 +39,14 @@ func (e *engine) got(n *node, a *session.Answer, parity part) {
 	same := n.known && !e.hasFailed(n, data) && n.czxid == stat.Czxid && n.mzxid == stat.Mzxid
 	first := !n.known || n.czxid != stat.Czxid
 	details := n.details()
+	if first {
+		details.counted(&zk.Stat{Pzxid: stat.Czxid}) // what was listed was of another node
+	}
+	leaf := first && stat.NumChildren == 0 && len(details.kids) == 0
+	if leaf || !e.has(n, list) {
+		details.counted(stat)
+	}
+	details.owner, details.aversion = stat.EphemeralOwner, stat.Aversion
 	if !same {
 		e.note(n)
 		e.bytes += int64(len(a.Data) - len(n.data))
@@ -47,19 +55,14 @@ func (e *engine) got(n *node, a *session.Answer, parity part) {
 		}
 		n.known = true
 		n.data = slices.Clone(a.Data) // the answer is larger than that
-		n.czxid, n.mzxid, n.version, details.owner = stat.Czxid, stat.Mzxid, stat.Version, stat.EphemeralOwner
-		if first {
-			details.pzxid = stat.Czxid // what was listed was of another node
-		}
-		n.detail(details)
+		n.czxid, n.mzxid, n.ctime, n.mtime, n.version = stat.Czxid, stat.Mzxid, stat.Ctime, stat.Mtime, stat.Version
 		e.forgive(n, data)
 		e.checkSize()
 	}
+	n.detail(details)
 	switch {
 	case !e.has(n, list):
-	case first && stat.NumChildren == 0 && len(details.kids) == 0:
-		details.pzxid = stat.Pzxid
-		n.detail(details)
+	case leaf:
 		e.bare(n, list, a.Zxid, parity)
 	case first, n.parts[list] == 0 && stat.Pzxid > details.pzxid:
 		e.spoil(n, list, stale, parity)
@@ -85,6 +88,7 @@ func (e *engine) forgive(n *node, p int) {
 	e.note(n)
 	left := e.errs[n]
 	left[p] = nil
+	e.failed--
 	if n.failed = left.err() != nil; n.failed {
 		e.errs[n] = left
 	} else {
@@ -92,9 +96,15 @@ func (e *engine) forgive(n *node, p int) {
 	}
 }
 
-// fail notes that a part cannot be read.
-func (e *engine) fail(n *node, p int, err error) {
+// fail notes that a part cannot be read. A node whose data are too large may have a list that is not.
+func (e *engine) fail(n *node, p int, err error, parity part) {
 	e.note(n)
+	if p == data && n.czxid == 0 && !n.failed && e.has(n, list) {
+		e.spoil(n, list, stale, parity)
+	}
+	if !e.hasFailed(n, p) {
+		e.failed++
+	}
 	if !n.known {
 		n.known = true
 		e.known++
@@ -110,7 +120,7 @@ func (e *engine) fail(n *node, p int, err error) {
 func (e *engine) listed(n *node, a *session.Answer, parity part) {
 	e.forgive(n, list)
 	details := n.details()
-	details.pzxid = a.Stat.Pzxid
+	details.counted(&a.Stat)
 	n.detail(details)
 	slices.Sort(a.Names)
 	old := details.kids
@@ -173,10 +183,15 @@ func (e *engine) empty(n *node) {
 		e.known--
 	}
 	e.abandon(n)
+	for _, err := range e.errs[n] {
+		if err != nil {
+			e.failed--
+		}
+	}
 	delete(e.errs, n)
 	n.failed = false
 	e.bytes -= int64(len(n.data))
-	n.known, n.data, n.czxid, n.mzxid, n.version, n.more = false, nil, 0, 0, 0, nil
+	n.known, n.data, n.czxid, n.mzxid, n.ctime, n.mtime, n.version, n.more = false, nil, 0, 0, 0, 0, 0, nil
 }
 
 func (e *engine) checkSize() {

@@ -65,10 +65,8 @@ func (e *engine) rearmed(r *request, a *session.Answer) {
 		return
 	}
 	e.canRearm()
-	if r.kind == verifying {
-		if r.last {
-			e.verified = e.verifies
-		}
+	if r.late {
+		e.unarmed(r, nil)
 		return
 	}
 	delete(e.rearming, r)
@@ -130,10 +128,21 @@ func (e *engine) cannotRearm() {
 // canRearm is called when the server has set watches.
 func (e *engine) canRearm() {
 	e.hangups = [3]int{}
-	if e.readOnly {
+	if e.readOnly || e.skipped > 0 {
 		e.cache.client.Logger().Info("zookeeper: cache: the server can set watches again", "path", e.path)
 		e.readOnly, e.skip, e.skipped = false, 0, 0
 	}
+}
+
+// recheck verifies the cache without a caller.
+func (e *engine) recheck() {
+	if e.finished < e.verifyBy {
+		return
+	}
+	if e.readOnly && e.triesToRearm() {
+		e.readOnly = false
+	}
+	e.verify()
 }
 
 // triesToRearm reports whether this recheck is to try whether the server can set watches after all: its connections may only
@@ -148,44 +157,27 @@ func (e *engine) triesToRearm() bool {
 	return true
 }
 
-// startVerify begins to look for watches that the servers have lost without an event, and to read again what could not be read.
+// verify looks for watches that the servers have lost without an event, and reads again what could not be read, within the next round.
+// What a request on its way reads is new enough: its answer comes after the sync that brought this about.
 //
 // Source: a server takes a watch away, and withholds the event, if the client may not read the node at that moment, since
-// 3.8.4 and 3.9.2 (CVE-2024-23944).
-func (e *engine) startVerify() {
-	if !e.standing || len(e.verify) > 0 {
-		return
+// 3.8.4 and 3.9.2 (CVE-2024-23944). DataTree.setWatches checks no access list.
+func (e *engine) verify() {
+	e.verifies, e.verifyBy = e.zxid, e.round+1
+	for r := range e.rearming {
+		if r.since > e.verified {
+			r.since, r.late = e.verified, true
+		}
 	}
-	e.verifies = e.zxid
 	e.root.all(func(n *node) {
-		switch {
-		case n.failed || e.readOnly && (n.known || n == e.root):
-			for p := range n.parts {
-				if e.has(n, p) && (n.known || p == data) {
-					e.spoil(n, p, stale, e.parity)
-				}
+		for p, was := range n.parts {
+			switch {
+			case was&(stale|asked) != 0, !e.has(n, p):
+			case e.hasFailed(n, p):
+				e.spoil(n, p, stale, e.parity)
+			case n.known, n == e.root && p == data:
+				e.bare(n, p, e.verified, e.parity)
 			}
-		case n.known || n == e.root:
-			e.verify = append(e.verify, n)
 		}
 	})
-	if e.readOnly && e.triesToRearm() {
-		e.verify = append(e.verify, e.root) // one node will do
-	}
-}
-
-func (e *engine) addVerify(b *session.Batch) {
-	w := watchList{room: e.feed.Room()}
-	for len(e.verify) > 0 && w.room > 0 {
-		n := e.verify[0]
-		e.verify = e.verify[1:]
-		for p, was := range n.parts {
-			if was == 0 && e.has(n, p) && (n.known || n == e.root && p == data) {
-				w.add(e, n, p)
-			}
-		}
-	}
-	r := e.request(verifying)
-	r.last = len(e.verify) == 0
-	b.SetWatches(e.verified, w.data, w.missing, w.children, r)
 }

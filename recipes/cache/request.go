@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -14,8 +15,8 @@ type request struct {
 	task            // of a read
 	nodes   []*node // of a rearm
 	since   int64
+	late    bool // since was made earlier after it was sent
 	waiters []*waiter
-	last    bool // of a verification
 }
 
 type requestKind int
@@ -24,7 +25,6 @@ const (
 	reading requestKind = iota
 	probing             // of the root, by exists
 	rearming
-	verifying
 	syncing
 	removing
 )
@@ -45,9 +45,12 @@ func (e *engine) answered(r *request, a *session.Answer) {
 	switch r.kind {
 	case reading, probing:
 		e.read(r, a)
-	case rearming, verifying:
+	case rearming:
 		e.rearmed(r, a)
 	case syncing:
+		if len(r.waiters) > 0 {
+			e.verify()
+		}
 		for _, w := range r.waiters {
 			w.round = e.round + 1 // the one that is active began before
 		}
@@ -66,12 +69,12 @@ func (e *engine) isBehind(r *request, zxid int64) bool {
 		return false
 	case zxid >= e.zxid:
 		if e.zxid == 0 {
-			e.verified = zxid
+			e.verified, e.verifies = zxid, zxid
 		}
 		e.zxid = zxid
 		return false
 	case r.kind == syncing:
-		e.zxid, e.verified, e.since = zxid, zxid, min(zxid, e.since)
+		e.zxid, e.verified, e.verifies, e.since = zxid, zxid, zxid, min(zxid, e.since)
 		e.root.all(func(n *node) {
 			for p := range n.parts {
 				if n.parts[p]&asked != 0 || n.known && e.has(n, p) {
@@ -95,8 +98,6 @@ func (e *engine) unanswered(r *request, err error) {
 		}
 	case rearming:
 		e.unarmed(r, err)
-	case verifying:
-		e.verify = nil
 	case syncing: // if the server is behind, the next answer shows that again
 		for _, w := range r.waiters {
 			w.asked = false
@@ -132,9 +133,6 @@ func (e *engine) batch() *session.Batch {
 	for e.inflight < window && len(e.bares) > 0 && (len(e.reads) == 0 || len(e.bares) >= manyBare) {
 		e.addRearm(b)
 	}
-	if e.inflight == 0 && len(e.verify) > 0 {
-		e.addVerify(b)
-	}
 	return b
 }
 
@@ -150,8 +148,9 @@ func (e *engine) request(kind requestKind) *request {
 
 func (e *engine) addSync(b *session.Batch) {
 	var waiting []*waiter
+	busy := e.finished < e.verifyBy || slices.ContainsFunc(e.waiters, func(w *waiter) bool { return w.asked && w.round == 0 })
 	for _, w := range e.waiters {
-		if w.round == 0 && !w.asked {
+		if w.round == 0 && !busy { // calls that come meanwhile share the next sync, and what is verified after it
 			w.asked = true
 			waiting = append(waiting, w)
 		}

@@ -32,6 +32,9 @@ func (e *engine) advance() {
 		}
 		e.active, e.finished = false, e.round
 		e.asOf.advance(e.roundOf)
+		if e.finished >= e.verifyBy {
+			e.verified = e.verifies
+		}
 		if !e.standing {
 			e.standing = true
 			e.cache.tellReaders()

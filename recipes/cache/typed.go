@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 )
 
@@ -23,8 +24,8 @@ type TypedEntry[T any] struct {
 }
 
 // As returns the entries of a cache decoded by a function. The function is called when a node is asked for, and not again while the
-// node has the same version. It may be called at the same time on several goroutines, also for one node. A node that does not decode is an entry with an
-// error, and does not concern the others.
+// node has the same version. It may be called at the same time on several goroutines, also for one node. A node that does not decode
+// is an entry with an error, and does not concern the others.
 //
 // Errors: a nil cache; a nil function.
 func As[T any](c *Cache, decode func(Entry) (T, error)) (*Typed[T], error) {
@@ -55,7 +56,8 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	return list
 }
 
-// Decode returns an entry of the cache, such as one of [Cache.Watch], with its value.
+// Decode returns an entry of the cache, such as one of [Cache.Watch], with its value. An entry that is not the one in the cache any
+// more is decoded each time.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	typed := TypedEntry[T]{Entry: e}
 	if e.Mzxid == 0 {
@@ -74,14 +76,25 @@ func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	if typed.Err != nil {
 		typed.Err = fmt.Errorf("decode %s: %w", e.Path, typed.Err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.decoded) > 2*t.cache.View().Nodes+64 { // most are of nodes that are gone
-		clear(t.decoded)
-	}
-	t.decoded[e.Path] = typed
+	t.keep(typed)
 	if e.Err != nil {
 		typed.Err = e.Err
 	}
 	return typed
+}
+
+// keep keeps the value of an entry that is in the cache now.
+func (t *Typed[T]) keep(typed TypedEntry[T]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now, ok := t.cache.Get(typed.Path); !ok || now.Mzxid != typed.Mzxid || now.Czxid != typed.Czxid {
+		return
+	}
+	if len(t.decoded) > 2*t.cache.View().Nodes+64 { // most are of nodes that are gone
+		maps.DeleteFunc(t.decoded, func(path string, _ TypedEntry[T]) bool {
+			_, ok := t.cache.Get(path)
+			return !ok
+		})
+	}
+	t.decoded[typed.Path] = typed
 }

@@ -36,7 +36,7 @@ type Election struct {
 	data  []byte
 	name  string
 	retry func(error) bool
-	term  atomic.Pointer[Term] // the one that Run serves
+	term  *atomic.Pointer[Term] // the newest of all objects of the client
 }
 
 // Option configures [New].
@@ -134,7 +134,8 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.Name, retry: cfg.retry}, nil
+	term := client.Shared(queue.Child(kind), func() any { return new(atomic.Pointer[Term]) }).(*atomic.Pointer[Term])
+	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.Name, retry: cfg.retry, term: term}, nil
 }
 
 // Term is one term of leadership: a hold whose token is larger than the token of every term before it. Its Release lets the next
@@ -168,7 +169,13 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Term{h}, nil
+	t := &Term{h}
+	for old := e.term.Load(); old == nil || old.Err() != nil || old.Token() < t.Token(); old = e.term.Load() {
+		if e.term.CompareAndSwap(old, t) {
+			break
+		}
+	}
+	return t, nil
 }
 
 // Path returns the path of the election.

@@ -40,10 +40,16 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, t *Te
 	})
 }
 
-// Term returns the term that Run is serving through this object, as long as it is held.
+// Term returns the term that this process has, as long as it is held: of [Election.Run] or [Election.Campaign], through any Election
+// of the same client with the same path and layout. A client made by Sub counts as the same. The path of the term is as the object
+// names it that campaigned.
 func (e *Election) Term() (*Term, bool) {
 	t := e.term.Load()
-	if t == nil || t.Err() != nil {
+	if t == nil {
+		return nil, false
+	}
+	if t.Err() != nil {
+		e.term.CompareAndSwap(t, nil)
 		return nil, false
 	}
 	return t, true
@@ -51,8 +57,6 @@ func (e *Election) Term() (*Term, bool) {
 
 // serve is one term. It returns the error of lead, unless that says only that the context of lead has ended.
 func (e *Election) serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
-	e.term.Store(t)
-	defer e.term.CompareAndSwap(t, nil)
 	_ = hold.Under(ctx, t.Hold, func(ctx context.Context, _ *zkrecipes.Hold) error {
 		err = lead(ctx, t)
 		if hold.SaysEnded(err, context.Cause(ctx)) {

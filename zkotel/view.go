@@ -1,0 +1,88 @@
+package zkotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+)
+
+// Cache makes a meter observe a cache under a name. Unregister what it returns when the cache is closed.
+//
+// Errors: a nil meter or cache; those of the meter.
+func Cache(meter metric.Meter, name string, c *cache.Cache) (metric.Registration, error) {
+	if c == nil {
+		return nil, errors.New("zkotel: the cache is nil: want one made by cache.Tree or another constructor")
+	}
+	return observe(meter, "cache", name, func() sample {
+		now := c.View()
+		return sample{now.Current, now.AsOf, []int64{int64(now.Nodes), now.Bytes, int64(now.Pending), int64(now.Failed)}}
+	}, quantity{"zkrecipes.cache.nodes", "Nodes that the cache holds.", "{node}"},
+		quantity{"zkrecipes.cache.size", "Data and names that the cache holds.", "By"},
+		quantity{"zkrecipes.cache.pending", "Parts of nodes that are to be read or watched again.", "{part}"},
+		quantity{"zkrecipes.cache.failed", "Parts of nodes that could not be read when they were read last.", "{part}"})
+}
+
+// Node is [Cache] for a kept node.
+//
+// Errors: a nil meter or node; those of the meter.
+func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, error) {
+	if n == nil {
+		return nil, errors.New("zkotel: the node is nil: want one made by node.New")
+	}
+	return observe(meter, "node", name, func() sample {
+		now := n.State()
+		return sample{now.Current, now.AsOf, []int64{truth(now.Exists)}}
+	}, quantity{"zkrecipes.node.present", "1 if the kept node was there and ours, else 0.", "1"})
+}
+
+// sample is what is known of a view at a moment.
+type sample struct {
+	current bool
+	asOf    time.Time // zero if it never was
+	more    []int64   // in the order of the quantities
+}
+
+type quantity struct{ name, help, unit string }
+
+func observe(meter metric.Meter, recipe, name string, read func() sample, more ...quantity) (metric.Registration, error) {
+	if meter == nil {
+		return nil, errors.New("zkotel: the meter is nil: want one of a MeterProvider")
+	}
+	age, err := meter.Float64ObservableGauge("zkrecipes.view.age", metric.WithUnit("s"),
+		metric.WithDescription("How long ago the view was as the server had it."))
+	errs := []error{err}
+	all := []metric.Observable{age}
+	var gauges []metric.Int64ObservableGauge
+	for _, q := range append([]quantity{{"zkrecipes.view.current", "1 if the view is current, else 0.", "1"}}, more...) {
+		gauge, err := meter.Int64ObservableGauge(q.name, metric.WithDescription(q.help), metric.WithUnit(q.unit))
+		errs, gauges, all = append(errs, err), append(gauges, gauge), append(all, gauge)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("zkotel: %w", err)
+	}
+	of := metric.WithAttributes(attribute.String("zkrecipes.recipe", recipe), attribute.String("zkrecipes.name", name))
+	return meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		now := read()
+		if !now.asOf.IsZero() {
+			to.ObserveFloat64(age, time.Since(now.asOf).Seconds(), of)
+		}
+		for i, value := range append([]int64{truth(now.current)}, now.more...) {
+			to.ObserveInt64(gauges[i], value, of)
+		}
+		return nil
+	}, all...)
+}
+
+func truth(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,99 @@
+package zkotel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/zkotel"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// collect returns the values of all metrics by name, recipe and name of the view.
+func collect(t *testing.T, reader sdkmetric.Reader) map[string]float64 {
+	t.Helper()
+	synctest.Wait()
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &all))
+	values := map[string]float64{}
+	key := func(name string, of attribute.Set) string {
+		recipe, _ := of.Value("zkrecipes.recipe")
+		view, _ := of.Value("zkrecipes.name")
+		return name + " " + recipe.AsString() + " " + view.AsString()
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					values[key(m.Name, p.Attributes)] = float64(p.Value)
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					values[key(m.Name, p.Attributes)] = p.Value
+				}
+			}
+		}
+	}
+	return values
+}
+
+func TestViews_OfACacheAndANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, path := range []string{"/app", "/app/a", "/app/b"} {
+			_, err := w.srv.Create(path, []byte("x"), zktest.Persistent)
+			require.NoError(t, err)
+		}
+		w.srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/app/b$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		c, err := cache.Tree(w.client, "/app")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) }()
+		n, err := node.New(w.client, "/w1", nil)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, n.Close(context.WithoutCancel(t.Context()))) }()
+		reader := sdkmetric.NewManualReader()
+		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("program")
+		ofCache, err := zkotel.Cache(meter, "settings", c)
+		require.NoError(t, err)
+		_, err = zkotel.Node(meter, "w1", n)
+		require.NoError(t, err)
+		require.NoError(t, c.Ready(t.Context()))
+		require.NoError(t, n.Ready(t.Context()))
+		require.Equal(t, map[string]float64{
+			"zkrecipes.view.current cache settings": 1, "zkrecipes.view.age cache settings": 0, "zkrecipes.cache.nodes cache settings": 3,
+			"zkrecipes.cache.size cache settings": 4, "zkrecipes.cache.pending cache settings": 0, "zkrecipes.cache.failed cache settings": 1,
+			"zkrecipes.view.current node w1": 1, "zkrecipes.view.age node w1": 0, "zkrecipes.node.present node w1": 1,
+		}, collect(t, reader))
+		w.srv.Refuse(zktest.Label("a"))
+		w.srv.Cut(zktest.Label("a"))
+		time.Sleep(5 * time.Second)
+		got := collect(t, reader)
+		require.Zero(t, got["zkrecipes.view.current cache settings"])
+		require.Equal(t, 5.0, got["zkrecipes.view.age cache settings"])
+		require.NoError(t, ofCache.Unregister())
+		got = collect(t, reader)
+		require.NotContains(t, got, "zkrecipes.view.current cache settings")
+		require.Contains(t, got, "zkrecipes.view.current node w1")
+		w.srv.Accept(zktest.Label("a"))
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestViews_BadInput(t *testing.T) {
+	meter := sdkmetric.NewMeterProvider().Meter("program")
+	_, err := zkotel.Cache(meter, "a", nil)
+	require.ErrorContains(t, err, "the cache is nil")
+	_, err = zkotel.Node(meter, "a", nil)
+	require.ErrorContains(t, err, "the node is nil")
+	_, err = zkotel.Node(nil, "a", new(node.Node))
+	require.ErrorContains(t, err, "the meter is nil")
+}

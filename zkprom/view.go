@@ -1,0 +1,154 @@
+package zkprom
+
+import (
+	"errors"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+)
+
+// Cache returns the metrics of a cache under a name. Register them, and unregister them when the cache is closed.
+//
+// Errors: a nil cache.
+func Cache(name string, c *cache.Cache) (prometheus.Collector, error) {
+	if c == nil {
+		return nil, errors.New("zkprom: the cache is nil: want one made by cache.Tree or another constructor")
+	}
+	v := newView("cache", name, cacheNodes, cacheBytes, cachePending, cacheFailed)
+	v.read = func() sample {
+		now := c.View()
+		return sample{now.Current, now.AsOf, []float64{float64(now.Nodes), float64(now.Bytes), float64(now.Pending), float64(now.Failed)}}
+	}
+	return v, nil
+}
+
+// Node returns the metrics of a kept node under a name. Register them, and unregister them when the node is closed.
+//
+// Errors: a nil node.
+func Node(name string, n *node.Node) (prometheus.Collector, error) {
+	if n == nil {
+		return nil, errors.New("zkprom: the node is nil: want one made by node.New")
+	}
+	v := newView("node", name, nodePresent)
+	v.read = func() sample {
+		now := n.State()
+		return sample{now.Current, now.AsOf, []float64{truth(now.Exists)}}
+	}
+	return v, nil
+}
+
+// Group returns the metrics of a group under a name, and the views to loop over: views is what [group.Group.Watch] returns. The
+// metrics are of the view that the loop was given last. They are not current when the loop is over.
+func Group(name string, views iter.Seq2[group.View, error]) (prometheus.Collector, iter.Seq2[group.View, error]) {
+	return watched("group", name, views, func(now group.View) sample {
+		return sample{now.Current, now.AsOf, []float64{float64(len(now.Members))}}
+	}, groupMembers)
+}
+
+// Value is [Group] for what [value.Value.Watch] returns.
+func Value[T any](name string, views iter.Seq2[value.View[T], error]) (prometheus.Collector, iter.Seq2[value.View[T], error]) {
+	return watched("value", name, views, func(now value.View[T]) sample { return sample{current: now.Current, asOf: now.AsOf} })
+}
+
+// sample is what is known of a view at a scrape.
+type sample struct {
+	current bool
+	asOf    time.Time // zero if it never was
+	more    []float64 // in the order of view.more
+}
+
+// quantity is a metric of some views.
+type quantity struct{ name, help string }
+
+var (
+	cacheNodes   = quantity{"cache_nodes", "Nodes that the cache holds."}
+	cacheBytes   = quantity{"cache_bytes", "Bytes of data and names that the cache holds."}
+	cachePending = quantity{"cache_pending_parts", "Parts of nodes that are to be read or watched again."}
+	cacheFailed  = quantity{"cache_failed_parts", "Parts of nodes that could not be read when they were read last."}
+	nodePresent  = quantity{"node_present", "1 if the kept node was there and ours, else 0."}
+	groupMembers = quantity{"group_members", "Members of the group."}
+)
+
+// view is the collector of one view.
+type view struct {
+	read         func() sample
+	current, age *prometheus.Desc
+	more         []*prometheus.Desc
+}
+
+func newView(recipe, name string, more ...quantity) *view {
+	of := prometheus.Labels{"recipe": recipe, "name": name}
+	describe := func(q quantity) *prometheus.Desc { return prometheus.NewDesc(namespace+"_"+q.name, q.help, nil, of) }
+	v := &view{
+		current: describe(quantity{"view_current", "1 if the view is current, else 0."}),
+		age:     describe(quantity{"view_age_seconds", "How long ago the view was as the server had it."}),
+	}
+	for _, q := range more {
+		v.more = append(v.more, describe(q))
+	}
+	return v
+}
+
+// watched returns the collector of the views that a loop is given. The time of a current view stands still until the next one, so its
+// age is 0.
+func watched[V any](recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity) (*view, iter.Seq2[V, error]) {
+	v := newView(recipe, name, more...)
+	var last atomic.Pointer[sample]
+	last.Store(&sample{})
+	v.read = func() sample {
+		now := *last.Load()
+		if now.current {
+			now.asOf = time.Now()
+		}
+		return now
+	}
+	return v, func(yield func(V, error) bool) {
+		defer func() {
+			over := *last.Load()
+			over.current = false
+			last.Store(&over)
+		}()
+		for seen, err := range views {
+			if err == nil {
+				now := of(seen)
+				last.Store(&now)
+			}
+			if !yield(seen, err) {
+				return
+			}
+		}
+	}
+}
+
+// Describe is part of prometheus.Collector.
+func (v *view) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range append([]*prometheus.Desc{v.current, v.age}, v.more...) {
+		to <- d
+	}
+}
+
+// Collect is part of prometheus.Collector.
+func (v *view) Collect(to chan<- prometheus.Metric) {
+	now := v.read()
+	to <- prometheus.MustNewConstMetric(v.current, prometheus.GaugeValue, truth(now.current))
+	if !now.asOf.IsZero() {
+		to <- prometheus.MustNewConstMetric(v.age, prometheus.GaugeValue, time.Since(now.asOf).Seconds())
+	}
+	for i, value := range now.more {
+		to <- prometheus.MustNewConstMetric(v.more[i], prometheus.GaugeValue, value)
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
