@@ -1,5 +1,5 @@
 // Package zkrecipes is the root of ZooKeeper recipes for Go in the style of Apache Curator. It has what all recipes
-// share: [Hold], [Token], [Participant] and the errors. Start reading here.
+// share: [Hold], [Token], [Participant], [Freshness] and the errors. Start reading here.
 //
 // A program dials one client and uses any number of recipes on it:
 //
@@ -29,6 +29,9 @@
 //   - zkprom has metrics for Prometheus, and zkotel spans for OpenTelemetry. Both are modules of their own. See [Tracer].
 //   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock saw.
 //   - cmd/zkr, a module of its own, runs any program under a lock, and shows which process holds what.
+//
+// The same thing has the same name in all of them. Watch yields a view now and after every change, with its [Freshness]. Queue
+// lists the holders and the waiters. Release ends a hold, and Close what works in the background.
 //
 // The docs directory of the repository has guides. Begin with docs/guides/first-steps.md, and choose a recipe with
 // docs/guides/choosing.md.

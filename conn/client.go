@@ -32,7 +32,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (*Client)(session.New(context.Background(), config)), nil
+	return (*Client)(session.New(context.Background(), config)), nil //nolint:forbidigo // there is no caller to wait for
 }
 
 // Dial is [New] and [Client.Ready] in one: it waits for the first session. ctx bounds the waiting only. After an error nothing is
@@ -86,10 +86,10 @@ func (c *Client) Ready(ctx context.Context) error {
 func (c *Client) Close() error { return c.inner().Close() }
 
 // States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
-// caller, it misses none. [Client.Status] has the state of one moment.
+// caller, it misses none. So it is no view, which skips what is outdated. [Client.Status] has the state of one moment.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
-		c.inner().States(ctx)(func(s session.State) bool { return yield(State(s)) })
+		c.inner().States(ctx)(func(s session.State) bool { return yield(s) })
 	}
 }
 
@@ -134,25 +134,25 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 // since. To find out takes it up to a tick and a half. Sync is repeated as [Client.Get] is.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
-// Follow yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
+// Watch yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
 // newest state, and not what it has missed. It never gets an older state after a newer one. If a node was deleted and created
 // again meanwhile, the Czxid of its Stat is another one. Changes of children and of the ACL are not told.
 //
-// In three cases Follow yields the last view again at once, with Current false: the connection is lost, a reading takes an eighth
-// of the session timeout, or no server has answered for a whole session timeout. Follow reads again as soon as it can, in the next
+// In three cases Watch yields the last view again at once, with Current false: the connection is lost, a reading takes an eighth
+// of the session timeout, or no server has answered for a whole session timeout. Watch reads again as soon as it can, in the next
 // session if need be. A current view is what one server knows, which may be behind its leader: [Client.Sync] and then [Client.Get]
 // ask for the newest.
 //
-// Follow ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
+// Watch ends, without an error, when ctx does or the caller stops. If it cannot go on, it yields an error as the last: zk.ErrNoAuth,
 // ErrClosed, or what the server said.
 //
 // It reads once for each change, and has one watch. When it ends, the watch is removed, unless another caller of
 // the session shares it.
-func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[Node, error] {
+func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
-		for v, err := range c.inner().Follow(ctx, path) {
+		for v, err := range c.inner().Watch(ctx, path) {
 			n := v.Value
-			if !yield(Node{Data: n.Data, Stat: n.Stat, Exists: n.Exists, Current: v.Current, AsOf: v.AsOf}, err) {
+			if !yield(Node{Data: n.Data, Stat: n.Stat, Exists: n.Exists, Freshness: v.Freshness}, err) {
 				return
 			}
 		}

@@ -44,7 +44,7 @@
 // match the variables of go-zookeeper, such as zk.ErrNoNode, or else a [Code]. [OpError] names the operation and the path.
 //
 // A watch is a channel that is closed once: at the first change, or when the connection was lost. Then read again.
-// [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set one. [Client.Follow] does all that for one node, in a
+// [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set one. [Client.Watch] does all that for one node, in a
 // loop that says when its view is no longer current.
 //
 // # Namespaces, access, encryption

@@ -100,7 +100,7 @@ func ExampleClient_States() {
 	// connected
 }
 
-func ExampleClient_Follow() {
+func ExampleClient_Watch() {
 	_, connect, closeServer := server()
 	defer closeServer()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -112,7 +112,7 @@ func ExampleClient_Follow() {
 	}
 	defer func() { _ = client.Close() }()
 
-	for limit, err := range client.Follow(ctx, "/app/limit") {
+	for limit, err := range client.Watch(ctx, "/app/limit") {
 		switch {
 		case err != nil: // the last that it yields
 			fmt.Println(err)

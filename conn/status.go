@@ -35,7 +35,7 @@ type Status struct {
 func (c *Client) Status() Status {
 	s := c.inner().Status()
 	return Status{
-		State: State(s.State), Since: s.Since, Server: s.Server, Session: s.Session, Timeout: s.Timeout, ValidUntil: s.ValidUntil,
+		State: s.State, Since: s.Since, Server: s.Server, Session: s.Session, Timeout: s.Timeout, ValidUntil: s.ValidUntil,
 		Holds: s.Holds, LastAnswer: s.LastAnswer, RoundTrip: s.RoundTrip, LastError: s.LastError, LastErrorAt: s.LastErrorAt,
 	}
 }

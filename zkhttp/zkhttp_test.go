@@ -84,7 +84,7 @@ func TestLeader(t *testing.T) {
 			require.EqualValues(t, term.Token(), a.body["token"])
 			require.Equal(t, term.Path(), a.body["path"])
 			require.Zero(t, a.took)
-			require.NoError(t, term.Resign(t.Context()))
+			require.NoError(t, term.Release(t.Context()))
 		}
 		require.Equal(t, http.StatusNotFound, get(t, h).code)
 	})
@@ -207,7 +207,7 @@ func TestLeader_ManyRequests_ShareQuestions(t *testing.T) {
 			synctest.Wait()
 		}
 		request(http.StatusNotFound)
-		require.NoError(t, term.Resign(t.Context()))
+		require.NoError(t, term.Release(t.Context()))
 		for range 100 {
 			request(http.StatusNotFound)
 		}
@@ -441,7 +441,7 @@ func TestSelf_LeadsThroughCampaignOrAnotherObject(t *testing.T) {
 			for _, h := range []http.Handler{layout, process} {
 				require.Equal(t, http.StatusServiceUnavailable, get(t, h).code)
 			}
-			require.NoError(t, term.Resign(t.Context()))
+			require.NoError(t, term.Release(t.Context()))
 			require.Equal(t, http.StatusServiceUnavailable, get(t, same).code)
 			require.Equal(t, http.StatusServiceUnavailable, get(t, another).code)
 		}

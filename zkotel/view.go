@@ -38,7 +38,7 @@ func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, e
 	}
 	return observe(meter, "node", name, func() sample {
 		now := n.State()
-		return sample{now.Current, now.AsOf, []int64{truth(now.Present)}}
+		return sample{now.Current, now.AsOf, []int64{truth(now.Exists)}}
 	}, quantity{"zkrecipes.node.present", "1 if the kept node was there and ours, else 0.", "1"})
 }
 

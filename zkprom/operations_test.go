@@ -374,7 +374,7 @@ var provoke = map[string]func(s *site){
 		views := make(chan election.Leadership)
 		go func() {
 			defer close(views)
-			for view, err := range e.Observe(s.t.Context()) {
+			for view, err := range e.Watch(s.t.Context()) {
 				if err == nil {
 					views <- view
 				}

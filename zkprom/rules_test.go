@@ -46,7 +46,7 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 		client := s.dial("d")
 		s.register(must(zkprom.Node("d", must(node.New(client, "/nodes/d", nil)))))
 		members, views := zkprom.Group("nodes", must(group.New(client, "/nodes")).Watch(s.t.Context()))
-		for range views {
+		for range views { //nolint:errcheck // the view is not looked at
 			break // one is enough
 		}
 		s.register(members)

@@ -39,7 +39,7 @@ func Node(name string, n *node.Node) (prometheus.Collector, error) {
 	v := newView("node", name, nodePresent)
 	v.read = func() sample {
 		now := n.State()
-		return sample{now.Current, now.AsOf, []float64{truth(now.Present)}}
+		return sample{now.Current, now.AsOf, []float64{truth(now.Exists)}}
 	}
 	return v, nil
 }

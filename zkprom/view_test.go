@@ -122,7 +122,7 @@ func TestValue_Metrics(t *testing.T) {
 		v := must(value.New(client, "/app", value.JSON[int]()))
 		metrics, views := zkprom.Value("limit", v.Watch(t.Context()))
 		const of = `{name="limit",recipe="value"}`
-		for range views {
+		for range views { //nolint:errcheck // the metrics are looked at
 			require.Equal(t, map[string]string{
 				"zkrecipes_view_current" + of: "1", "zkrecipes_view_age_seconds" + of: "0",
 			}, scrape(t, metrics))

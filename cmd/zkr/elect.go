@@ -94,7 +94,7 @@ func candidacy(c *conn.Client, path, layout string) (*supervise.Target, error) {
 	}
 	// There is no way to stand for an election without waiting. A look at the candidates decides.
 	try := func(ctx context.Context) (*supervise.Grant, error) {
-		switch candidates, err := e.Candidates(ctx); {
+		switch candidates, err := e.Queue(ctx); {
 		case err != nil:
 			return nil, err
 		case len(candidates) > 0:

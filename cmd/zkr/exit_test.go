@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-func TestExitStatus(t *testing.T) {
+func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 	t.Parallel()
 	srv := zktest.Run(t)
 	auth := filepath.Join(t.TempDir(), "auth")

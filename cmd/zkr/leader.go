@@ -45,13 +45,14 @@ lost, so that the leader is not known ("unknown").`,
 					return a.followLeader(ctx, e, hook)
 				}
 				p, err := e.Leader(ctx)
+				now := zkrecipes.Freshness{Current: true, AsOf: time.Now()}
 				if errors.Is(err, zkrecipes.ErrNoLeader) {
-					return exit.With(1, a.printLeader(election.Leadership{None: true, Current: true, AsOf: time.Now()}))
+					return exit.With(1, a.printLeader(election.Leadership{Freshness: now}))
 				}
 				if err != nil {
 					return err
 				}
-				return a.printLeader(election.Leadership{Leader: p, Current: true, AsOf: time.Now()})
+				return a.printLeader(election.Leadership{Leader: p, Exists: true, Freshness: now})
 			})
 		},
 	}
@@ -63,7 +64,7 @@ lost, so that the leader is not known ("unknown").`,
 }
 
 func (a *app) followLeader(ctx context.Context, e *election.Election, hook string) error {
-	for view, err := range e.Observe(ctx) {
+	for view, err := range e.Watch(ctx) {
 		if err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func leaderName(view election.Leadership) string {
 	switch {
 	case !view.Current:
 		return "unknown"
-	case view.None:
+	case !view.Exists:
 		return "none"
 	}
 	return survey.NameOf(view.Leader)
@@ -99,7 +100,7 @@ func (a *app) printLeader(view election.Leadership) error {
 	p := view.Leader
 	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.Format(time.RFC3339Nano)}
 	row := []string{leaderName(view)}
-	if view.Current && !view.None {
+	if view.Current && view.Exists {
 		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.Format(time.RFC3339)
 		answer["session"], answer["node"] = fmt.Sprintf("0x%x", p.Session), p.Path
 		row = append(row, "token "+p.Token.String(), "since "+p.Since.Format(time.RFC3339))

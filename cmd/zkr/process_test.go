@@ -391,7 +391,7 @@ func TestLeader_FollowsChanges(t *testing.T) {
 	assert.Equal(t, "unknown", next(), "an outdated view names no leader")
 	srv.Accept(zktest.Label("z"))
 	assert.Equal(t, "boss", next())
-	require.NoError(t, term.Resign(t.Context()))
+	require.NoError(t, term.Release(t.Context()))
 	assert.Equal(t, "none", next())
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 143, z.status(t))

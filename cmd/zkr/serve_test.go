@@ -152,7 +152,7 @@ func TestServe_Observe(t *testing.T) {
 	}
 	status, _ = ask(t, client, "/healthz")
 	require.Equal(t, http.StatusOK, status)
-	require.NoError(t, term.Resign(t.Context()))
+	require.NoError(t, term.Release(t.Context()))
 	srv.Accept(zktest.Label("sidecar"))
 	nextEvent(t, shown, `"gone":["/app/leader"]`, `"current":true`)
 }
@@ -237,7 +237,7 @@ func TestServe_Resign(t *testing.T) {
 	status, text = resign()
 	require.Equal(t, http.StatusConflict, status, text)
 	eventually(t, "it stands again", func() bool { return len(srv.Children("/app/leader")) == 2 })
-	require.NoError(t, term.Resign(t.Context()))
+	require.NoError(t, term.Release(t.Context()))
 	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, z.status(t), z.err.String())

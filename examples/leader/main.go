@@ -141,13 +141,13 @@ func (c *candidate) run(ctx context.Context) error {
 
 // observe prints each change of the leader until ctx ends.
 func (c *candidate) observe(ctx context.Context) error {
-	for now, err := range c.contest.Observe(ctx) {
+	for now, err := range c.contest.Watch(ctx) {
 		switch {
 		case err != nil:
 			return err
 		case !now.Current: // the connection is lost, and the leader may change unseen
 			c.journal.Event(c.id, "outdated", "asof", now.AsOf.Format(time.TimeOnly))
-		case now.None:
+		case !now.Exists:
 			c.journal.Event(c.id, "leader", "leader", "none")
 		default:
 			c.journal.Event(c.id, "leader", "token", now.Leader.Token, "leader", now.Leader.ID)

@@ -139,7 +139,7 @@ func (w *worker) leave(ctx context.Context, m *group.Membership) error {
 	w.journal.Event(w.id, "leaves")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	return m.Leave(ctx)
+	return m.Close(ctx)
 }
 
 // list returns parts as 1,2,3.

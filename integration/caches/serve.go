@@ -103,7 +103,7 @@ func (t *tree) open(ctx context.Context, addr, path string) (answer string, err 
 // read notes the lag of each change. It calls complete when it was told of all nodes, as Curator's listeners are before the cache
 // is initialized.
 func (t *tree) read(ctx context.Context, complete func()) {
-	for change, err := range t.cache.Changes(ctx) {
+	for change, err := range t.cache.Watch(ctx) {
 		if change.Kind == cache.Current {
 			complete()
 		}

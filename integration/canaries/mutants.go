@@ -627,78 +627,78 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: what is at the path is ours, of any owner",
-		edits: []edit{{"internal/presence", "keeper.owns", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
+		edits: []edit{{"recipes/node", "keeper.owns", "return stat.EphemeralOwner == k.session.ID() && (stat.Czxid == k.czxid || k.doubt)", "return stat.EphemeralOwner != 0"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: what is at the path is ours in this session, whichever create made it",
-		edits: []edit{{"internal/presence", "keeper.owns", " && (stat.Czxid == k.czxid || k.doubt)", ""}},
+		edits: []edit{{"recipes/node", "keeper.owns", " && (stat.Czxid == k.czxid || k.doubt)", ""}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: Close removes what is there",
-		edits: []edit{{"internal/presence", "keeper.removeOnce", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
+		edits: []edit{{"recipes/node", "keeper.removeOnce", "if !exists || !k.owns(stat) && !k.wasOurs(stat.EphemeralOwner) {", "if !exists {"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: deleted in any version",
-		edits: []edit{{"internal/presence", "keeper.removeOnce", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
+		edits: []edit{{"recipes/node", "keeper.removeOnce", "k.session.Delete(ctx, k.path, stat.Version)", "k.session.Delete(ctx, k.path, -1)"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name: "node: created in whatever session there is",
 		edits: []edit{{
-			"internal/presence", "keeper.create", "		_, czxid, err := k.session.MultiZxid(ctx, ops...)\n",
+			"recipes/node", "keeper.create", "		_, czxid, err := k.session.MultiZxid(ctx, ops...)\n",
 			"		var czxid int64\n		live, err := k.client.Session(ctx)\n		if err == nil {\n			_, czxid, err = live.MultiZxid(ctx, ops...)\n		}\n",
 		}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: the node of our session before is waited for",
-		edits: []edit{{"internal/presence", "keeper.meet", "if !k.wasOurs(stat.EphemeralOwner) && (k.replace", "if (k.replace"}},
+		edits: []edit{{"recipes/node", "keeper.meet", "if !k.wasOurs(stat.EphemeralOwner) && (k.replace", "if (k.replace"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: a server that is behind says that the node of our session before is there",
-		edits: []edit{{"internal/presence", "keeper.isStill", "if err := k.session.Sync(ctx, k.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		edits: []edit{{"recipes/node", "keeper.isStill", "if err := k.session.Sync(ctx, k.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: made again at once, however often it is deleted",
-		edits: []edit{{"internal/presence", "Node.sleep", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
+		edits: []edit{{"recipes/node", "Node.sleep", "time.NewTimer(n.backOff.NextBackOff())", "time.NewTimer(time.Millisecond)"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name: "node: a state is current until the next one is read",
 		edits: []edit{
-			{"internal/session", "Freshness.Current", "	case <-f.down:\n		return false\n", "	case <-f.down:\n		return true\n"},
-			{"internal/session", "Freshness.Current", "return f.session.hears()", "return true"},
+			{"internal/session", "Age.Current", "	case <-a.down:\n		return false\n", "	case <-a.down:\n		return true\n"},
+			{"internal/session", "Age.Current", "return a.session.hears()", "return true"},
 		},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
 	},
 	{
 		name:  "node: removed, and not looked at again",
-		edits: []edit{{"internal/presence", "keeper.removeOnce", "	return err == nil && !k.doubt, err\n", "	return err == nil, err\n"}},
+		edits: []edit{{"recipes/node", "keeper.removeOnce", "	return err == nil && !k.doubt, err\n", "	return err == nil, err\n"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: refused while a create may be on its way",
-		edits: []edit{{"internal/presence", "Node.serve", "				if k.doubt {\n", "				if false {\n"}},
+		edits: []edit{{"recipes/node", "Node.serve", "				if k.doubt {\n", "				if false {\n"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: a frozen process looks at the connection alone",
-		edits: []edit{{"internal/session", "Freshness.Current", "return f.session.hears()", "return true"}},
+		edits: []edit{{"internal/session", "Age.Current", "return a.session.hears()", "return true"}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "node: removed without waiting for a create that is on its way",
-		edits: []edit{{"internal/presence", "keeper.removeOnce", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
+		edits: []edit{{"recipes/node", "keeper.removeOnce", "		if err := k.session.Barrier(ctx); err != nil {\n			return false, err\n		}\n", ""}},
 		tests: []test{nodeTests},
 	},
 	{
 		name:  "group: a taken id is waited for",
-		edits: []edit{{"recipes/group", "Group.Join", "Data: payload, Refuse: true}", "Data: payload}"}},
+		edits: []edit{{"recipes/group", "Group.Join", "if !cfg.wait {", "if false {"}},
 		tests: []test{groupTests},
 	},
 	{

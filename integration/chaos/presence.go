@@ -6,7 +6,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 )
 
-// presence judges persistent nodes. A state that says Present is about a node that was there at AsOf, and that the session has
+// presence judges persistent nodes. A state that says Exists is about a node that was there at AsOf, and that the session has
 // made that it names. No client writes or deletes a node of another. Once a node is closed, none is left.
 func (t *trial) presence(g Group) {
 	owners := t.owners()

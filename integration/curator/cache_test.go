@@ -131,7 +131,7 @@ func (s *stage) cachesAway(t *testing.T) {
 	must(t, err)
 	changes := make(chan string, 100)
 	go func() {
-		for change, err := range ours.Changes(ctx) {
+		for change, err := range ours.Watch(ctx) {
 			if err == nil && change.Entry.Path == path+"/a" {
 				changes <- change.Kind.String() + " " + string(change.Entry.Data)
 			}

@@ -74,7 +74,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("the id of the Java member: %v", err)
 	}
 	members("go=2", "java=3")
-	must(t, ours.Leave(ctx))
+	must(t, ours.Close(ctx))
 	members("java=3")
 	ours, err = g.Join(ctx, "go", []byte("4"))
 	must(t, err)
@@ -86,7 +86,7 @@ func TestGroup(t *testing.T) {
 		must(t, err)
 		return shown(v) == "go=4"
 	})
-	must(t, ours.Leave(ctx))
+	must(t, ours.Close(ctx))
 	stop()
 	<-watched
 	if len(views) == 0 || !slices.Contains(views, "go=2 java=3") {

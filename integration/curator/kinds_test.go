@@ -93,7 +93,7 @@ func elections(layout election.Layout) func(*testing.T, *conn.Client, string, st
 				}
 				return term.Hold, nil
 			},
-			e.Candidates,
+			e.Queue,
 		}
 	}
 }

@@ -63,8 +63,8 @@ func (s *stage) nodeWaits(t *testing.T) {
 
 	waiting, err := node.New(s.clients[0], path, []byte("ours"))
 	must(t, err)
-	for state := range waiting.Changes(ctx) {
-		if state.Present {
+	for state := range waiting.Watch(ctx) {
+		if state.Exists {
 			t.Fatalf("it takes Curator's node for ours: %+v", state)
 		}
 		if errors.Is(state.Err, zkrecipes.ErrTaken) {
@@ -127,7 +127,7 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		for state := range n.Changes(watching) {
+		for state := range n.Watch(watching) {
 			told = append(told, state)
 		}
 	}()
@@ -150,7 +150,7 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	deleted := false
 	for _, state := range told {
 		deleted = deleted || errors.Is(state.Err, node.ErrDeleted)
-		if state.Present && state.Session != s.ours(t) {
+		if state.Exists && state.Session != s.ours(t) {
 			t.Errorf("%+v: not of our session", state)
 		}
 	}
@@ -167,7 +167,7 @@ func (s *stage) stands(t *testing.T, n *node.Node, path, want string) {
 	poll(t, want+" stands at "+path, func() bool {
 		data, stat := s.at(t, path)
 		state := n.State()
-		if !state.Present || !state.Current || state.Err != nil || state.Czxid != stat.Czxid || stat.EphemeralOwner != s.ours(t) || data != want {
+		if !state.Exists || !state.Current || state.Err != nil || state.Czxid != stat.Czxid || stat.EphemeralOwner != s.ours(t) || data != want {
 			since = time.Now()
 		}
 		return time.Since(since) > 300*time.Millisecond

@@ -79,7 +79,7 @@ func recipesBesideKazoo(t *testing.T, c *conn.Client, at string) map[string]ours
 				return nil, err
 			}
 			return term.Hold, nil
-		}, e.Candidates},
+		}, e.Queue},
 		"read":      {l.RLock, contenders},
 		"write":     {l.Lock, contenders},
 		"semaphore": {func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) }, s.Queue},

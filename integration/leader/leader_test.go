@@ -63,7 +63,7 @@ func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
 	e, err := election.New(c, path)
 	require.NoError(t, err)
 	for {
-		list, err := e.Candidates(ctx)
+		list, err := e.Queue(ctx)
 		require.NoError(t, err, "waiting for %d candidates at %s", n, path)
 		if len(list) == n {
 			var names []string

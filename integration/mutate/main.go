@@ -51,7 +51,7 @@ var equivalentList string
 var mutated = []string{
 	".", "conn", "internal/session", "internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
-	"internal/presence", "recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp",
+	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp",
 }
 
 // testers are the packages whose tests may notice.

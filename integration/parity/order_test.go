@@ -53,10 +53,10 @@ func crowd(t *testing.T, addr string) {
 	}
 }
 
-func sameOrder(t *testing.T, real, ours string) {
+func sameOrder(t *testing.T, theirs, ours string) {
 	t.Helper()
 	var lists [2]map[string][]string
-	for i, addr := range []string{real, ours} {
+	for i, addr := range []string{theirs, ours} {
 		lists[i] = newLister(t, addr).lists()
 	}
 	for name, want := range lists[0] {

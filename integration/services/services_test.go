@@ -144,7 +144,7 @@ func (s *stage) partition() {
 	suspended := leads.logged(start, "zookeeper: suspended", "holds=1", "left=", "no answer to a sync")
 	s.within(sessionTimeout*3/8+scrapeInterval, "partition: the leader finds out after", suspended.Sub(start))
 	s.within(scrapeInterval, "partition: its metrics show it after", leads.shows("suspended", state("suspended")).Sub(suspended))
-	s.within(scrapeInterval, "partition: Observe says that its view is not current after", leads.logged(start, "observed", "current=false").Sub(suspended))
+	s.within(scrapeInterval, "partition: Watch says that its view is not current after", leads.logged(start, "observed", "current=false").Sub(suspended))
 	status, body, err := leads.get("/healthz")
 	require.NoError(s.t, err)
 	require.Equal(s.t, http.StatusServiceUnavailable, status, body)
@@ -208,7 +208,7 @@ func (s *stage) restart() {
 	}
 	for _, p := range s.processes[:2] {
 		at := p.logged(start, "observed", "current=false")
-		s.within(scrapeInterval, "restart: Observe of "+p.id+" says that its view is not current after", at.Sub(start))
+		s.within(scrapeInterval, "restart: Watch of "+p.id+" says that its view is not current after", at.Sub(start))
 	}
 	require.NoError(s.t, s.zk.Restart())
 	up := time.Now()

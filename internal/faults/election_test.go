@@ -68,8 +68,8 @@ func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 		defer end()
 		observer := w.election("o")
 		go func() {
-			for l, err := range observer.Observe(observing) {
-				if err == nil && !l.None {
+			for l, err := range observer.Watch(observing) {
+				if err == nil && l.Exists {
 					seen <- l.Leader.Token
 				}
 			}
@@ -82,7 +82,7 @@ func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 		w.srv.Heal(zktest.Label("a"))
 		w.until(time.Minute + timeout)
 		require.Empty(w, a.began)
-		list, err := observer.Candidates(w.Context())
+		list, err := observer.Queue(w.Context())
 		require.NoError(w, err)
 		require.Len(w, list, 2)
 		w.srv.Expire(w.srv.SessionOf("b"))
@@ -158,7 +158,7 @@ func TestF54_ObserverCutOff(t *testing.T) {
 		defer cancel()
 		var last election.Leadership
 		go func() {
-			for l, err := range o.Observe(ctx) {
+			for l, err := range o.Watch(ctx) {
 				if err == nil {
 					last = l
 				}
@@ -179,7 +179,7 @@ func TestF54_ObserverCutOff(t *testing.T) {
 			require.Equal(w, b.hold.Token(), last.Leader.Token)
 			require.True(w, last.Current)
 			b.release()
-			require.True(w, last.None)
+			require.False(w, last.Exists)
 		}
 		require.False(w, errors.Is(ctx.Err(), context.Canceled))
 	})

@@ -51,8 +51,8 @@ func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[stri
 		views[name] = view
 		go f(view.hear)
 	}
-	watch("conn.Follow", func(hear func(bool)) {
-		for n, err := range c.Follow(ctx, "/app") {
+	watch("conn.Watch", func(hear func(bool)) {
+		for n, err := range c.Watch(ctx, "/app") {
 			hear(err == nil && n.Current)
 		}
 	})
@@ -65,8 +65,8 @@ func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[stri
 	})
 	e, err := election.New(c, "/app/election")
 	require.NoError(t, err)
-	watch("election.Observe", func(hear func(bool)) {
-		for view, err := range e.Observe(ctx) {
+	watch("election.Watch", func(hear func(bool)) {
+		for view, err := range e.Watch(ctx) {
 			hear(err == nil && view.Current)
 		}
 	})
@@ -79,15 +79,15 @@ func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[stri
 	})
 	n, err := node.New(c, "/app/node", nil)
 	require.NoError(t, err)
-	watch("node.Changes", func(hear func(bool)) {
-		for s := range n.Changes(ctx) {
-			hear(s.Current)
+	watch("node.Watch", func(hear func(bool)) {
+		for s, err := range n.Watch(ctx) {
+			hear(err == nil && s.Current)
 		}
 	})
 	tree, err = cache.Tree(c, "/app")
 	require.NoError(t, err)
-	watch("cache.Changes", func(hear func(bool)) {
-		for change, err := range tree.Changes(ctx) {
+	watch("cache.Watch", func(hear func(bool)) {
+		for change, err := range tree.Watch(ctx) {
 			switch {
 			case err != nil, change.Kind == cache.Behind:
 				hear(false)

@@ -105,7 +105,7 @@ func Under(ctx context.Context, h *zkrecipes.Hold, fn func(context.Context, *zkr
 func withLoss(err, lost error, saysEnded bool) error {
 	cancelled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case saysEnded && cancelled && errors.Is(context.Canceled, err):
+	case saysEnded && cancelled && err == context.Canceled: //nolint:errorlint // itself
 		return lost // there is no text worth keeping
 	case saysEnded && cancelled:
 		return fmt.Errorf("%v: %w", err, lost) //nolint:errorlint // printed, and not matched

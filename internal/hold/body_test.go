@@ -149,7 +149,7 @@ func TestDo_ALossIsNotHiddenBehindACancellation(t *testing.T) {
 				defer cancel()
 				h, lose := zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 				if ending == "inside a hold that is lost" {
-					ctx = h.Context() //nolint:fatcontext // once
+					ctx = h.Context()
 					h, _ = zkrecipes.NewHold(ctx, proven{time.Now().Add(time.Minute)})
 				}
 				err := Under(ctx, h, func(ctx context.Context, _ *zkrecipes.Hold) error {

@@ -39,7 +39,7 @@ const (
 )
 
 // rules by directory; a name that ends in a slash means all below it, and the longest match counts. Imports run one
-// way: recipes, conn, internal/znode, internal/hold, internal/record, internal/presence, internal/ephemeral, internal/session,
+// way: recipes, conn, internal/znode, internal/hold, internal/record, internal/ephemeral, internal/session,
 // internal/wire, the root package, the libraries. What is below conn does not know it: recipes convert the client.
 var rules = map[string]rule{
 	".":     {imports: []string{zk}},
@@ -56,7 +56,6 @@ var rules = map[string]rule{
 	"internal/faults":    {},
 	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/session", "internal/trace", zk, backoff}},
 	"internal/lint":      {},
-	"internal/presence":  {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
 	"internal/recipe":    {imports: []string{"internal/session"}},
 	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", "internal/wire", zk}},
 	"internal/session":   {imports: []string{".", "internal/trace", "internal/wire", zk, backoff}, goroutines: true},
@@ -64,14 +63,16 @@ var rules = map[string]rule{
 	"internal/wire":      {imports: []string{zk}},
 	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/session", zk}},
 	"recipes/": {imports: []string{
-		".", "conn", "internal/hold", "internal/presence", "internal/recipe", "internal/record", "internal/session", "internal/znode", zk, backoff,
+		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/session", "internal/znode", zk, backoff,
 	}},
-	"zkhttp":      {imports: []string{".", "conn", "internal/session", "recipes/election"}},
-	"zktest":      {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"zktest/":     {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"cmd/zktestd": {imports: []string{"zktest"}, goroutines: true},
-	"docs/":       {imports: []string{".", "conn", "fence", "recipes/", "zkhttp", zk}},
-	"examples/":   {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
+	"recipes/node":  {imports: []string{".", "conn", "internal/recipe", "internal/session", "internal/wire", zk, backoff}},
+	"recipes/group": {imports: []string{".", "conn", "internal/recipe", "internal/session", "recipes/node", zk}}, // a member is a kept node
+	"zkhttp":        {imports: []string{".", "conn", "internal/session", "recipes/election"}},
+	"zktest":        {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"zktest/":       {imports: []string{"zktest/"}, goroutines: true, tests: true},
+	"cmd/zktestd":   {imports: []string{"zktest"}, goroutines: true},
+	"docs/":         {imports: []string{".", "conn", "fence", "recipes/", "zkhttp", zk}},
+	"examples/":     {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {

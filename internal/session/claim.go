@@ -52,13 +52,13 @@ func (c *Claim) Release() {
 }
 
 // Shared returns what all objects of a client share for a path. The first of them makes it, and it lives as long as the client.
-func (c *Client) Shared(path string, make func() any) any {
+func (c *Client) Shared(path string, create func() any) any {
 	path = c.Abs(path)
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	v, ok := c.core.shared[path]
 	if !ok {
-		v = make()
+		v = create()
 		c.core.shared[path] = v
 	}
 	return v

@@ -59,7 +59,8 @@ func silentOnce(board *switchboard, srv *zktest.Server) {
 // A server that hangs up when it is asked to close an old session may not have closed it: the next is asked.
 func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"before it answers", "in the middle of an answer", "after it has resumed the session",
+	for _, name := range []string{
+		"before it answers", "in the middle of an answer", "after it has resumed the session",
 		"after an answer that cannot be read", "after it has resumed the session, and an answer that cannot be read",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -149,7 +149,7 @@ func TestFollow_CallerStopsDuringAReading(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, "/a", "1")
 		var stopped time.Time
-		for n, err := range dial(t, srv).Follow(t.Context(), "/a") {
+		for n, err := range dial(t, srv).Watch(t.Context(), "/a") {
 			require.NoError(t, err)
 			if !n.Current {
 				stopped = time.Now()
@@ -167,7 +167,7 @@ func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		views := 0
-		for _, err := range c.Follow(t.Context(), "/a") {
+		for _, err := range c.Watch(t.Context(), "/a") {
 			require.NoError(t, err)
 			views++
 			s := live(t, c)

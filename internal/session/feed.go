@@ -112,11 +112,11 @@ func (f *Feed) Idle() bool {
 	return len(f.news) == 0 && !f.taken
 }
 
-// LookAgain is [Freshness.LookAgain] for IsDown.
+// LookAgain is [Age.LookAgain] for IsDown.
 func (f *Feed) LookAgain() time.Duration { return f.session.lookAgain() }
 
 // IsDown reports that the connection is gone, or the session, also if the reader has not taken the news yet; or that no server
-// was heard for the session timeout, see [Freshness.Current].
+// was heard for the session timeout, see [Age.Current].
 func (f *Feed) IsDown() bool {
 	if f.session.ended() || !f.session.hears() {
 		return true

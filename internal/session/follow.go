@@ -14,11 +14,7 @@ import (
 // View is a value that was read from the servers, and says how old it is.
 type View[T any] struct {
 	Value T
-	// Current says that the client is connected and will be told of the next change. If it is false, the value may have
-	// changed since AsOf.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with the value.
-	AsOf time.Time
+	zkrecipes.Freshness
 }
 
 // A Reading reads a value, with a watch that fires at the next change of it.
@@ -61,9 +57,9 @@ type follower[T any] struct {
 	read  Reading[T]
 	same  func(a, b T) bool
 	yield func(View[T], error) bool
-	told  *View[T]   // nil at first
-	fresh *Freshness // of the reading that was told last
-	watch *Watch     // of the newest reading
+	told  *View[T] // nil at first
+	age   *Age     // of the reading that was told last
+	watch *Watch   // of the newest reading
 }
 
 // tell yields a view, unless it says nothing new. It returns errStopped if the caller wants no more.
@@ -82,7 +78,7 @@ func (f *follower[T]) outdated() error {
 		return nil
 	}
 	view := *f.told
-	view.Current, view.AsOf = false, f.fresh.AsOf()
+	view.Current, view.AsOf = false, f.age.AsOf()
 	return f.tell(view)
 }
 
@@ -92,7 +88,7 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 	for {
 		value, w, err := f.readIn(ctx, s)
 		if err == nil {
-			err = f.tell(View[T]{value, true, f.fresh.AsOf()})
+			err = f.tell(View[T]{value, zkrecipes.Freshness{Current: true, AsOf: f.age.AsOf()}})
 		}
 		if s.Err() != nil && !errors.Is(err, errStopped) {
 			err = errors.Join(err, f.outdated())
@@ -115,8 +111,8 @@ func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
 			return nil
 		case <-recheck:
 			return nil
-		case <-time.After(f.fresh.LookAgain()):
-			if !f.fresh.Current() {
+		case <-time.After(f.age.LookAgain()):
+			if !f.age.Current() {
 				return f.outdated()
 			}
 		case <-s.Disconnected():
@@ -132,12 +128,12 @@ func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
 // readIn reads until the caller can be told something that holds now.
 func (f *follower[T]) readIn(ctx context.Context, s *Session) (T, *Watch, error) {
 	for {
-		value, w, fresh, late, err := f.readOnce(ctx, s)
+		value, w, age, late, err := f.readOnce(ctx, s)
 		if err != nil {
 			return value, nil, err
 		}
-		if fresh.Current() && (!late || !w.HasFired()) {
-			f.fresh = fresh
+		if age.Current() && (!late || !w.HasFired()) {
+			f.age = age
 			return value, w, nil
 		}
 	}
@@ -145,22 +141,22 @@ func (f *follower[T]) readIn(ctx context.Context, s *Session) (T, *Watch, error)
 
 // readOnce reads. Meanwhile it tells that the last view is outdated, if the connection is lost or the answer is late. The
 // caller may take long to hear that, so that what was read meanwhile is old, too.
-func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Watch, fresh *Freshness, late bool, err error) {
+func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Watch, age *Age, late bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = s.awaitUp(ctx) // if it fails, so does the reading
-		fresh = s.Asking()
+		age = s.Asking()
 		value, w, err = f.read(ctx, s)
 		s.Release(f.watch) // now that there is another, or the same for the second time
 		f.watch = w
-		fresh.Watch(w)
+		age.Watch(w)
 	}()
 	select {
 	case <-done:
-		return value, w, fresh, false, err
+		return value, w, age, false, err
 	case <-s.Disconnected():
 	case <-time.After(s.Timeout() / 8):
 	}
@@ -169,7 +165,7 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 		cancel()
 	}
 	<-done
-	return value, w, fresh, true, errors.Join(stopped, err)
+	return value, w, age, true, errors.Join(stopped, err)
 }
 
 // Node is what a server knows of a path.
@@ -184,9 +180,9 @@ func (n Node) same(m Node) bool {
 	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
 }
 
-// Follow yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
-func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[View[Node], error] {
-	if err := checkPath("follow", path); err != nil {
+// Watch yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
+func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[Node], error] {
+	if err := checkPath("watch", path); err != nil {
 		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }
 	}
 	return Follow(ctx, c, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.look(ctx, path) }, Node.same)

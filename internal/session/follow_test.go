@@ -37,7 +37,7 @@ func followWith(ctx context.Context, t *testing.T, c *conn.Client, path string, 
 	f := &following{T: t, busy: busy, ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
-		for n, err := range c.Follow(ctx, path) {
+		for n, err := range c.Watch(ctx, path) {
 			if err != nil {
 				f.err = err
 				continue // it must be the last
@@ -303,7 +303,7 @@ func TestFollow_Ends(t *testing.T) {
 		require.ErrorIs(t, late.err, zkrecipes.ErrClosed)
 		late.requireTold()
 
-		for _, err := range dial(t, srv).Follow(t.Context(), "/a") {
+		for _, err := range dial(t, srv).Watch(t.Context(), "/a") {
 			require.NoError(t, err)
 			break
 		}
@@ -331,7 +331,7 @@ func TestFollow_Refused(t *testing.T) {
 		c := dial(t, srv)
 		bad := follow(t, c, "a")
 		<-bad.ended
-		require.ErrorContains(t, bad.err, `follow: path "a" is relative`)
+		require.ErrorContains(t, bad.err, `watch: path "a" is relative`)
 
 		_, err := c.Create(t.Context(), "/secret", nil, 0, zk.WorldACL(zk.PermCreate)...)
 		require.NoError(t, err)
@@ -405,7 +405,7 @@ func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			views := 0
-			for n, err := range c.Follow(ctx, "/a") {
+			for n, err := range c.Watch(ctx, "/a") {
 				require.NoError(t, err)
 				require.True(t, n.Current)
 				views++
@@ -427,7 +427,7 @@ func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 			create(t, srv, "/a", "1")
 			c := dial(t, srv)
 			var ended time.Time
-			for n, err := range c.Follow(t.Context(), "/a") {
+			for n, err := range c.Watch(t.Context(), "/a") {
 				require.NoError(t, err)
 				if !n.Current {
 					require.Equal(t, ended, time.Now())

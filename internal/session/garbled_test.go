@@ -233,7 +233,7 @@ func TestFollow_GarbledExists_IsAnError(t *testing.T) {
 				}
 			}
 		}}))
-		for _, err := range c.Follow(ctx, "/a") {
+		for _, err := range c.Watch(ctx, "/a") {
 			require.Error(t, err)
 			break
 		}

@@ -9,9 +9,10 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// The states, by the names that are used here.
+// State is the state of a client.
 type State = zkrecipes.State
 
+// The states.
 const (
 	Connecting = zkrecipes.Connecting
 	Connected  = zkrecipes.Connected

@@ -4,6 +4,7 @@ package trace
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes"
 )
@@ -29,7 +30,7 @@ func (t *Tracers) With(tracer *zkrecipes.Tracer) (*Tracers, error) {
 	if t != nil {
 		all = *t
 	}
-	all.all = append(all.all[:len(all.all):len(all.all)], tracer)
+	all.all = append(slices.Clip(all.all), tracer)
 	all.holds = all.holds || holds
 	all.state = all.state || tracer.State != nil
 	all.requests = all.requests || tracer.Request != nil

@@ -202,11 +202,9 @@ func (e Entry) Name() string { return e.Path[strings.LastIndexByte(e.Path, '/')+
 
 // View says how old and how complete a cache is.
 type View struct {
-	// AsOf is a local time. The cache has everything that its server had at that time. It is zero until the cache was complete once.
-	AsOf time.Time
-	// Current says that the cache is complete, connected and told of every change. If it is false, anything may have changed
-	// since AsOf.
-	Current bool
+	// Freshness: the cache has everything that its server had at AsOf, which is zero until the cache was complete once. A view is
+	// current only if the cache is complete.
+	zkrecipes.Freshness
 	// Exists says that the root exists.
 	Exists bool
 	// Nodes and Bytes are what the cache holds.
@@ -279,7 +277,8 @@ func (c *Cache) View() View {
 func (c *Cache) view() View {
 	e := &c.engine
 	v := View{
-		AsOf: e.asOf.advance(time.Time{}), Current: e.standing, Exists: e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Failed: e.failed, Err: e.err,
+		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.standing},
+		Exists:    e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Failed: e.failed, Err: e.err,
 	}
 	if e.standing && v.Pending == 0 {
 		// The time comes first. An event that the server sent before that answer is in the feed then.

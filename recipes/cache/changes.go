@@ -47,12 +47,12 @@ type Change struct {
 	View  View  // of Current and Behind
 }
 
-// Changes tells first the nodes that there are, as Created, and then every difference. A caller that is slow misses steps in between,
+// Watch tells first the nodes that there are, as Created, and then every difference. A caller that is slow misses steps in between,
 // never the newest state: for each path the cache keeps at most what the caller was told last. The cache never waits for
 // the caller. A node that was deleted and created again is told as Deleted and then Created.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the cache has ended.
-func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
+func (c *Cache) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		r := c.join()
 		defer c.leave(r)
@@ -66,7 +66,7 @@ func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 			switch {
 			case len(changes) > 0:
 			case err != nil:
-				yield(Change{}, fmt.Errorf("changes of cache %s: %w", c.Path(), err))
+				yield(Change{}, fmt.Errorf("watch cache %s: %w", c.Path(), err))
 				return
 			default:
 				select {

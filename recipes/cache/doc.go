@@ -18,7 +18,7 @@
 // The cache says how old it is. [Cache.View] has a time, AsOf, and says whether the cache is current: it has everything that its
 // server had at that time. While the client is connected to a follower of the ensemble, that server may be behind its leader.
 //
-// A slow reader of [Cache.Changes] keeps nothing waiting and fills no queue. It misses steps in between, never the last state.
+// A slow reader of [Cache.Watch] keeps nothing waiting and fills no queue. It misses steps in between, never the last state.
 //
 // # What is not guaranteed
 //

@@ -45,7 +45,7 @@ func ExampleTree() {
 	// db2, current: true
 }
 
-func ExampleCache_Changes() {
+func ExampleCache_Watch() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
@@ -59,7 +59,7 @@ func ExampleCache_Changes() {
 		return
 	}
 	defer func() { _ = workers.Close(ctx) }() // ctx does not end
-	for change, err := range workers.Changes(ctx) {
+	for change, err := range workers.Watch(ctx) {
 		if err != nil { // the last
 			fmt.Println(err)
 			return

@@ -36,7 +36,7 @@ func follow(t *testing.T, c *cache.Cache) (told func() []string) {
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	go func() {
-		for change, err := range c.Changes(ctx) {
+		for change, err := range c.Watch(ctx) {
 			if err != nil {
 				lines = append(lines, err.Error())
 			} else {
@@ -112,7 +112,7 @@ func TestView_SaysHowOldItIs(t *testing.T) {
 }
 
 // The session ends while it is connected. There is no other event that could wake the reader.
-func TestChanges_SessionEndsUnderAReading_IsBehindAtOnce(t *testing.T) {
+func TestWatch_SessionEndsUnderAReading_IsBehindAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root)
 		c := ready(t, open(t, srv, cache.Tree))
@@ -221,12 +221,12 @@ func TestTree_NodeThatMayNotBeReadAnyMore_CountsOnce(t *testing.T) {
 }
 
 // In the order of the text "/app/a-b" comes before "/app/a/x"; in the order of the tree it comes after.
-func TestChanges_NamesThatSortBeforeASlash(t *testing.T) {
+func TestWatch_NamesThatSortBeforeASlash(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/a/x", "/app/a-b", "/app/b")
 		c := ready(t, open(t, srv, cache.Tree))
 		var told []string
-		for change, err := range c.Changes(within(t, time.Minute)) {
+		for change, err := range c.Watch(within(t, time.Minute)) {
 			require.NoError(t, err)
 			told = append(told, fmt.Sprintf("%v %s", change.Kind, change.Entry.Path))
 			if change.Entry.Path == "/app/a-b" {
@@ -603,13 +603,13 @@ func TestSync_WhileNodesChange_Ends(t *testing.T) {
 }
 
 // The caller sleeps while nodes change: it is told the newest of each, and the cache does not wait.
-func TestChanges_SlowReader_IsToldTheNewest(t *testing.T) {
+func TestWatch_SlowReader_IsToldTheNewest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b", "/app/c")
 		c := ready(t, open(t, srv, cache.Children))
 		var told []string
 		var woken bool
-		for change, err := range c.Changes(t.Context()) {
+		for change, err := range c.Watch(t.Context()) {
 			require.NoError(t, err)
 			if change.Kind == cache.Current && !woken {
 				woken = true
@@ -775,7 +775,7 @@ func TestClose_EndsEverything(t *testing.T) {
 				require.ErrorIs(t, c.Ready(t.Context()), zkrecipes.ErrClosed)
 				require.ErrorIs(t, c.Sync(t.Context()), zkrecipes.ErrClosed)
 				require.Contains(t, told()[0], "behind")
-				for _, err := range c.Changes(t.Context()) {
+				for _, err := range c.Watch(t.Context()) {
 					if err != nil {
 						require.ErrorIs(t, err, zkrecipes.ErrClosed)
 					}

@@ -95,7 +95,7 @@ func TestHostile_DeletedAndCreatedAgainTenThousandTimes(t *testing.T) {
 		c := ready(t, open(t, srv, cache.Tree))
 		reader := make(chan struct{})
 		go func() {
-			for _, err := range c.Changes(t.Context()) {
+			for _, err := range c.Watch(t.Context()) {
 				if err == nil {
 					<-reader // it never comes back
 				}
@@ -191,7 +191,7 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() {
-			for change, err := range c.Changes(ctx) {
+			for change, err := range c.Watch(ctx) {
 				if err == nil {
 					if change.Kind == cache.Deleted {
 						<-back
@@ -243,7 +243,7 @@ func TestHostile_BacklogThatWasTold_TakesNoMemory(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() {
-			for change, err := range c.Changes(ctx) {
+			for change, err := range c.Watch(ctx) {
 				if err == nil && change.Kind == cache.Updated {
 					<-back
 					updated++

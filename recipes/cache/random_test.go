@@ -193,7 +193,7 @@ func (s *storm) truth() map[string]string {
 // read takes the changes, slowly at times.
 func (s *storm) read(ctx context.Context) {
 	slow := rand.New(rand.NewPCG(1, 1))
-	for change, err := range s.cache.Changes(ctx) {
+	for change, err := range s.cache.Watch(ctx) {
 		require.NoError(s, err)
 		s.mu.Lock()
 		s.told = append(s.told, change)

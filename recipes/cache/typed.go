@@ -56,7 +56,7 @@ func (t *Typed[T]) List(path string) []TypedEntry[T] {
 	return list
 }
 
-// Decode returns an entry of the cache, such as one of [Cache.Changes], with its value. An entry that is not the one in the cache any
+// Decode returns an entry of the cache, such as one of [Cache.Watch], with its value. An entry that is not the one in the cache any
 // more is decoded each time.
 func (t *Typed[T]) Decode(e Entry) TypedEntry[T] {
 	typed := TypedEntry[T]{Entry: e}

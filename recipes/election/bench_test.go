@@ -39,7 +39,7 @@ func BenchmarkHandOver(b *testing.B) {
 						select {
 						case terms <- t:
 						case <-ctx.Done():
-							_ = t.Resign(b.Context()) // the end
+							_ = t.Release(b.Context()) // the end
 							return
 						}
 					}
@@ -48,10 +48,10 @@ func BenchmarkHandOver(b *testing.B) {
 			leader := <-terms
 			b.ReportAllocs()
 			for b.Loop() {
-				require.NoError(b, leader.Resign(ctx))
+				require.NoError(b, leader.Release(ctx))
 				leader = <-terms
 			}
-			require.NoError(b, leader.Resign(ctx))
+			require.NoError(b, leader.Release(ctx))
 		})
 	}
 }

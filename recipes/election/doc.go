@@ -36,7 +36,7 @@
 //
 // The guarantee rests on the deadline. Package conn lists what the deadline rests on, and what it does not cover.
 //
-// The results of Leader and Candidates may be up to 1.5 ticks old if ZooKeeper's own leader was just replaced.
+// The results of Leader and Queue may be up to 1.5 ticks old if ZooKeeper's own leader was just replaced.
 //
 // # What it costs
 //

@@ -132,11 +132,12 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	term := client.Shared(queue.Child(kind), func() any { return new(atomic.Pointer[Term]) }).(*atomic.Pointer[Term])
+	term := client.Shared(queue.Child(kind), func() any { return new(atomic.Pointer[Term]) }).(*atomic.Pointer[Term]) //nolint:errcheck // no other type is kept there
 	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.Name, retry: cfg.retry, term: term}, nil
 }
 
-// Term is one term of leadership: a hold whose token is larger than the token of every term before it.
+// Term is one term of leadership: a hold whose token is larger than the token of every term before it. Its Release lets the next
+// candidate lead.
 type Term struct{ *zkrecipes.Hold }
 
 // Proclaim replaces the leader's data, which other processes see as its ID, if the term is still held.
@@ -146,9 +147,6 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	_, err := t.Txn(ctx, zkrecipes.OpSet(t.Path(), data, -1))
 	return err
 }
-
-// Resign ends the term and lets the next candidate lead; it is the hold's Release.
-func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
 // Campaign waits until the caller is the leader. If the session ends meanwhile, the caller campaigns again in the next
 // session, at the end of the queue. ctx bounds the waiting, not the term.
@@ -181,23 +179,18 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // Path returns the path of the election.
 func (e *Election) Path() string { return e.queue.Path() }
 
-// Candidates returns all candidates in the order in which they will lead, the leader first, as new as this call. An election
+// Queue returns all candidates in the order in which they will lead, the leader first, as new as this call. An election
 // without candidates has none, and that is no error.
 //
 // Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
-func (e *Election) Candidates(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return e.queue.List(ctx)
-}
-
-// Queue is [Election.Candidates], under the name that it has in the other recipes. Errors: the same.
 func (e *Election) Queue(ctx context.Context) ([]zkrecipes.Participant, error) {
-	return e.Candidates(ctx)
+	return e.queue.List(ctx)
 }
 
 // Revoke asks the leader to resign: the Revoked channel of its term is closed. The leader decides whether it resigns, and
 // when. It is no error if there is no leader. The request replaces the data of the leader, so others see its name no more.
 //
-// Errors: a holder of kazoo, which cannot be asked; otherwise those of [Election.Candidates].
+// Errors: a holder of kazoo, which cannot be asked; otherwise those of [Election.Queue].
 //
 // Source: Curator's Revoker.
 func (e *Election) Revoke(ctx context.Context) error { return e.queue.Revoke(ctx) }

@@ -104,12 +104,12 @@ func TestPartition(t *testing.T) {
 
 				successor := elected(t, next)
 				require.Greater(t, successor.Token(), term.Token())
-				require.ErrorIs(t, term.Resign(t.Context()), zkrecipes.ErrLost)
+				require.ErrorIs(t, term.Release(t.Context()), zkrecipes.ErrLost)
 
 				srv.Heal(zktest.Label("a"))
 				again := campaign(t, a)
 				requireNoLeader(t, again)
-				require.NoError(t, successor.Resign(t.Context()))
+				require.NoError(t, successor.Release(t.Context()))
 				require.Greater(t, elected(t, again).Token(), successor.Token())
 			})
 		})
@@ -344,7 +344,7 @@ func TestCampaign_InsideItsOwnTerm(t *testing.T) {
 				require.ErrorIs(t, err, zkrecipes.ErrDeadlock)
 			}
 			require.NoError(t, term.Err())
-			list, err := e.Candidates(t.Context())
+			list, err := e.Queue(t.Context())
 			require.NoError(t, err)
 			require.Len(t, list, 1)
 		})
@@ -463,17 +463,17 @@ func TestRevoke(t *testing.T) {
 		require.NoError(t, b.Revoke(t.Context()))
 		<-term.Revoked()
 		require.NoError(t, term.Err(), "a request, no more")
-		require.NoError(t, term.Resign(t.Context()))
-		require.NoError(t, elected(t, next).Resign(t.Context()))
+		require.NoError(t, term.Release(t.Context()))
+		require.NoError(t, elected(t, next).Release(t.Context()))
 	})
 }
 
-func TestLeaderAndCandidates(t *testing.T) {
+func TestLeaderAndQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		watcher := join(t, srv, "w")
 		_, err := watcher.Leader(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrNoLeader)
-		list, err := watcher.Candidates(t.Context())
+		list, err := watcher.Queue(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, list)
 
@@ -485,14 +485,14 @@ func TestLeaderAndCandidates(t *testing.T) {
 			Path: a.Path(), ID: "a", Token: a.Token(), Session: srv.SessionOf("a"), Since: leader.Since,
 		}, leader)
 		require.Equal(t, time.Now().Unix(), leader.Since.Unix())
-		list, err = watcher.Candidates(t.Context())
+		list, err = watcher.Queue(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		require.Equal(t, "a", list[0].ID)
 		require.Equal(t, "b", list[1].ID)
 
-		require.NoError(t, a.Resign(t.Context()))
-		require.NoError(t, elected(t, b).Resign(t.Context()))
+		require.NoError(t, a.Release(t.Context()))
+		require.NoError(t, elected(t, b).Release(t.Context()))
 		_, err = watcher.Leader(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrNoLeader, "the parent is there, and empty")
 	})
@@ -504,14 +504,14 @@ func observe(t *testing.T, e *election.Election) func() []string {
 	var mu sync.Mutex
 	var told []string
 	go func() {
-		for now, err := range e.Observe(t.Context()) {
+		for now, err := range e.Watch(t.Context()) {
 			mu.Lock()
 			switch {
 			case err != nil:
 				told = append(told, "error: "+err.Error())
 			case !now.Current:
 				told = append(told, now.Leader.ID+"?")
-			case now.None:
+			case !now.Exists:
 				told = append(told, "none")
 			default:
 				told = append(told, now.Leader.ID)
@@ -527,7 +527,7 @@ func observe(t *testing.T, e *election.Election) func() []string {
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		watcher := join(t, srv, "w")
 		told := observe(t, watcher)
@@ -537,12 +537,12 @@ func TestObserve(t *testing.T) {
 		b := campaign(t, join(t, srv, "b"))
 		require.NoError(t, a.Proclaim(t.Context(), []byte("a at work")))
 		require.Equal(t, []string{"none", "a", "a at work"}, told())
-		require.NoError(t, a.Resign(t.Context()))
+		require.NoError(t, a.Release(t.Context()))
 		require.Equal(t, []string{"none", "a", "a at work", "none", "b"}, told())
 		srv.Expire(srv.SessionOf("w"))
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "b?", "b"}, told(), "a new session reads again")
-		require.NoError(t, elected(t, b).Resign(t.Context()))
+		require.NoError(t, elected(t, b).Release(t.Context()))
 		require.Equal(t, []string{"none", "a", "a at work", "none", "b", "b?", "b", "none"}, told())
 		require.NoError(t, srv.DeleteAll("/app"))
 		elected(t, campaign(t, join(t, srv, "c")))
@@ -556,7 +556,7 @@ func views(t *testing.T, e *election.Election) func() []election.Leadership {
 	var mu sync.Mutex
 	var told []election.Leadership
 	go func() {
-		for now, err := range e.Observe(t.Context()) {
+		for now, err := range e.Watch(t.Context()) {
 			if err != nil {
 				return
 			}
@@ -574,7 +574,7 @@ func views(t *testing.T, e *election.Election) func() []election.Leadership {
 }
 
 // An observer that has lost its connection showed the last leader as the leader for as long as it was away.
-func TestObserve_ConnectionLost_IsToldAtOnce(t *testing.T) {
+func TestWatch_ConnectionLost_IsToldAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := views(t, join(t, srv, "w"))
@@ -601,13 +601,13 @@ func TestObserve_ConnectionLost_IsToldAtOnce(t *testing.T) {
 }
 
 // The event of a change has come, and the connection is lost before the change is read.
-func TestObserve_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
+func TestWatch_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := views(t, join(t, srv, "w"))
 		require.Len(t, told(), 1)
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Hour))
-		require.NoError(t, leader.Resign(t.Context()))
+		require.NoError(t, leader.Release(t.Context()))
 		require.Len(t, told(), 1, "the read has no answer yet")
 		srv.Refuse(zktest.Label("w"))
 		srv.Cut(zktest.Label("w"))
@@ -617,14 +617,14 @@ func TestObserve_ConnectionLostDuringTheRead_IsToldAtOnce(t *testing.T) {
 	})
 }
 
-func TestObserve_CallerStopsAtAnOutdatedView(t *testing.T) {
+func TestWatch_CallerStopsAtAnOutdatedView(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		elected(t, campaign(t, join(t, srv, "a")))
 		w := join(t, srv, "w")
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
-			for now, err := range w.Observe(t.Context()) {
+			for now, err := range w.Watch(t.Context()) {
 				if err != nil || !now.Current {
 					break
 				}
@@ -636,8 +636,8 @@ func TestObserve_CallerStopsAtAnOutdatedView(t *testing.T) {
 	})
 }
 
-// TestObserve_HasOneWatch: a candidate that joins behind the leader wakes no observer.
-func TestObserve_HasOneWatch(t *testing.T) {
+// TestWatch_HasOneWatch: a candidate that joins behind the leader wakes no observer.
+func TestWatch_HasOneWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := observe(t, join(t, srv, "w"))
@@ -653,7 +653,7 @@ func TestObserve_HasOneWatch(t *testing.T) {
 	})
 }
 
-func TestObserve_Closed(t *testing.T) {
+func TestWatch_Closed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := bubble.Dial(t, srv, "w")
 		e, err := election.New(c, path)
@@ -668,7 +668,7 @@ func TestObserve_Closed(t *testing.T) {
 func TestProclaim_AfterTheTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		term := elected(t, campaign(t, join(t, srv, "a")))
-		require.NoError(t, term.Resign(t.Context()))
+		require.NoError(t, term.Release(t.Context()))
 		require.ErrorIs(t, term.Proclaim(t.Context(), nil), zkrecipes.ErrFenced)
 	})
 }

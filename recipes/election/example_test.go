@@ -50,7 +50,7 @@ func ExampleElection_Campaign() {
 		return
 	}
 	fmt.Println("leads:", term.Err() == nil)
-	fmt.Println(term.Resign(ctx))
+	fmt.Println(term.Release(ctx))
 	<-term.Done() // closed as well when the term is lost: context.Cause(term.Context()) says why
 	fmt.Println(context.Cause(term.Context()))
 	// Output:
@@ -59,7 +59,7 @@ func ExampleElection_Campaign() {
 	// released
 }
 
-func ExampleElection_Observe() {
+func ExampleElection_Watch() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
@@ -69,14 +69,14 @@ func ExampleElection_Observe() {
 		return
 	}
 	var term *election.Term
-	for now, err := range e.Observe(ctx) {
+	for now, err := range e.Watch(ctx) {
 		switch {
 		case err != nil: // the last that it yields
 			fmt.Println(err)
 			return
-		case !now.None:
+		case now.Exists:
 			fmt.Println(now.Leader.ID, "leads")
-			err = term.Resign(ctx)
+			err = term.Release(ctx)
 		case term == nil:
 			fmt.Println("no leader yet")
 			term, err = e.Campaign(ctx)

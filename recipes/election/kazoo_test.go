@@ -21,16 +21,16 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 			leader, err := python.Create(t.Context(), path+"/9f0a5c5f1c0a4f0d8f2b7f3a6d1e4c2b__lock__", []byte("py"), zk.FlagEphemeral|zk.FlagSequence)
 			require.NoError(t, err)
 			waiting := campaign(t, e)
-			require.NoError(t, term.Resign(t.Context()))
+			require.NoError(t, term.Release(t.Context()))
 			now, err := e.Leader(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, "py", now.ID)
-			candidates, err := e.Candidates(t.Context())
+			candidates, err := e.Queue(t.Context())
 			require.NoError(t, err)
 			require.Len(t, candidates, 2)
 			require.Empty(t, waiting)
 			require.NoError(t, srv.Delete(leader))
-			require.NoError(t, elected(t, waiting).Resign(t.Context()))
+			require.NoError(t, elected(t, waiting).Release(t.Context()))
 		})
 	}
 }
@@ -39,7 +39,7 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 func TestWithoutKazoo_ContenderOfKazoo_IsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		e := join(t, srv, "go")
-		require.NoError(t, elected(t, campaign(t, e)).Resign(t.Context()))
+		require.NoError(t, elected(t, campaign(t, e)).Release(t.Context()))
 		parent, _ := srv.Node(path)
 		require.True(t, parent.Container)
 		_, err := bubble.Dial(t, srv, "python").Create(t.Context(), path+"/9f0a__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)

@@ -5,7 +5,7 @@
 //	...
 //	m, err := g.Join(ctx, "w1", []byte("10.0.0.7:8080"))
 //	...
-//	defer m.Leave(ctx)
+//	defer m.Close(ctx)
 //	for view, err := range g.Watch(ctx, group.WithPayloads()) {
 //		balance(view.Members)
 //	}

@@ -23,7 +23,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		defer func() { _ = m.Leave(ctx) }() // else it goes with the session
+		defer func() { _ = m.Close(ctx) }() // else it goes with the session
 	}
 	view, err := g.Members(ctx)
 	for _, m := range view.Members { // the oldest first
@@ -58,7 +58,7 @@ func ExampleGroup_Watch() {
 			m, err = g.Join(ctx, "w1", []byte("10.0.0.7:8080"))
 		case len(view.Members) == 1:
 			fmt.Println(view.Members[0].ID, string(view.Members[0].Data))
-			err = m.Leave(ctx)
+			err = m.Close(ctx)
 		default:
 			fmt.Println("members:", len(view.Members))
 			return

@@ -165,7 +165,7 @@ func TestJoin_Layouts(t *testing.T) {
 				_, err = g.Join(t.Context(), "w-1", nil) // an id may be there twice
 				require.NoError(t, err)
 			}
-			require.NoError(t, m.Leave(t.Context()))
+			require.NoError(t, m.Close(t.Context()))
 			require.False(t, srv.Exists(m.Path()))
 		})
 	}
@@ -181,7 +181,7 @@ func TestParty_ChildrenThatAreNoMembers(t *testing.T) {
 		view, err := g.Members(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"w1"}, ids(view))
-		require.NoError(t, m.Leave(t.Context()))
+		require.NoError(t, m.Close(t.Context()))
 	})
 }
 
@@ -213,7 +213,7 @@ func TestCost(t *testing.T) {
 		var c *group.Membership
 		cg := open(t, bubble.Dial(t, srv, "c"))
 		count("the 2 of the member; children and getData", 4, func() { c = join(t, cg, "c", "") })
-		count("exists, delete; children", 3, func() { require.NoError(t, c.Leave(t.Context())) })
+		count("exists, delete; children", 3, func() { require.NoError(t, c.Close(t.Context())) })
 		count("2 x getData, setData, getData; nothing", 4, func() { require.NoError(t, srv.Set(path+"/b", []byte("x"))) })
 		require.Len(t, v.all(), 3)
 	})
@@ -241,11 +241,11 @@ func TestJoin_Taken(t *testing.T) {
 		_, err := g.Join(ctx, "w1", nil, group.WithWait())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, zkrecipes.ErrTaken, "what is in the way")
-		time.AfterFunc(time.Second, func() { _ = other.Leave(t.Context()) })
+		time.AfterFunc(time.Second, func() { _ = other.Close(t.Context()) })
 		m := join(t, g, "w1", "mine", group.WithWait())
 		_, err = g.Join(t.Context(), "w1", nil)
 		require.ErrorContains(t, err, "this client keeps a node there already")
-		require.True(t, m.State().Present)
+		require.True(t, m.State().Exists)
 
 		b := open(t, bubble.Dial(t, srv, "b"))
 		m = join(t, b, "w1", "b", group.WithReplace(func(data []byte, _ zk.Stat) bool { return string(data) == "mine" }))
@@ -258,13 +258,13 @@ func TestJoin_CancelledLeavesNothing(t *testing.T) {
 	for step := range 4 {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
 			g := open(t, bubble.Dial(t, srv, "a"))
-			require.NoError(t, join(t, g, "a", "").Leave(t.Context()))
+			require.NoError(t, join(t, g, "a", "").Close(t.Context()))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			srv.Intercept(zktest.Match{From: zktest.Label("a"), Skip: step}, zktest.Before(func(zktest.Request) { cancel() }))
 			m, err := g.Join(ctx, "a", nil)
 			if err == nil {
-				require.NoError(t, m.Leave(t.Context()))
+				require.NoError(t, m.Close(t.Context()))
 			} else {
 				require.ErrorIs(t, err, context.Canceled)
 			}
@@ -310,7 +310,7 @@ func TestState_Deleted(t *testing.T) {
 		m := joined(t, srv, "a")
 		var errs []error
 		go func() {
-			for s := range m.Changes(t.Context()) {
+			for s := range m.Watch(t.Context()) {
 				errs = append(errs, s.Err)
 			}
 		}()
@@ -318,7 +318,7 @@ func TestState_Deleted(t *testing.T) {
 		require.NoError(t, srv.Delete(m.Path()))
 		time.Sleep(time.Minute)
 		require.NoError(t, m.State().Err)
-		require.NoError(t, m.Leave(t.Context()))
+		require.NoError(t, m.Close(t.Context()))
 		synctest.Wait()
 		require.Len(t, errs, 4)
 		require.NoError(t, errs[0])
@@ -341,14 +341,14 @@ func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"b", "c", "a"}, ids(v.last()))
-		require.True(t, a.State().Present)
+		require.True(t, a.State().Exists)
 		require.Greater(t, a.State().Czxid, before.Czxid)
 		require.Equal(t, a.State().Czxid, v.last().Members[2].Czxid)
-		for s := range a.Changes(t.Context()) {
+		for s := range a.Watch(t.Context()) {
 			require.Equal(t, a.State().Session, s.Session)
 			break
 		}
-		require.NoError(t, a.Leave(t.Context()))
+		require.NoError(t, a.Close(t.Context()))
 		require.Equal(t, []string{"b", "c"}, ids(v.last()))
 		require.ErrorIs(t, a.Set(t.Context(), nil), zkrecipes.ErrClosed)
 	})
@@ -450,7 +450,7 @@ func TestWatch_NoParent(t *testing.T) {
 		require.Zero(t, v.last().Zxid)
 		a := joined(t, srv, "a")
 		require.Equal(t, []string{"a"}, ids(v.last()))
-		require.NoError(t, a.Leave(t.Context()))
+		require.NoError(t, a.Close(t.Context()))
 		require.Empty(t, v.last().Members)
 		require.NotEmpty(t, srv.Reap())
 		joined(t, srv, "b")
@@ -658,7 +658,7 @@ func TestWatch_Settle(t *testing.T) {
 		began = time.Now()
 		again := join(t, b, "churn", "")
 		synctest.Wait()
-		require.NoError(t, again.Leave(ctx))
+		require.NoError(t, again.Close(ctx))
 		require.Equal(t, quiet/4, next())
 		require.Zero(t, <-outdated)
 		time.Sleep(time.Hour)
@@ -901,7 +901,7 @@ func TestWatch_Settle_SlowCaller(t *testing.T) {
 			case began.IsZero():
 				member := join(t, others, "a", "")
 				synctest.Wait()
-				require.NoError(t, member.Leave(t.Context()))
+				require.NoError(t, member.Close(t.Context()))
 				time.Sleep(2 * most)
 				began = time.Now().Add(most)
 				time.AfterFunc(most, func() { join(t, others, "b", "") })
@@ -1000,7 +1000,7 @@ func TestWatch_Settle_AsItWasWhileTheCallerIsBusy(t *testing.T) {
 		time.Sleep(quiet + time.Second)
 		passing := join(t, g, "passing", "")
 		time.Sleep(quiet / 2)
-		require.NoError(t, passing.Leave(t.Context()))
+		require.NoError(t, passing.Close(t.Context()))
 		time.Sleep(time.Hour)
 		for len(times) > 0 {
 			<-times

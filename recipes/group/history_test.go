@@ -115,7 +115,7 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon())
 			defer cancel()
 			if m := members[id]; m != nil {
-				_ = m.Leave(ctx) // it goes on
+				_ = m.Close(ctx) // it goes on
 				delete(members, id)
 			} else if m, err := groups[id].Join(ctx, id, []byte(id)); err == nil {
 				members[id] = m

@@ -176,7 +176,7 @@ func TestHostile_SessionThatExpiresEachSecond(t *testing.T) {
 		time.Sleep(time.Minute)
 		shows(t, srv, v)
 		require.Len(t, v.view.Members, members-seconds+1)
-		require.True(t, m.State().Present && m.State().Current)
+		require.True(t, m.State().Exists && m.State().Current)
 		require.Less(t, bubble.Heap()-before, int64(1<<20))
 		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+2)
 	})

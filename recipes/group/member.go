@@ -6,54 +6,38 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes/internal/presence"
+	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
 )
 
 // Membership is one member that this process keeps in the group. It is safe for concurrent use.
 type Membership struct {
 	layout Layout
 	id     string
-	node   *presence.Node
+	node   *node.Node
 }
 
-// State is what a Membership knows of its node.
-type State struct {
-	// Present says that the member was there at AsOf, with a node of ours.
-	Present bool
-	// Czxid is the incarnation of our node; 0 if there is none.
-	Czxid int64
-	// Session is the session that owns our node; 0 if there is none.
-	Session int64
-	// Current says that the client is connected and will be told of the next change. If it is false, the node may be gone
-	// since AsOf.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with this state.
-	AsOf time.Time
-	// Err says why the member is not there, or does not have the data that was set last; nil if neither is so. It matches
-	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
-	// zkrecipes.ErrClosed if the member has left, or it is what the server said. Other reasons are text for people alone.
-	Err error
-}
-
-// ErrDeleted says that another client has deleted the member's node. It is being made again. It is node.ErrDeleted, too.
-var ErrDeleted = presence.ErrDeleted
+// ErrDeleted says that another client has deleted the member's node. It is being made again. It is [node.ErrDeleted], too.
+var ErrDeleted = node.ErrDeleted
 
 // JoinOption configures [Group.Join].
 type JoinOption func(*joining) error
 
-type joining struct{ presence.Config }
+type joining struct {
+	wait    bool
+	options []node.Option
+}
 
 // WithWait makes Join wait, within its context, while the id is taken. By default Join fails. So a process that was started anew
 // takes its id back when the session of its predecessor has expired.
 func WithWait() JoinOption {
 	return func(c *joining) error {
-		c.Refuse = false
+		c.wait = true
 		return nil
 	}
 }
@@ -65,12 +49,12 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 		if replace == nil {
 			return errors.New("WithReplace: the function is nil")
 		}
-		c.Replace = replace
+		c.options = append(c.options, node.WithReplace(replace))
 		return nil
 	}
 }
 
-// Join makes the caller a member with the id and the data, and waits until its node is there. The layouts of kazoo have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Leave].
+// Join makes the caller a member with the id and the data, and waits until its node is there. The layouts of kazoo have no data. ctx bounds the waiting, not the membership. If the node goes, it is made again, until [Membership.Close].
 //
 // On error the caller is no member. Its node is deleted in the background.
 //
@@ -81,7 +65,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 // Source: Curator's GroupMember, kazoo's Party.
 func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOption) (*Membership, error) {
 	name, payload := g.layout.node(id, data)
-	cfg := joining{presence.Config{Client: g.client, Path: g.path + "/" + name, Data: payload, Refuse: true}}
+	var cfg joining
 	if err := recipe.Configure(nil, &cfg, &recipe.Config{}, opts); err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}
@@ -91,7 +75,10 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	case g.layout != Curator && data != nil:
 		return nil, errors.New("group: kazoo's layouts have no data: want nil")
 	}
-	n, err := presence.New(cfg.Config)
+	if !cfg.wait {
+		cfg.options = append(cfg.options, node.WithRefusal())
+	}
+	n, err := node.New((*conn.Client)(g.client), g.path+"/"+name, payload, cfg.options...)
 	if err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}
@@ -111,14 +98,13 @@ func (m *Membership) ID() string { return m.id }
 func (m *Membership) Path() string { return m.node.Path() }
 
 // State returns what is known of the member's node now. It sends nothing.
-func (m *Membership) State() State { return State(m.node.State()) }
+func (m *Membership) State() node.State { return m.node.State() }
 
-// Changes tells the state now, then every change, until ctx ends or the member leaves. A slow caller gets the newest state and
-// misses those in between.
-func (m *Membership) Changes(ctx context.Context) iter.Seq[State] {
-	return func(yield func(State) bool) {
-		m.node.Changes(ctx, func(s presence.State) bool { return yield(State(s)) })
-	}
+// Watch tells the state now, then every change. A slow caller gets the newest state and misses those in between.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the member has left: ErrClosed.
+func (m *Membership) Watch(ctx context.Context) iter.Seq2[node.State, error] {
+	return m.node.Watch(ctx)
 }
 
 // Set replaces the data of the member, and waits until the server has had it, or what a later Set has replaced it by. After an
@@ -132,7 +118,7 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 	return m.node.Set(ctx, data)
 }
 
-// Leave deletes the member's node if it is ours, and waits until it is gone or its session over. It is idempotent.
+// Close ends the membership: it deletes the member's node if it is ours, and waits until it is gone or its session over. It is idempotent.
 //
 // Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
-func (m *Membership) Leave(ctx context.Context) error { return m.node.Close(ctx) }
+func (m *Membership) Close(ctx context.Context) error { return m.node.Close(ctx) }

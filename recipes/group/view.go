@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -39,11 +40,8 @@ type View struct {
 	// Zxid is the transaction that changed the list of members last; 0 if there was never a member. Of two views the one with
 	// the larger Zxid is newer.
 	Zxid int64
-	// Current says that the client is connected, knows of no later change, and will be told of the next one. If it is false, the
-	// group may have changed since AsOf. It is always false in what [Group.Members] returns.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with this view.
-	AsOf time.Time
+	// Freshness of a view that [Group.Members] returns is never current: nothing follows the group.
+	zkrecipes.Freshness
 }
 
 // same reports whether both views show the same members in the same order.
@@ -78,14 +76,14 @@ type entry struct {
 
 // reading is a view with what says how old it is.
 type reading struct {
-	view    View
-	reading *session.Freshness
+	view View
+	age  *session.Age
 }
 
 // now returns the view with its age.
 func (r reading) now() View {
 	r.view.Members = slices.Clone(r.view.Members) // the caller may sort its own
-	r.view.Current, r.view.AsOf = r.reading.Current(), r.reading.AsOf()
+	r.view.Freshness = r.age.Freshness()
 	return r.view
 }
 

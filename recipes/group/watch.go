@@ -193,7 +193,7 @@ func (w *watcher) spare(ctx context.Context, s *session.Session, last reading, u
 	select {
 	case <-timer.C:
 		return nil
-	case <-last.reading.Disconnected():
+	case <-last.age.Disconnected():
 		return nil
 	case <-s.Done():
 		return s.Err()
@@ -304,9 +304,9 @@ func (t *told) wait(ctx context.Context, now state) {
 	var down <-chan struct{}
 	var settled, look <-chan time.Time
 	if now.newest != nil {
-		look = time.After(now.newest.reading.LookAgain())
+		look = time.After(now.newest.age.LookAgain())
 		if t.current {
-			down = now.newest.reading.Disconnected()
+			down = now.newest.age.Disconnected()
 		}
 		if wait := time.Until(now.due); wait > 0 && t.isNew(now) {
 			settled = time.After(wait)

@@ -8,7 +8,7 @@
 //
 // # What is guaranteed
 //
-// While a current [State] says Present, the server had the node at AsOf, owned by the session of the client. If the node is
+// While a current [State] says Exists, the server had the node at AsOf, owned by the session of the client. If the node is
 // deleted, or the session ends, it is made again as soon as the client is connected. If the node of the session before is
 // still there, one transaction deletes it and makes the new one, so no reader sees a moment without the node. There are never
 // two nodes of one object. A node of another session is never taken for ours: it is waited for, refused ([WithRefusal]) or
@@ -22,7 +22,7 @@
 // is closed, its session ends, and the node with it.
 //
 // A node that others delete or replace in a loop is made again after pauses of about 50 ms to 5 s. Each deletion is logged at Warn.
-// A reader of [Node.Changes] sees a new Czxid. After 10 s in which the node stood, the next deletion is answered at once. The same
+// A reader of [Node.Watch] sees a new Czxid. After 10 s in which the node stood, the next deletion is answered at once. The same
 // pauses follow what the server refuses.
 //
 // # What is not guaranteed

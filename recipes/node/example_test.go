@@ -37,7 +37,7 @@ func Example() {
 	// false <nil>
 }
 
-func ExampleNode_Changes() {
+func ExampleNode_Watch() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
@@ -46,12 +46,14 @@ func ExampleNode_Changes() {
 		fmt.Println(err)
 		return
 	}
-	for s := range n.Changes(ctx) {
+	for s, err := range n.Watch(ctx) {
 		switch {
-		case s.Present && s.Current:
+		case err != nil:
+			fmt.Println(err)
+		case s.Exists && s.Current:
 			fmt.Println("there")
 			return
-		case s.Present:
+		case s.Exists:
 			slog.Warn("disconnected", "seen", s.AsOf)
 		default:
 			slog.Info("not there", "reason", s.Err)

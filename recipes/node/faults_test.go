@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -154,5 +155,5 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 	require.NoError(t, n.Close(t.Context()))
 	time.Sleep(2 * bubble.Timeout)
 	require.False(t, srv.Exists(path))
-	require.Equal(t, node.State{Err: n.State().Err, AsOf: n.State().AsOf}, n.State())
+	require.Equal(t, node.State{Err: n.State().Err, Freshness: zkrecipes.Freshness{AsOf: n.State().AsOf}}, n.State())
 }

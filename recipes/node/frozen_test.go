@@ -74,8 +74,8 @@ func keepAndLook(t *testing.T, addr string) {
 	}
 	s := n.State()
 	fmt.Println("state: said to be there", s.Current && s.Czxid == first)
-	for s := range n.Changes(t.Context()) {
-		if s.Present && s.Czxid > first {
+	for s := range n.Watch(t.Context()) {
+		if s.Exists && s.Czxid > first {
 			fmt.Println("state: again")
 			return
 		}

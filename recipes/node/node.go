@@ -1,51 +1,62 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/presence"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Node keeps one node. It is safe for concurrent use.
-type Node struct{ inner *presence.Node }
+type Node struct {
+	// Its goroutine does all that is written in ZooKeeper; callers say what they want and wait.
+	client  *session.Client
+	path    string
+	refuse  bool
+	replace func([]byte, zk.Stat) bool
+	claim   *session.Claim
+	stop    context.CancelFunc
+	done    chan struct{} // closed when the removal is complete, or the session over
 
-// State is what a Node knows of its node.
-type State struct {
-	// Present says that the node was there at AsOf, and ours.
-	Present bool
-	// Czxid is the incarnation of our node; 0 if there is none.
-	Czxid int64
-	// Session is the session that owns our node; 0 if there is none.
-	Session int64
-	// Current says that the client is connected and will be told of the next change. If it is false, the node may be gone
-	// since AsOf.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with this state.
-	AsOf time.Time
-	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches
-	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
-	// zkrecipes.ErrClosed if the Node is closed, or it is what the server said. Other reasons are text for people alone.
-	Err error
+	mu      sync.Mutex
+	data    []byte
+	wanted  int           // counts the data that callers have set
+	written int           // the newest of them that the server has had
+	state   State         // its freshness is that of age
+	judged  int           // the newest data that state.Err can be about
+	age     *session.Age  // nil if no server says what state says
+	final   error         // why there will be no node any more
+	stuck   error         // why the server does not allow the removal
+	changed chan struct{} // closed, and replaced, when one of the above changes
+
+	set chan struct{} // holds one: there is new data
+
+	// Of the goroutine alone, see run.
+	former  map[int64]struct{} // sessions before this one that may have left a node of ours
+	trying  int                // the newest data when the present try began
+	backOff backoff.BackOff
+	since   time.Time // since when the present node has stood as it is to be; zero if it does not
+	stood   bool      // the node was there once
 }
-
-// ErrDeleted says that another client has deleted the node. It is being made again.
-var ErrDeleted = presence.ErrDeleted
 
 // Option configures [New].
 type Option func(*config) error
 
 type config struct {
-	shared recipe.Config
-	inner  presence.Config
+	shared  recipe.Config
+	refuse  bool
+	replace func(data []byte, stat zk.Stat) bool
 }
 
 // WithRefusal ends the Node if a node of another session is at the path before ours ever was; default is to wait until that
@@ -53,7 +64,7 @@ type config struct {
 // own session before is not another's.
 func WithRefusal() Option {
 	return func(c *config) error {
-		c.inner.Refuse = true
+		c.refuse = true
 		return nil
 	}
 }
@@ -66,7 +77,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 		if replace == nil {
 			return errors.New("WithReplace: the function is nil")
 		}
-		c.inner.Replace = replace
+		c.replace = replace
 		return nil
 	}
 }
@@ -80,46 +91,225 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 // Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
 	client := (*session.Client)(c)
-	cfg := config{inner: presence.Config{Client: client, Path: path, Data: data}}
+	var cfg config
 	if err := recipe.Configure(client, &cfg, &cfg.shared, opts); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
-	inner, err := presence.New(cfg.inner)
+	n, err := open(client, path, data, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
-	return &Node{inner}, nil
+	return n, nil
 }
 
+// open begins to keep the node. The options are checked.
+func open(client *session.Client, path string, data []byte, cfg config) (*Node, error) {
+	if client == nil {
+		return nil, errors.New("client is nil: want one made by conn.Dial")
+	}
+	if path == "/" {
+		return nil, errors.New("path \"/\" is the root, which is always there: want a path such as /app/workers/w1")
+	}
+	n := &Node{
+		client: client, path: path, refuse: cfg.refuse, replace: cfg.replace,
+		data: bytes.Clone(data), wanted: 1, state: State{Err: errNotYet},
+		done: make(chan struct{}), changed: make(chan struct{}), set: make(chan struct{}, 1), former: make(map[int64]struct{}),
+		backOff: newBackOff(),
+	}
+	if err := n.check(data); err != nil {
+		return nil, err
+	}
+	claim, ok := client.Claim(path)
+	if !ok {
+		return nil, fmt.Errorf("%s: this client keeps a node there already: close that first", path)
+	}
+	n.claim = claim
+	if claim.Before() != nil {
+		n.state.Err = errLeaving
+	}
+	started := make(chan context.CancelFunc)
+	if !client.Go(func(client context.Context) {
+		ctx, stop := context.WithCancel(client)
+		defer stop()
+		started <- stop
+		n.awaitClaim(client)
+		n.run(ctx, client)
+		claim.Release()
+		n.end()
+	}) {
+		claim.Release()
+		return nil, fmt.Errorf("%s: %w", path, zkrecipes.ErrClosed)
+	}
+	n.stop = <-started
+	return n, nil
+}
+
+// check returns the error of data that no server would accept. A delete may be part of the same transaction.
+func (n *Node) check(data []byte) error { return n.client.CheckCreate(n.path, data, 1, n.path) }
+
 // Path returns the path of the node.
-func (n *Node) Path() string { return n.inner.Path() }
+func (n *Node) Path() string { return n.path }
 
 // State returns what is known of the node now. It sends nothing.
-func (n *Node) State() State { return State(n.inner.State()) }
+func (n *Node) State() State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.view()
+}
 
-// Changes tells the state now, then every change, until ctx ends or the Node does. A slow caller gets the newest state and
-// misses those in between.
-func (n *Node) Changes(ctx context.Context) iter.Seq[State] {
-	return func(yield func(State) bool) {
-		n.inner.Changes(ctx, func(s presence.State) bool { return yield(State(s)) })
+// view is called with mu held.
+func (n *Node) view() State {
+	s := n.state
+	if n.age != nil {
+		s.Freshness = n.age.Freshness()
 	}
+	return s
+}
+
+// Watch tells the state now, then every change. A slow caller gets the newest state and misses those in between.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the Node has ended: ErrClosed, or
+// a *zkrecipes.TakenError with [WithRefusal].
+func (n *Node) Watch(ctx context.Context) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		var told *State
+		for ctx.Err() == nil {
+			n.mu.Lock()
+			now, final, changed, look := n.view(), n.final, n.changed, n.lookAgain()
+			var down <-chan struct{}
+			if now.Current {
+				down = n.age.Disconnected()
+			}
+			n.mu.Unlock()
+			if final != nil {
+				now.Current = false // nothing looks any more
+				yield(now, final)
+				return
+			}
+			if told == nil || !told.same(now) {
+				told = &now
+				if !yield(now, nil) {
+					return
+				}
+				continue // it may have changed meanwhile
+			}
+			select {
+			case <-changed:
+			case <-down:
+			case <-look:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// lookAgain fires when the state has to be looked at again, although it has not changed; nil is never. Called with mu held.
+func (n *Node) lookAgain() <-chan time.Time {
+	if n.age == nil {
+		return nil
+	}
+	return time.After(n.age.LookAgain())
 }
 
 // Ready waits until the node is there.
 //
 // Errors: the cause of ctx, with what is in the way; what the server said if it refuses the node, which is tried again in
 // the background; a *zkrecipes.TakenError with [WithRefusal]; ErrClosed.
-func (n *Node) Ready(ctx context.Context) error { return n.inner.Ready(ctx) }
+func (n *Node) Ready(ctx context.Context) error {
+	return n.await(ctx, 0, func() bool { return n.state.Exists && n.view().Current })
+}
 
 // Set replaces the data, and waits until the server has had it, or what a later Set has replaced it by. After an error the data
 // is set as soon as that is possible, unless it was too large or the Node is closed.
 //
 // Errors: as of [Node.Ready]; data that is too large. If the server has refused other data before, Set waits for what it says of
 // these, after the pause between two tries.
-func (n *Node) Set(ctx context.Context, data []byte) error { return n.inner.Set(ctx, data) }
+func (n *Node) Set(ctx context.Context, data []byte) error {
+	if err := n.check(data); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.data = bytes.Clone(data)
+	n.wanted++
+	wanted := n.wanted
+	n.mu.Unlock()
+	select {
+	case n.set <- struct{}{}:
+	default:
+	}
+	return n.await(ctx, wanted, func() bool { return n.written >= wanted })
+}
 
 // Close deletes the node if it is ours, and waits until it is gone or its session over. It is idempotent. Afterwards
 // everything returns ErrClosed.
 //
 // Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
-func (n *Node) Close(ctx context.Context) error { return n.inner.Close(ctx) }
+func (n *Node) Close(ctx context.Context) error {
+	n.claim.Leave()
+	n.stop()
+	for {
+		n.mu.Lock()
+		stuck, changed := n.stuck, n.changed
+		n.mu.Unlock()
+		select {
+		case <-n.done:
+			return nil
+		default:
+		}
+		if stuck != nil {
+			return stuck
+		}
+		select {
+		case <-n.done:
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: still being removed: %w", n.path, n.client.Explain(context.Cause(ctx)))
+		}
+	}
+}
+
+// await waits until isDone, which is called with mu held. What the server said of data before those with the number is no answer.
+//
+// Errors: why the server refuses the node; why the Node has ended; the cause of ctx with what is in the way.
+func (n *Node) await(ctx context.Context, number int, isDone func() bool) error {
+	for {
+		n.mu.Lock()
+		done, final, why, changed, look := isDone(), n.final, n.inTheWay(), n.changed, n.lookAgain()
+		isAnswer := n.judged >= number
+		n.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case final != nil:
+			return final
+		case isAnswer && isRefusal(why):
+			return why
+		}
+		select {
+		case <-changed:
+		case <-look:
+		case <-ctx.Done():
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return fmt.Errorf("%s: %w: %w", n.path, n.inTheWay(), n.client.Explain(context.Cause(ctx)))
+		}
+	}
+}
+
+// inTheWay returns why the node is not known to be there with its data. Called with mu held.
+func (n *Node) inTheWay() error {
+	switch s := n.view(); {
+	case s.Err != nil:
+		return s.Err
+	case !s.Current:
+		return errNoAnswer
+	default:
+		return errNotYet
+	}
+}
+
+// broadcast wakes the callers that wait. Called with mu held.
+func (n *Node) broadcast() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}

@@ -92,7 +92,7 @@ func requireNode(t *testing.T, srv *zktest.Server, n *node.Node, data string) {
 		}
 	}
 	s := n.State()
-	require.Equal(t, node.State{Present: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Current: true, AsOf: s.AsOf}, s)
+	require.Equal(t, node.State{Exists: true, Czxid: there.Stat.Czxid, Session: there.Stat.EphemeralOwner, Freshness: zkrecipes.Freshness{Current: true, AsOf: s.AsOf}}, s)
 }
 
 // foreign makes an ephemeral node of another client at the path, which also makes the parents.
@@ -118,7 +118,7 @@ func follow(t *testing.T, n *node.Node) *log {
 	t.Helper()
 	l := &log{}
 	go func() {
-		for s := range n.Changes(t.Context()) {
+		for s := range n.Watch(t.Context()) {
 			l.mu.Lock()
 			l.states = append(l.states, s)
 			l.mu.Unlock()
@@ -269,7 +269,7 @@ func TestCreate_ReplyLost_SessionExpires(t *testing.T) {
 		there, ok := srv.Node(path)
 		require.True(t, ok, "the server does not")
 		require.Equal(t, old, there.Stat.EphemeralOwner)
-		require.False(t, n.State().Present)
+		require.False(t, n.State().Exists)
 		srv.Up()
 		ready(t, n)
 		require.NotEqual(t, old, n.State().Session)
@@ -436,7 +436,7 @@ func TestOverwritten(t *testing.T) {
 		there, _ := srv.Node(path)
 		require.Equal(t, "x", string(there.Data))
 		require.ErrorContains(t, n.State().Err, "another client has written its data")
-		require.True(t, n.State().Present)
+		require.True(t, n.State().Exists)
 		require.Less(t, sets.Hits(), 300)
 		require.Greater(t, sets.Hits(), 60)
 		sets.Remove()
@@ -600,6 +600,11 @@ func TestForeign_Refused(t *testing.T) {
 		n := keepOf(t, c, "ours", node.WithRefusal())
 		require.ErrorIs(t, n.Ready(t.Context()), zkrecipes.ErrTaken)
 		require.ErrorIs(t, n.Set(t.Context(), nil), zkrecipes.ErrTaken)
+		for s, err := range n.Watch(t.Context()) { // it ends with the Node
+			require.ErrorIs(t, err, zkrecipes.ErrTaken)
+			require.ErrorIs(t, s.Err, zkrecipes.ErrTaken)
+			require.False(t, s.Current)
+		}
 		require.NoError(t, other.Close())
 		time.Sleep(time.Hour)
 		require.False(t, srv.Exists(path), "nothing is made any more")
@@ -654,7 +659,7 @@ func TestForeign_Replaced(t *testing.T) {
 				return mine && bytes.HasPrefix(data, []byte("host-7 "))
 			}))
 			synctest.Wait()
-			require.Equal(t, i == 1, n.State().Present)
+			require.Equal(t, i == 1, n.State().Exists)
 			if mine {
 				requireNode(t, srv, n, "host-7 run 2")
 			} else {
@@ -772,12 +777,12 @@ func TestState_EventDuringAPause(t *testing.T) {
 		time.Sleep(time.Minute) // the pauses have grown
 		synctest.Wait()
 		before := refused.Hits()
-		require.True(t, n.State().Present && n.State().Current)
+		require.True(t, n.State().Exists && n.State().Current)
 		told := make(chan node.State, 100)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {
-			for s := range n.Changes(ctx) {
+			for s := range n.Watch(ctx) {
 				told <- s
 			}
 		}()
@@ -793,7 +798,7 @@ func TestState_EventDuringAPause(t *testing.T) {
 		require.Equal(t, before, refused.Hits(), "the pause goes on")
 		refused.Remove()
 		time.Sleep(time.Minute)
-		require.True(t, n.State().Present && n.State().Current)
+		require.True(t, n.State().Exists && n.State().Current)
 		require.NoError(t, n.State().Err)
 	})
 }
@@ -938,11 +943,13 @@ func TestClose_OfTheSub(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		var last node.State
-		for last = range n.Changes(ctx) {
+		var end error
+		for _, err := range n.Watch(ctx) {
+			require.NoError(t, end, "an error is the last")
+			end = err
 		}
 		require.NoError(t, ctx.Err(), "there are no more changes")
-		require.ErrorIs(t, last.Err, zkrecipes.ErrClosed)
+		require.ErrorIs(t, end, zkrecipes.ErrClosed)
 		require.False(t, srv.Exists(path))
 	})
 }
@@ -1070,10 +1077,10 @@ func TestSet_NotAllowed(t *testing.T) {
 		l := follow(t, n)
 		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
 		require.ErrorIs(t, n.Set(t.Context(), []byte("2")), conn.CodeQuotaExceeded)
-		require.True(t, n.State().Present)
+		require.True(t, n.State().Exists)
 		require.True(t, n.State().Current)
 		require.ErrorIs(t, n.State().Err, conn.CodeQuotaExceeded)
-		require.True(t, l.last().Present)
+		require.True(t, l.last().Exists)
 		ready(t, n)
 		rule.Remove()
 		time.Sleep(8 * time.Second)
@@ -1153,7 +1160,7 @@ func TestState_SaysHowOldItIs(t *testing.T) {
 		srv.Refuse(zktest.Label("a"))
 		srv.Cut(zktest.Label("a"))
 		require.False(t, l.last().Current)
-		require.True(t, l.last().Present)
+		require.True(t, l.last().Exists)
 		asOf := n.State().AsOf
 		time.Sleep(time.Second)
 		require.Equal(t, asOf, n.State().AsOf)
@@ -1183,12 +1190,12 @@ func TestState_Silence(t *testing.T) {
 	})
 }
 
-// TestChanges_SlowReader gets the newest state.
-func TestChanges_SlowReader(t *testing.T) {
+// TestWatch_SlowReader gets the newest state.
+func TestWatch_SlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := keep(t, srv, "1")
 		var told []node.State
-		for s := range n.Changes(t.Context()) {
+		for s := range n.Watch(t.Context()) {
 			told = append(told, s)
 			if len(told) == 2 {
 				break
@@ -1203,14 +1210,18 @@ func TestChanges_SlowReader(t *testing.T) {
 		told[1].AsOf = n.State().AsOf
 		require.Equal(t, n.State(), told[1])
 		require.NoError(t, n.Close(t.Context()))
-		for s := range n.Changes(t.Context()) { // it ends with the Node
+		ends := 0
+		for s, err := range n.Watch(t.Context()) { // it ends with the Node
+			require.ErrorIs(t, err, zkrecipes.ErrClosed)
 			require.ErrorIs(t, s.Err, zkrecipes.ErrClosed)
+			ends++
 		}
+		require.Equal(t, 1, ends)
 	})
 }
 
-// TestChanges_AnotherReason: the node is not there before and after, and the caller is told of each reason.
-func TestChanges_AnotherReason(t *testing.T) {
+// TestWatch_AnotherReason: the node is not there before and after, and the caller is told of each reason.
+func TestWatch_AnotherReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeInvalidACL} {
 			refused := creates()

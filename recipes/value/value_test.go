@@ -410,9 +410,16 @@ func TestSetHeld_HoldOfAnotherClient(t *testing.T) {
 			value, hold *conn.Client
 			ok          bool
 		}{
-			{c, c, true}, {c, sub(c, "/"), true}, {again, below, true}, {sub(c, "/sub/sub"), sub(below, "/sub"), true},
-			{below, c, false}, {c, below, false}, {below, sub(c, "/other"), false},
-			{other, c, false}, {sub(other, "/sub"), below, false}, {elsewhere, c, false},
+			{c, c, true},
+			{c, sub(c, "/"), true},
+			{again, below, true},
+			{sub(c, "/sub/sub"), sub(below, "/sub"), true},
+			{below, c, false},
+			{c, below, false},
+			{below, sub(c, "/other"), false},
+			{other, c, false},
+			{sub(other, "/sub"), below, false},
+			{elsewhere, c, false},
 		} {
 			v, err := value.New(x.value, "/v", value.Text())
 			require.NoError(t, err)
@@ -462,7 +469,7 @@ func TestSetHeld_NestedHold(t *testing.T) {
 			require.NoError(t, err)
 			_, err = v.SetHeld(t.Context(), h, "1")
 			require.ErrorContains(t, err, "one root")
-			ctx = h.Context()
+			ctx = h.Context() //nolint:fatcontext // two of them
 		}
 		require.Len(t, srv.Children("/sub/lock"), 1)
 	})
@@ -471,8 +478,8 @@ func TestSetHeld_NestedHold(t *testing.T) {
 // TestSetHeld_HoldMadeForATest: a program may test its own code with a hold of its own making, whatever its context is.
 func TestSetHeld_HoldMadeForATest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		_, real := holder(t, srv, "a")
-		h, _ := zkrecipes.NewHold(real.Context(), testGrant{until: time.Now().Add(time.Hour)})
+		_, held := holder(t, srv, "a")
+		h, _ := zkrecipes.NewHold(held.Context(), testGrant{until: time.Now().Add(time.Hour)})
 		_, err := text(t, srv, "b").SetHeld(t.Context(), h, "1")
 		require.ErrorIs(t, err, errTestGrant)
 	})

@@ -3,7 +3,8 @@ package value
 import (
 	"context"
 	"iter"
-	"time"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // View is what was read of the node, and says how old it is.
@@ -14,11 +15,7 @@ type View[T any] struct {
 	Version Version
 	// Err says why the data of the node do not decode; nil if they do.
 	Err error
-	// Current says that the client is connected and will be told of the next change. If it is false, the value may have
-	// changed since AsOf.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with this view.
-	AsOf time.Time
+	zkrecipes.Freshness
 }
 
 // Watch tells the value now, then every change, also that the node is made or deleted. A slow caller gets the newest state,
@@ -36,12 +33,12 @@ type View[T any] struct {
 // Source: the listener of Curator's SharedValue, which is not told that the node is gone.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
-		for seen, err := range v.client.Follow(ctx, v.path) {
+		for seen, err := range v.client.Watch(ctx, v.path) {
 			if err != nil {
 				yield(View[T]{}, err)
 				return
 			}
-			view := View[T]{Version: versionOf(&seen.Value.Stat), Current: seen.Current, AsOf: seen.AsOf}
+			view := View[T]{Version: versionOf(&seen.Value.Stat), Freshness: seen.Freshness}
 			view.Value, view.Err = v.decode(seen.Value)
 			if !yield(view, nil) {
 				return

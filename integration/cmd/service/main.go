@@ -78,12 +78,12 @@ func serve(address string, client *conn.Client, e *election.Election) {
 }
 
 func observe(ctx context.Context, e *election.Election) {
-	for view, err := range e.Observe(ctx) {
+	for view, err := range e.Watch(ctx) {
 		if err != nil {
 			slog.Error("cannot observe", "error", err)
 			return
 		}
-		slog.Info("observed", "leader", view.Leader.ID, "none", view.None, "current", view.Current)
+		slog.Info("observed", "leader", view.Leader.ID, "none", !view.Exists, "current", view.Current)
 	}
 }
 

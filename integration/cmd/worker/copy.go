@@ -20,7 +20,7 @@ func (w *worker) copies(ctx context.Context) (turn, error) {
 		return nil, err
 	}
 	go func() {
-		for change, err := range c.Changes(ctx) {
+		for change, err := range c.Watch(ctx) {
 			if err == nil {
 				w.journal.View(changed(change))
 			}

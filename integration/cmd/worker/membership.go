@@ -46,7 +46,7 @@ func (w *worker) memberships(ctx context.Context) (turn, error) {
 				w.last(ctx, stuck)
 			}
 		}
-		if err := m.Leave(ctx); err != nil {
+		if err := m.Close(ctx); err != nil {
 			return err
 		}
 		op.Tell(journal.Line{Event: check.Event{Kind: check.Released}})

@@ -25,7 +25,7 @@ func (w *worker) presences() turn {
 		following, stop := context.WithCancel(ctx)
 		defer stop()
 		watching.Go(func() {
-			for s := range n.Changes(following) {
+			for s := range n.Watch(following) {
 				op.View(w.state(s))
 			}
 		})
@@ -62,7 +62,7 @@ func (w *worker) gone(ctx context.Context, op *journal.Op, n *node.Node) error {
 
 func (w *worker) state(s node.State) journal.View {
 	v := journal.View{Current: s.Current, AsOf: journal.At(s.AsOf)}
-	if s.Present {
+	if s.Exists {
 		v.Nodes = []journal.Node{{Path: w.path, Czxid: s.Czxid, Session: s.Session}}
 	}
 	return v

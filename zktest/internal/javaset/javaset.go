@@ -24,7 +24,7 @@ type entry struct {
 // New returns an empty set. The number of buckets is a power of two.
 func New(buckets int) *Set { return &Set{buckets: make([]*entry, buckets)} }
 
-// Len, All and List also serve a nil set, which is empty.
+// Len is the number of keys. It, All and List also serve a nil set, which is empty.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0

@@ -49,20 +49,26 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-func (c *Conn) LocalAddr() net.Addr  { return c.local }
+// LocalAddr is the address of this end.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr is the address of the other end.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
+// SetDeadline is part of net.Conn.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.readBy.set(t)
 	c.writeBy.set(t)
 	return nil
 }
 
+// SetReadDeadline is part of net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.readBy.set(t)
 	return nil
 }
 
+// SetWriteDeadline is part of net.Conn.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writeBy.set(t)
 	return nil

@@ -8,15 +8,15 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 )
 
 // View is all queues below a path at one moment.
 type View struct {
-	Queues  []*Queue
-	AsOf    time.Time
-	Current bool // if it is false, anything may have changed since AsOf
+	zkrecipes.Freshness
+	Queues []*Queue
 	// Forbidden are the nodes that were left out, because this client may not read them.
 	Forbidden []string
 }
@@ -51,7 +51,7 @@ func Follow(client *conn.Client, root string) (*Live, error) {
 
 // Changed calls tell after each change, until ctx ends or the subtree cannot be followed any more.
 func (l *Live) Changed(ctx context.Context, tell func()) error {
-	for _, err := range l.tree.Changes(ctx) {
+	for _, err := range l.tree.Watch(ctx) {
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (l *Live) View(ctx context.Context, stuck time.Duration) (View, error) {
 	}
 	reader := &Reader{Client: &memory{l, &sync.Mutex{}, state.Current}, Stuck: stuck, SkipForbidden: true}
 	queues, err := reader.Below(ctx, l.root)
-	return View{queues, state.AsOf, state.Current, reader.Forbidden()}, err
+	return View{state.Freshness, queues, reader.Forbidden()}, err
 }
 
 // memory is what a Live knows, as a Source.

@@ -139,12 +139,12 @@ type leaderEvent struct {
 // leaderEvents streams the views. A reader that comes back gets the present one: changes in between are not kept.
 func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) {
 	out := newStream(w)
-	for view, err := range e.Observe(r.Context()) {
+	for view, err := range e.Watch(r.Context()) {
 		if err != nil {
 			return
 		}
 		event := leaderEvent{Known: view.Current, AsOf: view.AsOf}
-		if view.Current && !view.None {
+		if view.Current && view.Exists {
 			event.Leader, event.Token, event.Since = survey.NameOf(view.Leader), view.Leader.Token.String(), view.Leader.Since
 		}
 		text, err := json.Marshal(event)

@@ -45,7 +45,7 @@ func TestRun_Frozen(t *testing.T) {
 		p := &processes[i]
 		before := p.printed.Load()
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
-		for range p.ticks { //nolint:revive // until the process has ended
+		for range p.ticks { // until the process has ended
 		}
 		require.NoError(t, p.cmd.Wait())
 		late += p.printed.Load() - before

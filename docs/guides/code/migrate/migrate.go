@@ -25,7 +25,7 @@ func Invoices(ctx context.Context, client *conn.Client, bill func(context.Contex
 
 // Config applies the data of a node now and after each change, until ctx ends. It was a loop around GetW.
 func Config(ctx context.Context, client *conn.Client, apply func(data []byte)) error {
-	for node, err := range client.Follow(ctx, "/app/config") {
+	for node, err := range client.Watch(ctx, "/app/config") {
 		switch {
 		case err != nil:
 			return err
@@ -46,6 +46,7 @@ func Sessions(ctx context.Context, client *conn.Client, say func(string)) {
 			say("not connected")
 		case conn.Lost: // zk.StateExpired, and also if no server says so: the client opens the next session
 			say("session lost")
+		case conn.Connecting, conn.Closed: // before the first session, and after the last
 		}
 	}
 }
@@ -105,7 +106,7 @@ func CandidateBesideLibkv(ctx context.Context, client *conn.Client, lead func(co
 
 // FollowBesideLibkv announces the leader, of either kind, while there are candidates of libkv.
 func FollowBesideLibkv(ctx context.Context, client *conn.Client, announce func(leader string)) error {
-	for node, err := range client.Follow(ctx, "/service/leader") {
+	for node, err := range client.Watch(ctx, "/service/leader") {
 		switch {
 		case err != nil:
 			return err

@@ -58,13 +58,13 @@ func leader(ctx context.Context, client *conn.Client) error {
 }
 
 func observe(ctx context.Context, e *election.Election) error {
-	for now, err := range e.Observe(ctx) {
+	for now, err := range e.Watch(ctx) {
 		switch {
 		case err != nil:
 			return err
 		case !now.Current:
 			announce("unknown") // the connection is lost: the leader may have changed
-		case now.None:
+		case !now.Exists:
 			announce("nobody")
 		default:
 			announce(now.Leader.ID)

@@ -39,7 +39,7 @@ func Work(ctx context.Context, client *conn.Client, id, address string, parts []
 func leave(ctx context.Context, m *group.Membership) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := m.Leave(ctx); err != nil {
+	if err := m.Close(ctx); err != nil {
 		slog.Warn("the others see this process until its session ends", "err", err)
 	}
 }

@@ -3,11 +3,13 @@ package session
 import (
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
-// Freshness says how old the answer to a read is, and whether the client will be told of the next change. It is for views, which
-// are shown long after they were read. It is safe for concurrent use.
-type Freshness struct {
+// Age knows how old the answer to a read is at any moment, and whether the client will be told of the next change. It is for views,
+// which are shown long after they were read: each is given its freshness then. It is safe for concurrent use.
+type Age struct {
 	session *session
 	down    <-chan struct{} // closed when the connection is lost that was up at the beginning
 	watches []*Watch
@@ -18,32 +20,37 @@ type Freshness struct {
 
 // Asking is called before the request is sent. If there is no connection then, or another one when the answer comes,
 // the answer is never current, and has to be repeated.
-func (s *session) Asking() *Freshness {
-	return &Freshness{session: s, asOf: time.Now(), down: s.Disconnected()}
+func (s *session) Asking() *Age {
+	return &Age{session: s, asOf: time.Now(), down: s.Disconnected()}
 }
 
-// Watch adds a watch that the read has set; nil is none. It is called before the freshness is shared.
-func (f *Freshness) Watch(w *Watch) {
+// Watch adds a watch that the read has set; nil is none. It is called before the age is shared.
+func (a *Age) Watch(w *Watch) {
 	if w != nil {
-		f.watches = append(f.watches, w)
+		a.watches = append(a.watches, w)
 	}
+}
+
+// Freshness returns what a view that is shown now says.
+func (a *Age) Freshness() zkrecipes.Freshness {
+	return zkrecipes.Freshness{Current: a.Current(), AsOf: a.AsOf()}
 }
 
 // Current reports whether the connection of the request is up, and a server has answered within the session timeout. So it
 // looks at the clock: a process that was frozen for longer finds out with the first look, and so does one to which a large
 // reply takes longer to arrive. A caller that waits finds out with LookAgain.
-func (f *Freshness) Current() bool {
+func (a *Age) Current() bool {
 	select {
-	case <-f.down:
+	case <-a.down:
 		return false
 	default:
-		return f.session.hears()
+		return a.session.hears()
 	}
 }
 
 // LookAgain returns after which time a caller that waits has to look at Current again, although nothing wakes it: only the
 // clock, and then an answer to any request, may have changed it.
-func (f *Freshness) LookAgain() time.Duration { return f.session.lookAgain() }
+func (a *Age) LookAgain() time.Duration { return a.session.lookAgain() }
 
 // hears reports whether a server has answered a request of the last session timeout.
 func (s *session) hears() bool {
@@ -63,22 +70,22 @@ func (s *session) lookAgain() time.Duration {
 }
 
 // Disconnected is closed when the connection of the request is lost.
-func (f *Freshness) Disconnected() <-chan struct{} { return f.down }
+func (a *Age) Disconnected() <-chan struct{} { return a.down }
 
 // AsOf returns the time of the newest request that is known to agree with what was read. The server sends an event before the
 // answer to a later request. So if none of the watches has fired after the look at what was answered last, that answer had
 // seen no change. What another connection has answered says nothing.
-func (f *Freshness) AsOf() time.Time {
-	heard := f.session.heardOn(f.down)
-	for _, w := range f.watches {
+func (a *Age) AsOf() time.Time {
+	heard := a.session.heardOn(a.down)
+	for _, w := range a.watches {
 		if w.HasFired() {
 			heard = time.Time{}
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.watches) > 0 && heard.After(f.asOf) {
-		f.asOf = heard
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.watches) > 0 && heard.After(a.asOf) {
+		a.asOf = heard
 	}
-	return f.asOf
+	return a.asOf
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// TestObserve_CandidateComesBetweenTheReads: the children were empty when they were read, and not when they were watched.
-func TestObserve_CandidateComesBetweenTheReads(t *testing.T) {
+// TestWatch_CandidateComesBetweenTheReads: the children were empty when they were read, and not when they were watched.
+func TestWatch_CandidateComesBetweenTheReads(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := join(t, srv, "a")
-		require.NoError(t, elected(t, campaign(t, a)).Resign(t.Context())) // makes the parent
+		require.NoError(t, elected(t, campaign(t, a)).Release(t.Context())) // makes the parent
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Skip: 1}, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
 			require.NoError(t, err)
@@ -29,9 +29,9 @@ func TestObserve_CandidateComesBetweenTheReads(t *testing.T) {
 	})
 }
 
-// TestObserve_QueueChangesBetweenTheReads: its parent comes, or goes, or the candidate at the head goes. The view is the one
+// TestWatch_QueueChangesBetweenTheReads: its parent comes, or goes, or the candidate at the head goes. The view is the one
 // after the change.
-func TestObserve_QueueChangesBetweenTheReads(t *testing.T) {
+func TestWatch_QueueChangesBetweenTheReads(t *testing.T) {
 	candidate := func(t *testing.T, srv *zktest.Server) {
 		t.Helper()
 		_, err := srv.Create(path+"/latch-0000000007", []byte("b"), zktest.Persistent)
@@ -79,14 +79,14 @@ func TestObserve_QueueChangesBetweenTheReads(t *testing.T) {
 	}
 }
 
-// TestObserve_EventLost: the change is told when the observer reads again by itself.
-func TestObserve_EventLost(t *testing.T) {
+// TestWatch_EventLost: the change is told when the observer reads again by itself.
+func TestWatch_EventLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		leader := elected(t, campaign(t, join(t, srv, "a")))
 		told := observe(t, join(t, srv, "w"))
 		require.Equal(t, []string{"a"}, told())
 		require.Equal(t, 1, srv.LoseWatch(zktest.Label("w"), leader.Path()))
-		require.NoError(t, leader.Resign(t.Context()))
+		require.NoError(t, leader.Release(t.Context()))
 		require.Equal(t, []string{"a"}, told())
 		time.Sleep(3 * bubble.Timeout)
 		require.Equal(t, []string{"a", "none"}, told())
@@ -114,15 +114,15 @@ func TestLeader_AsksTheLeaderOfTheEnsemble(t *testing.T) {
 	})
 }
 
-// TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer was told of the change, but has not read who leads when
+// TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime: the observer was told of the change, but has not read who leads when
 // the connection goes.
-func TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
+func TestWatch_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		term := elected(t, campaign(t, join(t, srv, "a")))
 		w := join(t, srv, "w")
 		var last election.Leadership
 		go func() {
-			for view, err := range w.Observe(t.Context()) {
+			for view, err := range w.Watch(t.Context()) {
 				if err == nil {
 					last = view
 				}
@@ -130,14 +130,14 @@ func TestObserve_LeaderGoneAndNotReadAgain_IsAsOfItsTime(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Ignore())
-		require.NoError(t, term.Resign(t.Context()))
+		require.NoError(t, term.Release(t.Context()))
 		resigned := time.Now()
 		time.Sleep(bubble.Timeout / 2) // pings are answered
 		srv.Refuse(zktest.Label("w"))
 		srv.Cut(zktest.Label("w"))
 		synctest.Wait()
 		require.False(t, last.Current)
-		require.False(t, last.None)
+		require.True(t, last.Exists)
 		require.False(t, last.AsOf.After(resigned), "%v after the leader had resigned", last.AsOf.Sub(resigned))
 	})
 }
@@ -188,20 +188,20 @@ func TestLeader_ReadFails(t *testing.T) {
 	})
 }
 
-// Between two leaders Observe tells that there is none, and tells nothing more to a caller that stops there.
-func TestObserve_CallerStopsBetweenTwoLeaders(t *testing.T) {
+// Between two leaders Watch tells that there is none, and tells nothing more to a caller that stops there.
+func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		first := elected(t, campaign(t, join(t, srv, "a")))
 		campaign(t, join(t, srv, "b"))
 		w := join(t, srv, "w")
 		var told []string
-		for now, err := range w.Observe(t.Context()) {
+		for now, err := range w.Watch(t.Context()) {
 			require.NoError(t, err)
 			told = append(told, now.Leader.ID)
-			if now.None {
+			if !now.Exists {
 				break
 			}
-			require.NoError(t, first.Resign(t.Context()))
+			require.NoError(t, first.Release(t.Context()))
 		}
 		require.Equal(t, []string{"a", ""}, told)
 	})

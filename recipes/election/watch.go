@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -12,15 +11,11 @@ import (
 
 // Leadership is a view: which candidate leads, or that there is none.
 type Leadership struct {
-	// Leader is the candidate at the head of the queue.
+	// Leader is the candidate at the head of the queue; empty if there is none.
 	Leader zkrecipes.Participant
-	// None says that there is no candidate; Leader is then empty.
-	None bool
-	// Current says that the client is connected and will be told of the next change. If it is false, the leader may have
-	// changed since AsOf.
-	Current bool
-	// AsOf is the local time of the newest request whose answer agrees with this view.
-	AsOf time.Time
+	// Exists says that there is a candidate.
+	Exists bool
+	zkrecipes.Freshness
 }
 
 // Leader returns the leader, as new as this call: the candidate at the head of the line, which leads, or is about to
@@ -48,32 +43,32 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	}
 }
 
-// Observe tells who leads now, then every change, also of what a leader proclaims. Between two leaders it always tells
+// Watch tells who leads now, then every change, also of what a leader proclaims. Between two leaders it always tells
 // that there is none, since leadership is never handed over without a moment in between.
 //
-// In three cases Observe tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth
-// of the session timeout, or no server has answered for a whole session timeout. When a server answers again, Observe tells a
+// In three cases Watch tells the last view again at once, with Current false: the connection is lost, a reading takes an eighth
+// of the session timeout, or no server has answered for a whole session timeout. When a server answers again, Watch tells a
 // current view. A current view is the view of one server, which may be behind its leader: [Election.Leader] asks for the newest.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
-func (e *Election) Observe(ctx context.Context) iter.Seq2[Leadership, error] {
+func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	head := func(ctx context.Context, s *session.Session) (Leadership, *session.Watch, error) {
 		leader, found, w, err := e.queue.Head(ctx, s)
-		return Leadership{Leader: leader, None: !found}, w, err
+		return Leadership{Leader: leader, Exists: found}, w, err
 	}
 	same := func(a, b Leadership) bool { return a == b }
 	return func(yield func(Leadership, error) bool) {
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was
 		for view, err := range session.Follow(ctx, e.queue.Client(), head, same) {
 			if err != nil {
-				yield(Leadership{None: true}, err)
+				yield(Leadership{}, err)
 				return
 			}
 			now := view.Value
-			now.Current, now.AsOf = view.Current, view.AsOf
-			between := last != 0 && !now.None && last != now.Leader.Token
+			now.Freshness = view.Freshness
+			between := last != 0 && now.Exists && last != now.Leader.Token
 			last = now.Leader.Token
-			if between && !yield(Leadership{None: true, Current: now.Current, AsOf: now.AsOf}, nil) || !yield(now, nil) {
+			if between && !yield(Leadership{Freshness: now.Freshness}, nil) || !yield(now, nil) {
 				return
 			}
 		}

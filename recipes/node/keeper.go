@@ -1,4 +1,4 @@
-package presence
+package node
 
 import (
 	"bytes"
@@ -40,7 +40,7 @@ const rounds = 8
 //
 // Errors: ErrDeleted, errOverwritten or errUnsettled, all after a pause to be tried again; *TakenError, with a reading whose
 // watch fires when the other node changes; what the server said.
-func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
+func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 	look := k.czxid != 0 || k.taken // if not, a create takes one round trip
 	for range rounds {
 		if !look {
@@ -73,7 +73,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Freshness, error) {
 			k.made()
 		}
 		look, k.taken = true, false
-		k.seen = State{Present: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}
+		k.seen = State{Exists: true, Czxid: stat.Czxid, Session: stat.EphemeralOwner}
 		want, number := k.desired()
 		if bytes.Equal(data, want) && r.Current() {
 			k.wrote = number
@@ -136,7 +136,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		case err == nil:
 			k.czxid, k.wrote, k.taken = czxid, number, false
 			k.made()
-			k.tell(State{Present: true, Czxid: czxid, Session: k.session.ID()}, r, number)
+			k.tell(State{Exists: true, Czxid: czxid, Session: k.session.ID()}, r, number)
 			return nil
 		case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
 			return err

@@ -1,4 +1,4 @@
-package presence
+package node
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 			if k.tried {
 				n.former[s.ID()] = struct{}{}
 			}
-			n.tell(State{Err: s.Err(), AsOf: time.Now()}, nil, 0)
+			n.tell(State{Err: s.Err(), Freshness: zkrecipes.Freshness{AsOf: time.Now()}}, nil, 0)
 			return true
 		case ctx.Err() != nil:
 			k.remove(client)
@@ -88,9 +88,9 @@ func (n *Node) serve(ctx, client context.Context, s *session.Session) bool {
 }
 
 // failed tells and logs why the node is not there, or does not have its data.
-func (n *Node) failed(seen State, r *session.Freshness, err error) {
+func (n *Node) failed(seen State, r *session.Age, err error) {
 	if now := n.State(); !sameReason(now.Err, err) {
-		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Present, "error", err)
+		n.client.Logger().Warn("zookeeper: our node is not there, or has old data", "path", n.path, "there", seen.Exists, "error", err)
 	}
 	seen.Err, seen.AsOf = err, time.Now()
 	n.tell(seen, r, 0)
@@ -112,7 +112,7 @@ func (n *Node) end() {
 	if n.final == nil {
 		n.final = fmt.Errorf("%s: %w", n.path, zkrecipes.ErrClosed)
 	}
-	n.state, n.reading = State{Err: n.final, AsOf: time.Now()}, nil
+	n.state, n.age = State{Err: n.final, Freshness: zkrecipes.Freshness{AsOf: time.Now()}}, nil
 	close(n.done)
 	n.broadcast()
 }
@@ -125,10 +125,10 @@ func (n *Node) desired() ([]byte, int) {
 }
 
 // tell notes a state, what it was read by, and the number of the data that the server has had.
-func (n *Node) tell(s State, r *session.Freshness, written int) {
+func (n *Node) tell(s State, r *session.Age, written int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.state, n.reading, n.judged, n.written = s, r, n.trying, max(n.written, written)
+	n.state, n.age, n.judged, n.written = s, r, n.trying, max(n.written, written)
 	n.broadcast()
 }
 
@@ -137,7 +137,7 @@ func (n *Node) outdated() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.state = n.view()
-	n.state.Current, n.reading = false, nil
+	n.state.Current, n.age = false, nil
 	n.broadcast()
 }
 

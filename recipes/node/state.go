@@ -1,0 +1,57 @@
+package node
+
+import (
+	"errors"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// State is what a Node knows of its node.
+type State struct {
+	// Exists says that our node was there at AsOf. A node of another session does not count.
+	Exists bool
+	// Czxid is the incarnation of our node; 0 if there is none.
+	Czxid int64
+	// Session is the session that owns our node; 0 if there is none.
+	Session int64
+	zkrecipes.Freshness
+	// Err says why the node is not there, or does not have the data that was set last; nil if neither is so. It matches
+	// [ErrDeleted], zkrecipes.ErrTaken (a *zkrecipes.TakenError names the owner), zkrecipes.ErrLost if the session has ended,
+	// zkrecipes.ErrClosed if the Node is closed, or it is what the server said. Other reasons are text for people alone.
+	Err error
+}
+
+// same reports whether a caller that was told of s need not be told of now.
+func (s State) same(now State) bool {
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	return s.Exists == now.Exists && s.Czxid == now.Czxid && s.Current == now.Current && text(s.Err) == text(now.Err)
+}
+
+// ErrDeleted says that another client has deleted the node. It is being made again.
+var ErrDeleted = errors.New("deleted by another client")
+
+// The other reasons why the node is not there that are no answer of the server.
+var (
+	errOverwritten = errors.New("another client has written its data")
+	errUnsettled   = errors.New("changes whenever it is looked at")
+	errNotYet      = errors.New("not there yet")
+	errLeaving     = errors.New("the node that this client kept there before is still being removed")
+	errNoAnswer    = errors.New("not connected")
+)
+
+// isRefusal reports whether err is an answer of the server that no waiting changes.
+func isRefusal(err error) bool {
+	for _, passing := range []error{
+		zkrecipes.ErrTaken, zkrecipes.ErrLost, ErrDeleted, errOverwritten, errUnsettled, errNotYet, errLeaving, errNoAnswer,
+	} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return true
+}
