@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -31,7 +29,7 @@ func ExampleHold_Txn() {
 		fmt.Println(err)
 		return
 	}
-	write := &zk.SetDataRequest{Path: "/config", Data: []byte("new"), Version: -1}
+	write := zkrecipes.OpSet("/config", []byte("new"), -1)
 	_, err = h.Txn(ctx, write)
 	fmt.Println("held:", err)
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // Grant stands behind a [Hold]: the contender in ZooKeeper, as the recipe that acquired it keeps it. A program needs it
@@ -22,7 +20,7 @@ type Grant interface {
 	// calls it, unless the hold was lost before. A hold also calls it, with a context that has ended, when it finds that its
 	// deadline has passed. So Release must not wait for longer than its context lives. The hold has ended by then.
 	Check(ctx context.Context) error
-	Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+	Txn(ctx context.Context, ops ...Op) ([]OpResult, error)
 	Revoked() <-chan struct{}
 	Release(ctx context.Context) error
 	// OnExpiring stands behind Hold.Expiring. It calls f once, as soon as at most lead is left of ValidUntil, until stop is
@@ -167,15 +165,16 @@ func (h *Hold) Check(ctx context.Context) error {
 	return err
 }
 
-// Txn applies ops, requests as zk.Conn.Multi takes them, all or none, and only if the contender still exists when the leader
-// applies them: a stale holder changes nothing. The paths of ops are below the root of the client that the recipe is on, also
-// if that client was made by conn.Client.Sub.
+// Txn applies ops all or none, and only if the contender still exists when the leader applies them: a stale holder changes
+// nothing. The paths of ops are below the root of the client that the recipe is on, also if that client was made by
+// conn.Client.Sub. It returns one result for each op.
 //
-// Errors: [ErrFenced] if the hold had ended, nothing was written; [ErrUnknownOutcome] if the reply was lost; otherwise
-// the error of the op that failed, nothing was written.
+// Errors: [ErrFenced] if the hold had ended, nothing was written; [ErrUnknownOutcome] if the reply was lost; an op that is
+// malformed, or has another [Root], before any request; otherwise the error of the op that failed, with its path, nothing was
+// written.
 //
 // Source: a version check on the contender as the first op of a ZooKeeper multi.
-func (h *Hold) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := h.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFenced, err)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -44,8 +43,8 @@ func (g *grant) Token() zkrecipes.Token      { return 7 }
 func (g *grant) ValidUntil() time.Time       { return *g.until.Load() }
 func (g *grant) Check(context.Context) error { return nil }
 func (g *grant) Revoked() <-chan struct{}    { return nil }
-func (g *grant) Txn(context.Context, ...any) ([]zk.MultiResponse, error) {
-	return []zk.MultiResponse{{}}, nil
+func (g *grant) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	return []zkrecipes.OpResult{{}}, nil
 }
 
 func (g *grant) OnExpiring(lead time.Duration, f func()) (stop func()) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -178,8 +179,8 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	return c.inner().CreateAll(ctx, path, data, acl...)
 }
 
-// Multi applies the requests all or none, see [Session.Multi]. It is tried once, in the session that is live then.
-func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+// Multi applies the operations all or none, see [Session.Multi]. It is tried once, in the session that is live then.
+func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return c.inner().Multi(ctx, ops...)
 }
 

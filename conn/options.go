@@ -156,10 +156,19 @@ func WithSafetyMargin(part float64) Option {
 	}
 }
 
+// BackOff says how long to wait before the next attempt. The policies of github.com/cenkalti/backoff, versions 4 and 5, are
+// such. A client uses one for one row of failures, from one goroutine at a time.
+type BackOff interface {
+	// NextBackOff returns the next pause; 0 is none. A negative one says stop.
+	NextBackOff() time.Duration
+	// Reset begins anew. A client does not call it, but makes a new BackOff.
+	Reset()
+}
+
 // WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions that fail. By default they grow
-// exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says Stop, a
-// new one begins; if that one says Stop at once, the pause is 5 s. Only Close ends the attempts.
-func WithBackOff(newBackOff func() backoff.BackOff) Option {
+// exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says stop, a
+// new one begins; if that one says stop at once, the pause is 5 s. Only Close ends the attempts.
+func WithBackOff(newBackOff func() BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {
 			return errors.New("back-off: nil function")
@@ -167,7 +176,7 @@ func WithBackOff(newBackOff func() backoff.BackOff) Option {
 		if newBackOff() == nil {
 			return errors.New("back-off: the function returns a nil policy")
 		}
-		o.NewBackOff = newBackOff
+		o.NewBackOff = func() backoff.BackOff { return newBackOff() }
 		return nil
 	}
 }

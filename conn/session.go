@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -17,7 +18,7 @@ import (
 // client is closed; the server refuses the credentials.
 //
 // A Session has what must not outlive it: watches, ephemeral nodes, and transactions with them. [Client] has the rest. To
-// change a node in this session or not at all, send a [Session.Multi] of one request.
+// change a node in this session or not at all, send a [Session.Multi] of one operation.
 type Session struct{ inner *session.Session }
 
 // ID returns the id that the server gave to the session. It is the EphemeralOwner in the Stat of the session's ephemeral nodes.
@@ -72,11 +73,11 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	return s.inner.Create(ctx, path, data, flags, acl...)
 }
 
-// Multi applies the requests (*zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest, *zk.CheckVersionRequest) all
-// or none. A create without an ACL takes the client's. It cannot create containers. If one of the requests is refused, its
-// error is returned, and no response.
+// Multi applies the operations all or none, and returns one result for each: see [zkrecipes.OpCreate], [zkrecipes.OpSet],
+// [zkrecipes.OpDelete] and [zkrecipes.OpCheck]. It cannot create containers.
 //
-// Errors: the error of the refused request, nothing was applied; ErrUnknownOutcome if the reply was lost.
-func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+// Errors: no operation, or one that is malformed or has another [zkrecipes.Root], before any request; the error of the operation
+// that was refused, an [*OpError] with its path, nothing was applied; ErrUnknownOutcome if the reply was lost.
+func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return s.inner.Multi(ctx, ops...)
 }

@@ -23,8 +23,7 @@ import (
 
 	_ "embed"
 
-	"github.com/go-zookeeper/zk"
-
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/versions"
@@ -104,9 +103,9 @@ func run(ctx context.Context, nodes, rounds, rate int, follow time.Duration) (er
 
 // plant makes the nodes: directories of a thousand, with some data.
 func plant(ctx context.Context, c *conn.Client, nodes int) (paths []string, err error) {
-	var ops []any
+	var ops []zkrecipes.Op
 	add := func(path string) {
-		ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte("thirty-two bytes of some content")})
+		ops = append(ops, zkrecipes.OpCreate(path, []byte("thirty-two bytes of some content"), 0))
 		paths = append(paths, path)
 	}
 	add(root)

@@ -229,7 +229,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "holds: a transaction is guarded by the first hold alone",
-		edits: []edit{{"recipes/mutex", "Holds.Txn", "		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})\n", "		_ = path\n"}},
+		edits: []edit{{"recipes/mutex", "Holds.Txn", "		guards = append(guards, zkrecipes.OpCheck(path, -1))\n", "		_ = path\n"}},
 		tests: []test{mutexTests},
 	},
 	{
@@ -529,7 +529,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: the marker has no number",
-		edits: []edit{{"internal/record", "Marked.send", "Data: []byte(strconv.Itoa(m.number)), Version: -1", "Data: nil, Version: -1"}},
+		edits: []edit{{"internal/record", "Marked.send", "[]byte(strconv.Itoa(m.number)), -1)", "nil, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -544,12 +544,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: no version is compared",
-		edits: []edit{{"internal/record", "Marked.send", "Data: w.data, Version: w.over.Stat.Version}", "Data: w.data, Version: -1}"}},
+		edits: []edit{{"internal/record", "Marked.send", "w.data, w.over.Stat.Version)", "w.data, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
 		name:  "value: no version is compared",
-		edits: []edit{{"internal/record", "Replacement.write", "Data: data, Version: now.Stat.Version}", "Data: data, Version: -1}"}},
+		edits: []edit{{"internal/record", "Replacement.write", "data, now.Stat.Version)", "data, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -596,7 +596,7 @@ var mutants = []mutant{
 		name: "double barrier: members that are in count for the next round",
 		edits: []edit{
 			{"recipes/barrier", "rounds.waiting", "{m, data, stat.Version == 0}", "{m, data, true}"},
-			{"recipes/barrier", "rounds.letIn", "Data: data, Version: 0}", "Data: data, Version: -1}"},
+			{"recipes/barrier", "rounds.letIn", "data, 0)", "data, -1)"},
 		},
 		tests: []test{barrierTests},
 	},

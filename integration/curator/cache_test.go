@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/curator"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
@@ -59,7 +60,7 @@ func scribble(ctx context.Context, c *conn.Client, path string, seed uint64, n i
 		case 1:
 			_, _ = c.Set(ctx, at, data, -1)
 		case 2:
-			_, _ = c.Multi(ctx, &zk.DeleteRequest{Path: at, Version: -1}, &zk.CreateRequest{Path: at, Data: data, Acl: zk.WorldACL(zk.PermAll)})
+			_, _ = c.Multi(ctx, zkrecipes.OpDelete(at, -1), zkrecipes.OpCreate(at, data, 0, zk.WorldACL(zk.PermAll)...))
 		default:
 			_ = c.CreateAll(ctx, at, data)
 		}
@@ -118,12 +119,12 @@ func (s *stage) cachesAway(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 
-	write := func(data string, ops ...any) {
+	write := func(data string, ops ...zkrecipes.Op) {
 		t.Helper()
-		_, err := s.clients[1].Multi(ctx, append(ops, &zk.CreateRequest{Path: path + "/a", Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})...)
+		_, err := s.clients[1].Multi(ctx, append(ops, zkrecipes.OpCreate(path+"/a", []byte(data), 0, zk.WorldACL(zk.PermAll)...))...)
 		must(t, err)
 	}
-	again := &zk.DeleteRequest{Path: path + "/a", Version: -1}
+	again := zkrecipes.OpDelete(path+"/a", -1)
 	must(t, s.clients[1].CreateAll(ctx, path, nil))
 	write("first")
 	ours, err := cache.Tree(c, path)

@@ -69,7 +69,7 @@ func TestLease_ResumedByAFollowerThatLosesItsLeader_EndsBeforeTheSuccessor(t *te
 func dial(t *testing.T, servers string, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), servers, append(opts,
-		conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(tick / 50) }))...)
+		conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(tick / 50) }))...)
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 	return c

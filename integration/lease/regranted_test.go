@@ -85,7 +85,7 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 func client(t *testing.T, network *proxy.Proxy, timeout time.Duration, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), network.Addr(), append(opts, conn.WithSessionTimeout(timeout),
-		conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(tick / 50) }))...)
+		conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(tick / 50) }))...)
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 	if granted := c.Status().Timeout; granted != timeout {

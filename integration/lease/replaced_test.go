@@ -28,7 +28,7 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	e, old := ensemble(t)
 	network := proxy.Start(t, old.Addr())
 	c, err := conn.Dial(t.Context(), network.Addr(), conn.WithSessionTimeout(12*tick), conn.WithConnectTimeout(tick),
-		conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(tick / 50) }))
+		conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(tick / 50) }))
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 	_, err = c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)

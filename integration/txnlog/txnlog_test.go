@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/txnlog"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
@@ -36,7 +37,7 @@ func TestRead(t *testing.T) {
 		return c
 	}
 	c, leaving := dial(), dial()
-	ask := func(ops ...any) {
+	ask := func(ops ...zkrecipes.Op) {
 		t.Helper()
 		_, err := c.Multi(ctx, ops...)
 		must(t, err)
@@ -47,9 +48,9 @@ func TestRead(t *testing.T) {
 	must(t, follower.Kill())
 	must(t, c.CreateAll(ctx, "/a/b", []byte("1")))
 	must(t, c.CreateAll(ctx, "/other", nil))
-	ask(&zk.SetDataRequest{Path: "/a/b", Data: []byte("2"), Version: 0},
-		&zk.CreateRequest{Path: "/a/c", Data: []byte("3"), Acl: acl, Flags: zk.FlagEphemeral})
-	if _, err := c.Multi(ctx, &zk.SetDataRequest{Path: "/a/b", Version: -1}, &zk.CheckVersionRequest{Path: "/a/b"}); err == nil {
+	ask(zkrecipes.OpSet("/a/b", []byte("2"), 0),
+		zkrecipes.OpCreate("/a/c", []byte("3"), zk.FlagEphemeral, acl...))
+	if _, err := c.Multi(ctx, zkrecipes.OpSet("/a/b", nil, -1), zkrecipes.OpCheck("/a/b", 0)); err == nil {
 		t.Error("the version is not 0")
 	}
 	must(t, follower.Restart())

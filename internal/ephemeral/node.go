@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -144,9 +145,9 @@ func (n *Node) WaitRemoved(ctx context.Context) error {
 func (n *Node) delete(ctx context.Context) error {
 	defer n.Session.Retain()()
 	if len(n.Paths) > 1 {
-		ops := make([]any, len(n.Paths))
+		ops := make([]zkrecipes.Op, len(n.Paths))
 		for i, path := range n.Paths {
-			ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
+			ops[i] = zkrecipes.OpDelete(path, -1)
 		}
 		if _, err := n.Session.Multi(ctx, ops...); err == nil {
 			return nil

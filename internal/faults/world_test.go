@@ -83,7 +83,7 @@ func (w *world) client(label string, opts ...conn.Option) *conn.Client {
 	if c == nil {
 		opts = append([]conn.Option{
 			conn.WithSessionTimeout(timeout),
-			conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(pause) }),
+			conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(pause) }),
 		}, opts...)
 		c = bubble.Dial(w, w.srv, label, opts...)
 		w.mu.Lock()

@@ -265,20 +265,20 @@ func (sh *share) deleted() error {
 
 // Txn is part of zkrecipes.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
 // no other contender can have been granted what it stands for.
-func (sh *share) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	n := sh.grant.Node
-	var guarded []any
+	var guarded []zkrecipes.Op
 	var own []string
 	for _, path := range n.Paths {
 		own = append(own, sh.local(path))
-		guarded = append(guarded, &zk.CheckVersionRequest{Path: sh.local(path), Version: -1})
+		guarded = append(guarded, zkrecipes.OpCheck(sh.local(path), -1))
 	}
 	guarded = append(guarded, ops...)
-	responses, err := sh.through.Client.View(n.Session).Multi(ctx, guarded...)
+	results, err := sh.through.Client.View(n.Session).Multi(ctx, guarded...)
 	var failed *session.OpError
 	switch {
 	case err == nil:
-		return responses[len(own):], nil
+		return results[len(own):], nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return nil, err
 	case errors.As(err, &failed) && slices.Contains(own, failed.Path) && errors.Is(err, zk.ErrNoNode):

@@ -77,11 +77,11 @@ func TestTxn_OpsThatFailOnTheContender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
-		remove := &zk.DeleteRequest{Path: h.Path(), Version: -1}
-		for name, ops := range map[string][]any{
+		remove := zkrecipes.OpDelete(h.Path(), -1)
+		for name, ops := range map[string][]zkrecipes.Op{
 			"deleted twice":      {remove, remove},
-			"deleted, then set":  {remove, &zk.SetDataRequest{Path: h.Path(), Version: -1}},
-			"deleted, then read": {remove, &zk.CheckVersionRequest{Path: h.Path(), Version: -1}},
+			"deleted, then set":  {remove, zkrecipes.OpSet(h.Path(), nil, -1)},
+			"deleted, then read": {remove, zkrecipes.OpCheck(h.Path(), -1)},
 		} {
 			_, err := h.Txn(t.Context(), ops...)
 			require.ErrorIs(t, err, zk.ErrNoNode, name)
@@ -226,7 +226,7 @@ func TestTxn_SessionEnds(t *testing.T) {
 				synctest.Wait()
 				outcome := make(chan error)
 				go func() {
-					_, err := h.Txn(t.Context(), &zk.CreateRequest{Path: "/data"})
+					_, err := h.Txn(t.Context(), zkrecipes.OpCreate("/data", nil, 0))
 					outcome <- err
 				}()
 				synctest.Wait()
@@ -252,11 +252,11 @@ func TestTxn_OpOfTheCallerFails(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		for _, c := range []struct {
-			op any
+			op zkrecipes.Op
 			is error
 		}{
-			{&zk.DeleteRequest{Path: "/none", Version: -1}, zk.ErrNoNode},
-			{&zk.SetDataRequest{Path: h.Path(), Version: 7}, zk.ErrBadVersion},
+			{zkrecipes.OpDelete("/none", -1), zk.ErrNoNode},
+			{zkrecipes.OpSet(h.Path(), nil, 7), zk.ErrBadVersion},
 		} {
 			sent := bubble.Requests(srv)
 			_, err := h.Txn(t.Context(), c.op)
@@ -273,7 +273,7 @@ func TestTxn_NoOp_IsRefused(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
 		sent := bubble.Requests(srv)
-		_, err := h.Txn(t.Context(), "delete it")
+		_, err := h.Txn(t.Context(), zkrecipes.Op{Kind: "delete it"})
 		require.Error(t, err)
 		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
 		require.Zero(t, sent.Hits())

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -124,7 +123,7 @@ func TestBadInput(t *testing.T) {
 			{"conn: tls", "nil configuration", func() error { return dial(conn.WithTLS(nil)) }},
 			{"conn: tracer", "all hooks are nil", func() error { return dial(conn.WithTracer(&zkrecipes.Tracer{})) }},
 			{"conn: back-off", "nil function", func() error { return dial(conn.WithBackOff(nil)) }},
-			{"conn: no policy", "nil policy", func() error { return dial(conn.WithBackOff(func() backoff.BackOff { return nil })) }},
+			{"conn: no policy", "nil policy", func() error { return dial(conn.WithBackOff(func() conn.BackOff { return nil })) }},
 			{"conn: timeout", "-1s", func() error { return dial(conn.WithConnectTimeout(-time.Second)) }},
 		} {
 			require.NotPanics(t, func() { require.ErrorContains(t, bad.err(), bad.want, bad.name) }, bad.name)

@@ -135,13 +135,13 @@ func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now ses
 
 // send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
 func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again bool, err error) {
-	responses, err := s.Multi(ctx,
-		&zk.SetDataRequest{Path: m.path, Data: w.data, Version: w.over.Stat.Version},
-		&zk.SetDataRequest{Path: m.marker, Data: []byte(strconv.Itoa(m.number)), Version: -1})
+	results, err := s.Multi(ctx,
+		zkrecipes.OpSet(m.path, w.data, w.over.Stat.Version),
+		zkrecipes.OpSet(m.marker, []byte(strconv.Itoa(m.number)), -1))
 	m.left = nil
 	switch err = w.hangups.Judge(len(w.data), err); {
 	case err == nil:
-		m.left = &session.Node{Data: w.data, Stat: *responses[0].Stat, Exists: true}
+		m.left = &session.Node{Data: w.data, Stat: results[0].Stat, Exists: true}
 		return false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return s.Err() == nil && w.lost(ctx, err), err

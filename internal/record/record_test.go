@@ -308,7 +308,7 @@ func TestReplacement_FencedAfterALostReply(t *testing.T) {
 		_, err := Replacement{
 			Client: c, Path: path, Idempotent: true,
 			Next: func(session.Node) ([]byte, error) { return []byte("new"), nil },
-			Apply: func(context.Context, ...any) ([]zk.MultiResponse, error) {
+			Apply: func(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 				if copies++; copies == 1 {
 					return nil, zkrecipes.ErrUnknownOutcome
 				}
@@ -439,7 +439,7 @@ func TestReplacement_CannotGoOn(t *testing.T) {
 					return []byte("new"), nil
 				}}
 				if tt.apply != nil {
-					r.Apply = func(context.Context, ...any) ([]zk.MultiResponse, error) { return nil, tt.apply(c) }
+					r.Apply = func(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) { return nil, tt.apply(c) }
 				}
 				_, err := r.Do(t.Context())
 				require.ErrorIs(t, err, tt.is)

@@ -19,7 +19,7 @@ type Replacement struct {
 	// Next returns the data to write over what the node holds. It is called again when another client was faster.
 	Next func(now session.Node) ([]byte, error)
 	// Apply sends a transaction; nil is Client's own.
-	Apply func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+	Apply func(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error)
 	// Idempotent says that it is as good as a reply if the node holds the data after a reply was lost.
 	Idempotent bool
 }
@@ -91,7 +91,7 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	stat, err := r.write(ctx, w.over, w.data)
 	switch err = w.hangups.Judge(len(w.data), err); {
 	case err == nil:
-		return session.Node{Data: w.data, Stat: *stat, Exists: true}, false, nil
+		return session.Node{Data: w.data, Stat: stat, Exists: true}, false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return session.Node{}, r.Client.State() != session.Closed && w.lost(ctx, err), err
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), w.over.Exists && r.missing(err):
@@ -111,33 +111,32 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 
 // write makes one transaction. A new node is made and written in one, so that its version is not the one of a node that is
 // only made.
-func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (*zk.Stat, error) {
+func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (zk.Stat, error) {
 	apply := r.Apply
 	if apply == nil {
 		apply = r.multi
 	}
-	set := &zk.SetDataRequest{Path: r.Path, Data: data, Version: now.Stat.Version}
-	ops := []any{set}
+	ops := []zkrecipes.Op{zkrecipes.OpSet(r.Path, data, now.Stat.Version)}
 	if !now.Exists {
-		ops = []any{&zk.CreateRequest{Path: r.Path}, set}
+		ops = append([]zkrecipes.Op{zkrecipes.OpCreate(r.Path, nil, 0)}, ops...)
 	}
-	responses, err := apply(ctx, ops...)
+	results, err := apply(ctx, ops...)
 	if err != nil {
-		return nil, err
+		return zk.Stat{}, err
 	}
-	return responses[len(responses)-1].Stat, nil
+	return results[len(results)-1].Stat, nil
 }
 
 // multi sends a transaction, in the next session if it was certainly not executed in this one.
-func (r Replacement) multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+func (r Replacement) multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	for {
 		s, err := r.Client.Session(ctx)
 		if err != nil {
 			return nil, &session.OpError{Op: "set", Path: r.Path, Err: err}
 		}
-		responses, err := s.Multi(ctx, ops...)
+		results, err := s.Multi(ctx, ops...)
 		if err == nil || errors.Is(err, zkrecipes.ErrUnknownOutcome) || s.Err() == nil || ctx.Err() != nil || r.Client.State() == session.Closed {
-			return responses, err
+			return results, err
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// longestPause is the longest pause of the default policy, and the pause of a policy that only says Stop.
+// longestPause is the longest pause of the default policy, and the pause of a policy that only says stop, with a negative pause.
 const longestPause = 5 * time.Second
 
 // pauses says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
@@ -53,12 +53,12 @@ func (p *pauses) pause() time.Duration {
 		return 0
 	}
 	if p.backOff != nil {
-		if d := p.backOff.NextBackOff(); d != backoff.Stop {
+		if d := p.backOff.NextBackOff(); d >= 0 {
 			return d
 		}
 	}
 	p.backOff = p.newBackOff()
-	if d := p.backOff.NextBackOff(); d != backoff.Stop {
+	if d := p.backOff.NextBackOff(); d >= 0 {
 		return d
 	}
 	return longestPause // the policy says nothing but Stop

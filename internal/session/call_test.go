@@ -134,7 +134,7 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 // Each connection is lost while the call waits for its answer. The time to connect is pause enough.
 func TestCalls_ConnectionsLost_PausesDoNotGrow(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv, conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) })))
+		s := live(t, dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) })))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 10}, zktest.DropRequest())
 		began := time.Now()
 		_, _, err := s.Get(t.Context(), "/")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -142,9 +141,6 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 // Identity returns the name under which this client appears to others, see [WithIdentity].
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
-// Address returns the servers and the root of this client, as a connect string has them.
-func (c *Client) Address() string { return strings.Join(c.core.opts.Servers, ",") + c.Abs("/") }
-
 // View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
 func (c *Client) View(s *Session) *Session { return &Session{session: s.session, prefix: c.prefix} }
 
@@ -233,11 +229,11 @@ func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32,
 	return s.Create(ctx, path, b, flags, acl...)
 }
 
-// Multi applies the requests all or none, see [Session.Multi]. It is tried once.
-func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+// Multi applies the operations all or none, see [Session.Multi]. It is tried once.
+func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	path := ""
 	if len(ops) > 0 {
-		_, path = describe(ops[0])
+		path = ops[0].Path
 	}
 	s, err := c.sessionFor(ctx, "multi", path)
 	if err != nil {

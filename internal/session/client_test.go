@@ -35,7 +35,7 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"safety margin":   conn.WithSafetyMargin(-0.1),
 		"margin above":    conn.WithSafetyMargin(0.31),
 		"back-off":        conn.WithBackOff(nil),
-		"policy":          conn.WithBackOff(func() backoff.BackOff { return nil }),
+		"policy":          conn.WithBackOff(func() conn.BackOff { return nil }),
 		"tracer":          conn.WithTracer(nil),
 		"none":            nil,
 		"logger":          conn.WithLogger(nil),
@@ -147,7 +147,7 @@ func everything(ctx context.Context, c *conn.Client) map[string]error {
 	_, _, errs["exists"] = c.Exists(ctx, "/a")
 	_, errs["children"] = c.Children(ctx, "/a")
 	errs["sync"] = c.Sync(ctx, "/a")
-	_, errs["multi"] = c.Multi(ctx, &zk.DeleteRequest{Path: "/a", Version: 0})
+	_, errs["multi"] = c.Multi(ctx, zkrecipes.OpDelete("/a", 0))
 	return errs
 }
 
@@ -166,7 +166,7 @@ func everythingIn(ctx context.Context, s *session.Session) map[string]error {
 	_, errs["children"] = s.Children(ctx, "/a")
 	_, _, errs["childrenw"] = s.ChildrenW(ctx, "/a")
 	errs["sync"] = s.Sync(ctx, "/a")
-	_, errs["multi"] = s.Multi(ctx, &zk.DeleteRequest{Path: "/a", Version: 0})
+	_, errs["multi"] = s.Multi(ctx, zkrecipes.OpDelete("/a", 0))
 	return errs
 }
 
@@ -404,7 +404,7 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.Create(t.Context(), "/open", nil, 0, zk.WorldACL(zk.PermAll)...)
 		require.NoError(t, err)
-		_, err = c.Multi(t.Context(), &zk.CreateRequest{Path: "/multi"})
+		_, err = c.Multi(t.Context(), zkrecipes.OpCreate("/multi", nil, 0))
 		require.NoError(t, err)
 		require.NoError(t, live(t, c).CreateContainer(t.Context(), "/container"))
 		for path, scheme := range map[string]string{"/mine": "digest", "/open": "world", "/multi": "digest", "/container": "digest"} {
@@ -442,7 +442,7 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 // The old session is over, and all callers of Session wait for the next one.
 func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }))
+		c := dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) }))
 		for range 2 { // the second in a row is no accident: a pause follows
 			s := live(t, c)
 			srv.Expire(s.ID())

@@ -142,9 +142,10 @@ func TestSession_CredentialsRefused_LeavesNoneBehind(t *testing.T) {
 // A policy that says Stop does not mean that servers are dialed without a pause.
 func TestReconnect_BackOffThatSaysStop_IsPaced(t *testing.T) {
 	t.Parallel()
-	for name, policy := range map[string]func() backoff.BackOff{
-		"always":   func() backoff.BackOff { return &backoff.StopBackOff{} },
-		"at times": func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
+	for name, policy := range map[string]func() conn.BackOff{
+		"always":   func() conn.BackOff { return &backoff.StopBackOff{} },
+		"at times": func() conn.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2) },
+		"negative": func() conn.BackOff { return backoff.NewConstantBackOff(-time.Second) }, // as Stop is
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

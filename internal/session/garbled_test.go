@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -206,7 +207,7 @@ func TestProve_AnswerGarbled_AsksAgain(t *testing.T) {
 
 func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := dial(t, srv).Multi(t.Context(), &zk.CreateRequest{Path: "/a", Acl: zk.WorldACL(zk.PermRead)}, &zk.CreateRequest{Path: "/b"})
+		_, err := dial(t, srv).Multi(t.Context(), zkrecipes.OpCreate("/a", nil, 0, zk.WorldACL(zk.PermRead)...), zkrecipes.OpCreate("/b", nil, 0))
 		require.NoError(t, err)
 		a, _ := srv.Node("/a")
 		b, _ := srv.Node("/b")

@@ -53,7 +53,7 @@ func (c capture) written(srv *zktest.Server, session int64) []string {
 	return lines
 }
 
-var everySecond = conn.WithBackOff(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) })
+var everySecond = conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) })
 
 var brokenPipe = regexp.MustCompile(`write tcp \S+: broken pipe`)
 

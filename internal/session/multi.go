@@ -2,36 +2,36 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Multi applies the requests (*zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest, *zk.CheckVersionRequest) all
-// or none. A create without an ACL takes the client's. It cannot create containers. If one of the requests is refused, its
-// error is returned, and no response.
-//
-// Errors: the error of the refused request, nothing was applied; ErrUnknownOutcome if the reply was lost.
-func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	responses, _, err := s.MultiZxid(ctx, ops...)
-	return responses, err
+// Multi applies the operations all or none; package conn documents it.
+func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	results, _, err := s.MultiZxid(ctx, ops...)
+	return results, err
 }
 
 // MultiZxid is Multi that also returns the zxid of the transaction, the czxid of the nodes it created.
-func (s *Session) MultiZxid(ctx context.Context, ops ...any) ([]zk.MultiResponse, int64, error) {
-	absolute, first, err := s.absolute(ops)
+func (s *Session) MultiZxid(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, int64, error) {
+	requests, err := s.requests(ops)
 	if err != nil {
 		return nil, 0, err
 	}
+	first := ops[0].Path
 	t, err := ask(ctx, s, "multi", first, writing, nil, func(done func(transaction, error)) request {
-		return s.multiRequest(first, absolute, done)
+		return s.multiRequest(first, requests, done)
 	})
 	if err != nil {
-		return nil, 0, s.culprit(ops, t.responses, err)
+		return nil, 0, culprit(ops, t.responses, err)
 	}
-	return t.responses, t.zxid, nil
+	return results(ops, t.responses), t.zxid, nil
 }
 
 // transaction is the answer to a multi.
@@ -55,69 +55,83 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 	}}
 }
 
-// culprit names the request that made a multi fail: the first with an error.
-func (s *Session) culprit(ops []any, responses []zk.MultiResponse, err error) error {
+// culprit names the operation that made a multi fail: the first with an error.
+func culprit(ops []zkrecipes.Op, responses []zk.MultiResponse, err error) error {
 	for i, r := range responses {
 		if r.Error != nil {
-			op, path := describe(ops[i])
-			return &OpError{"multi: " + op, path, r.Error}
+			return failedOp(ops[i], r.Error)
 		}
 	}
 	return err
 }
 
-func describe(op any) (name, path string) {
-	switch r := op.(type) {
-	case *zk.CreateRequest:
-		return "create", r.Path
-	case *zk.SetDataRequest:
-		return "set", r.Path
-	case *zk.DeleteRequest:
-		return "delete", r.Path
-	case *zk.CheckVersionRequest:
-		return "check", r.Path
-	default:
-		return fmt.Sprintf("%T", op), ""
-	}
+func failedOp(op zkrecipes.Op, err error) error {
+	return &OpError{"multi: " + string(op.Kind), op.Path, err}
 }
 
-// absolute returns the requests with the paths of the server, and the first path for messages.
-func (s *Session) absolute(ops []any) (absolute []any, first string, err error) {
+func results(ops []zkrecipes.Op, responses []zk.MultiResponse) []zkrecipes.OpResult {
+	done := make([]zkrecipes.OpResult, len(ops))
+	for i, r := range responses {
+		done[i].Path = ops[i].Path
+		if ops[i].Kind == zkrecipes.KindCreate {
+			done[i].Path = r.String
+		}
+		if r.Stat != nil {
+			done[i].Stat = *r.Stat
+		}
+	}
+	return done
+}
+
+var kinds = []zkrecipes.OpKind{zkrecipes.KindCreate, zkrecipes.KindSet, zkrecipes.KindDelete, zkrecipes.KindCheck}
+
+// requests returns the operations as requests with the paths of the server.
+func (s *Session) requests(ops []zkrecipes.Op) ([]any, error) {
 	if len(ops) == 0 {
-		return nil, "", fmt.Errorf("multi: no requests")
+		return nil, errors.New("multi: no operations")
 	}
+	requests := make([]any, len(ops))
 	for i, op := range ops {
-		name, path := describe(op)
-		if i == 0 {
-			first = path
+		if !slices.Contains(kinds, op.Kind) {
+			return nil, fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
 		}
-		switch r := op.(type) {
-		case *zk.CreateRequest:
-			c := *r
-			c.Path = s.abs(r.Path)
-			if len(c.Acl) == 0 {
-				c.Acl = s.core.opts.ACL
-			}
-			if c.Flags == zk.FlagContainer {
-				return nil, "", &OpError{"multi: " + name, path, fmt.Errorf("a container cannot be created in a transaction")}
-			}
-			if c.Flags < 0 || c.Flags > zk.FlagContainer {
-				return nil, "", &OpError{"multi: " + name, path, zk.ErrInvalidFlags}
-			}
-			absolute = append(absolute, &c)
-		case *zk.SetDataRequest:
-			absolute = append(absolute, &zk.SetDataRequest{Path: s.abs(r.Path), Data: r.Data, Version: r.Version})
-		case *zk.DeleteRequest:
-			absolute = append(absolute, &zk.DeleteRequest{Path: s.abs(r.Path), Version: r.Version})
-		case *zk.CheckVersionRequest:
-			absolute = append(absolute, &zk.CheckVersionRequest{Path: s.abs(r.Path), Version: r.Version})
-		default:
-			return nil, "", fmt.Errorf("multi: request %d is a %T: want *zk.CreateRequest, *zk.SetDataRequest, "+
-				"*zk.DeleteRequest or *zk.CheckVersionRequest", i, op)
+		if err := checkPath("multi: "+string(op.Kind), op.Path); err != nil {
+			return nil, err
 		}
-		if err := checkPath("multi: "+name, path); err != nil {
-			return nil, "", err
+		r, err := s.request(op)
+		if err != nil {
+			return nil, failedOp(op, err)
+		}
+		requests[i] = r
+	}
+	return requests, nil
+}
+
+func (s *Session) request(op zkrecipes.Op) (any, error) {
+	if op.Root != nil {
+		if err := RequireRoot(op.Root, root{s.core, s.prefix}); err != nil {
+			return nil, fmt.Errorf("the operation %w", err)
 		}
 	}
-	return absolute, first, nil
+	path := s.abs(op.Path)
+	switch op.Kind {
+	case zkrecipes.KindCreate:
+		acl := op.ACL
+		if len(acl) == 0 {
+			acl = s.core.opts.ACL
+		}
+		if op.Flags == zk.FlagContainer {
+			return nil, errors.New("a container cannot be created in a transaction")
+		}
+		if op.Flags < 0 || op.Flags > zk.FlagContainer {
+			return nil, zk.ErrInvalidFlags
+		}
+		return &zk.CreateRequest{Path: path, Data: op.Data, Acl: acl, Flags: op.Flags}, nil
+	case zkrecipes.KindSet:
+		return &zk.SetDataRequest{Path: path, Data: op.Data, Version: op.Version}, nil
+	case zkrecipes.KindDelete:
+		return &zk.DeleteRequest{Path: path, Version: op.Version}, nil
+	default: // a check
+		return &zk.CheckVersionRequest{Path: path, Version: op.Version}, nil
+	}
 }

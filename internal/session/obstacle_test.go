@@ -108,7 +108,7 @@ func TestNoAuth_NamesTheAccessList(t *testing.T) {
 		require.EqualError(t, err, "children /secure: access list of /secure forbids read: see WithAuth, WithACL")
 		_, err = c.Set(ctx, "/secure", nil, -1)
 		require.EqualError(t, err, "set /secure: access list of /secure forbids write: see WithAuth, WithACL")
-		_, err = c.Multi(ctx, &zk.CreateRequest{Path: "/secure/a"})
+		_, err = c.Multi(ctx, zkrecipes.OpCreate("/secure/a", nil, 0))
 		require.EqualError(t, err, "multi: create /secure/a: access list of /secure forbids create: see WithAuth, WithACL")
 	})
 }

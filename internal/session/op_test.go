@@ -92,7 +92,7 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 			_, _, err = s.ChildrenW(ctx, path)
 			require.Error(t, err, path)
 			require.Error(t, c.Sync(ctx, path), path)
-			_, err = c.Multi(ctx, &zk.DeleteRequest{Path: path})
+			_, err = c.Multi(ctx, zkrecipes.OpDelete(path, 0))
 			require.ErrorContains(t, err, "multi: delete", path)
 		}
 		_, err := c.Create(ctx, "/a", big, 0)
@@ -101,17 +101,17 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		_, err = c.Set(ctx, "/a", big, -1)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
-		_, err = c.Multi(ctx, &zk.SetDataRequest{Path: "/a", Data: big[:600_000]}, &zk.CreateRequest{Path: "/b", Data: big[:600_000]})
+		_, err = c.Multi(ctx, zkrecipes.OpSet("/a", big[:600_000], 0), zkrecipes.OpCreate("/b", big[:600_000], 0))
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorContains(t, err, "multi /a: ")
 		for _, flags := range []int32{zk.FlagTTL, zk.FlagPersistentSequentialWithTTL, 7, 9, -1} {
 			_, err := c.Create(ctx, "/a", nil, flags)
 			require.ErrorIs(t, err, zk.ErrInvalidFlags, "%d", flags)
 			require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
-			_, err = c.Multi(ctx, &zk.CreateRequest{Path: "/a", Flags: flags})
+			_, err = c.Multi(ctx, zkrecipes.OpCreate("/a", nil, flags))
 			require.ErrorIs(t, err, zk.ErrInvalidFlags, "%d", flags)
 		}
-		for _, ops := range [][]any{nil, {"text"}, {zk.CreateRequest{Path: "/a"}}, {&zk.CreateRequest{Path: "/a", Flags: zk.FlagContainer}}} {
+		for _, ops := range [][]zkrecipes.Op{nil, {{}}, {{Kind: "text", Path: "/a"}}, {zkrecipes.OpSet("a", nil, 0)}, {zkrecipes.OpCreate("/a", nil, zk.FlagContainer)}} {
 			_, err := c.Multi(ctx, ops...)
 			require.ErrorContains(t, err, "multi", "%v", ops)
 		}
@@ -141,9 +141,9 @@ func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 		require.ErrorIs(t, inner(below).CheckCreate("/a", data, 30), conn.ErrTooLarge)
 		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
-		_, err = below.Multi(ctx, slices.Repeat([]any{&zk.CreateRequest{Path: "/a", Data: data}}, 30)...)
+		_, err = below.Multi(ctx, slices.Repeat([]zkrecipes.Op{zkrecipes.OpCreate("/a", data, 0)}, 30)...)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
-		_, err = below.Multi(ctx, slices.Repeat([]any{&zk.DeleteRequest{Path: "/a"}}, 110)...)
+		_, err = below.Multi(ctx, slices.Repeat([]zkrecipes.Op{zkrecipes.OpDelete("/a", 0)}, 110)...)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 	})
 }
@@ -184,7 +184,7 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 						"create":           func(ctx context.Context) error { _, err := c.Create(ctx, "/a", nil, 0); return err },
 						"set":              func(ctx context.Context) error { _, err := c.Set(ctx, "/a", nil, 0); return err },
 						"delete":           func(ctx context.Context) error { return c.Delete(ctx, "/a", 0) },
-						"multi":            func(ctx context.Context) error { _, err := c.Multi(ctx, &zk.DeleteRequest{Path: "/a"}); return err },
+						"multi":            func(ctx context.Context) error { _, err := c.Multi(ctx, zkrecipes.OpDelete("/a", 0)); return err },
 						"sync":             func(ctx context.Context) error { return c.Sync(ctx, "/") },
 						"getw":             func(ctx context.Context) error { _, _, _, err := s.GetW(ctx, "/a"); return err },
 						"barrier":          func(ctx context.Context) error { return s.Barrier(ctx) },
@@ -383,7 +383,7 @@ func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 		zktest.OpSetData: func(ctx context.Context, s *session.Session) error { _, err := s.Set(ctx, "/a", nil, -1); return err },
 		zktest.OpDelete:  func(ctx context.Context, s *session.Session) error { return s.Delete(ctx, "/a", -1) },
 		zktest.OpMulti: func(ctx context.Context, s *session.Session) error {
-			_, err := s.Multi(ctx, &zk.CheckVersionRequest{Path: "/a", Version: 0}, &zk.CreateRequest{Path: "/n"})
+			_, err := s.Multi(ctx, zkrecipes.OpCheck("/a", 0), zkrecipes.OpCreate("/n", nil, 0))
 			return err
 		},
 	}
@@ -453,38 +453,72 @@ func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 		}
 		c, err := dialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial)).Sub("/app")
 		require.NoError(t, err)
-		create := &zk.CreateRequest{Path: "/n-", Data: []byte("x"), Flags: zk.FlagSequence}
-		responses, err := c.Multi(t.Context(), create, &zk.CreateRequest{Path: "/m"}, &zk.SetDataRequest{Path: "/m", Data: []byte("y"), Version: 0},
-			&zk.CheckVersionRequest{Path: "/m", Version: 1}, &zk.DeleteRequest{Path: "/m", Version: 1})
+		results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/n-", []byte("x"), zk.FlagSequence), zkrecipes.OpCreate("/m", nil, 0), zkrecipes.OpSet("/m", []byte("y"), 0),
+			zkrecipes.OpCheck("/m", 1), zkrecipes.OpDelete("/m", 1))
 		require.NoError(t, err)
-		require.Len(t, responses, 5)
-		require.Equal(t, "/n-0000000000", responses[0].String)
-		require.Equal(t, "/m", responses[1].String)
-		require.EqualValues(t, 1, responses[2].Stat.Version)
+		var paths []string
+		for i, r := range results {
+			paths = append(paths, r.Path)
+			require.Equal(t, i == 2, r.Stat != zk.Stat{}, "only a set has a Stat: %v", r)
+		}
+		require.Equal(t, []string{"/n-0000000000", "/m", "/m", "/m", "/m"}, paths)
+		require.EqualValues(t, 1, results[2].Stat.Version)
 		require.Equal(t, []string{"n-0000000000"}, srv.Children("/root/app"))
-		require.Equal(t, zk.CreateRequest{Path: "/n-", Data: []byte("x"), Flags: zk.FlagSequence}, *create, "the caller's request stays as it is")
 
 		culprits := []struct {
-			ops  []any
+			ops  []zkrecipes.Op
 			want string
 			is   error
 		}{
-			{[]any{&zk.CreateRequest{Path: "/a"}, &zk.CreateRequest{Path: "/n-0000000000"}}, "multi: create /n-0000000000", zk.ErrNodeExists},
-			{[]any{&zk.CheckVersionRequest{Path: "/gone", Version: -1}, &zk.CreateRequest{Path: "/a"}}, "multi: check /gone", zk.ErrNoNode},
-			{[]any{&zk.CreateRequest{Path: "/a"}, &zk.SetDataRequest{Path: "/a", Version: 5}, &zk.DeleteRequest{Path: "/a"}}, "multi: set /a", zk.ErrBadVersion},
-			{[]any{&zk.DeleteRequest{Path: "/x", Version: -1}}, "multi: delete /x", zk.ErrNoNode},
+			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpCreate("/n-0000000000", nil, 0)}, "multi: create /n-0000000000", zk.ErrNodeExists},
+			{[]zkrecipes.Op{zkrecipes.OpCheck("/gone", -1), zkrecipes.OpCreate("/a", nil, 0)}, "multi: check /gone", zk.ErrNoNode},
+			{[]zkrecipes.Op{zkrecipes.OpCreate("/a", nil, 0), zkrecipes.OpSet("/a", nil, 5), zkrecipes.OpDelete("/a", 0)}, "multi: set /a", zk.ErrBadVersion},
+			{[]zkrecipes.Op{zkrecipes.OpDelete("/x", -1)}, "multi: delete /x", zk.ErrNoNode},
 		}
 		for _, tt := range culprits {
-			responses, err := c.Multi(t.Context(), tt.ops...)
+			results, err := c.Multi(t.Context(), tt.ops...)
 			require.ErrorIs(t, err, tt.is)
 			require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 			require.EqualError(t, err, tt.want+": "+tt.is.Error())
-			require.Nil(t, responses)
+			require.Nil(t, results)
 		}
 		require.Equal(t, []string{"n-0000000000"}, srv.Children("/root/app"), "all or none")
 		created, err := c.Create(t.Context(), "/s-", nil, zk.FlagEphemeralSequential)
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(created, "/s-"))
+	})
+}
+
+// TestMulti_OpOfAnotherRoot: its path is another node, or its version was read in another session. Nothing is sent.
+func TestMulti_OpOfAnotherRoot(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		sub := func(c *conn.Client, prefix string) *conn.Client {
+			s, err := c.Sub(prefix)
+			require.NoError(t, err)
+			return s
+		}
+		for i, x := range []struct {
+			op, multi *conn.Client
+			ok        bool
+		}{
+			{c, c, true}, {sub(c, "/"), c, true}, {sub(c, "/a/b"), sub(sub(c, "/a"), "/b"), true},
+			{sub(c, "/a"), c, false}, {c, sub(c, "/a"), false}, {sub(c, "/a"), sub(c, "/b"), false},
+			{other, c, false}, {sub(other, "/a"), sub(c, "/a"), false},
+		} {
+			op := zkrecipes.OpCheck("/", -1)
+			op.Root = inner(x.op).Root()
+			sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+			_, err := x.multi.Multi(t.Context(), zkrecipes.OpCheck("/", -1), op)
+			sent.Remove()
+			if x.ok {
+				require.ErrorIs(t, err, zk.ErrNoAuth, i)
+				continue
+			}
+			require.Zero(t, sent.Hits(), i)
+			require.ErrorContains(t, err, fmt.Sprintf("multi: check /: the operation is of a client of %s, and the write of one of %s: want one client with one root",
+				inner(x.op).Root(), inner(x.multi).Root()), i)
+		}
 	})
 }
 
@@ -623,11 +657,11 @@ func TestCreation_SentBeforeDone_AndZxidIsTheNodes(t *testing.T) {
 		require.Equal(t, n.Stat.Czxid, zxid)
 		require.Equal(t, s.ID(), n.Stat.EphemeralOwner)
 
-		_, zxid, err = s.MultiZxid(ctx, &zk.CreateRequest{Path: "/m-", Flags: zk.FlagSequence}, &zk.CreateRequest{Path: "/x"})
+		_, zxid, err = s.MultiZxid(ctx, zkrecipes.OpCreate("/m-", nil, zk.FlagSequence), zkrecipes.OpCreate("/x", nil, 0))
 		require.NoError(t, err)
 		n, _ = srv.Node("/x")
 		require.Equal(t, n.Stat.Czxid, zxid)
-		_, zxid, err = s.MultiZxid(ctx, &zk.DeleteRequest{Path: "/x"})
+		_, zxid, err = s.MultiZxid(ctx, zkrecipes.OpDelete("/x", 0))
 		require.NoError(t, err)
 		require.Equal(t, srv.Zxid(), zxid)
 	})
@@ -643,9 +677,9 @@ func TestCreation_Concurrent_EachGetsItsOwnZxid(t *testing.T) {
 				var path string
 				var zxid int64
 				if i%3 == 0 {
-					responses, z, err := s.MultiZxid(t.Context(), &zk.CreateRequest{Path: name, Flags: zk.FlagEphemeralSequential})
+					results, z, err := s.MultiZxid(t.Context(), zkrecipes.OpCreate(name, nil, zk.FlagEphemeralSequential))
 					require.NoError(t, err)
-					path, zxid = responses[0].String, z
+					path, zxid = results[0].Path, z
 				} else {
 					c, err := s.StartCreate(t.Context(), name, nil, zk.FlagEphemeralSequential, 1)
 					require.NoError(t, err)

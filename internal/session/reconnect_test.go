@@ -442,7 +442,7 @@ func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		board := newSwitchboard(srv.DialAs(label))
 		var policies atomic.Int32
-		c := dial(t, srv, conn.WithDialer(board.dial), conn.WithBackOff(func() backoff.BackOff {
+		c := dial(t, srv, conn.WithDialer(board.dial), conn.WithBackOff(func() conn.BackOff {
 			policies.Add(1)
 			return backoff.NewConstantBackOff(time.Second)
 		}))

@@ -90,9 +90,9 @@ func TestMaxReplySize_LargerReply_FailsItsCall(t *testing.T) {
 func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, conn.WithMaxReplySize(4<<10))
-		var ops []any
+		var ops []zkrecipes.Op
 		for i := range 100 {
-			ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i)})
+			ops = append(ops, zkrecipes.OpCreate(fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i), nil, 0))
 		}
 		_, err := c.Multi(t.Context(), ops...)
 		require.ErrorIs(t, err, conn.ErrTooLarge)

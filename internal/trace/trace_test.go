@@ -362,7 +362,7 @@ func TestTracer_Requests(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.Create(ctx, "/x", nil, 0)
 		require.ErrorIs(t, err, zk.ErrNodeExists)
-		_, err = c.Multi(ctx, &zk.SetDataRequest{Path: "/x", Version: -1}, &zk.DeleteRequest{Path: "/x", Version: -1})
+		_, err = c.Multi(ctx, zkrecipes.OpSet("/x", nil, -1), zkrecipes.OpDelete("/x", -1))
 		require.NoError(t, err)
 		exists, _, err := c.Exists(ctx, "/x")
 		require.NoError(t, err)

@@ -62,12 +62,12 @@ func TestAcquire_OnceAndThenAnotherParent(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		section(t, q)
-		answers, err := bubble.Dial(t, srv, "b").Multi(t.Context(), &zk.DeleteRequest{Path: path, Version: -1},
-			&zk.CreateRequest{Path: path}, &zk.CreateRequest{Path: path + "/other-lock-", Flags: zk.FlagSequence})
+		answers, err := bubble.Dial(t, srv, "b").Multi(t.Context(), zkrecipes.OpDelete(path, -1),
+			zkrecipes.OpCreate(path, nil, 0), zkrecipes.OpCreate(path+"/other-lock-", nil, zk.FlagSequence))
 		require.NoError(t, err)
 		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
-		require.NoError(t, srv.Delete(answers[2].String))
+		require.NoError(t, srv.Delete(answers[2].Path))
 		h := waiting.Granted(t, time.Hour)
 		require.Equal(t, 1, numberOf(t, h.Path()), "or this test shows nothing")
 		release(t, h)

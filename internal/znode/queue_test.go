@@ -849,13 +849,13 @@ func TestTxn(t *testing.T) {
 		_, err := srv.Create("/config", []byte("old"), zktest.Persistent)
 		require.NoError(t, err)
 		h := acquire(t.Context(), queue(t, srv, "a")).Granted(t, time.Hour)
-		set := &zk.SetDataRequest{Path: "/config", Data: []byte("new"), Version: -1}
-		responses, err := h.Txn(t.Context(), set)
+		set := zkrecipes.OpSet("/config", []byte("new"), -1)
+		results, err := h.Txn(t.Context(), set)
 		require.NoError(t, err)
-		require.Len(t, responses, 1)
-		require.EqualValues(t, 1, responses[0].Stat.Version)
+		require.Len(t, results, 1)
+		require.EqualValues(t, 1, results[0].Stat.Version)
 
-		_, err = h.Txn(t.Context(), &zk.SetDataRequest{Path: "/config", Data: []byte("x"), Version: 7})
+		_, err = h.Txn(t.Context(), zkrecipes.OpSet("/config", []byte("x"), 7))
 		require.ErrorIs(t, err, zk.ErrBadVersion)
 		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
 		require.NoError(t, h.Err())
@@ -864,7 +864,7 @@ func TestTxn(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Before(func(zktest.Request) {
 			require.NoError(t, srv.Delete(h.Path()))
 		}))
-		_, err = h.Txn(t.Context(), &zk.SetDataRequest{Path: "/config", Data: []byte("stale"), Version: -1})
+		_, err = h.Txn(t.Context(), zkrecipes.OpSet("/config", []byte("stale"), -1))
 		require.ErrorIs(t, err, zkrecipes.ErrFenced)
 		node, _ := srv.Node("/config")
 		require.Equal(t, "new", string(node.Data))

@@ -196,24 +196,24 @@ func TestAcquire_AnotherParentWithTheSameCount(t *testing.T) {
 // many made.
 func replaceAtOnce(t *testing.T, srv *zktest.Server, by *conn.Client, made int) (contender string) {
 	t.Helper()
-	var ops []any
+	var ops []zkrecipes.Op
 	for _, name := range srv.Children(path) {
-		ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
+		ops = append(ops, zkrecipes.OpDelete(path+"/"+name, -1))
 	}
-	ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1}, &zk.CreateRequest{Path: path})
+	ops = append(ops, zkrecipes.OpDelete(path, -1), zkrecipes.OpCreate(path, nil, 0))
 	for range made {
-		ops = append(ops, &zk.CreateRequest{Path: path + "/other-" + znode.Lock, Flags: zk.FlagSequence})
+		ops = append(ops, zkrecipes.OpCreate(path+"/other-"+znode.Lock, nil, zk.FlagSequence))
 	}
 	answers, err := by.Multi(t.Context(), ops...)
 	require.NoError(t, err)
 	answers = answers[len(answers)-made:]
 	ops = nil
 	for _, a := range answers[1:] {
-		ops = append(ops, &zk.DeleteRequest{Path: a.String, Version: -1})
+		ops = append(ops, zkrecipes.OpDelete(a.Path, -1))
 	}
 	_, err = by.Multi(t.Context(), ops...)
 	require.NoError(t, err)
-	return answers[0].String
+	return answers[0].Path
 }
 
 // TestAcquire_DeletedByHandWithItsParent: the node was gone before the parent's watch was set, on another parent. That it

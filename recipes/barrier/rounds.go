@@ -97,12 +97,12 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 	}
 	waiting = waiting[:r.n]
 	keys := waiting[0].Key + "-" + waiting[r.n-1].Key
-	var ops []any
+	var ops []zkrecipes.Op
 	size := 0
 	for _, m := range waiting {
 		data := slices.Concat([]byte(keys+" "), m.data)
 		size += len(m.Name) + len(data)
-		ops = append(ops, &zk.SetDataRequest{Path: r.queue.Child(m.Name), Data: data, Version: 0})
+		ops = append(ops, zkrecipes.OpSet(r.queue.Child(m.Name), data, 0))
 	}
 	_, err = s.Multi(ctx, ops...)
 	err = hangups.Judge(size, err)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
@@ -146,7 +144,7 @@ type Term struct{ *zkrecipes.Hold }
 //
 // Errors: ErrFenced if the term is not held, nothing was written; ErrUnknownOutcome if the reply was lost.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
-	_, err := t.Txn(ctx, &zk.SetDataRequest{Path: t.Path(), Data: data, Version: -1})
+	_, err := t.Txn(ctx, zkrecipes.OpSet(t.Path(), data, -1))
 	return err
 }
 

@@ -134,10 +134,10 @@ func (hs *Holds) Check(ctx context.Context) error {
 //
 // Errors: ErrFenced if one of the holds had ended, nothing was written; ErrUnknownOutcome if the reply was lost; holds of
 // several clients, at once; otherwise the error of the op that failed, nothing was written.
-func (hs *Holds) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	first := hs.taken[0].queue
 	chroot := strings.TrimSuffix(first.Client().Abs("/"), "/")
-	var guards []any
+	var guards []zkrecipes.Op
 	for i, m := range hs.taken[1:] {
 		h := hs.holds[i+1]
 		if err := h.Err(); err != nil {
@@ -147,11 +147,11 @@ func (hs *Holds) Txn(ctx context.Context, ops ...any) ([]zk.MultiResponse, error
 		if !ok || path[0] != '/' || !first.Client().Same(m.queue.Client()) {
 			return nil, fmt.Errorf("transaction: %s and %s: want mutexes of one client", first.Path(), m.queue.Path())
 		}
-		guards = append(guards, &zk.CheckVersionRequest{Path: path, Version: -1})
+		guards = append(guards, zkrecipes.OpCheck(path, -1))
 	}
-	responses, err := hs.holds[0].Txn(ctx, append(guards, ops...)...)
+	results, err := hs.holds[0].Txn(ctx, append(guards, ops...)...)
 	if err == nil {
-		return responses[len(guards):], nil
+		return results[len(guards):], nil
 	}
 	if errors.Is(err, zk.ErrNoNode) { // a guard has failed, or an op of the caller
 		if gone := hs.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {

@@ -115,13 +115,13 @@ func several(t *testing.T, test func(t *testing.T, srv *zktest.Server, ms []*mut
 }
 
 func TestHolds_Txn_IsGuardedByAll(t *testing.T) {
-	set := func(text string) any { return &zk.SetDataRequest{Path: "/data", Data: []byte(text), Version: -1} }
+	set := func(text string) zkrecipes.Op { return zkrecipes.OpSet("/data", []byte(text), -1) }
 	several(t, func(t *testing.T, srv *zktest.Server, _ []*mutex.Mutex, all *mutex.Holds) {
-		responses, err := all.Txn(t.Context(), set("new"))
+		results, err := all.Txn(t.Context(), set("new"))
 		require.NoError(t, err)
-		require.Len(t, responses, 1)
-		require.EqualValues(t, 1, responses[0].Stat.Version)
-		_, err = all.Txn(t.Context(), &zk.DeleteRequest{Path: "/none", Version: -1})
+		require.Len(t, results, 1)
+		require.EqualValues(t, 1, results[0].Stat.Version)
+		_, err = all.Txn(t.Context(), zkrecipes.OpDelete("/none", -1))
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
 		require.NoError(t, all.Err())
@@ -159,7 +159,7 @@ func TestHolds_Txn_OneReleased_IsFenced(t *testing.T) {
 			require.ErrorIs(t, all.Of(ms[i]).Release(ended), context.Canceled)
 			require.Len(t, srv.Tree("/app"), 7, "the contender is there")
 			sent := bubble.Requests(srv)
-			_, err := all.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Version: -1})
+			_, err := all.Txn(t.Context(), zkrecipes.OpSet("/data", nil, -1))
 			require.ErrorIs(t, err, zkrecipes.ErrFenced)
 			require.Zero(t, sent.Hits())
 			sent.Remove()
@@ -176,7 +176,7 @@ func TestHolds_Txn_ReplyAndOneHoldLost_IsUnknown(t *testing.T) {
 			require.NoError(t, srv.Delete(h.Path()))
 			srv.Cut(zktest.Everyone)
 		}))
-		_, err := all.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("new"), Version: -1})
+		_, err := all.Txn(t.Context(), zkrecipes.OpSet("/data", []byte("new"), -1))
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.NotErrorIs(t, err, zkrecipes.ErrFenced)
 		n, _ := srv.Node("/data")

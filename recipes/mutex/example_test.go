@@ -53,7 +53,7 @@ func ExampleMutex_Do_onceADay() {
 				return err
 			}
 			fmt.Println("report of", day) // stopping when ctx ends
-			_, err = h.Txn(ctx, &zk.SetDataRequest{Path: "/last-report", Data: []byte(day), Version: stat.Version})
+			_, err = h.Txn(ctx, zkrecipes.OpSet("/last-report", []byte(day), stat.Version))
 			return err
 		})
 		if err != nil {

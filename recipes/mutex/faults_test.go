@@ -682,14 +682,14 @@ func TestLock_NestedThroughSub_HasThePathsOfItsClient(t *testing.T) {
 		}
 		outer, inner := nestedThroughSub(t, a)
 		require.Equal(t, outer.Path(), "/app"+inner.Path())
-		_, err := inner.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte("new"), Version: -1})
+		_, err := inner.Txn(t.Context(), zkrecipes.OpSet("/data", []byte("new"), -1))
 		require.NoError(t, err)
 		inside, _ := srv.Node("/app/data")
 		outside, _ := srv.Node("/data")
 		require.Equal(t, "new", string(inside.Data))
 		require.Equal(t, "old", string(outside.Data))
 		require.NoError(t, srv.Delete(outer.Path()))
-		_, err = inner.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Version: -1})
+		_, err = inner.Txn(t.Context(), zkrecipes.OpSet("/data", nil, -1))
 		require.ErrorIs(t, err, zkrecipes.ErrFenced)
 	})
 }

@@ -720,7 +720,7 @@ func TestHold_Txn_GuardsWrites(t *testing.T) {
 		require.NoError(t, err)
 		h := lock(t, newMutex(t, a))
 		write := func(text string) error {
-			_, err := h.Txn(t.Context(), &zk.SetDataRequest{Path: "/data", Data: []byte(text), Version: -1})
+			_, err := h.Txn(t.Context(), zkrecipes.OpSet("/data", []byte(text), -1))
 			return err
 		}
 		require.NoError(t, write("new"))

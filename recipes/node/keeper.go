@@ -118,11 +118,11 @@ func (k *keeper) isStill(ctx context.Context, czxid int64) (bool, error) {
 // looked what is there now.
 func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	data, number := k.desired()
-	var ops []any
+	var ops []zkrecipes.Op
 	if instead != nil {
-		ops = append(ops, &zk.DeleteRequest{Path: k.path, Version: instead.Version})
+		ops = append(ops, zkrecipes.OpDelete(k.path, instead.Version))
 	}
-	ops = append(ops, &zk.CreateRequest{Path: k.path, Flags: zk.FlagEphemeral}, &zk.SetDataRequest{Path: k.path, Data: data})
+	ops = append(ops, zkrecipes.OpCreate(k.path, nil, zk.FlagEphemeral), zkrecipes.OpSet(k.path, data, 0))
 	var remakes session.Remakes
 	for {
 		r := k.session.Asking()

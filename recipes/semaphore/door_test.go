@@ -441,8 +441,8 @@ func TestAcquire_LeasesForTheDoorSentAgain_LateOneIsSwept(t *testing.T) {
 		require.Len(t, paths, 2)
 		late := make(chan error, 1)
 		go func() {
-			_, err := a.Multi(t.Context(), &zk.CreateRequest{Path: paths[0], Flags: zk.FlagEphemeral | zk.FlagSequence},
-				&zk.DeleteRequest{Path: paths[1], Version: -1})
+			_, err := a.Multi(t.Context(), zkrecipes.OpCreate(paths[0], nil, zk.FlagEphemeral|zk.FlagSequence),
+				zkrecipes.OpDelete(paths[1], -1))
 			late <- err
 		}()
 		synctest.Wait()

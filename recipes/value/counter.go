@@ -46,13 +46,22 @@ func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
 		if err != nil {
 			return nil, c.failed("decode", err)
 		}
-		if sum = n + delta; (sum > n) != (delta > 0) && delta != 0 {
-			return nil, c.failed("add", fmt.Errorf("%d and %d: the sum does not fit into 64 bits", n, delta))
+		if sum, err = c.sum(n, delta); err != nil {
+			return nil, err
 		}
 		return c.encode(sum)
 	})
 	if err != nil {
 		return 0, err
+	}
+	return sum, nil
+}
+
+// sum adds, and refuses a sum that overflows.
+func (c *Counter) sum(n, delta int64) (int64, error) {
+	sum := n + delta
+	if (sum > n) != (delta > 0) && delta != 0 {
+		return 0, c.failed("add", fmt.Errorf("%d and %d: the sum does not fit into 64 bits", n, delta))
 	}
 	return sum, nil
 }

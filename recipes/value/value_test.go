@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -495,7 +494,9 @@ type testGrant struct {
 
 func (g testGrant) ValidUntil() time.Time { return g.until }
 
-func (g testGrant) Txn(context.Context, ...any) ([]zk.MultiResponse, error) { return nil, errTestGrant }
+func (g testGrant) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	return nil, errTestGrant
+}
 
 // TestSetHeld_NodeBelowMissingParents: parents are made as for every recipe.
 func TestSetHeld_NodeBelowMissingParents(t *testing.T) {

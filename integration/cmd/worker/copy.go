@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -67,8 +68,8 @@ func (w *worker) write(ctx context.Context) {
 	case 2:
 		_ = w.client.Delete(ctx, path, -1)
 	default: // the versions of the new node are those of the old one
-		_, _ = w.client.Multi(ctx, &zk.DeleteRequest{Path: path, Version: -1},
-			&zk.CreateRequest{Path: path, Data: data, Acl: zk.WorldACL(zk.PermAll)})
+		_, _ = w.client.Multi(ctx, zkrecipes.OpDelete(path, -1),
+			zkrecipes.OpCreate(path, data, 0, zk.WorldACL(zk.PermAll)...))
 	}
 }
 

@@ -48,7 +48,7 @@ func (o *Once) done(ctx context.Context) (bool, error) {
 // write writes the record if the lock is still held.
 func (o *Once) write(h *zkrecipes.Hold) error {
 	// While servers do not answer, the write waits for as long as the lock is held.
-	_, err := h.Txn(h.Context(), &zk.SetDataRequest{Path: o.path, Data: []byte(o.value), Version: o.version})
+	_, err := h.Txn(h.Context(), zkrecipes.OpSet(o.path, []byte(o.value), o.version))
 	if errors.Is(err, zkrecipes.ErrUnknownOutcome) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

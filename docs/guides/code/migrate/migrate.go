@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
@@ -98,7 +96,7 @@ func CandidateBesideLibkv(ctx context.Context, client *conn.Client, lead func(co
 	}
 	return e.Run(ctx, func(ctx context.Context, t *election.Term) error {
 		// The name is written only if the term is still held.
-		_, err := t.Txn(ctx, &zk.SetDataRequest{Path: e.Path(), Data: []byte("node-1"), Version: -1})
+		_, err := t.Txn(ctx, zkrecipes.OpSet(e.Path(), []byte("node-1"), -1))
 		if err != nil {
 			return err
 		}

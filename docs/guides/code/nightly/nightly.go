@@ -27,7 +27,7 @@ func Once(ctx context.Context, client *conn.Client, night string, job func(conte
 			return err
 		}
 		// The record is written only if the lock is still held.
-		_, err = h.Txn(ctx, &zk.SetDataRequest{Path: done, Data: []byte(night), Version: version})
+		_, err = h.Txn(ctx, zkrecipes.OpSet(done, []byte(night), version))
 		return err
 	})
 }
