@@ -14,7 +14,7 @@ func chaos(kinds string) test {
 }
 
 var (
-	connTests    = bubbles("./internal/session", "./conn")
+	connTests    = bubbles("./internal/link", "./internal/session", "./conn")
 	queueTests   = bubbles("./internal/znode", "./internal/hold", "./internal/ephemeral")
 	mutexTests   = bubbles("./recipes/mutex")
 	valueTests   = bubbles("./recipes/value", "./internal/record")
@@ -94,7 +94,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "heartbeat: a reply that arrives slowly costs the connection",
-		edits: []edit{{"internal/session", "session.nextSync", "latest(oldest, s.connection.arrived())", "oldest"}},
+		edits: []edit{{"internal/session", "session.nextSync", "latest(oldest, s.connection.Arrived())", "oldest"}},
 		tests: []test{connTests},
 	},
 	{
@@ -254,22 +254,22 @@ var mutants = []mutant{
 	},
 	{
 		name:  "link: a caller waits until the connection takes its request",
-		edits: []edit{{"internal/session", "room", "room = 4 << 10", "room = 1 << 40"}},
+		edits: []edit{{"internal/link", "room", "room = 4 << 10", "room = 1 << 40"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "link: no caller is told that an answer will not come",
-		edits: []edit{{"internal/session", "connection.fail", "			r.answer(reply{}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
+		edits: []edit{{"internal/link", "Connection.Fail", "			r.answer(Reply{Sent: r.sent}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/session", "connection.handle", "		r.answer(reply{h.Zxid, body, now}, said)\n", ""}},
+		edits: []edit{{"internal/link", "Connection.handle", "		r.answer(Reply{h.Zxid, body, r.sent, now}, said)\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: xids begin again with each connection",
-		edits: []edit{{"internal/session", "connection.nextXid", "c.session.asked.Add(1) &", "uint32(c.queued) &"}},
+		edits: []edit{{"internal/link", "Connection.Ask", "c.owner.NextXid()", "int32(c.queued + 1)"}},
 		tests: []test{connTests},
 	},
 	{

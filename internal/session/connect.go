@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
 // run connects to one server after the other until the session ends.
@@ -43,51 +40,18 @@ func (s *session) goRound() {
 
 // serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
 func (s *session) serve(server Server) error {
-	limit := s.core.connectTimeout()
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(s.ctx, limit)
-	raw, err := s.core.dial(ctx, server)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("no connection within %v", rounded(limit)) // how the dialer puts it says no more
-	}
-	cancel()
+	dial := func(ctx context.Context) (net.Conn, error) { return s.core.dial(ctx, server) }
+	c, err := link.Dial(s.ctx, s.core.connectTimeout(), server.String(), dial, owner{s})
 	if err != nil {
 		return err
 	}
-	c := newConnection(s, raw, server.String(), limit-time.Since(start))
-	sent := c.prepare(s.connectFrame())
+	sent := c.Prepare(s.connectFrame())
 	if !s.attach(c) {
-		return c.Close() // nothing was sent: a server that is reached after the end gets no session to keep
-	}
-	s.asks(sent)
-	var writer sync.WaitGroup
-	writer.Go(c.write)
-	c.start()
-	err = s.handshake(c)
-	if err == nil {
-		err = c.read()
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = c.endedBecause(err)
-	}
-	c.fail(err)
-	writer.Wait()
-	if c.up.Load() {
+		c.Drop() // nothing was sent: a server that is reached after the end gets no session to keep
 		return nil
 	}
-	return c.reason()
-}
-
-// endedBecause returns what err, with which the server has ended the connection, may mean.
-func (c *connection) endedBecause(err error) error {
-	switch {
-	case c.up.Load():
-		return fmt.Errorf("the server hung up: %w", err)
-	case beneathTLS(c.conn) != c.conn:
-		return fmt.Errorf("the server hung up without an answer: %w (it may be starting)", err)
-	default:
-		return fmt.Errorf("the server hung up without an answer: %w (it may be starting, or is this a TLS port? see WithTLS)", err)
-	}
+	s.asks(sent)
+	return c.Serve(func() error { return s.handshake(c, sent) })
 }
 
 // dial opens a connection to a server.
@@ -114,7 +78,7 @@ func (c *core) timeout() time.Duration {
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.
-func (s *session) attach(c *connection) bool {
+func (s *session) attach(c *link.Connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil {
@@ -189,7 +153,7 @@ func (s *session) isUp() bool {
 }
 
 // upConnection returns the connection if it is up and the session has not ended, else nil.
-func (s *session) upConnection() *connection {
+func (s *session) upConnection() *link.Connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil || !s.isUp() {
@@ -199,8 +163,8 @@ func (s *session) upConnection() *connection {
 }
 
 // connectionDown is called for every connection that closes, also more than once.
-func (s *session) connectionDown(c *connection) {
-	if c.up.Load() && time.Since(c.born) > time.Second {
+func (s *session) connectionDown(c *link.Connection) {
+	if c.Lasted() {
 		s.pauses.succeeded()
 	}
 	s.mu.Lock()
@@ -220,7 +184,7 @@ func (s *session) connectionDown(c *connection) {
 	}
 	s.core.connectionFailed(c)
 	notices := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
-	log := s.core.transit(disconnected, s.circumstancesLocked(c.reason()), s.holdsLeft()...)
+	log := s.core.transit(disconnected, s.circumstancesLocked(c.Reason()), s.holdsLeft()...)
 	s.mu.Unlock()
 	notices.deliver()
 	log()

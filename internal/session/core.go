@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
 // core is what a client and the clients made by its Sub share: the sequence of sessions.
@@ -175,8 +176,8 @@ func (c *core) connectFailed(server string, err error) {
 }
 
 // connectionFailed notes why a connection that was up is gone.
-func (c *core) connectionFailed(gone *connection) {
-	err := fmt.Errorf("connection to %s: %w", gone.server, gone.reason())
+func (c *core) connectionFailed(gone *link.Connection) {
+	err := fmt.Errorf("connection to %s: %w", gone.Server(), gone.Reason())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastErr = err

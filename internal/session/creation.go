@@ -71,9 +71,9 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 		return request{wire.OpCreate, c.path, wire.CreateFrame(wire.OpCreate, one), func(r reply, err error) {
 			var created string
 			if err == nil {
-				created, err = wire.CreateReply(r.body)
+				created, err = wire.CreateReply(r.Body)
 			}
-			done([]string{s.rel(created)}, r.zxid, err)
+			done([]string{s.rel(created)}, r.Zxid, err)
 		}}
 	}
 	ops := slices.Repeat([]any{one}, n)

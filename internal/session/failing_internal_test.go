@@ -13,18 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// The dial took as long as the whole attempt may take.
-func TestConnection_LimitHasPassed_IsClosed(t *testing.T) {
-	s := &session{core: &core{opts: &Config{}}, up: make(chan struct{})}
-	for range 1000 {
-		near, far := net.Pipe()
-		c := newConnection(s, near, "10.0.0.1:2181", -time.Second)
-		<-c.gone
-		_ = far.Close()
-	}
+var errCut = errors.New("cut")
+
+// connectionOf returns a connection of s on raw that is never up.
+func connectionOf(t *testing.T, s *session, raw net.Conn) *link.Connection {
+	dial := func(context.Context) (net.Conn, error) { return raw, nil }
+	c, err := link.Dial(t.Context(), time.Hour, "10.0.0.1:2181", dial, owner{s})
+	require.NoError(t, err)
+	return c
 }
 
 // slowToClose is a connection whose first Close waits for the test.
@@ -52,18 +52,18 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	raw := &slowToClose{Conn: near, closing: make(chan struct{}), release: make(chan struct{})}
-	c := newConnection(s, raw, "10.0.0.1:2181", time.Minute)
+	c := connectionOf(t, s, raw)
 	s.connection = c
 	close(s.up)
 	inCallback, callback := make(chan struct{}), make(chan struct{})
 	s.callbacks[&lossCallback{true, func(*zkrecipes.LostError) { close(inCallback); <-callback }}] = struct{}{}
 	failed := make(chan error, 1)
-	require.True(t, c.ask(t.Context(), []request{{wire.OpSync, "/", wire.SyncFrame("/"), func(_ reply, err error) { failed <- err }}}))
+	require.True(t, s.sendOn(t.Context(), c, []request{{wire.OpSync, "/", wire.SyncFrame("/"), func(_ reply, err error) { failed <- err }}}))
 
 	var both sync.WaitGroup
-	both.Go(func() { c.fail(errors.New("first")) })
+	both.Go(func() { c.Fail(errors.New("first")) })
 	<-raw.closing
-	both.Go(func() { c.fail(errors.New("second")) })
+	both.Go(func() { c.Fail(errors.New("second")) })
 	<-inCallback
 	close(raw.release)
 	select {
@@ -82,11 +82,10 @@ func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
 	s := &session{core: &core{opts: &Config{}}, up: make(chan struct{}), down: make(chan struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	old := newConnection(s, near, "10.0.0.1:2181", time.Minute)
-	s.connection = newConnection(s, near, "10.0.0.2:2181", time.Minute)
-	defer s.connection.watchdog.Stop() // it would fire in a later test
+	old := connectionOf(t, s, near)
+	s.connection = connectionOf(t, s, near)
 	close(s.up)
-	old.fail(errSilent)
+	old.Fail(errCut)
 	require.True(t, s.isUp())
 }
 
@@ -121,15 +120,15 @@ func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	close(s.down)
 	s.watches.init()
 	s.core = &core{states: newStateLog(), changed: make(chan struct{})}
-	c := newConnection(s, near, "10.0.0.1:2181", time.Minute)
+	c := connectionOf(t, s, near)
 	s.connection = c
-	s.core.opts = &Config{Log: slog.New(&duringLog{f: func() { c.fail(errSilent) }})}
+	s.core.opts = &Config{Log: slog.New(&duringLog{f: func() { c.Fail(errCut) }})}
 	f := (&Session{session: s}).Follow("/", nil)
 	s.connectionUp()
 	require.False(t, s.isUp())
 	require.True(t, f.down)
 	require.Equal(t, []NewsKind{Up, Down}, kindsOf(f.Take()))
-	require.ErrorIs(t, s.core.inTheWay(), errSilent)
+	require.ErrorIs(t, s.core.inTheWay(), errCut)
 }
 
 func kindsOf(news []News) (kinds []NewsKind) {
@@ -137,4 +136,21 @@ func kindsOf(news []News) (kinds []NewsKind) {
 		kinds = append(kinds, n.Kind)
 	}
 	return kinds
+}
+
+// A caller orders its later requests behind a request that was told as sent. So a request that never left must not be told so.
+func TestConnection_Closed_CallIsNotToldAsSent(t *testing.T) {
+	s := &session{core: &core{opts: &Config{MaxRequest: maxRequest}}, up: make(chan struct{}), done: make(chan struct{})}
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	l := connectionOf(t, s, near)
+	l.Drop()
+	s.connection = l
+	close(s.up) // its end is not told yet
+	view, sent := &Session{session: s}, false
+	c := newCall[wire.Children]("children", "/a", readOnly)
+	require.NoError(t, launch(t.Context(), view, c, func() { sent = true }, view.childrenRequest("/a", false, c.end)))
+	<-c.done
+	require.ErrorIs(t, c.err, zk.ErrNoServer)
+	require.False(t, sent)
 }

@@ -281,9 +281,9 @@ func (b *Batch) abs(path string) string { return b.feed.session.abs(path) }
 func (b *Batch) add(op, path string, code int32, frame []byte, value any, read func(body []byte, a *Answer) error) {
 	f, sent := b.feed, b.sent
 	b.requests = append(b.requests, request{code, path, frame, func(r reply, err error) {
-		a := Answer{For: value, Sent: sent, Zxid: r.zxid, Bytes: len(r.body)}
+		a := Answer{For: value, Sent: sent, Zxid: r.Zxid, Bytes: len(r.Body)}
 		if err == nil && read != nil {
-			err = read(r.body, &a)
+			err = read(r.Body, &a)
 		}
 		if err != nil {
 			a.Err = f.session.failed(op, path, readOnly, err)

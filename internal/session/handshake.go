@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -24,17 +25,13 @@ func (s *session) connectFrame() []byte {
 //
 // If the session ended here meanwhile, at whatever moment, that is no error: the close request is on its way, and the server may
 // still answer it. connectionUp lets nothing through then.
-func (s *session) handshake(c *connection) error {
-	frame, err := readFrame(c.in, wire.MaxConnectReply)
+func (s *session) handshake(c *link.Connection, sent time.Time) error {
+	g, err := c.Granted()
 	// Only an end in order, between two frames, comes from a server that lags behind; see lastZxid. If this client has closed
 	// the connection, an end says nothing of the server: some connections read as ended then.
-	if err == io.EOF && c.reason() == nil { //nolint:errorlint // see above
+	if err == io.EOF && c.Reason() == nil { //nolint:errorlint // see above
 		s.core.refused()
 	}
-	if err != nil {
-		return err
-	}
-	g, err := wire.ConnectReply(frame)
 	if err != nil {
 		return err
 	}
@@ -46,7 +43,7 @@ func (s *session) handshake(c *connection) error {
 		return errExpired
 	}
 	// The server counts with the grant from now on, even if the credentials are never answered.
-	if !s.takeGrant(c, g.Timeout) {
+	if !s.takeGrant(sent, g.Timeout) {
 		return nil
 	}
 	for _, credential := range s.core.opts.Auth {
@@ -54,29 +51,21 @@ func (s *session) handshake(c *connection) error {
 			return err
 		}
 	}
-	c.up.Store(true)
-	c.patience = g.Timeout * 2 / 3
-	c.watchdog.Reset(c.patience)
-	c.keepAlive(g.Timeout / 3)
+	c.Up(g.Timeout)
 	s.connectionUp()
 	return nil
 }
 
 var errExpired = errors.New("the session has expired")
 
-// authenticate sends a credential and waits for the answer. No request is on its way yet, so the next frame is the answer.
-func (s *session) authenticate(c *connection, shown Credential) error {
-	c.show(wire.AuthFrame(shown.Scheme, shown.Credential))
-	frame, err := readFrame(c.in, wire.ReplyHeaderSize)
+// authenticate sends a credential and waits for the answer.
+func (s *session) authenticate(c *link.Connection, shown Credential) error {
+	code, err := c.Show(shown.Scheme, shown.Credential)
 	if err != nil {
 		return err
 	}
-	h, _, err := wire.ReadHeader(frame)
-	if err != nil || h.Xid != wire.XidAuth {
-		return errors.New("no answer to a credential")
-	}
-	if h.Code != 0 {
-		s.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, h.Code)))
+	if code != 0 {
+		s.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
 		return ErrAuthFailed
 	}
 	return nil
@@ -97,11 +86,9 @@ func (s *session) identify(id int64, password []byte) bool {
 	return ours
 }
 
-// takeGrant books the connect answer as proof. It reports false if the session ends because of the answer.
-func (s *session) takeGrant(c *connection, timeout time.Duration) bool {
-	c.mu.Lock()
-	sent := c.connectSent
-	c.mu.Unlock()
+// takeGrant books the answer to the connect request that was sent then as proof. It reports false if the session ends because
+// of the answer.
+func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
 	s.mu.Lock()
 	first := s.proof.timeout == 0
 	s.core.granted.Store(int64(timeout))

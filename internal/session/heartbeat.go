@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
 // runHeartbeat ends what has run out, and keeps the proof fresh, until the session ends. Every step works out anew what is
@@ -46,7 +47,7 @@ func (s *session) heartbeat(now time.Time) time.Time {
 	notices := s.lapseIfDue(now)
 	silent := s.proof.silentUntil()
 	if s.connection != nil {
-		silent = latest(silent, s.connection.arrived().Add(s.proof.timeout))
+		silent = latest(silent, s.connection.Arrived().Add(s.proof.timeout))
 	}
 	due := silent
 	if len(s.callbacks) > 0 {
@@ -72,7 +73,7 @@ func (s *session) heartbeat(now time.Time) time.Time {
 		return now
 	}
 	if drop {
-		c.fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(s.Timeout()/4)))
+		c.Fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(s.Timeout()/4)))
 	}
 	if syncNow {
 		s.core.start(s.sendSync)
@@ -89,8 +90,8 @@ func (s *session) nextSync(now time.Time) (due time.Time, syncNow, drop bool) {
 		return far, false, false
 	}
 	due = far
-	if oldest := s.connection.oldestSync(); !oldest.IsZero() {
-		overdue := latest(oldest, s.connection.arrived()).Add(timeout / 4)
+	if oldest := s.connection.OldestSync(); !oldest.IsZero() {
+		overdue := latest(oldest, s.connection.Arrived()).Add(timeout / 4)
 		if !now.Before(overdue) {
 			return far, false, true
 		}
@@ -124,13 +125,13 @@ func (s *session) sendSync() {
 	s.mu.Lock()
 	c, barrier := s.connection, s.wantsBarrier()
 	if barrier {
-		c.barrier.Store(true)
+		s.confirming = c
 	}
 	s.mu.Unlock()
 	if barrier {
 		requests = append(requests, view.barrierRequest(func(_ transaction, err error) {
 			if err != nil {
-				c.barrier.Store(false)
+				s.barrierRefused(c)
 				s.core.opts.Log.Debug("zookeeper: barrier", "error", err)
 			}
 		}))
@@ -141,7 +142,16 @@ func (s *session) sendSync() {
 // wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.
 // Called with mu held.
 func (s *session) wantsBarrier() bool {
-	return len(s.callbacks) > 0 && s.proof.doubtful() && !s.connection.barrier.Load()
+	return len(s.callbacks) > 0 && s.proof.doubtful() && s.confirming != s.connection
+}
+
+// barrierRefused makes another barrier due on the connection.
+func (s *session) barrierRefused(c *link.Connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.confirming == c {
+		s.confirming = nil
+	}
 }
 
 // hurryBarrier makes a sync due now if a hold needs the barrier that goes with it. Called with mu held.

@@ -21,7 +21,7 @@ func (s *session) circumstances(why error) circumstances {
 func (s *session) circumstancesLocked(why error) circumstances {
 	in := circumstances{session: s.id, timeout: s.proof.timeout, err: why}
 	if s.connection != nil {
-		in.server = s.connection.server
+		in.server = s.connection.Server()
 	}
 	return in
 }

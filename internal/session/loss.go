@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 type lossCallback struct {
@@ -90,9 +92,16 @@ func (d lossNotices) deliver() {
 	switch {
 	case c == nil:
 	case !granted || s.lost.Reason == zkrecipes.LossExpired:
-		_ = c.Close()
+		c.Drop()
 	default:
-		c.endSession()
+		s.closeOn(c)
+	}
+}
+
+// closeOn closes the session on the server, and then the connection, at the latest after a second.
+func (s *session) closeOn(c *link.Connection) {
+	if s.sendOn(s.ctx, c, []request{{wire.OpClose, "/", wire.CloseFrame(), func(reply, error) { c.Drop() }}}) {
+		time.AfterFunc(time.Second, c.Drop)
 	}
 }
 

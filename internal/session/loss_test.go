@@ -11,7 +11,7 @@ import (
 
 // lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
 func lapsed() (s *session, until time.Time) {
-	s = &session{core: &core{opts: &Config{}, lastErr: errSilent}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	s = &session{core: &core{opts: &Config{}, lastErr: errCut}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
 	s.proof.connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
 	s.proof.heard = now
@@ -38,7 +38,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	for name, look := range map[string]func(*session, time.Time){
 		"clock":       func(s *session, now time.Time) { s.heartbeat(now) },
 		"late answer": func(s *session, now time.Time) { s.answered(now, now, leader) },
-		"resumption":  func(s *session, now time.Time) { s.takeGrant(&connection{connectSent: now}, time.Hour) },
+		"resumption":  func(s *session, now time.Time) { s.takeGrant(now, time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +49,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 			require.Len(t, told, 1)
 			require.Equal(t, zkrecipes.LossDeadline, told[0].Reason)
 			require.Equal(t, until, told[0].At)
-			require.ErrorIs(t, told[0], errSilent, "what was in the way")
+			require.ErrorIs(t, told[0], errCut, "what was in the way")
 		})
 	}
 }

@@ -42,9 +42,9 @@ type transaction struct {
 
 func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
 	return request{wire.OpMulti, path, wire.MultiFrame(absolute), func(r reply, err error) {
-		t := transaction{zxid: r.zxid}
+		t := transaction{zxid: r.Zxid}
 		if err == nil {
-			if t.responses, err = wire.MultiReply(r.body); len(t.responses) != len(absolute) {
+			if t.responses, err = wire.MultiReply(r.Body); len(t.responses) != len(absolute) {
 				t.responses, err = nil, wire.ErrGarbled
 			}
 		}

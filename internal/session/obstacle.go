@@ -65,7 +65,7 @@ func (s *session) ExplainUnanswered(cause error) error {
 	if !up {
 		return s.Explain(cause)
 	}
-	return withReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", c.server, rounded(time.Since(newest))))
+	return withReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", c.Server(), rounded(time.Since(newest))))
 }
 
 // obstacle returns why there is no connection. Called with mu held.

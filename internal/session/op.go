@@ -186,7 +186,7 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 	return request{wire.OpExists, path, wire.ReadFrame(wire.OpExists, s.abs(path), watch), func(r reply, err error) {
 		var e existence
 		if err == nil {
-			e.stat, err = wire.StatReply(r.body)
+			e.stat, err = wire.StatReply(r.Body)
 			e.exists = err == nil
 		} else if errors.Is(err, zk.ErrNoNode) {
 			err = nil

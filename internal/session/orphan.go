@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
 // orphan is a session that ended here while the servers may still keep it. Its nodes stay until it is closed or expires
@@ -57,8 +56,7 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 		"session", fmt.Sprintf("0x%x", left.id), "error", errors.Join(errs...))
 }
 
-// closeOrphanAt resumes the session and closes it, in one write. It returns nil if the server says that it has closed the
-// session, or that there is none. If the server hangs up without an answer, the session may still be there.
+// closeOrphanAt closes the session at a server, see [link.CloseSession].
 func (c *core) closeOrphanAt(ctx context.Context, server Server, left orphan) error {
 	ctx, cancel := context.WithTimeout(ctx, c.connectTimeout())
 	defer cancel()
@@ -66,28 +64,5 @@ func (c *core) closeOrphanAt(ctx context.Context, server Server, left orphan) er
 	if err != nil {
 		return err
 	}
-	defer hangUp(raw)
-	defer context.AfterFunc(ctx, func() { hangUp(raw) })()
-	end := wire.CloseFrame()
-	wire.SetXid(end, 1)
-	if err := writeAll(raw, wire.ConnectFrame(0, time.Second, left.id, left.password), end); err != nil {
-		return err
-	}
-	return awaitClosed(raw)
-}
-
-// awaitClosed reads the answers to a connect request and to a close request.
-func awaitClosed(raw net.Conn) error {
-	frame, err := readFrame(raw, wire.MaxConnectReply)
-	if err != nil {
-		return err
-	}
-	if g, err := wire.ConnectReply(frame); g.ID == 0 {
-		return err // or there is no such session any more
-	}
-	if frame, err = readFrame(raw, wire.MaxConnectReply); err != nil {
-		return err
-	}
-	h, _, err := wire.ReadHeader(frame)
-	return errors.Join(err, wire.ErrorOf(h.Code))
+	return link.CloseSession(ctx, raw, left.id, left.password)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // proof is the arithmetic behind [Session.ValidUntil], without clock and without I/O.
@@ -63,6 +65,21 @@ const (
 	leader            // or a server that takes itself for the leader
 	quorum            // a write that was applied
 )
+
+// witnessOf says which server stands behind an answer to the opcode.
+func witnessOf(op, code int32) witness {
+	switch op {
+	case wire.OpSync:
+		return leader
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpMulti, wire.OpReconfig:
+		if code == 0 {
+			return quorum
+		}
+		return leader
+	default:
+		return anyServer
+	}
+}
 
 // connected takes in a connect answer.
 func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration) {

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // An exchange is a request in a test of the rule: when it was sent and answered, in seconds, and by whom: "follower" and
@@ -34,6 +37,24 @@ func pings(from, to, every float64) (list []exchange) {
 var zero = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
+
+// A new operation has to say here what its answer proves.
+func TestWitnessOf_EveryOperation_IsJudged(t *testing.T) {
+	judged := map[string]witness{
+		"create": quorum, "delete": quorum, "set": quorum, "multi": quorum, "sync": leader,
+		"exists": anyServer, "get": anyServer, "children": anyServer, "close": anyServer, "watch": anyServer, "unwatch": anyServer,
+	}
+	for op := int32(-128); op < 128; op++ {
+		name := wire.OpName(op)
+		if strings.HasPrefix(name, "operation ") {
+			continue
+		}
+		want, known := judged[name]
+		require.True(t, known, name)
+		require.Equal(t, want, witnessOf(op, 0), "%s, %d", name, op)
+		require.Equal(t, min(want, leader), witnessOf(op, -101), "%s refused, %d", name, op)
+	}
+}
 
 // With a timeout of 8 s, a lag of 2 s and no margin, the deadline is 8 s after the contact that is proven.
 func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
 // Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
@@ -35,11 +36,11 @@ type session struct {
 	id            int64 // 0 until the first connect answer
 	password      []byte
 	proof         proof
-	connection    *connection   // the newest; nil before the first
-	up            chan struct{} // closed while connected
-	down          chan struct{} // closed while not connected
-	heardLast     time.Time     // what was heard on the connection that down was closed for
-	since         time.Time     // when it was first up
+	connection    *link.Connection // the newest; nil before the first
+	up            chan struct{}    // closed while connected
+	down          chan struct{}    // closed while not connected
+	heardLast     time.Time        // what was heard on the connection that down was closed for
+	since         time.Time        // when it was first up
 	lost          *zkrecipes.LostError
 	delivering    int // losses whose callbacks are running
 	callbacks     map[*lossCallback]struct{}
@@ -48,8 +49,9 @@ type session struct {
 	retained      int // holds; while there is any, a sync goes out every T/8
 	syncing       bool
 	lastSync      time.Time
-	freshening    *connection // on which a request of Freshen is unanswered; nil if there is none
-	nextHeartbeat time.Time   // when the next step is planned
+	freshening    *link.Connection // on which a request of Freshen is unanswered; nil if there is none
+	confirming    *link.Connection // on which a barrier was sent, and not refused; nil if there is none
+	nextHeartbeat time.Time        // when the next step is planned
 
 	watches watches
 	done    chan struct{}

@@ -27,11 +27,6 @@ func (c *core) checkSize(op, path string, size int) error {
 	return nil
 }
 
-// tooLargeReply is the error of a request whose reply had so many bytes.
-func (c *core) tooLargeReply(size int) error {
-	return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, c.opts.MaxReply)
-}
-
 // suspect is the least size of a request that may have ended its connection by its size. No server is useful with a lower limit.
 const suspect = 64 << 10
 

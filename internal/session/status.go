@@ -49,7 +49,7 @@ func (c *Client) Status() Status {
 	}
 	st.Session, st.Timeout, st.ValidUntil, st.Holds = s.id, s.proof.timeout, s.proof.validUntil(), len(s.callbacks)
 	if s.isUp() {
-		st.Server = s.connection.server
+		st.Server = s.connection.Server()
 	}
 	return st
 }

@@ -15,20 +15,19 @@ import (
 // Tracers returns the tracers of the client; nil is none.
 func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
-// traced returns the answer function of a request that was sent now. It tells the tracers first, so that a call
-// that returns has been told.
-func traced(ctx context.Context, tracers *trace.Tracers, r request, now time.Time) func(reply, error) {
+// traced returns the answer function of a request. It tells the tracers first, so that a call that returns has been told.
+func traced(ctx context.Context, tracers *trace.Tracers, r request) func(reply, error) {
 	return func(answer reply, err error) {
 		told := err
 		if r.op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
 			told = nil // which is an answer to the question
 		}
-		at := answer.at
+		at := answer.At
 		if at.IsZero() {
 			at = time.Now()
 		}
 		tracers.Request(ctx, zkrecipes.Request{
-			Op: wire.OpName(r.op), Path: r.path, Sent: now, Took: at.Sub(now), Code: codeName(told), Err: told,
+			Op: wire.OpName(r.op), Path: r.path, Sent: answer.Sent, Took: at.Sub(answer.Sent), Code: codeName(told), Err: told,
 		})
 		r.answer(answer, err)
 	}

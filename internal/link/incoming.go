@@ -1,7 +1,6 @@
-package session
+package link
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +12,7 @@ import (
 )
 
 // read handles what the server sends, in the order in which it sends it, until the connection is closed.
-func (c *connection) read() error {
-	most := c.session.core.opts.MaxReply
+func (c *Connection) read() error {
 	for {
 		size, err := readSize(c.in)
 		if err != nil {
@@ -24,8 +22,8 @@ func (c *connection) read() error {
 			c.arriving.Store(true)
 			c.note()
 		}
-		if size > most {
-			err = c.skip(size)
+		if tooLarge := c.owner.TooLarge(size); tooLarge != nil {
+			err = c.skip(size, tooLarge)
 		} else {
 			err = c.handle(size)
 		}
@@ -37,7 +35,7 @@ func (c *connection) read() error {
 }
 
 // handle handles a frame of so many bytes: the reply to a request, or an event.
-func (c *connection) handle(size int) error {
+func (c *Connection) handle(size int) error {
 	frame, err := readBody(c.in, size)
 	if err != nil {
 		return err
@@ -47,7 +45,7 @@ func (c *connection) handle(size int) error {
 		return err
 	}
 	if h.Zxid > 0 {
-		c.session.zxid.Store(h.Zxid)
+		c.owner.Saw(h.Zxid)
 	}
 	now := time.Now()
 	r, err := c.answered(h.Xid, h.Code, now)
@@ -56,23 +54,23 @@ func (c *connection) handle(size int) error {
 	}
 	said := wire.ErrorOf(h.Code)
 	if errors.Is(said, zk.ErrSessionMoved) {
-		c.fail(said) // before the caller asks again: this server serves the session no more
+		c.Fail(said) // before the caller asks again: this server serves the session no more
 	}
 	switch {
 	case r.answer != nil:
-		r.answer(reply{h.Zxid, body, now}, said)
+		r.answer(Reply{h.Zxid, body, r.sent, now}, said)
 	case h.Xid == wire.XidEvent:
 		e, err := wire.EventOf(body)
 		if err != nil {
 			return err
 		}
-		c.session.onEvent(e)
+		c.owner.Event(e)
 	}
 	return nil
 }
 
 // skip reads past a reply that is too large, and fails its call. The connection lives on.
-func (c *connection) skip(size int) error {
+func (c *Connection) skip(size int, tooLarge error) error {
 	var header [wire.ReplyHeaderSize]byte
 	if _, err := io.ReadFull(c.in, header[:]); err != nil {
 		return err
@@ -83,22 +81,20 @@ func (c *connection) skip(size int) error {
 		return err
 	}
 	if r.answer == nil {
-		return c.session.core.tooLargeReply(size) // it may be an event; on the next connection every watch fires
+		return tooLarge // it may be an event; on the next connection every watch fires
 	}
-	r.answer(reply{zxid: h.Zxid}, c.session.core.tooLargeReply(size))
+	r.answer(Reply{Zxid: h.Zxid, Sent: r.sent}, tooLarge)
 	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }
 
-// answered books a reply that came now as proof of liveness, and returns the request that it answers; a zero one for an event.
-func (c *connection) answered(xid, code int32, now time.Time) (pending, error) {
+// answered tells the owner of a reply that came now, and returns the request that it answers; a zero one for an event.
+func (c *Connection) answered(xid, code int32, now time.Time) (pending, error) {
 	r, err := c.take(xid)
 	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not asked for
 		return pending{}, err
 	}
-	if wire.FromTree(code) {
-		c.session.answered(r.sent, now, witnessOf(r.op, code))
-	}
+	c.owner.Answered(r.op, code, r.sent, now)
 	return r, nil
 }
 
@@ -107,7 +103,7 @@ func (c *connection) answered(xid, code int32, now time.Time) (pending, error) {
 // where that is safe. Pings, events and credentials are apart.
 //
 // Source: SendThread.readResponse of ZooKeeper's Java client ("Xid out of order").
-func (c *connection) take(xid int32) (r pending, err error) {
+func (c *Connection) take(xid int32) (r pending, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -132,7 +128,7 @@ func (c *connection) take(xid int32) (r pending, err error) {
 }
 
 // Read reads for the decoder of frames. Every byte shows that the server is there, so it resets the watchdog.
-func (c *connection) Read(p []byte) (int, error) {
+func (c *Connection) Read(p []byte) (int, error) {
 	n, err := c.conn.Read(p)
 	if n > 0 && c.patience > 0 {
 		c.watchdog.Reset(c.patience)
@@ -145,67 +141,16 @@ func (c *connection) Read(p []byte) (int, error) {
 
 // note books that a part of a frame has arrived. What the server sends behind a large reply on a slow line comes late, and
 // that is no reason to give the connection up: the same reply would be as slow on the next.
-func (c *connection) note() {
+func (c *Connection) note() {
 	now := time.Now()
 	c.newest.Store(&now)
 }
 
-// arrived returns when the newest part of a frame came that did not come in one piece; zero if there was none. It stays after
+// Arrived returns when the newest part of a frame came that did not come in one piece; zero if there was none. It stays after
 // the end of the frame: what the server answered behind it is still on its way.
-func (c *connection) arrived() time.Time {
+func (c *Connection) Arrived() time.Time {
 	if at := c.newest.Load(); at != nil {
 		return *at
 	}
 	return time.Time{}
-}
-
-// readFrame reads a frame of at most so many bytes, and returns it without its length.
-func readFrame(r io.Reader, most int) ([]byte, error) {
-	size, err := readSize(r)
-	if err != nil {
-		return nil, err
-	}
-	if size > most {
-		return nil, noServer(size)
-	}
-	return readBody(r, size)
-}
-
-// unproven is how many bytes of a frame are given memory before any of them arrives.
-const unproven = 64 << 10
-
-// readBody reads so many bytes. The memory grows with the bytes that arrive, not with the length that was announced.
-func readBody(r io.Reader, size int) ([]byte, error) {
-	body := make([]byte, min(size, unproven))
-	for n := 0; ; {
-		if _, err := io.ReadFull(r, body[n:]); err != nil {
-			return nil, err
-		}
-		if n = len(body); n == size {
-			return body, nil
-		}
-		grown := make([]byte, min(size, 4*n))
-		copy(grown, body)
-		body = grown
-	}
-}
-
-// readSize reads the length of a frame.
-func readSize(r io.Reader) (int, error) {
-	var prefix [wire.PrefixSize]byte
-	if _, err := io.ReadFull(r, prefix[:]); err != nil {
-		return 0, err
-	}
-	size := int(int32(binary.BigEndian.Uint32(prefix[:])))
-	if size < 0 {
-		return 0, noServer(size)
-	}
-	return size, nil
-}
-
-func noServer(size int) error {
-	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers what is not TLS
-		return errors.New("the server speaks TLS: see WithTLS")
-	}
-	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
 }

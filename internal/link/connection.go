@@ -1,0 +1,213 @@
+// Package link has one connection to one server: what is on its way, in which order, and how the connection ends. It knows
+// no session. Its owner does, and learns from it what the server says.
+package link
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Owner is what a connection needs of the session that it serves. But for NextXid, the methods are called without a lock.
+type Owner interface {
+	// NextXid returns the number of the next request. It must not wait.
+	NextXid() int32
+	// Saw takes the zxid of a reply or an event, before anything else of it is told.
+	Saw(zxid int64)
+	// Answered takes what an answer shows: of which opcode, with which error code, and when request and answer were on
+	// their way. It is called before the answer function of the request.
+	Answered(op, code int32, sent, at time.Time)
+	// TooLarge returns the error of a reply of so many bytes if that is more than the owner takes, else nil.
+	TooLarge(size int) error
+	// Event takes an event. It is called on the goroutine that reads, in the order of the replies.
+	Event(e zk.Event)
+	// Down is called for every connection that closes, also more than once. When it returns, the holds that end with the
+	// connection have ended.
+	Down(c *Connection)
+}
+
+// Connection is one connection to one server. Two goroutines work for it: one reads, one writes what callers leave in the
+// queue. So no caller ever waits until the server takes a request. If a socket certainly has room for a request, the caller
+// writes it itself: waking the writer would make a hand-over of a lock a tenth slower.
+type Connection struct {
+	conn   net.Conn
+	owner  Owner
+	server string
+	socket bool // it has a buffer in the kernel
+	born   time.Time
+	up     atomic.Bool // the server has given us the session
+
+	arriving atomic.Bool               // a part of a frame has come, and not all of it
+	newest   atomic.Pointer[time.Time] // see Arrived
+
+	in       *bufio.Reader
+	patience time.Duration // how long the server may be silent; only for the reading goroutine; 0 until the connection is up
+	watchdog *time.Timer   // closes the connection when the server has been silent for too long
+
+	wake chan struct{} // tells the writing goroutine that something is queued; holds one
+	gone chan struct{} // closed with the connection
+
+	mu         sync.Mutex
+	why        error     // why the connection is closed; nil while it is open
+	failing    int       // goroutines that are telling the owner that the connection is down
+	pending    []pending // oldest first: replies come in this order
+	queue      [][]byte  // frames to be written
+	queued     int       // how many frames have ever been put into the queue
+	written    int       // how many of them have been given to the connection
+	writing    bool      // a goroutine writes; it looks at the queue again when it is done
+	unanswered int       // bytes of requests
+	pings      []time.Time
+	pinger     *time.Timer // nil until the connection is up
+}
+
+// Dial opens a connection to a server. The connection is closed after limit unless it is up by then; dialing counts.
+func Dial(
+	ctx context.Context, limit time.Duration, server string, dial func(context.Context) (net.Conn, error), owner Owner,
+) (*Connection, error) {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	raw, err := dial(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("no connection within %v", rounded(limit)) // how the dialer puts it says no more
+	}
+	cancel()
+	if err != nil {
+		return nil, err
+	}
+	return newConnection(owner, raw, server, limit-time.Since(start)), nil
+}
+
+// newConnection returns a connection that is closed after limit unless the server has given us the session by then.
+func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration) *Connection {
+	c := &Connection{
+		conn: raw, owner: owner, server: server, socket: isSocket(raw), born: time.Now(),
+		wake: make(chan struct{}, 1), gone: make(chan struct{}),
+	}
+	c.in = bufio.NewReaderSize(c, 4<<10)
+	c.mu.Lock() // the limit may have passed, and then Fail is called at once
+	defer c.mu.Unlock()
+	c.watchdog = time.AfterFunc(limit, func() {
+		if c.up.Load() {
+			c.Fail(errSilent)
+			return
+		}
+		c.Fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", rounded(limit)))
+	})
+	return c
+}
+
+func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
+// Serve runs the connection from the connect request, which Prepare has queued, until it ends. shakeHands takes in the answer.
+// An error says why the connection never came up.
+func (c *Connection) Serve(shakeHands func() error) error {
+	var writer sync.WaitGroup
+	writer.Go(c.write)
+	c.start()
+	err := shakeHands()
+	if err == nil {
+		err = c.read()
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		err = c.endedBecause(err)
+	}
+	c.Fail(err)
+	writer.Wait()
+	if c.up.Load() {
+		return nil
+	}
+	return c.Reason()
+}
+
+// endedBecause returns what err, with which the server has ended the connection, may mean.
+func (c *Connection) endedBecause(err error) error {
+	switch {
+	case c.up.Load():
+		return fmt.Errorf("the server hung up: %w", err)
+	case beneathTLS(c.conn) != c.conn:
+		return fmt.Errorf("the server hung up without an answer: %w (it may be starting)", err)
+	default:
+		return fmt.Errorf("the server hung up without an answer: %w (it may be starting, or is this a TLS port? see WithTLS)", err)
+	}
+}
+
+// Server returns the server that was dialed.
+func (c *Connection) Server() string { return c.server }
+
+// Lasted reports whether the connection came up, and was made more than a second ago.
+func (c *Connection) Lasted() bool { return c.up.Load() && time.Since(c.born) > time.Second }
+
+// errSilent is the reason when a connection that was up is given up.
+var errSilent = errors.New("the server sent nothing for two thirds of the session timeout")
+
+// errDropped is the reason when this client closes a connection.
+var errDropped = errors.New("closed by this client")
+
+// Drop closes the connection; the owner learns of it at once.
+func (c *Connection) Drop() { c.Fail(errDropped) }
+
+// Fail closes the connection; the first reason counts. When Fail returns, the owner knows that the connection is down, also
+// if another goroutine closed it first. The holds that end with the connection end before the unanswered calls fail: another
+// goroutine may still be ending them, so the last goroutine to come back from there fails the calls.
+func (c *Connection) Fail(why error) {
+	c.mu.Lock()
+	if c.why == nil {
+		c.why = why
+		close(c.gone)
+		c.watchdog.Stop()
+		if c.pinger != nil {
+			c.pinger.Stop() // it keeps the connection in memory
+		}
+	}
+	c.failing++
+	c.mu.Unlock()
+	hangUp(c.conn)
+	c.owner.Down(c)
+
+	c.mu.Lock()
+	var unanswered []pending
+	if c.failing--; c.failing == 0 {
+		unanswered, c.pending = c.pending, nil
+	}
+	written := c.written
+	c.mu.Unlock()
+	for _, r := range unanswered {
+		if r.nth > written {
+			r.answer(Reply{Sent: r.sent}, zk.ErrNoServer) // it was never written
+		} else {
+			r.answer(Reply{Sent: r.sent}, zk.ErrConnectionClosed)
+		}
+	}
+}
+
+// hangUp closes a connection at once. Close of a TLS connection would first wait until the server takes an alert.
+func hangUp(c net.Conn) { _ = beneathTLS(c).Close() }
+
+// isSocket reports whether c is a socket, which has a buffer in the kernel. Other connections may have none, such as net.Pipe.
+func isSocket(c net.Conn) bool {
+	_, ok := beneathTLS(c).(syscall.Conn)
+	return ok
+}
+
+func beneathTLS(c net.Conn) net.Conn {
+	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
+		return secured.NetConn()
+	}
+	return c
+}
+
+// Reason returns why the connection is closed; nil while it is open.
+func (c *Connection) Reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.why
+}

@@ -1,0 +1,77 @@
+package link
+
+import (
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// alone is an owner that numbers its requests and takes nothing else.
+type alone struct{ xid int32 }
+
+func (a *alone) NextXid() int32                      { a.xid++; return a.xid }
+func (a *alone) Saw(int64)                           {}
+func (a *alone) Answered(_, _ int32, _, _ time.Time) {}
+func (a *alone) TooLarge(int) error                  { return nil }
+func (a *alone) Event(zk.Event)                      {}
+func (a *alone) Down(*Connection)                    {}
+
+func at(seconds float64) time.Time {
+	return time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// The dial took as long as the whole attempt may take.
+func TestConnection_LimitHasPassed_IsClosed(t *testing.T) {
+	for range 1000 {
+		near, far := net.Pipe()
+		c := newConnection(&alone{}, near, "10.0.0.1:2181", -time.Second)
+		<-c.gone
+		_ = far.Close()
+	}
+}
+
+// The connection closes after a call has seen that it is up: it must refuse the call, which would never be answered.
+func TestConnection_Closed_TakesNoCall(t *testing.T) {
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	c := newConnection(&alone{}, near, "10.0.0.1:2181", time.Minute)
+	c.Drop()
+	answered := false
+	require.False(t, c.Ask([]Request{{wire.OpSync, wire.SyncFrame("/"), func(Reply, error) { answered = true }}}))
+	require.False(t, answered)
+}
+
+// A request carries the number that its reply is known by.
+func TestAsk_GivesTheRequestItsXid(t *testing.T) {
+	t.Parallel()
+	c := newConnection(&alone{xid: 41}, nil, "", time.Hour)
+	defer c.watchdog.Stop()
+	frame := wire.DeleteFrame("/a", -1)
+	require.True(t, c.Ask([]Request{{Op: wire.OpDelete, Frame: frame}}))
+	require.Equal(t, uint32(42), binary.BigEndian.Uint32(frame[wire.PrefixSize:]))
+	require.Equal(t, int32(42), c.pending[0].xid)
+}
+
+// The oldest sync without an answer decides when the connection is given up, also if others were answered or came before.
+func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
+	t.Parallel()
+	c := newConnection(&alone{}, nil, "", time.Hour)
+	defer c.watchdog.Stop()
+	for i, op := range []int32{wire.OpGetData, wire.OpSync, wire.OpGetData, wire.OpSync} {
+		require.True(t, c.Ask([]Request{{Op: op, Frame: wire.SyncFrame("/")}}))
+		c.pending[i].sent = at(float64(i))
+	}
+	for _, want := range []time.Time{at(1), at(1), at(3), at(3), {}} {
+		require.Equal(t, want, c.OldestSync())
+		if len(c.pending) > 0 {
+			_, err := c.take(c.pending[0].xid)
+			require.NoError(t, err)
+		}
+	}
+}

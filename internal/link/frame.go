@@ -1,0 +1,75 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// readFrame reads a frame of at most so many bytes, and returns it without its length.
+func readFrame(r io.Reader, most int) ([]byte, error) {
+	size, err := readSize(r)
+	if err != nil {
+		return nil, err
+	}
+	if size > most {
+		return nil, noServer(size)
+	}
+	return readBody(r, size)
+}
+
+// unproven is how many bytes of a frame are given memory before any of them arrives.
+const unproven = 64 << 10
+
+// readBody reads so many bytes. The memory grows with the bytes that arrive, not with the length that was announced.
+func readBody(r io.Reader, size int) ([]byte, error) {
+	body := make([]byte, min(size, unproven))
+	for n := 0; ; {
+		if _, err := io.ReadFull(r, body[n:]); err != nil {
+			return nil, err
+		}
+		if n = len(body); n == size {
+			return body, nil
+		}
+		grown := make([]byte, min(size, 4*n))
+		copy(grown, body)
+		body = grown
+	}
+}
+
+// readSize reads the length of a frame.
+func readSize(r io.Reader) (int, error) {
+	var prefix [wire.PrefixSize]byte
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return 0, err
+	}
+	size := int(int32(binary.BigEndian.Uint32(prefix[:])))
+	if size < 0 {
+		return 0, noServer(size)
+	}
+	return size, nil
+}
+
+func noServer(size int) error {
+	if size>>16 == 0x1503 { // an alert, which is how a TLS server answers what is not TLS
+		return errors.New("the server speaks TLS: see WithTLS")
+	}
+	return fmt.Errorf("this is no ZooKeeper server: it sent a frame of %d bytes", size)
+}
+
+// writeAll writes the frames with one system call, so that they share a segment.
+func writeAll(c net.Conn, frames ...[]byte) error {
+	var all []byte
+	if len(frames) == 1 {
+		all = frames[0]
+	} else {
+		all = slices.Concat(frames...)
+	}
+	_, err := c.Write(all)
+	return err
+}

@@ -1,0 +1,41 @@
+package link
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A server announces a frame, and sends little or nothing of it. The memory grows with what has come.
+func TestReadBody_AnnouncedLength_TakesNoMemory(t *testing.T) {
+	for _, sent := range []int{0, 100, 1 << 17} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := readBody(bytes.NewReader(make([]byte, sent)), 256<<20)
+		runtime.ReadMemStats(&after)
+		require.Error(t, err)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "%d bytes sent", sent)
+	}
+	for _, size := range []int{0, 1, unproven - 1, unproven, unproven + 1, 2 * unproven, 5*unproven + 7} {
+		want := bytes.Repeat([]byte{1, 2, 3}, size/3+1)[:size]
+		got, err := readBody(bytes.NewReader(append(want, 9)), size)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got), size)
+	}
+}
+
+func BenchmarkReadBody(b *testing.B) {
+	for _, size := range []int{100, 1 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			b.ReportAllocs()
+			from := bytes.NewReader(make([]byte, size))
+			for b.Loop() {
+				_, _ = from.Seek(0, 0)
+				_, _ = readBody(from, size)
+			}
+		})
+	}
+}

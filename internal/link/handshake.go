@@ -1,0 +1,72 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// Granted returns the answer to the connect request.
+func (c *Connection) Granted() (wire.Granted, error) { return readGrant(c.in) }
+
+func readGrant(r io.Reader) (wire.Granted, error) {
+	frame, err := readFrame(r, wire.MaxConnectReply)
+	if err != nil {
+		return wire.Granted{}, err
+	}
+	return wire.ConnectReply(frame)
+}
+
+// Show sends a credential, and returns the error code that the server answers. The server answers it before all later
+// requests. No request is on its way yet, so the next frame is the answer.
+func (c *Connection) Show(scheme string, credential []byte) (code int32, err error) {
+	c.mu.Lock()
+	c.enqueue(wire.AuthFrame(scheme, credential))
+	c.flush()
+	c.mu.Unlock()
+	frame, err := readFrame(c.in, wire.ReplyHeaderSize)
+	if err != nil {
+		return 0, err
+	}
+	h, _, err := wire.ReadHeader(frame)
+	if err != nil || h.Xid != wire.XidAuth {
+		return 0, errors.New("no answer to a credential")
+	}
+	return h.Code, nil
+}
+
+// Up notes that the server has given us a session with this timeout. From now on pings go out, and the server may be silent
+// for two thirds of the timeout.
+func (c *Connection) Up(timeout time.Duration) {
+	c.up.Store(true)
+	c.patience = timeout * 2 / 3
+	c.watchdog.Reset(c.patience)
+	c.keepAlive(timeout / 3)
+}
+
+// CloseSession resumes a session on a connection that nothing else uses, and closes it, in one write. It returns nil if the
+// server says that it has closed the session, or that there is none. If the server hangs up without an answer, the session may
+// still be there.
+func CloseSession(ctx context.Context, raw net.Conn, id int64, password []byte) error {
+	defer hangUp(raw)
+	defer context.AfterFunc(ctx, func() { hangUp(raw) })()
+	end := wire.CloseFrame()
+	wire.SetXid(end, 1)
+	if err := writeAll(raw, wire.ConnectFrame(0, time.Second, id, password), end); err != nil {
+		return err
+	}
+	g, err := readGrant(raw)
+	if g.ID == 0 {
+		return err // or there is no such session any more
+	}
+	frame, err := readFrame(raw, wire.MaxConnectReply)
+	if err != nil {
+		return err
+	}
+	h, _, err := wire.ReadHeader(frame)
+	return errors.Join(err, wire.ErrorOf(h.Code))
+}

@@ -1,0 +1,154 @@
+package link
+
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// Request is one request to the server.
+type Request struct {
+	Op    int32
+	Frame []byte // its xid is still to be set
+	// Answer takes the reply, or the error that there will be none. It is called once, mostly on the goroutine that reads
+	// from the connection, and must not wait for anything.
+	Answer func(Reply, error)
+}
+
+// Reply is what a server has answered, or that it has not.
+type Reply struct {
+	Zxid int64
+	Body []byte
+	Sent time.Time // before the request left
+	At   time.Time // when it came; zero if there is none
+}
+
+// pending is a request that was queued and not yet answered.
+type pending struct {
+	xid    int32
+	op     int32
+	size   int
+	nth    int // among the frames of the connection
+	sent   time.Time
+	answer func(Reply, error)
+}
+
+// Ask sends requests in this order, and before all later requests. It does not wait. On a closed connection it reports false
+// and does nothing.
+func (c *Connection) Ask(requests []Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why != nil {
+		return false
+	}
+	now := time.Now() // before the bytes leave: a time that is too early only makes the deadline earlier
+	for _, r := range requests {
+		xid := c.owner.NextXid()
+		wire.SetXid(r.Frame, xid)
+		c.enqueue(r.Frame)
+		c.pending = append(c.pending, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, answer: r.Answer})
+		c.unanswered += len(r.Frame)
+	}
+	c.flush()
+	return true
+}
+
+// room is how many bytes the buffers of a socket hold at least.
+const room = 4 << 10
+
+// flush makes sure that the queue gets written. It writes the queue itself if no goroutine is writing, and if so little is
+// unanswered that a socket has room for it, whatever the server does. Otherwise it wakes the writer. Called with mu held,
+// which it releases while it writes.
+func (c *Connection) flush() {
+	if c.writing {
+		return
+	}
+	if c.socket && c.unanswered <= room {
+		c.writeQueue()
+	}
+	if len(c.queue) > 0 { // also what came meanwhile, which may be more than a socket has room for
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// writeQueue writes what is in the queue now. Called with mu held, which it releases while it writes.
+func (c *Connection) writeQueue() {
+	frames := c.queue
+	c.queue, c.written, c.writing = nil, c.queued, true
+	c.mu.Unlock()
+	err := writeAll(c.conn, frames...)
+	if err != nil {
+		c.Fail(err)
+	}
+	c.mu.Lock()
+	c.writing = false
+}
+
+// enqueue is called with mu held.
+func (c *Connection) enqueue(frame []byte) {
+	c.queue = append(c.queue, frame)
+	c.queued++
+}
+
+// Prepare queues the connect request ahead of all others, and returns the time at which it counts as sent.
+func (c *Connection) Prepare(connect []byte) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent := time.Now() // see Ask
+	c.enqueue(connect)
+	return sent
+}
+
+// start sends the connect request.
+func (c *Connection) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flush()
+}
+
+// keepAlive sends a ping after every interval, until the connection is closed.
+func (c *Connection) keepAlive(interval time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pinger = time.AfterFunc(interval, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.why == nil {
+			c.pings = append(c.pings, time.Now()) // see Ask
+			c.enqueue(wire.PingFrame())
+			c.flush()
+			c.pinger.Reset(interval)
+		}
+	})
+}
+
+// write writes what callers leave in the queue, until the connection is closed.
+func (c *Connection) write() {
+	for {
+		select {
+		case <-c.wake:
+		case <-c.gone:
+			return
+		}
+		c.mu.Lock()
+		for !c.writing && len(c.queue) > 0 && c.why == nil {
+			c.writeQueue()
+		}
+		c.mu.Unlock()
+	}
+}
+
+// OldestSync returns when the oldest unanswered sync was sent; zero if there is none.
+func (c *Connection) OldestSync() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.pending {
+		if r.op == wire.OpSync {
+			return r.sent
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,50 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// owner is a session as its connections see it.
+type owner struct{ *session }
+
+// NextXid returns an xid that no request of the session has had in the last two billion. A server matches the commit of a
+// write to the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next
+// connection, a request could get the outcome of an earlier one. Xids are positive, since servers do not count other requests
+// when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
+func (o owner) NextXid() int32 {
+	for {
+		if xid := int32(o.asked.Add(1) & 0x7fffffff); xid != 0 {
+			return xid
+		}
+	}
+}
+
+// Saw notes the newest zxid.
+func (o owner) Saw(zxid int64) { o.zxid.Store(zxid) }
+
+// Answered books an answer as proof of liveness.
+func (o owner) Answered(op, code int32, sent, at time.Time) {
+	if wire.FromTree(code) {
+		o.answered(sent, at, witnessOf(op, code))
+	}
+}
+
+// TooLarge returns the error of a reply of so many bytes if that is too large, else nil.
+func (o owner) TooLarge(size int) error {
+	if most := o.core.opts.MaxReply; size > most {
+		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, most)
+	}
+	return nil
+}
+
+// Event tells the watches and the feeds.
+func (o owner) Event(e zk.Event) { o.onEvent(e) }
+
+// Down tells the session that a connection has closed.
+func (o owner) Down(c *link.Connection) { o.connectionDown(c) }
