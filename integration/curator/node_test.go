@@ -63,7 +63,7 @@ func (s *stage) nodeWaits(t *testing.T) {
 
 	waiting, err := node.New(s.clients[0], path, []byte("ours"))
 	must(t, err)
-	for state := range waiting.Watch(ctx) {
+	for state := range waiting.Watch(ctx) { //nolint:errcheck // its error is not looked at
 		if state.Exists {
 			t.Fatalf("it takes Curator's node for ours: %+v", state)
 		}
@@ -127,7 +127,7 @@ func (s *stage) nodeIsTaken(t *testing.T) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		for state := range n.Watch(watching) {
+		for state := range n.Watch(watching) { //nolint:errcheck // its error is not looked at
 			told = append(told, state)
 		}
 	}()

@@ -17,13 +17,14 @@ import (
 // proven is a contender that is proven up to a time.
 type proven struct{ until time.Time }
 
-func (p proven) Path() string                                                       { return "/app/lock/x" }
-func (p proven) Token() zkrecipes.Token                                             { return 7 }
-func (p proven) ValidUntil() time.Time                                              { return p.until }
-func (p proven) Check(context.Context) error                                        { return nil }
-func (p proven) Revoked() <-chan struct{}                                           { return nil }
-func (p proven) Release(context.Context) error                                      { return nil }
-func (p proven) OnExpiring(time.Duration, func()) (stop func())                     { return func() {} }
+func (p proven) Path() string                                   { return "/app/lock/x" }
+func (p proven) Token() zkrecipes.Token                         { return 7 }
+func (p proven) ValidUntil() time.Time                          { return p.until }
+func (p proven) Check(context.Context) error                    { return nil }
+func (p proven) Revoked() <-chan struct{}                       { return nil }
+func (p proven) Release(context.Context) error                  { return nil }
+func (p proven) OnExpiring(time.Duration, func()) (stop func()) { return func() {} }
+
 func (p proven) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) { return nil, nil }
 
 // TestBoth_LooksAtTheClock: no timer ends the hold here. The first question does, whatever is asked.

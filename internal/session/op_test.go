@@ -502,9 +502,14 @@ func TestMulti_OpOfAnotherRoot(t *testing.T) {
 			op, multi *conn.Client
 			ok        bool
 		}{
-			{c, c, true}, {sub(c, "/"), c, true}, {sub(c, "/a/b"), sub(sub(c, "/a"), "/b"), true},
-			{sub(c, "/a"), c, false}, {c, sub(c, "/a"), false}, {sub(c, "/a"), sub(c, "/b"), false},
-			{other, c, false}, {sub(other, "/a"), sub(c, "/a"), false},
+			{c, c, true},
+			{sub(c, "/"), c, true},
+			{sub(c, "/a/b"), sub(sub(c, "/a"), "/b"), true},
+			{sub(c, "/a"), c, false},
+			{c, sub(c, "/a"), false},
+			{sub(c, "/a"), sub(c, "/b"), false},
+			{other, c, false},
+			{sub(other, "/a"), sub(c, "/a"), false},
 		} {
 			op := zkrecipes.OpCheck("/", -1)
 			op.Root = inner(x.op).Root()

@@ -310,7 +310,7 @@ func TestState_Deleted(t *testing.T) {
 		m := joined(t, srv, "a")
 		var errs []error
 		go func() {
-			for s := range m.Watch(t.Context()) {
+			for s := range m.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
 				errs = append(errs, s.Err)
 			}
 		}()
@@ -344,7 +344,7 @@ func TestMembership_ComesBackAsTheYoungest(t *testing.T) {
 		require.True(t, a.State().Exists)
 		require.Greater(t, a.State().Czxid, before.Czxid)
 		require.Equal(t, a.State().Czxid, v.last().Members[2].Czxid)
-		for s := range a.Watch(t.Context()) {
+		for s := range a.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
 			require.Equal(t, a.State().Session, s.Session)
 			break
 		}

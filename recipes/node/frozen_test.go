@@ -74,7 +74,7 @@ func keepAndLook(t *testing.T, addr string) {
 	}
 	s := n.State()
 	fmt.Println("state: said to be there", s.Current && s.Czxid == first)
-	for s := range n.Watch(t.Context()) {
+	for s := range n.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
 		if s.Exists && s.Czxid > first {
 			fmt.Println("state: again")
 			return

@@ -118,7 +118,7 @@ func follow(t *testing.T, n *node.Node) *log {
 	t.Helper()
 	l := &log{}
 	go func() {
-		for s := range n.Watch(t.Context()) {
+		for s := range n.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
 			l.mu.Lock()
 			l.states = append(l.states, s)
 			l.mu.Unlock()
@@ -782,7 +782,7 @@ func TestState_EventDuringAPause(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {
-			for s := range n.Watch(ctx) {
+			for s := range n.Watch(ctx) { //nolint:errcheck // its error is not looked at
 				told <- s
 			}
 		}()
@@ -1195,7 +1195,7 @@ func TestWatch_SlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := keep(t, srv, "1")
 		var told []node.State
-		for s := range n.Watch(t.Context()) {
+		for s := range n.Watch(t.Context()) { //nolint:errcheck // its error is not looked at
 			told = append(told, s)
 			if len(told) == 2 {
 				break

@@ -25,7 +25,10 @@ func (w *worker) presences() turn {
 		following, stop := context.WithCancel(ctx)
 		defer stop()
 		watching.Go(func() {
-			for s := range n.Watch(following) {
+			for s, err := range n.Watch(following) {
+				if err != nil {
+					return // it has ended: the last view stands
+				}
 				op.View(w.state(s))
 			}
 		})
