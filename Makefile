@@ -24,6 +24,7 @@ SEED     ?=
 FUZZTIME ?= 20s
 COUNT    ?= 6
 SECTIONS ?= 10000
+HOURS    ?= 160
 
 # Tests in integration/foreign that run programs of other projects, or build packages.
 OTHERS := '(Suite|Cluster|Package)$$'
@@ -185,6 +186,10 @@ canaries: ## break the code on purpose, and show which test notices
 mutants: ## change conditions and statements one at a time, and list what no test notices (SAMPLE=300 SEED=1; all: hours)
 	mkdir -p integration/reports
 	cd integration && go run ./mutate -sample $(or $(SAMPLE),0) -seed $(or $(SEED),1) -out reports/mutants.txt
+
+.PHONY: storms
+storms: ## random storms of faults on every recipe for HOURS (160) of virtual time
+	$(GOTEST) -count=1 -timeout=0 ./internal/faults -run 'TestRandom$$' -args -hours $(HOURS)
 
 .PHONY: schedules
 schedules: ## tests in virtual time under schedules that seldom come by themselves (half an hour)

@@ -134,6 +134,32 @@ func TestCollector_Outcomes(t *testing.T) {
 	})
 }
 
+// TestCollector_TheNearestDeadlineCounts: two sessions hold locks of one name. In each scrape the holds come in another order.
+func TestCollector_TheNearestDeadlineCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c, err := zkprom.New()
+		require.NoError(t, err)
+		var nearest time.Time
+		for i, of := range []time.Duration{timeout, 2 * timeout, 2 * timeout} {
+			client, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs("a")), conn.WithSessionTimeout(of), conn.WithTracer(c.Tracer()),
+				conn.WithLogger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, client.Close()) }()
+			m, err := mutex.New(client, fmt.Sprintf("/lock%d", i), mutex.WithName("invoices"))
+			require.NoError(t, err)
+			h, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			if i == 0 {
+				nearest = h.ValidUntil()
+			}
+		}
+		for range 50 {
+			require.Equal(t, fmt.Sprint(time.Until(nearest).Seconds()), scrape(t, c)[`zkrecipes_hold_deadline_seconds{name="invoices",recipe="mutex"}`])
+		}
+	})
+}
+
 // Each fault is seen by one scrape after it.
 func TestCollector_FaultsAreSeenInOneScrape(t *testing.T) {
 	const of = `name="leader",recipe="election"`

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
@@ -112,6 +113,26 @@ func TestGroup_Metrics(t *testing.T) {
 		stop()
 		synctest.Wait()
 		require.Equal(t, "0", scrape(t, metrics)["zkrecipes_view_current"+of], "the loop is over")
+	})
+}
+
+// TestGroup_ALoopThatEndsWithAnError: what was seen last stays, and is not current.
+func TestGroup_ALoopThatEndsWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics, views := zkprom.Group("workers", func(yield func(group.View, error) bool) {
+			yield(group.View{Members: make([]group.Member, 2), Freshness: zkrecipes.Freshness{AsOf: time.Now(), Current: true}}, nil)
+			time.Sleep(3 * time.Second)
+			yield(group.View{}, zkrecipes.ErrClosed)
+		})
+		for _, err := range views {
+			if err != nil {
+				require.ErrorIs(t, err, zkrecipes.ErrClosed)
+			}
+		}
+		const of = `{name="workers",recipe="group"}`
+		require.Equal(t, map[string]string{
+			"zkrecipes_view_current" + of: "0", "zkrecipes_view_age_seconds" + of: "3", "zkrecipes_group_members" + of: "2",
+		}, scrape(t, metrics))
 	})
 }
 

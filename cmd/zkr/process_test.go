@@ -153,14 +153,38 @@ func TestLoss_AsAFactKillsAtOnce(t *testing.T) {
 	}
 }
 
+// TestLoss_AsAFactWithGrace runs a shell whose child is a program of its own by the time of the signal: until a forked child has
+// left the traps of its shell, the signal is lost on it.
 func TestLoss_AsAFactWithGrace(t *testing.T) {
 	srv := zktest.Run(t)
-	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; echo ready; sleep 60 & wait")
+	z := start(t, srv, "a", "lock", "--loss-grace=10s", "/p", "--", "sh", "-c", "trap 'exit 0' TERM; sh -c 'echo ready; exec sleep 60' & wait")
 	z.until(t, "started")
 	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
 	srv.Expire(srv.SessionOf("a"))
 	assert.Equal(t, exit.Lost, z.status(t), "also if the program ended well")
 	assert.Equal(t, []string{"term", "lost", "exited"}, z.rest(t))
+}
+
+// TestLoss_KillsAfterTheGrace: what the signal did not end has the whole grace.
+func TestLoss_KillsAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	const grace = time.Second
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--loss-grace", grace.String(), "/p", "--", "sh", "-c",
+		"(trap '' TERM; echo ready; exec sleep 60) & trap 'exit 0' TERM; wait")
+	z.until(t, "started")
+	eventually(t, "the program handles the signal", func() bool { return strings.Contains(z.out.String(), "ready") })
+	expired := time.Now()
+	srv.Expire(srv.SessionOf("a"))
+	z.until(t, "lost")
+	kill := z.until(t, "kill")
+	assert.Equal(t, "patience is over", kill["reason"])
+	text, _ := kill["time"].(string)
+	at, err := time.Parse(time.RFC3339Nano, text)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, at.Sub(expired.Round(0)), grace)
+	assert.Equal(t, exit.Lost, z.status(t))
+	assert.Equal(t, []string{"exited"}, z.rest(t))
 }
 
 // TestLoss_GraceBeginsWithTheLoss: a zkr that is stopped late in the grace does not give the program another one.

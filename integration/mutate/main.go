@@ -14,6 +14,9 @@
 // runs against these tests alone: those of its own package first, then those of the others, the quick ones first.
 // With -reach a later run needs to do this for new tests alone, while the mutated code and the other tests are the same.
 //
+// Gremlins (github.com/go-gremlins/gremlins) does less: it compiles for each mutant, leaves out no statement, takes a slow test on
+// the clock for a timeout, and has no seeds and no list of equivalents.
+//
 // Nothing on disk changes. The file equivalent.txt lists mutants that change nothing that a test could see, with reasons.
 package main
 
@@ -51,7 +54,7 @@ var equivalentList string
 var mutated = []string{
 	".", "conn", "internal/session", "internal/link", "internal/wire", "internal/ephemeral", "internal/hold", "internal/record", "internal/znode", "fence",
 	"recipes/mutex", "recipes/rwlock", "recipes/semaphore", "recipes/election",
-	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp",
+	"recipes/barrier", "recipes/cache", "recipes/group", "recipes/node", "recipes/value", "zkhttp", "zkprom",
 }
 
 // testers are the packages whose tests may notice.

@@ -55,8 +55,8 @@ func (r *runner) prepare(pkgs []string) error {
 	}
 	for i, pkg := range pkgs {
 		t := &tester{pkg: pkg, binary: filepath.Join(r.dir, fmt.Sprintf("%d.test", i))}
-		build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", r.spec, "-o", t.binary, "./"+pkg)
-		build.Dir = r.root
+		build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", r.spec, "-o", t.binary, ".")
+		build.Dir = filepath.Join(r.root, pkg) // which may be in a nested module
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("build the tests of %s: %w\n%s", pkg, err, out)
 		}

@@ -58,7 +58,7 @@ func main() {
 	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "of one process of a test, which may take many times what it takes alone")
 	flag.BoolVar(&r.race, "race", false, "with the race detector")
 	flag.StringVar(&r.pattern, "run", "^Test", "regular expression of tests")
-	flag.StringVar(&r.skip, "skip", "^TestRandom$", "regular expression of those left out; this one takes most of an hour (-timeout)")
+	flag.StringVar(&r.skip, "skip", "^TestRandom$", "regular expression of those left out; this one may take longer than -timeout")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := r.run(ctx, flag.Args())

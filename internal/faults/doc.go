@@ -13,6 +13,8 @@
 //	U5  no goroutine is left (the bubble checks this), and the number of watches does not grow
 //	U6  no call outlives its context (random schedules)
 //
+// TestRandom takes three seeds an hour, from 1 on. By default each recipe gets fifteen of them; "make storms" runs more.
+//
 // Flags run more schedules (-hours), run one schedule again (-seeds), and print its faults (-storm):
 //
 //	go test ./internal/faults -run TestRandom -hours 10000 -timeout 0

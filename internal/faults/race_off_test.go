@@ -6,6 +6,6 @@ import "time"
 
 // How much the tests run by default.
 const (
-	defaultHours = 160
+	defaultHours = 35
 	dayLength    = 24 * time.Hour
 )

@@ -183,7 +183,7 @@ func TestSize_OfANode(t *testing.T) {
 // The names are used once, as those of contenders are. What is gone again need not be told to a reader that has not come back.
 func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a")
+		create(t, srv, root, "/app/a", "/app/kept")
 		c := ready(t, open(t, srv, cache.Tree))
 		back, told := make(chan struct{}), make(chan string, 100)
 		comeBack := sync.OnceFunc(func() { close(back) })
@@ -202,6 +202,8 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.NoError(t, srv.Delete("/app/a"))
+		synctest.Wait()
+		require.NoError(t, srv.Set("/app/kept", nil))
 		synctest.Wait()
 		before := bubble.Heap()
 		for i := range 5000 {
@@ -222,7 +224,10 @@ func TestHostile_NodesThatComeAndGo_DoNotPileUpForASlowReader(t *testing.T) {
 		for line := range told {
 			all = append(all, line)
 		}
-		require.Equal(t, []string{"created /app", "created /app/a", "current ", "deleted /app/a", "created /app/b"}, all)
+		require.Equal(t, []string{
+			"created /app", "created /app/a", "created /app/kept", "current ",
+			"deleted /app/a", "updated /app/kept", "created /app/b",
+		}, all)
 	}, zktest.WithHistory(0))
 }
 

@@ -105,6 +105,7 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 			"is relative":     func() (*group.Group, error) { return group.New(c, "app") },
 			"is the root":     func() (*group.Group, error) { return group.New(c, "/") },
 			"layout 3":        func() (*group.Group, error) { return group.New(c, path, group.WithLayout(3)) },
+			"layout -1":       func() (*group.Group, error) { return group.New(c, path, group.WithLayout(-1)) },
 			"option 0 is nil": func() (*group.Group, error) { return group.New(c, path, nil) },
 		} {
 			_, err := f()
@@ -169,6 +170,20 @@ func TestJoin_Layouts(t *testing.T) {
 			require.False(t, srv.Exists(m.Path()))
 		})
 	}
+}
+
+// TestMembers_SessionExpires: the next session is asked.
+func TestMembers_SessionExpires(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		joined(t, srv, "b")
+		g := open(t, bubble.Dial(t, srv, "a"))
+		list := zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2}
+		rule := srv.Intercept(list, zktest.Before(func(zktest.Request) { srv.Expire(srv.SessionOf("a")) }))
+		v, err := g.Members(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"b"}, ids(v))
+		require.Equal(t, 1, rule.Hits())
+	})
 }
 
 func TestParty_ChildrenThatAreNoMembers(t *testing.T) {

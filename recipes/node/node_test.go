@@ -330,6 +330,23 @@ func TestSession_OfBefore_IsReplaced(t *testing.T) {
 	})
 }
 
+// TestSession_OfBefore_IsReplacedAfterARefusal: until the next try Ready says what the server said.
+func TestSession_OfBefore_IsReplacedAfterARefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		n := ready(t, keep(t, srv, "1"))
+		srv.Intercept(zktest.Match{Op: zktest.OpCloseSession, Times: -1}, zktest.Ignore())
+		srv.Down()
+		time.Sleep(bubble.Timeout + time.Second)
+		replacing := creates()
+		replacing.Skip, replacing.Times = 1, 2 // the node of before is in the way of the first; the second try follows at once
+		srv.Intercept(replacing, zktest.Fail(zktest.CodeNoAuth))
+		srv.Up() // all sessions get a whole timeout
+		require.ErrorIs(t, n.Ready(t.Context()), zk.ErrNoAuth)
+		time.Sleep(10 * time.Second)
+		requireNode(t, srv, n, "1")
+	})
+}
+
 // TestSession_OfBefore_AnotherClientIsFaster: the servers end the session before, another client makes its node, and the server
 // that ours reads from does not know it yet. Both nodes have the same version.
 func TestSession_OfBefore_AnotherClientIsFaster(t *testing.T) {
