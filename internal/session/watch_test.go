@@ -316,6 +316,25 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+// TestRelease_ServerHangsUp: a server that does not know the request is not asked for ever. One lost connection proves nothing.
+func TestRelease_ServerHangsUp(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		asked := srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: -1}, zktest.DropRequest())
+		release := func() {
+			_, _, w, err := s.ExistsW(t.Context(), "/missing")
+			require.NoError(t, err)
+			s.Release(w)
+			time.Sleep(time.Second)
+		}
+		for range 5 {
+			release()
+		}
+		require.Equal(t, 2, asked.Hits())
+		asked.Remove()
+	})
+}
+
 // TestRelease_BelowAPrefix: the server knows the path by another name.
 func TestRelease_BelowAPrefix(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
