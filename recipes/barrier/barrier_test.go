@@ -79,6 +79,8 @@ func TestNew_Refuses(t *testing.T) {
 		require.ErrorContains(t, err, "option 0 is nil")
 		_, err = barrier.NewDouble(c, path, 0)
 		require.ErrorContains(t, err, "want at least 1")
+		_, err = barrier.NewDouble(c, path, 1)
+		require.NoError(t, err)
 		_, err = barrier.NewDouble(nil, path, 1)
 		require.ErrorContains(t, err, "client is nil")
 	})
@@ -179,11 +181,15 @@ func TestSet_StaysUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := open(t, srv, "a"), open(t, srv, "b", barrier.WithEphemeral())
 		require.NoError(t, b.Set(t.Context()))
-		require.ErrorIs(t, a.Set(t.Context()), zk.ErrNodeExists)
+		err := a.Set(t.Context())
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		require.ErrorContains(t, err, "goes with that one")
 		require.NoError(t, b.Remove(t.Context()))
 		require.NoError(t, a.Set(t.Context()))
 		require.NoError(t, a.Set(t.Context()))
-		require.ErrorIs(t, b.Set(t.Context()), zk.ErrNodeExists)
+		err = b.Set(t.Context())
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		require.ErrorContains(t, err, "stays up until Remove")
 	})
 }
 
