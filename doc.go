@@ -52,7 +52,7 @@
 //   - [Hold.Token] lets another resource refuse a stale holder. Package fence has the check.
 //   - [Hold.Context] ends work that looks at its context.
 //
-// The deadline needs clocks that run at nearly the same rate. Package conn says exactly what the deadline rests on.
+// The deadline needs clocks that run at nearly the same rate. Package conn says what the deadline does not cover.
 //
 // # Faults
 //

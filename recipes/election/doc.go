@@ -34,7 +34,7 @@
 // A leader can be frozen after it has looked at its term. It then acts when another leads. Give the token to the resource
 // (package fence), or write in ZooKeeper with [zkrecipes.Hold.Txn].
 //
-// The guarantee rests on the deadline. Package conn lists what the deadline rests on, and what it does not cover.
+// The guarantee rests on the deadline. Package conn says what the deadline does not cover.
 //
 // The results of Leader and Queue may be up to 1.5 ticks old if ZooKeeper's own leader was just replaced.
 //

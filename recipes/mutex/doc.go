@@ -32,7 +32,7 @@
 // A process can be frozen after it has looked at its hold. It then acts when another process holds the lock. A resource
 // that must not see this checks tokens: see package fence, and [zkrecipes.Hold.Txn] for writes in ZooKeeper.
 //
-// The guarantee rests on the deadline. Package conn lists what the deadline rests on, and what it does not cover.
+// The guarantee rests on the deadline. Package conn says what the deadline does not cover.
 //
 // A success of TryLock is always current. A refusal, and the result of Queue, may be up to 1.5 ticks old if ZooKeeper's
 // leader was just replaced.

@@ -35,7 +35,7 @@
 // that must not see this checks the tokens of writers: see package fence, and [zkrecipes.Hold.Txn] for writes in ZooKeeper.
 // A frozen reader may go on with data that a writer has changed since.
 //
-// The guarantee rests on the deadline. Package conn lists what the deadline rests on, and what it does not cover.
+// The guarantee rests on the deadline. Package conn says what the deadline does not cover.
 //
 // A success of a try is always current. A refusal, and the result of Queue, may be up to 1.5 ticks old if ZooKeeper's
 // leader was just replaced.

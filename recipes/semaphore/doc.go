@@ -37,7 +37,7 @@
 // refuses all but the newest token does not fit here, since several callers hold at once. The resource can refuse tokens
 // whose holds it has seen end.
 //
-// The guarantee rests on the deadline. Package conn lists what the deadline rests on, and what it does not cover.
+// The guarantee rests on the deadline. Package conn says what the deadline does not cover.
 //
 // A success of TryAcquire is always current. A refusal, and the results of Holders, Queue and Limit, may be up to 1.5
 // ticks old if ZooKeeper's leader was just replaced.
