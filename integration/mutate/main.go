@@ -14,9 +14,8 @@
 // runs against these tests alone: those of its own package first, then those of the others, the quick ones first.
 // With -reach a later run needs to do this for new tests alone, while the mutated code and the other tests are the same.
 //
-// Gremlins (github.com/go-gremlins/gremlins) does less: it compiles for each mutant, leaves out no statement, takes a slow test on
-// the clock for a timeout, and has no seeds and no list of equivalents. In zkprom, whose go.work names a directory outside its copy,
-// nothing compiles, and it counts each mutant as killed.
+// Gremlins (github.com/go-gremlins/gremlins) does less: it has no seeds and no list of equivalents, it leaves out no statement, and
+// it runs the tests of other packages only all together for each mutant.
 //
 // Nothing on disk changes. The file equivalent.txt lists mutants that change nothing that a test could see, with reasons.
 package main
