@@ -236,7 +236,7 @@ func TestLock_CreateReplyLost_AsksAQuorumBeforeItSearches(t *testing.T) {
 		defer cancel()
 		try := bubble.Start(ctx, m.Lock)
 		time.Sleep(time.Second / 2)
-		require.Equal(t, 1, silent.Hits()) // the removal asks as well, once Lock gives up
+		require.NotZero(t, silent.Hits()) // again on each connection, which ends when a later request is answered
 		require.ErrorIs(t, try.Failed(t, time.Second), context.DeadlineExceeded)
 		require.Len(t, srv.Children(path), 1)
 		silent.Remove()
