@@ -223,7 +223,7 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 		q, by := queue(t, srv, "a"), bubble.Dial(t, srv, "b")
 		section(t, q)
 		replaced := make(chan struct{})
-		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "/"}, zktest.Ignore()) // it is not told
+		untold := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "/", Times: -1}, zktest.Fail(zktest.CodeThrottled))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^" + path + "$"}, zktest.DelayUntil(replaced))
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		synctest.Wait()
@@ -233,6 +233,7 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, srv.Watchers(path), 1, "on the new one")
 		release(t, h)
+		untold.Remove()
 		waiting := acquire(t.Context(), q)
 		waiting.Waits(t)
 		require.NoError(t, srv.Delete(other))
