@@ -539,7 +539,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: a node that was made again is the old one",
-		edits: []edit{{"internal/record", "Marked.forget", "m.session, m.marker, m.made, m.late, m.left = nil, \"\", false, false, nil", "m.session, m.marker, m.made, m.late = nil, \"\", false, false"}, {"internal/record", "Marked.send", "	m.left = nil\n	switch", "	switch"}},
+		edits: []edit{{"internal/record", "Marked.forget", "m.marker, m.left = nil, nil", "m.marker = nil"}, {"internal/record", "Marked.send", "	m.left = nil\n	switch", "	switch"}},
 		tests: []test{valueTests},
 	},
 	{
