@@ -239,8 +239,8 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: any limit is the one that was to be set",
-		edits: []edit{{"recipes/semaphore", "Semaphore.SetLimit", "readErr == nil && now == limit", "readErr == nil && now == now"}},
-		tests: []test{bubbles("./recipes/semaphore")},
+		edits: []edit{{"internal/record", "Replacement.fate", "now.Exists && bytes.Equal(now.Data, w.data)", "now.Exists"}},
+		tests: []test{bubbles("./recipes/semaphore"), valueTests},
 	},
 	{
 		name:  "session: no hold is told when the proof runs out",
