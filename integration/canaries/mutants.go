@@ -239,8 +239,8 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: any limit is the one that was to be set",
-		edits: []edit{{"recipes/semaphore", "Semaphore.SetLimit", "readErr == nil && now == limit", "readErr == nil && now == now"}},
-		tests: []test{bubbles("./recipes/semaphore")},
+		edits: []edit{{"internal/record", "Replacement.fate", "now.Exists && bytes.Equal(now.Data, w.data)", "now.Exists"}},
+		tests: []test{bubbles("./recipes/semaphore"), valueTests},
 	},
 	{
 		name:  "session: no hold is told when the proof runs out",
@@ -539,7 +539,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: a node that was made again is the old one",
-		edits: []edit{{"internal/record", "Marked.forget", "m.session, m.marker, m.made, m.late, m.left = nil, \"\", false, false, nil", "m.session, m.marker, m.made, m.late = nil, \"\", false, false"}, {"internal/record", "Marked.send", "	m.left = nil\n	switch", "	switch"}},
+		edits: []edit{{"internal/record", "Marked.forget", "m.marker, m.left = nil, nil", "m.marker = nil"}, {"internal/record", "Marked.send", "	m.left = nil\n	switch", "	switch"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -595,7 +595,7 @@ var mutants = []mutant{
 	{
 		name: "double barrier: members that are in count for the next round",
 		edits: []edit{
-			{"recipes/barrier", "rounds.waiting", "{m, data, stat.Version == 0}", "{m, data, true}"},
+			{"recipes/barrier", "rounds.waiting", "data, stat.Version == 0}", "data, true}"},
 			{"recipes/barrier", "rounds.letIn", "data, 0)", "data, -1)"},
 		},
 		tests: []test{barrierTests},
@@ -723,7 +723,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "group: all members are read at once",
-		edits: []edit{{"recipes/group", "inFlight", "inFlight = 64", "inFlight = 100_000"}},
+		edits: []edit{{"internal/session", "MostInFlight", "MostInFlight = 64", "MostInFlight = 100_000"}},
 		tests: []test{groupTests},
 	},
 	{

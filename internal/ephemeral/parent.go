@@ -16,13 +16,14 @@ import (
 type Parent struct {
 	Client *session.Client
 	Path   string
-	Plain  bool // if it is missing, it is made as a plain node; otherwise as a container
+	Plain  bool   // if it is missing, it is made as a plain node; otherwise as a container
+	Seed   []byte // the data of a plain one that is made
 }
 
 // make makes the parent, and what is missing above it.
 func (p *Parent) make(ctx context.Context, s *session.Session) error {
 	if p.Plain {
-		return s.Ensure(ctx, p.Path, nil)
+		return s.Ensure(ctx, p.Path, p.Seed)
 	}
 	return s.MakeContainers(ctx, p.Path)
 }

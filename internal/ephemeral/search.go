@@ -52,15 +52,19 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 	return p.newNode(s, paths, zxid), nil
 }
 
-// sweep removes what there is with the GUID. A create that was sent again may have made two nodes after all, the first
+// sweep removes what there is with the GUID, until a search finds nothing. A create that was sent again may have made two nodes after all, the first
 // of them late (ZOOKEEPER-710 is about such servers). A late one behind the one that counts does no harm while that stands,
 // but it must not outlive it. If the late one is ahead, neither counts; see [Node.IsCopy].
 func (p *Parent) sweep(ctx context.Context, s *session.Session, guid string) {
 	p.untilDone(ctx, func() error {
-		n, err := p.find(ctx, s, guid)
-		if err != nil || n == nil {
-			return err
+		for {
+			n, err := p.find(ctx, s, guid)
+			if err != nil || n == nil {
+				return err
+			}
+			if err := n.delete(ctx); err != nil {
+				return err
+			}
 		}
-		return n.delete(ctx)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // Marked updates one node, and each update exactly once for as long as its session lives. An ephemeral child of the node,
@@ -23,21 +22,19 @@ import (
 type Marked struct {
 	client *session.Client
 	path   string
-	seed   []byte
-	turn   chan struct{} // holds one value while an update runs; the updates of one marker run one after the other
+	parent *ephemeral.Parent // of the marker: the node
+	turn   chan struct{}     // holds one value while an update runs; the updates of one marker run one after the other
 
 	// What follows belongs to the update that has the turn.
-	session *session.Session // of the marker
-	marker  string           // its path; empty if there is none
-	made    bool             // it is known to exist
-	late    bool             // a create of it has no answer, and a copy may still be applied
-	number  int              // of the newest update
-	left    *session.Node    // what the newest update left; nil if that is not known
+	marker *ephemeral.Node // nil if there is none
+	number int             // of the newest update
+	left   *session.Node   // what the newest update left; nil if that is not known
 }
 
 // NewMarked returns what updates the node at path. A missing node is made with the seed.
 func NewMarked(client *session.Client, path string, seed []byte) *Marked {
-	return &Marked{client: client, path: path, seed: seed, turn: make(chan struct{}, 1)}
+	parent := &ephemeral.Parent{Client: client, Path: path, Plain: true, Seed: seed}
+	return &Marked{client: client, path: path, parent: parent, turn: make(chan struct{}, 1)}
 }
 
 // lock waits for the turn. The caller calls unlock once.
@@ -55,25 +52,17 @@ func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 //
 // Errors: those of next, and nothing was written; ErrUnknownOutcome if the session ended, or ctx did, before the outcome
 // was known; otherwise what the server said, and nothing was written.
-func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) ([]byte, error) {
+func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) (updated []byte, err error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return nil, &session.OpError{Op: "update", Path: m.path, Err: err}
 	}
 	defer unlock()
-	for {
-		s, err := m.client.Session(ctx)
-		if err != nil {
-			return nil, &session.OpError{Op: "update", Path: m.path, Err: err}
-		}
-		data, err := m.updateIn(ctx, s, next)
-		switch {
-		case err == nil:
-			return data, nil
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome), s.Err() == nil, ctx.Err() != nil, m.client.State() == session.Closed:
-			return nil, err
-		}
-	}
+	err = m.client.InSession(ctx, "update", m.path, func(s *session.Session) (err error) {
+		updated, err = m.updateIn(ctx, s, next)
+		return err
+	})
+	return updated, err
 }
 
 // updateIn is one update in one session.
@@ -120,7 +109,7 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 // the copies can be. No reading is too old: the session never reads what is older than what it has read, and the server that
 // refuses a copy for its version has applied what changed the version.
 func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now session.Node) (fate, error) {
-	number, _, err := s.Get(ctx, m.marker)
+	number, _, err := s.Get(ctx, m.marker.Paths[0])
 	switch {
 	case err != nil:
 		return unknown, err
@@ -137,7 +126,7 @@ func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now ses
 func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again bool, err error) {
 	results, err := s.Multi(ctx,
 		zkrecipes.OpSet(m.path, w.data, w.over.Stat.Version),
-		zkrecipes.OpSet(m.marker, []byte(strconv.Itoa(m.number)), -1))
+		zkrecipes.OpSet(m.marker.Paths[0], []byte(strconv.Itoa(m.number)), -1))
 	m.left = nil
 	switch err = w.hangups.Judge(len(w.data), err); {
 	case err == nil:
@@ -155,21 +144,20 @@ func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again 
 	}
 }
 
-// forget forgets the marker, so that the next reading makes another. A late copy of its create must not stay beside that.
+// forget forgets the marker, so that the next reading makes another. What there may be of it must not stay beside that.
 func (m *Marked) forget() {
-	if s, marker := m.session, m.marker; m.late {
-		s.Go(func(ctx context.Context) { _ = removeMarker(ctx, s, marker, true) }) // it ends with the session
+	if m.marker != nil {
+		m.marker.Remove()
 	}
-	m.session, m.marker, m.made, m.late, m.left = nil, "", false, false, nil
+	m.marker, m.left = nil, nil
 }
 
 // read returns what the node holds, and makes the marker before if this session has none.
 func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, error) {
-	if m.session == nil || m.session.ID() != s.ID() {
+	if m.marker != nil && m.marker.Session.ID() != s.ID() {
 		m.forget()
-		m.session = s
 	}
-	if !m.made {
+	if m.marker == nil {
 		if err := m.make(ctx, s); err != nil {
 			return session.Node{}, err
 		}
@@ -181,44 +169,27 @@ func (m *Marked) read(ctx context.Context, s *session.Session) (session.Node, er
 	return session.Node{Data: data, Stat: stat, Exists: err == nil}, err
 }
 
-// make makes the marker. Its name is unique, so the create may be repeated.
+// make makes the marker.
 //
 // Errors: the session's own, the cause of ctx, or what the server said. None of them is about the update, although a fault of
 // the server matches ErrUnknownOutcome.
-func (m *Marked) make(ctx context.Context, s *session.Session) error {
-	if m.marker == "" {
-		m.marker = m.path + "/" + ephemeral.Prefix(ephemeral.NewGUID()) + "marker"
-	}
-	var remakes session.Remakes
-	for {
-		_, err := s.Create(ctx, m.marker, nil, zk.FlagEphemeral)
-		m.late = m.late || errors.Is(err, zkrecipes.ErrUnknownOutcome)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err = remakes.Pause(ctx, err); err == nil {
-				err = s.Ensure(ctx, m.path, m.seed)
-			}
-			if err == nil {
-				continue
-			}
-		}
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNodeExists):
-			m.made = true
-			return nil
-		case s.Err() != nil:
-			return s.Err()
-		case ctx.Err() != nil:
-			return &session.OpError{Op: "create", Path: m.marker, Err: s.Explain(context.Cause(ctx))}
-		case !errors.Is(err, zkrecipes.ErrUnknownOutcome), wire.ServerFault(err):
-			return err
-		}
-		_ = session.Sleep(ctx, session.RetryPause) // the loop looks at ctx
+func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
+	m.marker, err = m.parent.Create(ctx, s, ephemeral.Spec{Key: "marker"}, nil)
+	switch {
+	case err == nil:
+		return nil
+	case s.Err() != nil:
+		return s.Err()
+	case ctx.Err() != nil:
+		return &session.OpError{Op: "create", Path: m.path, Err: s.Explain(context.Cause(ctx))}
+	default:
+		return err
 	}
 }
 
 // Close deletes the marker. The next update makes another.
 //
-// Errors: the cause of ctx, and the removal goes on; what the server said, and the marker stays until its session ends.
+// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends.
 func (m *Marked) Close(ctx context.Context) error {
 	closed := make(chan error, 1)
 	if !m.client.Go(func(ctx context.Context) { closed <- m.remove(ctx) }) {
@@ -232,44 +203,20 @@ func (m *Marked) Close(ctx context.Context) error {
 	}
 }
 
-// remove waits for the turn and removes the marker.
+// remove waits for the turn and removes the marker. Errors: the server does not allow it.
 func (m *Marked) remove(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return nil // the client is being closed
 	}
-	defer unlock()
-	s, marker, late := m.session, m.marker, m.late
-	m.late = false // the removal looks for late copies
+	marker := m.marker
 	m.forget()
-	if marker == "" {
+	unlock()
+	if marker == nil {
 		return nil
 	}
-	return removeMarker(ctx, s, marker, late)
-}
-
-// removeMarker deletes a marker, until that is certain or the session over. If a copy of its create may be late, it deletes
-// behind a barrier, so that no copy is on its way, and once more after it has deleted one: a server may have hung with the
-// first of two copies.
-func removeMarker(ctx context.Context, s *session.Session, marker string, late bool) error {
-	for {
-		var err error
-		if late {
-			err = s.Barrier(ctx)
-		}
-		if err == nil {
-			err = s.Delete(ctx, marker, -1)
-		}
-		if s.Err() != nil {
-			return nil //nolint:nilerr // the marker goes with the session
-		}
-		switch {
-		case errors.Is(err, zk.ErrNoNode), err == nil && !late:
-			return nil
-		case err == nil, errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err):
-			_ = session.Sleep(ctx, session.RetryPause) // the next request looks at ctx
-		default:
-			return err
-		}
+	if err := marker.WaitRemoved(ctx); ctx.Err() == nil {
+		return err
 	}
+	return nil // it goes with its session
 }

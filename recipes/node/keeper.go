@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // keeper keeps the node within one session.
@@ -130,23 +128,17 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		k.tried, k.doubt = true, true // until there is an answer
 		_, czxid, err := k.session.MultiZxid(ctx, ops...)
 		err = k.hangups.Judge(len(data), err)
-		unknown := errors.Is(err, zkrecipes.ErrUnknownOutcome)
-		k.doubt = doubted || unknown
+		k.doubt = doubted || errors.Is(err, zkrecipes.ErrUnknownOutcome)
 		switch {
 		case err == nil:
 			k.czxid, k.wrote, k.taken = czxid, number, false
 			k.made()
 			k.tell(State{Exists: true, Czxid: czxid, Session: k.session.ID()}, r, number)
 			return nil
-		case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
-			return err
-		case unknown, errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
+		case session.ReplyLost(err), errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
-			if err := remakes.Pause(ctx, err); err != nil {
-				return err
-			}
-			if err := k.session.MakeContainers(ctx, k.path[:max(strings.LastIndexByte(k.path, '/'), 1)]); err != nil {
+			if err := remakes.MakeParents(ctx, k.session, k.path, err); err != nil {
 				return err
 			}
 		default:
@@ -168,9 +160,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 	_, err := k.session.Set(ctx, k.path, want, version)
 	err = k.hangups.Judge(len(want), err)
 	switch {
-	case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
-		return err
-	case errors.Is(err, zkrecipes.ErrUnknownOutcome), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+	case session.ReplyLost(err), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return nil
 	case err == nil:
 		k.wrote = number
@@ -184,15 +174,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 
 // watch waits until it has to be looked again: what was read has changed, or there is new data.
 func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
-	recheck := time.NewTimer(k.session.RecheckAfter())
-	defer recheck.Stop()
-	select {
-	case <-k.look.Fired():
-	case <-set:
-	case <-recheck.C:
-	case <-k.session.Done():
-	case <-ctx.Done():
-	}
+	_, _ = k.session.AwaitChange(ctx, k.session.RecheckAfter(), k.look.Fired(), set) // the caller looks at both
 }
 
 // remove removes the node if there is one of ours. It is repeated until that is certain, or the session over.

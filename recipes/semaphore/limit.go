@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -49,10 +49,7 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 	for {
 		data, _, w, err := s.GetW(ctx, l.node)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err := remakes.Pause(ctx, err); err != nil {
-				return 0, nil, err
-			}
-			if err := s.Ensure(ctx, l.node, encode(l.seed)); err != nil {
+			if err := remakes.Ensure(ctx, s, l.node, encode(l.seed), err); err != nil {
 				return 0, nil, err
 			}
 			continue
@@ -72,10 +69,7 @@ func (l *limit) agree(ctx context.Context, s *session.Session) error {
 	for {
 		data, _, err := s.Get(ctx, l.kazoo)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err := remakes.Pause(ctx, err); err != nil {
-				return err
-			}
-			if err := s.Ensure(ctx, l.kazoo, []byte(strconv.Itoa(l.seed))); err != nil {
+			if err := remakes.Ensure(ctx, s, l.kazoo, []byte(strconv.Itoa(l.seed)), err); err != nil {
 				return err
 			}
 			continue
@@ -113,8 +107,8 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. If the limit is raised,
 // waiters are let in at once. If it is lowered, holders keep their leases.
 //
-// Errors: a limit below 1, or no limit node, at once; ErrUnknownOutcome if the reply was lost and the node has another
-// limit by now; otherwise what the server said.
+// Errors: a limit below 1, or no limit node, at once; ErrUnknownOutcome if a reply was lost, and the node has another limit by
+// now, or is gone, so that nothing tells whether this call set it before; otherwise what the server said.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
@@ -124,21 +118,11 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if s.limit.node == "" {
 		return fmt.Errorf("set limit of %s: the limit is fixed: want a semaphore made with WithLimitNode", s.path)
 	}
-	client := s.shared.Client()
-	for {
-		_, err := client.Set(ctx, s.limit.node, encode(limit), -1)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			if err = client.CreateAll(ctx, s.limit.node, encode(limit)); errors.Is(err, zk.ErrNodeExists) {
-				continue // another client has made it
-			}
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-			if now, readErr := s.Limit(ctx); readErr == nil && now == limit {
-				return nil // set by this call, or by another with the same limit
-			}
-		}
-		return err
-	}
+	_, err := record.Replacement{
+		Client: s.shared.Client(), Path: s.limit.node, Idempotent: true,
+		Next: func(session.Node) ([]byte, error) { return encode(limit), nil },
+	}.Do(ctx)
+	return err
 }
 
 func encode(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(int32(n))) }

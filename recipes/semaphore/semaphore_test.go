@@ -574,13 +574,13 @@ func TestLimitNode_WithoutANumber_IsAnError(t *testing.T) {
 	})
 }
 
-// TestSetLimit_ReplyLostAndSetByAnother: that some limit is there says nothing of ours.
-func TestSetLimit_ReplyLostAndSetByAnother(t *testing.T) {
+// TestSetLimit_ReplyLostAndSetByOthers: that some limit is there says nothing of ours.
+func TestSetLimit_ReplyLostAndSetByOthers(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/limit"))
 		require.NoError(t, s.SetLimit(t.Context(), 4))
-		srv.Intercept(zktest.Match{Op: zktest.OpSetData, Path: "^/limit$"}, zktest.DropReply())
-		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Before(func(zktest.Request) {
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/limit$"}, zktest.DropReply())
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Skip: 1}, zktest.Before(func(zktest.Request) {
 			assert.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 7}))
 		}))
 		require.ErrorIs(t, s.SetLimit(t.Context(), 5), zkrecipes.ErrUnknownOutcome)
@@ -597,11 +597,11 @@ func TestSetLimit_Refused(t *testing.T) {
 		refuse := func(op zktest.Op) {
 			srv.Intercept(zktest.Match{Op: op, Path: "^/limit$"}, zktest.Fail(zktest.CodeNoAuth))
 		}
-		refuse(zktest.OpCreate)
+		refuse(zktest.OpMulti)
 		require.ErrorIs(t, s.SetLimit(t.Context(), 4), zk.ErrNoAuth)
 		require.False(t, srv.Exists("/limit"))
 		require.NoError(t, s.SetLimit(t.Context(), 4))
-		refuse(zktest.OpSetData)
+		refuse(zktest.OpMulti)
 		require.ErrorIs(t, s.SetLimit(t.Context(), 4), zk.ErrNoAuth)
 	})
 }
@@ -789,21 +789,21 @@ func TestSetLimit_MakesTheNodeAndSurvivesALostReply(t *testing.T) {
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/x/limit"))
 		require.NoError(t, s.SetLimit(t.Context(), 4))
 		// Curator's trySet returns false, and the value is set.
-		srv.Intercept(zktest.Match{Op: zktest.OpSetData}, zktest.DropReply())
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
 		require.NoError(t, s.SetLimit(t.Context(), 5))
 		limit, err := s.Limit(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 5, limit)
 		n, _ := srv.Node("/x/limit")
-		require.EqualValues(t, 1, n.Stat.Version, "made with the first limit, and set once")
+		require.EqualValues(t, 2, n.Stat.Version, "made with the first limit, which is a set as well, and set once")
 	})
 }
 
-// TestSetLimit_AnotherMakesTheNode: between the set and the create. The newest limit counts.
+// TestSetLimit_AnotherMakesTheNode: between the reading and the write. The newest limit counts.
 func TestSetLimit_AnotherMakesTheNode(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		s := newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit"))
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/limit$"}, zktest.Before(func(zktest.Request) {
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/limit$"}, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create("/limit", []byte{0, 0, 0, 7}, zktest.Persistent)
 			assert.NoError(t, err)
 		}))
@@ -986,7 +986,7 @@ func TestSetLimit_ContextEndsDuringTheCreate_IsUnknown(t *testing.T) {
 		_, err := srv.Create("/app", nil, zktest.Persistent)
 		require.NoError(t, err)
 		s := newSemaphore(t, a, 2, semaphore.WithLimitNode("/app/limit"))
-		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/app/limit$"}, zktest.HoldReply(time.Second))
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/app/limit$"}, zktest.HoldReply(time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		err = s.SetLimit(ctx, 5)

@@ -86,5 +86,5 @@ func (c *Counter) Next(ctx context.Context, n int64) (first int64, err error) {
 
 // Close deletes the marker, which otherwise goes with the session. The counter may be used again.
 //
-// Errors: the cause of ctx, and the removal goes on; what the server said, and the marker stays until the session ends.
+// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends.
 func (c *Counter) Close(ctx context.Context) error { return c.marked.Close(ctx) }

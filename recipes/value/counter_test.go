@@ -340,15 +340,9 @@ func TestClose_CopyComesAfterTheMarkerWasDeleted(t *testing.T) {
 		srv.Intercept(makes, zktest.DropRequest())
 		add(t, a, 1)
 		m := marker(t, srv)
-		late := make(chan error, 1)
-		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete}, zktest.After(func(zktest.Request) {
-			go func() {
-				_, err := client.Create(t.Context(), m, nil, zk.FlagEphemeral)
-				late <- err
-			}()
-		}))
+		came := lateCopy(t, srv, client, m)
 		require.NoError(t, a.Close(t.Context()))
-		require.NoError(t, <-late)
+		require.True(t, came())
 		require.Empty(t, srv.Children(path))
 	})
 }
