@@ -73,6 +73,7 @@ var rules = map[string]rule{
 	"zktest":        {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	"zktest/":       {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	// What is for tests of a holder needs the types of a hold. zktest itself does without, so that its users compile nothing else.
+	"zktest/check":    {imports: []string{"."}, tests: true},
 	"zktest/fakehold": {imports: []string{".", "internal/grant"}},
 	"cmd/zktestd":     {imports: []string{"zktest"}, goroutines: true},
 	"docs/":           {imports: []string{".", "conn", "fence", "recipes/", "zkhttp", zk}},

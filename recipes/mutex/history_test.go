@@ -39,14 +39,14 @@ func (s *sections) one(ctx context.Context, m *mutex.Mutex, who string, d time.D
 		return err
 	}
 	s.granted(h, op)
-	base, err := s.set.Read(int64(h.Token()))
+	base, err := s.set.Read(h.Token())
 	if err != nil {
 		return err
 	}
 	select {
 	case <-time.After(d):
 		if h.Err() == nil {
-			err = s.set.Add(who, int64(h.Token()), base, fmt.Sprint(who, h.Token()))
+			err = s.set.Add(who, h.Token(), base, fmt.Sprint(who, h.Token()))
 		}
 		s.ended(h, (*check.Op).Released)
 		_ = h.Release(ctx)
@@ -68,7 +68,7 @@ func (s *sections) granted(h *zkrecipes.Hold, op *check.Op) {
 			delete(s.held, other)
 		}
 	}
-	op.Granted(int64(h.Token()))
+	op.Granted(h.Token())
 	if s.held == nil {
 		s.held = map[*zkrecipes.Hold]*check.Op{}
 	}

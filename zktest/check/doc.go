@@ -1,9 +1,9 @@
 // Package check judges what the users of a lock saw: it records histories and finds what no correct lock could have
-// shown. It needs the standard library only, and serves goroutines in one process as well as processes on one machine.
+// shown. It serves goroutines in one process as well as processes on one machine.
 //
 //	var rec check.Recorder
 //	op := rec.Call("worker-1", 1)      // before Lock is called
-//	op.Granted(int64(hold.Token()))    // after it has returned
+//	op.Granted(hold.Token())           // after it has returned
 //	op.Released()                      // before Release is called; op.Lost() when the hold says that it was lost
 //	holds, err := rec.Holds()
 //	err = check.Exclusion(holds, 1)    // a semaphore of n: its limit

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // Kind says what an [Event] reports.
@@ -36,7 +38,7 @@ type Event struct {
 	Weight int  `json:"weight,omitempty"`
 	Read   bool `json:"read,omitempty"`
 	// Token goes with Granted.
-	Token int64 `json:"token,omitempty"`
+	Token zkrecipes.Token `json:"token,omitempty"`
 }
 
 // Recorder collects the events of one process. Its zero value is ready, and it is safe for concurrent use.
@@ -74,7 +76,7 @@ func (r *Recorder) CallRead(client string) *Op {
 }
 
 // Granted records the grant. To be called after the acquisition has returned.
-func (o *Op) Granted(token int64) { o.add(Event{Kind: Granted, Token: token}) }
+func (o *Op) Granted(token zkrecipes.Token) { o.add(Event{Kind: Granted, Token: token}) }
 
 // Failed records that the acquisition returned an error.
 func (o *Op) Failed() { o.add(Event{Kind: Failed}) }

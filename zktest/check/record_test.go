@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
@@ -68,7 +69,7 @@ func TestRecorder_StampsOrderConcurrentCallers(t *testing.T) {
 		rec  check.Recorder
 		wg   sync.WaitGroup
 		mu   sync.Mutex
-		next int64
+		next zkrecipes.Token
 	)
 	for c := range 8 {
 		wg.Go(func() {
