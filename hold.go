@@ -6,27 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
-)
 
-// Grant stands behind a [Hold]: the contender in ZooKeeper, as the recipe that acquired it keeps it. A program needs it
-// only to test its own code with a Hold made by [NewHold].
-type Grant interface {
-	// Path and Token are those of the contender.
-	Path() string
-	Token() Token
-	// ValidUntil is the time up to which the contender is proven to exist, unless it is deleted by hand.
-	ValidUntil() time.Time
-	// Check, Txn, Revoked and Release stand behind the methods of Hold. Release must be idempotent: every Hold.Release
-	// calls it, unless the hold was lost before. A hold also calls it, with a context that has ended, when it finds that its
-	// deadline has passed. So Release must not wait for longer than its context lives. The hold has ended by then.
-	Check(ctx context.Context) error
-	Txn(ctx context.Context, ops ...Op) ([]OpResult, error)
-	Revoked() <-chan struct{}
-	Release(ctx context.Context) error
-	// OnExpiring stands behind Hold.Expiring. It calls f once, as soon as at most lead is left of ValidUntil, until stop is
-	// called. The deadline may move on and move back meanwhile.
-	OnExpiring(lead time.Duration, f func()) (stop func())
-}
+	"github.com/zkrecipes/zkrecipes/internal/grant"
+)
 
 // Hold is one granted acquisition: a lock, leases of a semaphore, or a term of leadership. It ends once, and for ever,
 // when it is released, its session ends, its deadline ([Hold.ValidUntil]) passes, its contender is deleted, or the client
@@ -36,7 +18,7 @@ type Grant interface {
 // moment later no hold can prove: the process may be frozen between the look and the write. [Hold.Txn] guards writes in
 // ZooKeeper against that, and [Hold.Token] all other resources.
 type Hold struct {
-	grant Grant
+	grant contender
 	ctx   *holdContext // its cause alone says whether the hold has ended, and why
 	since time.Time
 
@@ -44,9 +26,13 @@ type Hold struct {
 	warnings map[time.Duration]warning // the newest of each lead
 }
 
-// NewHold returns a hold on g, and the function that ends it as lost. The hold's context has the values of ctx, and
-// neither its cancellation nor its deadline. The first end counts: after it, end does nothing.
-func NewHold(ctx context.Context, g Grant) (h *Hold, end func(*LostError)) {
+// contender stands behind a hold.
+type contender = grant.Grant[Token, Op, OpResult]
+
+func init() { grant.NewHold = newHold }
+
+// newHold makes a hold, as [grant.NewHold] says.
+func newHold(ctx context.Context, g contender) (h *Hold, end func(*LostError)) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	h = &Hold{grant: g, since: time.Now()}
 	h.ctx = &holdContext{Context: inner, hold: h, cancel: cancel}

@@ -157,8 +157,8 @@ func TestAdmit_ConcurrentCallsNeverGoBackwards(t *testing.T) {
 // Sections read and write a set while their leases run out. The test counts the lost updates that the package comment
 // predicts for a fence on the write alone.
 func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
-	admit := func(gate *fence.Gate) func(int64) error {
-		return func(token int64) error { return gate.Admit(t.Context(), "set", zkrecipes.Token(token)) }
+	admit := func(gate *fence.Gate) func(zkrecipes.Token) error {
+		return func(token zkrecipes.Token) error { return gate.Admit(t.Context(), "set", token) }
 	}
 	fenced := admit(fence.New(fence.NewMemory()))
 	sets := map[string]*check.Set{
@@ -167,7 +167,7 @@ func TestAdmit_LostUpdatesWithAndWithoutTheRead(t *testing.T) {
 	}
 	lost := make(map[string]int)
 	for name, set := range sets {
-		for token := int64(1); token < 500; token += 2 {
+		for token := zkrecipes.Token(1); token < 500; token += 2 {
 			old, err := set.Read(token)
 			require.NoError(t, err)
 			next, err := set.Read(token + 1) // the lease of the old holder has run out

@@ -22,6 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/examples/internal/demo"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/fakehold"
 )
 
 var (
@@ -75,25 +76,14 @@ func TestStory_Interrupted(t *testing.T) {
 // TestReferee: two live holds are two leaders.
 func TestReferee(t *testing.T) {
 	var r referee
-	a, endA := zkrecipes.NewHold(t.Context(), grant{token: 1})
-	b, _ := zkrecipes.NewHold(t.Context(), grant{token: 2})
-	r.elected("a", &election.Term{Hold: a})
-	endA(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
-	r.elected("b", &election.Term{Hold: b})
+	a, b, c := fakehold.New(t.Context(), 1), fakehold.New(t.Context(), 2), fakehold.New(t.Context(), 3)
+	r.elected("a", &election.Term{Hold: a.Hold})
+	a.Lose(zkrecipes.LossExpired)
+	r.elected("b", &election.Term{Hold: b.Hold})
 	require.NoError(t, r.verdict())
-	c, _ := zkrecipes.NewHold(t.Context(), grant{token: 3})
-	r.elected("c", &election.Term{Hold: c})
+	r.elected("c", &election.Term{Hold: c.Hold})
 	require.ErrorContains(t, r.verdict(), "two leaders: b with token 2, and c with token 3")
 }
-
-type grant struct {
-	zkrecipes.Grant
-	token zkrecipes.Token
-}
-
-func (g grant) Token() zkrecipes.Token { return g.token }
-func (grant) Path() string             { return "/x" }
-func (grant) ValidUntil() time.Time    { return time.Now().Add(time.Hour) }
 
 // TestHTTP: on sockets, as in a terminal.
 func TestHTTP(t *testing.T) {
@@ -152,24 +142,15 @@ func TestParse(t *testing.T) {
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, &bytes.Buffer{}), flag.ErrHelp)
 }
 
-// lapsing is a contender whose deadline passes without a timer, as in a process that was frozen.
-type lapsing struct {
-	zkrecipes.Grant
-	until time.Time
-}
-
-func (lapsing) Path() string                  { return "/lapsing" }
-func (lapsing) Token() zkrecipes.Token        { return 1 }
-func (l lapsing) ValidUntil() time.Time       { return l.until }
-func (lapsing) Release(context.Context) error { return nil }
-
-// TestLead_WokenAfterTheDeadline: the candidate says that it lost the term, and not that it resigned.
+// TestLead_WokenAfterTheDeadline: no timer has ended the term yet, as in a process that was frozen. The candidate says that it lost
+// the term, and not that it resigned.
 func TestLead_WokenAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		c := candidate{id: "a", journal: demo.NewJournal(&out), resignAfter: time.Second}
-		h, _ := zkrecipes.NewHold(t.Context(), lapsing{until: time.Now().Add(time.Second)})
-		require.NoError(t, c.lead(h.Context(), &election.Term{Hold: h}))
+		h := fakehold.New(t.Context(), 1)
+		h.SetValidUntil(time.Now().Add(time.Second))
+		require.NoError(t, c.lead(h.Context(), &election.Term{Hold: h.Hold}))
 		require.Contains(t, out.String(), "lost")
 		require.NotContains(t, out.String(), "resigned")
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/txnlog"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -419,7 +420,7 @@ func TestMeetings(t *testing.T) {
 	member := func(n int) string { return fmt.Sprint("/chaos/double/m", n) }
 	entered := func(s *tale, client string, number int64, n int) {
 		s.done(client, number, 1, journal.Line{
-			Event: check.Event{Kind: check.Granted, Token: int64(n)}, Session: int64(n), Number: number, Path: member(n),
+			Event: check.Event{Kind: check.Granted, Token: zkrecipes.Token(n)}, Session: int64(n), Number: number, Path: member(n),
 		})
 	}
 	begin := func(s *tale) {

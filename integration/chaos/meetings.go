@@ -44,7 +44,7 @@ func (t *trial) meetings(g Group) {
 			t.violated("%s: entered as %s, as %s has done", op.client, op.answer.Path, other)
 		}
 		entered[op.answer.Path] = op.client
-		if n := t.past.find(op.answer.Path, op.answer.Token); n == nil {
+		if n := t.past.find(op.answer.Path, int64(op.answer.Token)); n == nil {
 			t.violated("%s: entered as %s of %#x, which never was", op.client, op.answer.Path, op.answer.Token)
 		}
 	}

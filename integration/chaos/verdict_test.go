@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -53,7 +54,7 @@ func (s story) tell(client string, l journal.Line) { s.add(client, l) }
 
 func (s story) granted(client string, called, at, token int64) {
 	s.op(client, called)
-	s.tell(client, journal.Line{Event: check.Event{Kind: check.Granted, At: at, Token: token}, Path: client})
+	s.tell(client, journal.Line{Event: check.Event{Kind: check.Granted, At: at, Token: zkrecipes.Token(token)}, Path: client})
 }
 
 func (s story) released(client string, at int64) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -57,8 +58,9 @@ func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length tim
 	p.ctx, p.abort = context.WithCancel(t.Context())
 	p.rec.Now = func() int64 { return int64(time.Since(p.start)) }
 	if r.exclusive() {
-		fence := check.Fence()
-		p.set.OnRead, p.set.OnAdd = fence, fence
+		gate := fence.New(fence.NewMemory())
+		admit := func(token zkrecipes.Token) error { return gate.Admit(context.Background(), "set", token) }
+		p.set.OnRead, p.set.OnAdd = admit, admit
 	}
 	if clients == 0 {
 		clients = 3 + random.IntN(4)
@@ -166,7 +168,7 @@ func (p *play) judge() {
 func (p *play) granted(op *check.Op, h *zkrecipes.Hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	op.Granted(int64(h.Token()))
+	op.Hold(h)
 	if p.taken[h.Path()] {
 		op.Lost()
 		return
@@ -349,7 +351,7 @@ func (a *actor) section() {
 // use reads the resource and writes it back later, unless the hold is lost by then. An actor that does not check its
 // hold writes anyway, and the fence must refuse it.
 func (a *actor) use(h *zkrecipes.Hold) {
-	token := int64(h.Token())
+	token := h.Token()
 	looks := a.random.IntN(4) > 0
 	shares := a.recipe.read || !a.recipe.exclusive()
 	version, err := 0, error(nil)

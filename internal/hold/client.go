@@ -11,7 +11,7 @@ import (
 type shareKey struct{}
 
 // RequireClient refuses a hold for a write through c, unless its recipe is on a client with the same connection and the same
-// root. A hold that [zkrecipes.NewHold] made for a test has no client, and is not refused.
+// root. A hold of zktest/fakehold has no client, and is not refused.
 func RequireClient(h *zkrecipes.Hold, c *session.Client) error {
 	sh, ok := h.Context().Value(shareKey{}).(*share)
 	if !ok || sh.hold != h { // the context of a hold made for a test may descend from a real one

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/grant"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -39,6 +40,13 @@ type Grant struct {
 	stopLoss func()
 	release  func() // ends the session's retention
 }
+
+// newHold makes a hold.
+//
+//nolint:errcheck // a constructor of another type ends every program and test here
+var newHold = grant.NewHold.(func(
+	context.Context, grant.Grant[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
+) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
 
 // share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
 // names for the same paths.
@@ -119,7 +127,7 @@ func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent) (*zkrecipes
 	}
 	sh := &share{grant: g, through: through}
 	ctx = context.WithValue(ctx, key, &held{grant: g, outer: outer})
-	h, end := zkrecipes.NewHold(context.WithValue(ctx, shareKey{}, sh), sh)
+	h, end := newHold(context.WithValue(ctx, shareKey{}, sh), sh)
 	sh.hold, g.holds[sh] = h, end
 	return h, true
 }
@@ -161,24 +169,24 @@ func (g *Grant) finish(why *zkrecipes.LostError) {
 	g.release()
 }
 
-// Path is part of zkrecipes.Grant.
+// Path is part of grant.Grant.
 func (sh *share) Path() string { return sh.local(sh.grant.Node.Paths[0]) }
 
-// Token is part of zkrecipes.Grant.
+// Token is part of grant.Grant.
 func (sh *share) Token() zkrecipes.Token { return sh.grant.Token }
 
-// ValidUntil is part of zkrecipes.Grant.
+// ValidUntil is part of grant.Grant.
 func (sh *share) ValidUntil() time.Time { return sh.grant.Node.Session.ValidUntil() }
 
-// OnExpiring is part of zkrecipes.Grant.
+// OnExpiring is part of grant.Grant.
 func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	return sh.grant.Node.Session.OnExpiring(lead, f)
 }
 
-// Revoked is part of zkrecipes.Grant.
+// Revoked is part of grant.Grant.
 func (sh *share) Revoked() <-chan struct{} { return sh.grant.revoked }
 
-// Release is part of zkrecipes.Grant.
+// Release is part of grant.Grant.
 func (sh *share) Release(ctx context.Context) error {
 	why := sh.lapsed(ctx)
 	if why != nil {
@@ -243,7 +251,7 @@ func (sh *share) letGo(why *zkrecipes.LostError) (held bool) {
 	return false
 }
 
-// Check is part of zkrecipes.Grant: a read that is as new as the leader.
+// Check is part of grant.Grant: a read that is as new as the leader.
 func (sh *share) Check(ctx context.Context) error {
 	n := sh.grant.Node
 	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
@@ -263,7 +271,7 @@ func (sh *share) deleted() error {
 	return why
 }
 
-// Txn is part of zkrecipes.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
+// Txn is part of grant.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
 // no other contender can have been granted what it stands for.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	n := sh.grant.Node

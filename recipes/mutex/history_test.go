@@ -21,96 +21,60 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
-// sections are turns at a lock, as the checkers want to know them.
-type sections struct {
-	rec check.Recorder
-	set check.Set
-
-	mu   sync.Mutex
-	held map[*zkrecipes.Hold]*check.Op
-}
-
-// one is one turn; it stops when its hold does.
-func (s *sections) one(ctx context.Context, m *mutex.Mutex, who string, d time.Duration) error {
-	op := s.rec.Call(who, 1)
+// section is one turn at the lock, as the checkers want to know it; it stops when its hold does.
+func section(ctx context.Context, rec *check.Recorder, set *check.Set, m *mutex.Mutex, who string, d time.Duration) error {
+	op := rec.Call(who, 1)
 	h, err := m.Lock(ctx)
 	if err != nil {
 		op.Failed()
 		return err
 	}
-	s.granted(h, op)
-	base, err := s.set.Read(int64(h.Token()))
+	op.Hold(h)
+	base, err := set.Read(h.Token())
 	if err != nil {
 		return err
 	}
 	select {
 	case <-time.After(d):
 		if h.Err() == nil {
-			err = s.set.Add(who, int64(h.Token()), base, fmt.Sprint(who, h.Token()))
+			err = set.Add(who, h.Token(), base, fmt.Sprint(who, h.Token()))
 		}
-		s.ended(h, (*check.Op).Released)
+		op.Released()
 		_ = h.Release(ctx)
 		return err
 	case <-h.Done():
-		s.ended(h, (*check.Op).Lost)
+		op.Lost()
 		return nil
 	}
 }
 
-// granted notes a grant. The holds that have ended by then are noted first: on a busy machine the goroutine that waits for the end of
-// a hold may run after the next holder has come.
-func (s *sections) granted(h *zkrecipes.Hold, op *check.Op) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for other, its := range s.held {
-		if other.Err() != nil {
-			its.Lost()
-			delete(s.held, other)
-		}
-	}
-	op.Granted(int64(h.Token()))
-	if s.held == nil {
-		s.held = map[*zkrecipes.Hold]*check.Op{}
-	}
-	s.held[h] = op
-}
-
-// ended notes the end of a hold, unless it was noted before.
-func (s *sections) ended(h *zkrecipes.Hold, how func(*check.Op)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if op, open := s.held[h]; open {
-		how(op)
-		delete(s.held, h)
-	}
-}
-
-func requireSound(t testing.TB, s *sections) []check.Hold {
+func requireSound(t testing.TB, rec *check.Recorder, set *check.Set) []check.Hold {
 	t.Helper()
-	holds, err := s.rec.Holds()
+	holds, err := rec.Holds()
 	require.NoError(t, err)
 	require.NoError(t, check.Exclusion(holds, 1))
 	require.NoError(t, check.Order(holds, 1))
-	require.Empty(t, check.LostUpdates(s.set.Updates()))
+	require.Empty(t, check.LostUpdates(set.Updates()))
 	return holds
 }
 
 func TestLock_HundredGoroutinesShareOneMutex_ExcludeEachOther(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
 		m := newMutex(t, a)
-		var s sections
+		var rec check.Recorder
+		var set check.Set
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
 				for range 3 {
-					assert.NoError(t, s.one(t.Context(), m, fmt.Sprint(i), time.Second))
+					assert.NoError(t, section(t.Context(), &rec, &set, m, fmt.Sprint(i), time.Second))
 				}
 			})
 		}
 		began := time.Now()
 		wg.Wait()
 		require.Equal(t, 300*time.Second, time.Since(began), "nothing is lost between two of them")
-		require.Len(t, requireSound(t, &s), 300)
+		require.Len(t, requireSound(t, &rec, &set), 300)
 		bubble.Clean(t, srv, path)
 	})
 }
@@ -134,7 +98,8 @@ func underFaults(t *testing.T, random *rand.Rand) {
 	labels := []string{"a", "b", "c"}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer stop()
-	var s sections
+	var rec check.Recorder
+	var set check.Set
 	var wg sync.WaitGroup
 	for _, label := range labels {
 		m := newMutex(t, bubble.Dial(t, srv, label))
@@ -144,7 +109,7 @@ func underFaults(t *testing.T, random *rand.Rand) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					waiting, cancel := context.WithTimeout(ctx, time.Duration(mine.IntN(60_000)+100)*time.Millisecond)
-					_ = s.one(waiting, m, who, time.Duration(mine.IntN(20_000))*time.Millisecond)
+					_ = section(waiting, &rec, &set, m, who, time.Duration(mine.IntN(20_000))*time.Millisecond)
 					cancel()
 				}
 			})
@@ -180,14 +145,14 @@ func underFaults(t *testing.T, random *rand.Rand) {
 		}
 	})
 	wg.Wait()
-	holds := requireSound(t, &s)
+	holds := requireSound(t, &rec, &set)
 	lost := 0
 	for _, h := range holds {
 		if h.Lost {
 			lost++
 		}
 	}
-	t.Logf("%d holds, %d lost, %d updates", len(holds), lost, len(s.set.Updates()))
+	t.Logf("%d holds, %d lost, %d updates", len(holds), lost, len(set.Updates()))
 	require.Greater(t, len(holds), 50)
 	time.Sleep(time.Minute)
 	bubble.Clean(t, srv, path)

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/fakehold"
 )
 
 // text returns the value as seen by a client of its own.
@@ -479,23 +480,9 @@ func TestSetHeld_NestedHold(t *testing.T) {
 func TestSetHeld_HoldMadeForATest(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		_, held := holder(t, srv, "a")
-		h, _ := zkrecipes.NewHold(held.Context(), testGrant{until: time.Now().Add(time.Hour)})
-		_, err := text(t, srv, "b").SetHeld(t.Context(), h, "1")
-		require.ErrorIs(t, err, errTestGrant)
+		_, err := text(t, srv, "b").SetHeld(t.Context(), fakehold.New(held.Context(), 1).Hold, "1")
+		require.ErrorContains(t, err, "a hold of fakehold has no server")
 	})
-}
-
-var errTestGrant = errors.New("a grant for a test")
-
-type testGrant struct {
-	zkrecipes.Grant
-	until time.Time
-}
-
-func (g testGrant) ValidUntil() time.Time { return g.until }
-
-func (g testGrant) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	return nil, errTestGrant
 }
 
 // TestSetHeld_NodeBelowMissingParents: parents are made as for every recipe.

@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"math"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // StillHeld is the end of a hold that had not ended when the history was taken.
@@ -14,7 +16,7 @@ type Hold struct {
 	Op     int64
 	Weight int
 	Read   bool
-	Token  int64
+	Token  zkrecipes.Token
 	// Called is the stamp taken before the acquisition began.
 	Called   int64
 	From, To int64

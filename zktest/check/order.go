@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // Order checks that grants went by the queue, with the limit that [Exclusion] is given:
@@ -30,7 +32,7 @@ func Order(holds []Hold, limit int) error {
 }
 
 func uniqueTokens(queue []Hold) error {
-	first := make(map[int64]Hold, len(queue))
+	first := make(map[zkrecipes.Token]Hold, len(queue))
 	for _, h := range queue {
 		if a, taken := first[h.Token]; !taken {
 			first[h.Token] = h
@@ -108,7 +110,7 @@ func mergeNested(holds []Hold) []Hold {
 }
 
 func sharedTokens(holds []Hold) bool {
-	tokens := make([]int64, 0, len(holds))
+	tokens := make([]zkrecipes.Token, 0, len(holds))
 	for _, h := range holds {
 		if h.Token != 0 {
 			tokens = append(tokens, h.Token)

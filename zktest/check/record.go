@@ -1,9 +1,12 @@
 package check
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // Kind says what an [Event] reports.
@@ -36,23 +39,33 @@ type Event struct {
 	Weight int  `json:"weight,omitempty"`
 	Read   bool `json:"read,omitempty"`
 	// Token goes with Granted.
-	Token int64 `json:"token,omitempty"`
+	Token zkrecipes.Token `json:"token,omitempty"`
 }
 
 // Recorder collects the events of one process. Its zero value is ready, and it is safe for concurrent use.
 type Recorder struct {
 	// Now gives the stamps. Processes whose histories are joined set it to a clock that never goes back and that all
-	// of them read, such as CLOCK_MONOTONIC on one machine. Default: a counter, which orders all events of this
+	// of them read, such as CLOCK_MONOTONIC on one machine. It must not call the recorder. Default: a counter, which orders all events of this
 	// Recorder without ties.
 	Now func() int64
 	// Emit is given every event at once, one at a time, so that the history of a process that gets killed is not lost
 	// with it. Default: none.
 	Emit func(Event)
 
-	stamp, op atomic.Int64
+	op atomic.Int64
 
 	mu     sync.Mutex
+	stamp  int64 // the newest, without Now
 	events []Event
+	held   map[*Op]Holder // what Hold was called with, until its end is recorded
+}
+
+// Holder is a hold as a recorder knows it, such as a [*zkrecipes.Hold].
+type Holder interface {
+	// Token is the fencing token.
+	Token() zkrecipes.Token
+	// Err is nil while the hold is held. It must not call the recorder.
+	Err() error
 }
 
 // Op is one operation being recorded: it was called, then either granted or failed, then released or lost.
@@ -73,8 +86,30 @@ func (r *Recorder) CallRead(client string) *Op {
 	return r.call(Event{Client: client, Weight: 1, Read: true})
 }
 
-// Granted records the grant. To be called after the acquisition has returned.
-func (o *Op) Granted(token int64) { o.add(Event{Kind: Granted, Token: token}) }
+// Hold records the grant of h. To be called after the acquisition has returned. Before the recorder stamps a grant, it asks every
+// hold that it was given whether it has ended, and records that. So the goroutine of a holder may be late with Lost.
+func (o *Op) Hold(h Holder) {
+	r := o.rec
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for other, its := range r.held {
+		switch err := its.Err(); {
+		case errors.Is(err, zkrecipes.ErrReleased):
+			other.record(Event{Kind: Released})
+		case err != nil:
+			other.record(Event{Kind: Lost})
+		}
+	}
+	o.record(Event{Kind: Granted, Token: h.Token()})
+	if r.held == nil {
+		r.held = make(map[*Op]Holder)
+	}
+	r.held[o] = h
+}
+
+// Granted records the grant of what has no [Holder], such as the lock of another library. To be called after the acquisition has
+// returned.
+func (o *Op) Granted(token zkrecipes.Token) { o.add(Event{Kind: Granted, Token: token}) }
 
 // Failed records that the acquisition returned an error.
 func (o *Op) Failed() { o.add(Event{Kind: Failed}) }
@@ -104,18 +139,28 @@ func (r *Recorder) call(e Event) *Op {
 }
 
 func (o *Op) add(e Event) {
-	e.Client, e.Op, e.At = o.client, o.number, o.rec.now()
 	o.rec.mu.Lock()
 	defer o.rec.mu.Unlock()
+	o.record(e)
+}
+
+// record is called with the recorder's mu held.
+func (o *Op) record(e Event) {
+	e.Client, e.Op, e.At = o.client, o.number, o.rec.now()
 	o.rec.events = append(o.rec.events, e)
+	if e.Kind == Released || e.Kind == Lost {
+		delete(o.rec.held, o)
+	}
 	if o.rec.Emit != nil {
 		o.rec.Emit(e) // under the lock: lines of a log must not mix
 	}
 }
 
+// now is called with mu held.
 func (r *Recorder) now() int64 {
 	if r.Now != nil {
 		return r.Now()
 	}
-	return r.stamp.Add(1)
+	r.stamp++
+	return r.stamp
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
@@ -30,6 +31,58 @@ func TestRecorder_OneOfEachOutcome(t *testing.T) {
 		{Client: "b", Op: 2, Weight: 1, Read: true, Token: 101, Called: 2, From: 6, To: 10, Lost: true},
 		{Client: "d", Op: 4, Weight: 1, Token: 102, Called: 4, From: 7, To: check.StillHeld},
 	}, holds)
+}
+
+// hold is a hold that a test ends.
+type hold struct {
+	token zkrecipes.Token
+	err   error
+}
+
+func (h *hold) Token() zkrecipes.Token { return h.token }
+func (h *hold) Err() error             { return h.err }
+
+// On a busy machine, the goroutine that waits for the end of a hold may run after the next holder was granted.
+func TestRecorder_HolderNotesItsLossLate_IsNoOverlap(t *testing.T) {
+	for name, end := range map[string]struct {
+		err  error
+		lost bool
+	}{
+		"lost":     {&zkrecipes.LostError{Reason: zkrecipes.LossDeadline}, true},
+		"released": {zkrecipes.ErrReleased, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rec check.Recorder
+			first, second := rec.Call("a", 1), rec.Call("b", 1) // 1, 2
+			one := &hold{token: 100}
+			first.Hold(one) // 3
+			one.err = end.err
+			second.Hold(&hold{token: 101}) // 4: the end of the first; 5: the grant
+			first.Lost()                   // 6
+
+			holds, err := rec.Holds()
+			require.NoError(t, err)
+			assert.Equal(t, []check.Hold{
+				{Client: "a", Op: 1, Weight: 1, Token: 100, Called: 1, From: 3, To: 4, Lost: true},
+				{Client: "b", Op: 2, Weight: 1, Token: 101, Called: 2, From: 5, To: check.StillHeld},
+			}, holds)
+			require.NoError(t, check.Exclusion(holds, 1))
+			require.Equal(t, end.lost, rec.Events()[3].Kind == check.Lost)
+		})
+	}
+}
+
+func TestRecorder_HoldThatIsHeld_Overlaps(t *testing.T) {
+	var rec check.Recorder
+	first, second := rec.Call("a", 1), rec.Call("b", 1)
+	one := &hold{token: 100}
+	first.Hold(one)
+	second.Hold(&hold{token: 101})
+	one.err = &zkrecipes.LostError{Reason: zkrecipes.LossDeadline}
+	first.Lost()
+	holds, err := rec.Holds()
+	require.NoError(t, err)
+	require.ErrorContains(t, check.Exclusion(holds, 1), "exclusion violated")
 }
 
 func TestRecorder_HistoriesOfProcessesJoin(t *testing.T) {
@@ -68,7 +121,7 @@ func TestRecorder_StampsOrderConcurrentCallers(t *testing.T) {
 		rec  check.Recorder
 		wg   sync.WaitGroup
 		mu   sync.Mutex
-		next int64
+		next zkrecipes.Token
 	)
 	for c := range 8 {
 		wg.Go(func() {

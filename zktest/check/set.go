@@ -1,13 +1,11 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"sync"
-)
 
-// ErrStale is what a [Fence] answers to a token below the highest it has seen.
-var ErrStale = errors.New("stale token")
+	"github.com/zkrecipes/zkrecipes"
+)
 
 // Set is the resource of the classic lock test: sections read it whole, add an element, and write it back whole. If
 // two sections overlap, the later write wipes out what the other has added. Its zero value is an empty set without a
@@ -15,9 +13,9 @@ var ErrStale = errors.New("stale token")
 //
 // A version stands for the whole content: writing version v plus an element costs the same however large the set is.
 type Set struct {
-	// OnRead and OnAdd, if not nil, may refuse a token, like [Fence] or an Admit of package fence. They are called
-	// under the lock of the set: check and access must be one step, or a newer section comes in between.
-	OnRead, OnAdd func(token int64) error
+	// OnRead and OnAdd, if not nil, may refuse a token, as Admit of a Gate of package fence does. They are called under the lock of the
+	// set: check and access must be one step, or a newer section comes in between.
+	OnRead, OnAdd func(token zkrecipes.Token) error
 
 	mu      sync.Mutex
 	updates []Update
@@ -28,7 +26,7 @@ type Set struct {
 // history, the first being 1.
 type Update struct {
 	Client  string
-	Token   int64
+	Token   zkrecipes.Token
 	Element string
 	Base    int
 }
@@ -39,7 +37,7 @@ func (u Update) String() string {
 }
 
 // Read returns the version of the content: 0 of an empty set.
-func (s *Set) Read(token int64) (version int, err error) {
+func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.admit(s.OnRead, token); err != nil {
@@ -50,7 +48,7 @@ func (s *Set) Read(token int64) (version int, err error) {
 
 // Add writes the content of version base plus element, whatever the content is by now. After an error nothing has
 // changed.
-func (s *Set) Add(client string, token int64, base int, element string) error {
+func (s *Set) Add(client string, token zkrecipes.Token, base int, element string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if base < 0 || base > len(s.updates) {
@@ -63,11 +61,11 @@ func (s *Set) Add(client string, token int64, base int, element string) error {
 	return nil
 }
 
-func (s *Set) admit(fence func(int64) error, token int64) error {
-	if fence == nil {
+func (s *Set) admit(gate func(zkrecipes.Token) error, token zkrecipes.Token) error {
+	if gate == nil {
 		return nil
 	}
-	err := fence(token)
+	err := gate(token)
 	if err != nil {
 		s.refused++
 	}
@@ -86,19 +84,6 @@ func (s *Set) Refused() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
-}
-
-// Fence returns a fence in memory for a [Set]: it refuses tokens below the highest seen. It is not safe for concurrent
-// use, and need not be: the set calls it under its lock. As OnRead and OnAdd of one set the same fence must be given.
-func Fence() func(token int64) error {
-	var highest int64
-	return func(token int64) error {
-		if token < highest {
-			return fmt.Errorf("%w %d: %d has been seen", ErrStale, token, highest)
-		}
-		highest = token
-		return nil
-	}
 }
 
 // LostUpdate is an accepted update whose element is not in the final content. It matches no error on its own: how many

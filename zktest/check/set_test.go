@@ -10,19 +10,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
+// fenced returns a fence for one set.
+func fenced(t *testing.T) func(zkrecipes.Token) error {
+	gate := fence.New(fence.NewMemory())
+	return func(token zkrecipes.Token) error { return gate.Admit(t.Context(), "set", token) }
+}
+
 func TestSet_StaleSection(t *testing.T) {
-	fence := check.Fence()
+	admit := fenced(t)
 	for name, tc := range map[string]struct {
 		set     *check.Set
 		lost    int
 		refused int
 	}{
 		"no fence":                  {&check.Set{}, 1, 0},
-		"fence on the write alone":  {&check.Set{OnAdd: check.Fence()}, 1, 0},
-		"fence from the first read": {&check.Set{OnRead: fence, OnAdd: fence}, 0, 1},
+		"fence on the write alone":  {&check.Set{OnAdd: fenced(t)}, 1, 0},
+		"fence from the first read": {&check.Set{OnRead: admit, OnAdd: admit}, 0, 1},
 	} {
 		// The section of a holds token 1, is frozen after its read, and wakes up in the section of b.
 		set := tc.set
@@ -36,7 +44,7 @@ func TestSet_StaleSection(t *testing.T) {
 		lost := check.LostUpdates(set.Updates())
 		assert.Len(t, lost, tc.lost, name)
 		assert.Equal(t, tc.refused, set.Refused(), name)
-		assert.Equal(t, tc.refused == 1, errors.Is(errA, check.ErrStale), name)
+		assert.Equal(t, tc.refused == 1, errors.Is(errA, fence.ErrStale), name)
 		if tc.lost == 1 {
 			assert.EqualError(t, lost[0], `lost update: "x" added by a (token 1) to version 0, `+
 				`wiped out by "y" added by b (token 2) to version 0`, name)
@@ -96,15 +104,15 @@ func FuzzLostUpdates(f *testing.F) {
 // lose updates, a fence from the first read loses none.
 func TestSet_LossesWithAndWithoutFence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	fence := check.Fence()
-	unfenced, onWrite, fenced := &check.Set{}, &check.Set{OnAdd: check.Fence()}, &check.Set{OnRead: fence, OnAdd: fence}
-	for _, set := range []*check.Set{unfenced, onWrite, fenced} {
+	admit := fenced(t)
+	unfenced, onWrite, fromRead := &check.Set{}, &check.Set{OnAdd: fenced(t)}, &check.Set{OnRead: admit, OnAdd: admit}
+	for _, set := range []*check.Set{unfenced, onWrite, fromRead} {
 		type section struct {
-			token int64
+			token zkrecipes.Token
 			base  int
 		}
 		var open []section
-		for token := int64(1); token <= 2000; token++ {
+		for token := zkrecipes.Token(1); token <= 2000; token++ {
 			base, err := set.Read(token)
 			require.NoError(t, err)
 			open = append(open, section{token, base})
@@ -113,16 +121,16 @@ func TestSet_LossesWithAndWithoutFence(t *testing.T) {
 				s := open[i]
 				open = slices.Delete(open, i, i+1)
 				if err := set.Add("c", s.token, s.base, fmt.Sprint(s.token)); err != nil {
-					require.ErrorIs(t, err, check.ErrStale)
+					require.ErrorIs(t, err, fence.ErrStale)
 				}
 			}
 		}
 	}
 	count := func(s *check.Set) int { return len(check.LostUpdates(s.Updates())) }
 	t.Logf("of 2000 sections: lost %d unfenced, %d fenced on write, %d fenced from the read (%d refused)",
-		count(unfenced), count(onWrite), count(fenced), fenced.Refused())
+		count(unfenced), count(onWrite), count(fromRead), fromRead.Refused())
 	assert.NotZero(t, count(unfenced))
 	assert.NotZero(t, count(onWrite))
-	assert.Zero(t, count(fenced))
-	assert.NotZero(t, fenced.Refused())
+	assert.Zero(t, count(fromRead))
+	assert.NotZero(t, fromRead.Refused())
 }

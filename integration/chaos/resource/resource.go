@@ -3,6 +3,7 @@
 package resource
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
 
@@ -17,11 +20,11 @@ import (
 const Fenced = "fenced"
 
 type request struct {
-	Set     string `json:"set"`
-	Client  string `json:"client"`
-	Token   int64  `json:"token"`
-	Element string `json:"element,omitempty"` // none: a read
-	Base    int    `json:"base,omitempty"`
+	Set     string          `json:"set"`
+	Client  string          `json:"client"`
+	Token   zkrecipes.Token `json:"token"`
+	Element string          `json:"element,omitempty"` // none: a read
+	Base    int             `json:"base,omitempty"`
 }
 
 type reply struct {
@@ -70,7 +73,8 @@ func (s *Server) Set(name string) *check.Set {
 	if set == nil {
 		set = &check.Set{}
 		if strings.HasSuffix(name, Fenced) {
-			set.OnRead = check.Fence()
+			gate := fence.New(fence.NewMemory())
+			set.OnRead = func(token zkrecipes.Token) error { return gate.Admit(context.Background(), "set", token) }
 			set.OnAdd = set.OnRead
 		}
 		s.sets[name] = set
@@ -107,7 +111,7 @@ func (s *Server) execute(q request) (a reply) {
 	} else {
 		err = s.Set(q.Set).Add(q.Client, q.Token, q.Base, q.Element)
 	}
-	if a.Stale = errors.Is(err, check.ErrStale); !a.Stale && err != nil {
+	if a.Stale = errors.Is(err, fence.ErrStale); !a.Stale && err != nil {
 		a.Error = err.Error()
 	}
 	return a
@@ -130,13 +134,13 @@ func Dial(path, name string) (*Client, error) {
 	return &Client{name, c, json.NewDecoder(c), json.NewEncoder(c)}, nil
 }
 
-// Read returns the version of the set, or check.ErrStale.
-func (c *Client) Read(set string, token int64) (version int, err error) {
+// Read returns the version of the set, or fence.ErrStale.
+func (c *Client) Read(set string, token zkrecipes.Token) (version int, err error) {
 	return c.ask(request{Set: set, Client: c.name, Token: token})
 }
 
 // Add writes the content of version base plus element.
-func (c *Client) Add(set string, token int64, base int, element string) error {
+func (c *Client) Add(set string, token zkrecipes.Token, base int, element string) error {
 	_, err := c.ask(request{Set: set, Client: c.name, Token: token, Base: base, Element: element})
 	return err
 }
@@ -154,7 +158,7 @@ func (c *Client) ask(q request) (int, error) {
 	}
 	switch {
 	case a.Stale:
-		return 0, check.ErrStale
+		return 0, fence.ErrStale
 	case a.Error != "":
 		return 0, fmt.Errorf("resource %s: %s", q.Set, a.Error)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/journal"
 	"github.com/zkrecipes/zkrecipes/integration/chaos/resource"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
@@ -177,7 +178,7 @@ func (w *worker) section(ctx context.Context, a ask) error {
 	}
 	stuck := w.orders.holding()
 	op.Tell(journal.Line{
-		Event: check.Event{Kind: check.Granted, Token: int64(h.Token())},
+		Event: check.Event{Kind: check.Granted, Token: h.Token()},
 		Until: journal.At(h.ValidUntil()), Stuck: stuck != nil, Path: h.Path(),
 	})
 	if err := w.use(ctx, op, h, a, stuck); err != nil {
@@ -201,10 +202,10 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 	sets := map[string]int{}
 	if a.exclusive {
 		for _, set := range []string{resource.Fenced, "attentive", "deaf"} {
-			version, err := w.resource.Read(w.sets+"/"+set, int64(h.Token()))
+			version, err := w.resource.Read(w.sets+"/"+set, h.Token())
 			if err == nil {
 				sets[set] = version
-			} else if !errors.Is(err, check.ErrStale) {
+			} else if !errors.Is(err, fence.ErrStale) {
 				return err
 			}
 		}
@@ -224,7 +225,7 @@ func (w *worker) use(ctx context.Context, op *journal.Op, h *zkrecipes.Hold, a a
 			continue
 		}
 		element := fmt.Sprintf("%s@%d", w.id, h.Token())
-		if err := w.resource.Add(w.sets+"/"+set, int64(h.Token()), version, element); err != nil && !errors.Is(err, check.ErrStale) {
+		if err := w.resource.Add(w.sets+"/"+set, h.Token(), version, element); err != nil && !errors.Is(err, fence.ErrStale) {
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ func (w *worker) meetings() (turn, error) {
 		}
 		stuck := w.orders.holding()
 		op.Tell(journal.Line{
-			Event: check.Event{Kind: check.Granted, Token: int64(r.Token())}, Session: w.client.Status().Session, Number: r.Number(),
+			Event: check.Event{Kind: check.Granted, Token: r.Token()}, Session: w.client.Status().Session, Number: r.Number(),
 			Stuck: stuck != nil, Path: r.Path(),
 		})
 		over := released(ctx, stuck, w.length())

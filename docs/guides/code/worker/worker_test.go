@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/fence"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/fakehold"
 )
 
 // shipped records which worker shipped last, and when.
@@ -105,29 +106,18 @@ func TestStaleHolder(t *testing.T) {
 	})
 }
 
-// fakeGrant is a contender that exists nowhere. The methods that the tests do not need are nil in Grant.
-type fakeGrant struct {
-	zkrecipes.Grant
-	until time.Time
-}
-
-func (fakeGrant) Path() string                  { return "/fake" }
-func (fakeGrant) Token() zkrecipes.Token        { return 42 }
-func (g fakeGrant) ValidUntil() time.Time       { return g.until }
-func (fakeGrant) Release(context.Context) error { return nil }
-
 func TestHold_FakeHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, lose := zkrecipes.NewHold(t.Context(), fakeGrant{until: time.Now().Add(time.Hour)})
+		h := fakehold.New(t.Context(), 42)
 		var tokens []zkrecipes.Token
 		w := &Worker{Ship: func(_ context.Context, token zkrecipes.Token) error {
 			tokens = append(tokens, token)
 			if len(tokens) == 3 {
-				lose(&zkrecipes.LostError{Reason: zkrecipes.LossExpired, Path: "/fake"})
+				h.Lose(zkrecipes.LossExpired)
 			}
 			return nil
 		}}
-		require.ErrorIs(t, w.Hold(h.Context(), h), zkrecipes.ErrLost)
+		require.ErrorIs(t, w.Hold(h.Context(), h.Hold), zkrecipes.ErrLost)
 		require.Equal(t, []zkrecipes.Token{42, 42, 42}, tokens)
 	})
 }
@@ -135,11 +125,12 @@ func TestHold_FakeHold(t *testing.T) {
 // TestHold_WokenAfterTheDeadline: no timer has ended the hold yet, as in a process that was frozen.
 func TestHold_WokenAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := zkrecipes.NewHold(t.Context(), fakeGrant{until: time.Now().Add(time.Second)})
+		h := fakehold.New(t.Context(), 42)
+		h.SetValidUntil(time.Now().Add(time.Second))
 		w := &Worker{Ship: func(context.Context, zkrecipes.Token) error {
 			t.Error("shipped")
 			return nil
 		}}
-		require.ErrorIs(t, w.Hold(h.Context(), h), zkrecipes.ErrLost)
+		require.ErrorIs(t, w.Hold(h.Context(), h.Hold), zkrecipes.ErrLost)
 	})
 }

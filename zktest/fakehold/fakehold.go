@@ -1,0 +1,121 @@
+// Package fakehold makes holds without a server, for tests of code that takes a *zkrecipes.Hold.
+//
+//	h := fakehold.New(t.Context(), 42)
+//	go work(h.Hold)
+//	h.Lose(zkrecipes.LossExpired)
+//
+// Such a hold has no contender. Check finds it as long as it is held, and Txn fails. To test what is written under a hold, use a
+// recipe on a server of package zktest.
+package fakehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/grant"
+)
+
+// Hold is a hold whose end is up to the test. It is safe for concurrent use.
+type Hold struct {
+	*zkrecipes.Hold
+	contender *contender
+	end       func(*zkrecipes.LostError)
+}
+
+// newHold makes a hold.
+//
+//nolint:errcheck // a constructor of another type ends every test here
+var newHold = grant.NewHold.(func(
+	context.Context, grant.Grant[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
+) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
+
+// New returns a hold with the token. Its context has the values of ctx, and neither its cancellation nor its deadline. The hold
+// lasts until it is released or lost: see [Hold.Lose] and [Hold.SetValidUntil].
+func New(ctx context.Context, token zkrecipes.Token) *Hold {
+	c := &contender{
+		token: token, revoked: make(chan struct{}), warnings: make(map[*warning]struct{}),
+		until: time.Now().Add(forever),
+	}
+	h, end := newHold(ctx, c)
+	return &Hold{h, c, end}
+}
+
+// forever is longer than a test runs, also one in virtual time.
+const forever = 100 * 365 * 24 * time.Hour
+
+// Lose ends the hold as lost, for the reason. If it has ended before, Lose does nothing.
+func (h *Hold) Lose(reason zkrecipes.LossReason) {
+	h.end(&zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()})
+}
+
+// SetValidUntil sets the time up to which the hold is proven; default is 100 years. No timer ends the hold then, as in a process
+// that was frozen: it ends as lost when the code asks it or its context. [Hold.Lose] with LossDeadline is the loss in a process
+// that runs. The channels of Expiring are closed by a timer, unless the process of the test is frozen indeed.
+func (h *Hold) SetValidUntil(t time.Time) { h.contender.setValidUntil(t) }
+
+// Revoke closes the channel of Revoked: another client asks the holder to release. It is idempotent.
+func (h *Hold) Revoke() { h.contender.revoke() }
+
+// contender stands behind a hold, and exists nowhere.
+type contender struct {
+	token   zkrecipes.Token
+	revoked chan struct{}
+	once    sync.Once // closes revoked
+
+	mu       sync.Mutex
+	until    time.Time
+	warnings map[*warning]struct{}
+}
+
+// warning is one channel of Expiring that is not closed yet.
+type warning struct {
+	lead  time.Duration
+	timer *time.Timer
+}
+
+func (c *contender) Path() string             { return fmt.Sprintf("/fakehold/lock-%010d", c.token) }
+func (c *contender) Token() zkrecipes.Token   { return c.token }
+func (c *contender) Revoked() <-chan struct{} { return c.revoked }
+func (c *contender) revoke()                  { c.once.Do(func() { close(c.revoked) }) }
+
+func (c *contender) ValidUntil() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.until
+}
+
+func (c *contender) setValidUntil(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	for w := range c.warnings {
+		w.timer.Reset(time.Until(t.Add(-w.lead)))
+	}
+}
+
+func (c *contender) OnExpiring(lead time.Duration, f func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := &warning{lead, time.AfterFunc(time.Until(c.until.Add(-lead)), f)}
+	c.warnings[w] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		w.timer.Stop()
+		delete(c.warnings, w)
+	}
+}
+
+// Check is asked only while the hold is held.
+func (*contender) Check(context.Context) error { return nil }
+
+func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	return nil, errors.New("a hold of fakehold has no server: want a recipe on a server of package zktest")
+}
+
+// Release is called when the hold has ended. Nothing is to be removed.
+func (*contender) Release(context.Context) error { return nil }
