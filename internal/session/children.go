@@ -65,7 +65,7 @@ func (s *Session) childrenRequest(path string, watch bool, done func(wire.Childr
 	return request{wire.OpChildren, path, wire.ReadFrame(wire.OpChildren, s.abs(path), watch), taking(wire.ChildrenReply, done)}
 }
 
-// ChildrenW is Children with a watch on the list.
+// ChildrenW does what conn.Session says.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	names, _, w, err := s.ChildrenStatW(ctx, path)
 	return names, w, err

@@ -7,6 +7,9 @@ func (s *Session) WatchesKept() int {
 	return len(s.watches.set)
 }
 
+// Absolute returns the same session without the chroot.
+func (s *Session) Absolute() *Session { return s.absolute() }
+
 // StartRelease is the part of Release before its request is sent. It returns that request's sender.
 func (s *Session) StartRelease(w *Watch) (remove func()) {
 	if !s.watches.release(w) {

@@ -180,7 +180,7 @@ func (n Node) same(m Node) bool {
 	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
 }
 
-// Watch yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
+// Watch does what conn.Client says.
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[Node], error] {
 	if err := checkPath("watch", path); err != nil {
 		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }

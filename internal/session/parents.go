@@ -21,7 +21,7 @@ func parentOf(path string) string { return path[:max(strings.LastIndexByte(path,
 // MakeContainers makes path, and what is missing above it, as containers: up to the first that exists, then down. If the
 // server reaps one in between, the create that follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	s, path = s.Root(), s.Abs(path) // a chroot may be what is missing
+	s, path = s.absolute(), s.abs(path) // a chroot may be what is missing
 	var missing []string
 	for path != "/" {
 		exists, _, err := s.Exists(ctx, path)
@@ -96,18 +96,15 @@ func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl .
 
 // makeParents makes what is missing above path, that of the chroot included.
 func (s *Session) makeParents(ctx context.Context, path string) error {
-	return s.Root().MakeContainers(ctx, parentOf(s.Abs(path)))
+	return s.absolute().MakeContainers(ctx, parentOf(s.abs(path)))
 }
 
-// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. If the reply is lost, CreateAll looks; see [Client.settle].
-//
-// Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
+// CreateAll does what conn.Client says. What it does if the reply is lost is in [Client.settle].
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	if err := checkPath("create", path); err != nil {
 		return err
 	}
-	if c.Abs(path) == "/" {
+	if c.abs(path) == "/" {
 		return &OpError{"create", path, zk.ErrNodeExists}
 	}
 	var doubt error // of an earlier try, which may have been applied, or may still be
@@ -185,9 +182,9 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 	if s.ID() != tried.ID() && !expired {
 		return false, &OpError{"create", path, errors.New("its session was lost, and the node may still come to exist")}
 	}
-	for above := parentOf(c.Abs(path)); ; above = parentOf(above) { // the root exists
+	for above := parentOf(c.abs(path)); ; above = parentOf(above) { // the root exists
 		parent, err := read(ctx, c, "create", path, func(s *Session) (existence, error) {
-			exists, stat, err := s.Root().Exists(ctx, above)
+			exists, stat, err := s.absolute().Exists(ctx, above)
 			return existence{exists, stat}, err
 		})
 		switch {

@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// Status is what a client knows of itself at one moment; package conn documents the fields.
+// Status is what a client knows of itself at one moment; package conn documents it.
 type Status struct {
 	State       State
 	Since       time.Time
@@ -29,7 +29,7 @@ type trouble struct {
 	at  time.Time
 }
 
-// Status returns the state of the connection and of the session, all as of this moment. It sends nothing.
+// Status does what conn.Client says, all as of one moment.
 func (c *Client) Status() Status {
 	c.core.mu.Lock()
 	s, bad, before := c.core.session, c.core.trouble, c.core.answer
