@@ -31,8 +31,8 @@ func (c *call[T]) end(value T, err error) {
 type mode bool
 
 const (
-	readOnly mode = false // the request may be repeated
-	writing  mode = true  // the request must not be repeated if it may have been executed
+	reading mode = false // the request may be repeated
+	writing mode = true  // the request must not be repeated if it may have been executed
 )
 
 // launch waits for the connection and sends the request. An error says that nothing was sent.
@@ -117,7 +117,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 	case unknown:
 		if over := s.Err(); over != nil {
 			err = over // the reason why there is no answer
-		} else if m == readOnly && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
+		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		err = m.unanswered(err)

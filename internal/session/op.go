@@ -101,7 +101,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	if err := checkPath("get", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	d, err := ask(ctx, s, "get", path, readOnly, nil, func(done func(wire.Data, error)) request {
+	d, err := ask(ctx, s, "get", path, reading, nil, func(done func(wire.Data, error)) request {
 		return s.getRequest(path, false, done)
 	})
 	return d.Bytes, d.Stat, err
@@ -175,7 +175,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	if err := checkPath("exists", path); err != nil {
 		return false, zk.Stat{}, err
 	}
-	e, err := ask(ctx, s, "exists", path, readOnly, nil, func(done func(existence, error)) request {
+	e, err := ask(ctx, s, "exists", path, reading, nil, func(done func(existence, error)) request {
 		return s.existsRequest(path, false, done)
 	})
 	return e.exists, e.stat, err
@@ -195,7 +195,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkPath("sync", path); err != nil {
 		return err
 	}
-	_, err := ask(ctx, s, "sync", path, readOnly, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })
+	_, err := ask(ctx, s, "sync", path, reading, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })
 	return err
 }
 
@@ -206,7 +206,7 @@ func (s *Session) syncRequest(path string, done func(string, error)) request {
 // Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new as
 // this call, also if the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
-	_, err := ask(ctx, s, "barrier", "/", readOnly, nil, s.barrierRequest)
+	_, err := ask(ctx, s, "barrier", "/", reading, nil, s.barrierRequest)
 	return err
 }
 

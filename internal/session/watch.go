@@ -257,7 +257,7 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 ) (T, *Watch, error) {
 	key := watchKey{kind, s.abs(path)}
 	a := s.watches.share(key)
-	v, err := ask(ctx, s, op, path, readOnly, nil, func(done func(T, error)) request { return requested(path, true, done) })
+	v, err := ask(ctx, s, op, path, reading, nil, func(done func(T, error)) request { return requested(path, true, done) })
 	s.watches.unshare(key, a, err == nil)
 	if err != nil {
 		return v, nil, err
