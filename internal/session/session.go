@@ -40,7 +40,7 @@ type session struct {
 	delivering    int // losses whose callbacks are running
 	callbacks     map[*lossCallback]struct{}
 	warnings      map[*warning]struct{} // nil until there is one
-	answer        answer
+	lastAnswer    lastAnswer
 	retained      int // holds; while there is any, a sync goes out every T/8
 	syncing       bool
 	lastSync      time.Time
@@ -118,7 +118,7 @@ func (s *session) answered(sent, at time.Time, by witness) {
 	s.mu.Lock()
 	notices := s.lapseIfDue(at)
 	s.proof.answered(sent, at, by)
-	s.answer = answer{at, at.Sub(sent)}
+	s.lastAnswer = lastAnswer{at, at.Sub(sent)}
 	s.mu.Unlock()
 	notices.deliver()
 }
