@@ -259,12 +259,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "link: no caller is told that an answer will not come",
-		edits: []edit{{"internal/link", "Connection.Fail", "			r.answer(Reply{Sent: r.sent}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
+		edits: []edit{{"internal/link", "Connection.Fail", "			r.done(Reply{Sent: r.sent}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/link", "Connection.handle", "		r.answer(Reply{h.Zxid, body, r.sent, now}, said)\n", ""}},
+		edits: []edit{{"internal/link", "Connection.handle", "		r.done(Reply{h.Zxid, body, r.sent, now}, said)\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{

@@ -35,7 +35,7 @@ func TestBarrier_RefusedByTheRoot_IsOneStill(t *testing.T) {
 		(&Session{session: &session{}}).barrierRequest(func(_ transaction, err error) {
 			answered = true
 			require.Equal(t, want, err, "%d", code)
-		}).answer(reply{Body: body}, nil)
+		}).done(reply{Body: body}, nil)
 		require.True(t, answered)
 	}
 }
