@@ -10,9 +10,9 @@ func (s *Session) WatchesKept() int {
 // Absolute returns the same session without the chroot.
 func (s *Session) Absolute() *Session { return s.absolute() }
 
-// StartRelease is the part of Release before its request is sent. It returns that request's sender.
-func (s *Session) StartRelease(w *Watch) (remove func()) {
-	if !s.watches.release(w) {
+// StartUnwatch is the part of Unwatch before its request is sent. It returns that request's sender.
+func (s *Session) StartUnwatch(w *Watch) (remove func()) {
+	if !s.watches.drop(w) {
 		return func() {}
 	}
 	r, _ := s.removable(nil, w.key.path)

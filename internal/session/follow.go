@@ -84,7 +84,7 @@ func (f *follower[T]) outdated() error {
 
 // follow follows within one session.
 func (f *follower[T]) follow(ctx context.Context, s *Session) error {
-	defer func() { s.Release(f.watch) }()
+	defer func() { s.Unwatch(f.watch) }()
 	for {
 		value, w, err := f.readIn(ctx, s)
 		if err == nil {
@@ -150,7 +150,7 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 		_ = s.awaitUp(ctx) // if it fails, so does the reading
 		age = s.Asking()
 		value, w, err = f.read(ctx, s)
-		s.Release(f.watch) // now that there is another, or the same for the second time
+		s.Unwatch(f.watch) // now that there is another, or the same for the second time
 		f.watch = w
 		age.Watch(w)
 	}()
@@ -199,6 +199,6 @@ func (s *Session) look(ctx context.Context, path string) (Node, *Watch, error) {
 		if !exists {
 			return Node{}, w, err // of the look, too
 		}
-		s.Release(w) // it was created between the two
+		s.Unwatch(w) // it was created between the two
 	}
 }

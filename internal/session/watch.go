@@ -18,7 +18,7 @@ import (
 // So a waiter reads again when it fires, and decides by what it reads.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
-// is kept for the next caller, unless all callers have released it.
+// is kept for the next caller, unless all callers have dropped it.
 type Watch struct {
 	fired chan struct{}
 	key   watchKey
@@ -70,7 +70,7 @@ type sharedWatch struct {
 	Watch
 	asking int  // callers whose read may set it
 	set    bool // a read has
-	users  int  // callers whose read has, and that have not released it
+	users  int  // callers whose read has, and that have not dropped it
 }
 
 // watches are the shared watches of one session, and its feeds.
@@ -113,9 +113,9 @@ func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	}
 }
 
-// release takes a caller off a watch. It reports whether the watch is to be removed from the server: no caller is left, and the
+// drop takes a caller off a watch. It reports whether the watch is to be removed from the server: no caller is left, and the
 // session has no other watch there. For its callers the watch has fired, because nothing will tell of a change.
-func (w *watches) release(mine *Watch) (remove bool) {
+func (w *watches) drop(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a, ok := w.set[mine.key]
@@ -212,10 +212,10 @@ func (s *session) onEvent(e zk.Event) {
 	}
 }
 
-// Release says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
+// Unwatch says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
 // the server. A caller that never does is no mistake: its watch stays until it fires.
-func (s *Session) Release(w *Watch) {
-	if w == nil || !s.watches.release(w) {
+func (s *Session) Unwatch(w *Watch) {
+	if w == nil || !s.watches.drop(w) {
 		return
 	}
 	if r, some := s.removable(nil, w.key.path); some {
