@@ -99,7 +99,7 @@ func (s *Session) makeParents(ctx context.Context, path string) error {
 	return s.absolute().MakeContainers(ctx, parentOf(s.abs(path)))
 }
 
-// CreateAll does what conn.Client says. What it does if the reply is lost is in [Client.settle].
+// CreateAll does what conn.Client says. What it does if the reply is lost is in [Client.wasMade].
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	if err := checkPath("create", path); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		default:
 			return errors.Join(doubt, err)
 		}
-		made, err := c.settle(ctx, path, data, s, before)
+		made, err := c.wasMade(ctx, path, data, s, before)
 		if made {
 			return nil
 		}
@@ -153,9 +153,9 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 }
 
-// settle looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
+// wasMade looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
 // known. A node with the same data is success, also if another client has made it. No node and no error says that the create
-// was not executed, and that it may be sent again. For that settle needs two things:
+// was not executed, and that it may be sent again. For that wasMade needs two things:
 //
 //   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
 //   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
@@ -165,7 +165,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 // caller keeps its doubt until a copy is answered.
 //
 // Errors: that either is missing; that there is a node with other data; the errors of a read.
-func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
+func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
 	s, err := read(ctx, c, "create", path, func(s *Session) (*Session, error) { return s, s.Barrier(ctx) })
 	if err != nil {
 		return false, err
