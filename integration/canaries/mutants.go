@@ -74,7 +74,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "watches: a shared watch is set once",
-		edits: []edit{{"internal/session", "watched", "requested(path, true, done)", "requested(path, a.asking == 1 && !a.set, done)"}},
+		edits: []edit{{"internal/session", "watched", "requested(path, true, done)", "requested(path, a.setting == 1 && !a.set, done)"}},
 		tests: []test{connTests},
 	},
 	{

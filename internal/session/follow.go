@@ -148,7 +148,7 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 	go func() {
 		defer close(done)
 		_ = s.awaitUp(ctx) // if it fails, so does the reading
-		age = s.Asking()
+		age = s.NewAge()
 		value, w, err = f.read(ctx, s)
 		s.Unwatch(f.watch) // now that there is another, or the same for the second time
 		f.watch = w

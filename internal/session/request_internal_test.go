@@ -14,7 +14,7 @@ import (
 func TestXids_ArePositive(t *testing.T) {
 	t.Parallel()
 	s := owner{&session{}}
-	s.asked.Store(math.MaxInt32 - 1)
+	s.xids.Store(math.MaxInt32 - 1)
 	for _, want := range []int32{math.MaxInt32, 1, 2} {
 		require.Equal(t, want, s.NextXid())
 	}

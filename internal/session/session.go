@@ -23,7 +23,7 @@ type session struct {
 	ctx    context.Context // ends with the session
 	stop   context.CancelFunc
 	zxid   atomic.Int64  // the newest one seen, here or in an earlier session
-	asked  atomic.Uint32 // how many requests of ours, for their xids
+	xids   atomic.Uint32 // how many requests of ours have one
 
 	wake chan struct{} // wakes the heartbeat; holds one
 

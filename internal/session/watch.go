@@ -68,9 +68,9 @@ type watchKey struct {
 // sharedWatch is a watch that is set, or being set, on the server. All fields but the channel are guarded by watches.mu.
 type sharedWatch struct {
 	Watch
-	asking int  // callers whose read may set it
-	set    bool // a read has
-	users  int  // callers whose read has, and that have not dropped it
+	setting int  // callers whose read may set it
+	set     bool // a read has
+	users   int  // callers whose read has, and that have not dropped it
 }
 
 // watches are the shared watches of one session, and its feeds.
@@ -95,7 +95,7 @@ func (w *watches) share(key watchKey) *sharedWatch {
 		a = &sharedWatch{Watch: Watch{make(chan struct{}), key}}
 		w.set[key] = a
 	}
-	a.asking++
+	a.setting++
 	return a
 }
 
@@ -103,12 +103,12 @@ func (w *watches) share(key watchKey) *sharedWatch {
 func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a.asking--
+	a.setting--
 	a.set = a.set || ok
 	if ok {
 		a.users++
 	}
-	if !a.set && a.asking == 0 && w.set[key] == a {
+	if !a.set && a.setting == 0 && w.set[key] == a {
 		delete(w.set, key)
 	}
 }
@@ -123,7 +123,7 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 		return false // it has fired
 	}
 	a.users--
-	if a.users > 0 || a.asking > 0 {
+	if a.users > 0 || a.setting > 0 {
 		return false
 	}
 	w.fireOne(mine.key, a)

@@ -93,7 +93,7 @@ func (r reading) now() View {
 // was read before the list was sent. Otherwise the list is read again.
 func (r *reader) read(ctx context.Context) (reading, error) {
 	for {
-		at, old := r.session.Asking(), r.list
+		at, old := r.session.NewAge(), r.list
 		names, stat, err := r.names(ctx)
 		r.session.Unwatch(old)
 		if err != nil {
