@@ -53,10 +53,10 @@ func (s *session) awaitUp(ctx context.Context) error {
 		return causeOf(ctx)
 	}
 	s.mu.Lock()
-	up, over := s.up, s.lost
+	up, ended := s.up, s.lost
 	s.mu.Unlock()
-	if over != nil {
-		return over
+	if ended != nil {
+		return ended
 	}
 	select {
 	case <-up:
@@ -109,14 +109,14 @@ func (m mode) unanswered(why error) error {
 func (s *session) failed(op, path string, m mode, err error) error {
 	switch outcomeOf(err) {
 	case unsent:
-		if over := s.Err(); over != nil {
-			err = over // the reason why it was not sent
+		if ended := s.Err(); ended != nil {
+			err = ended // the reason why it was not sent
 		} else {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
 	case unknown:
-		if over := s.Err(); over != nil {
-			err = over // the reason why there is no answer
+		if ended := s.Err(); ended != nil {
+			err = ended // the reason why there is no answer
 		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
