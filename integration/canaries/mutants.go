@@ -522,7 +522,7 @@ var mutants = []mutant{
 	{
 		name: "counter: the marker is read before the node",
 		edits: []edit{
-			{"internal/record", "Marked.updateIn", "		now, err := m.read(ctx, s)\n", "		told, unread := open, error(nil)\n		if w.doubt != nil {\n			told, unread = m.fate(ctx, s, &w, w.over)\n		}\n		now, err := m.read(ctx, s)\n		if told == open && err == nil && now.Stat.Version != w.over.Stat.Version {\n			told = refused\n		}\n"},
+			{"internal/record", "Marked.updateIn", "		now, err := m.read(ctx, s)\n", "		told, unread := open, error(nil)\n		if w.doubt != nil {\n			told, unread = m.fate(ctx, s, &w, w.old)\n		}\n		now, err := m.read(ctx, s)\n		if told == open && err == nil && now.Stat.Version != w.old.Stat.Version {\n			told = refused\n		}\n"},
 			{"internal/record", "Marked.updateIn", "			var told fate\n			if told, err = m.fate(ctx, s, &w, now); told", "			if err = unread; told"},
 		},
 		tests: []test{valueTests},
@@ -544,7 +544,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: no version is compared",
-		edits: []edit{{"internal/record", "Marked.send", "w.data, w.over.Stat.Version)", "w.data, -1)"}},
+		edits: []edit{{"internal/record", "Marked.send", "w.data, w.old.Stat.Version)", "w.data, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -569,7 +569,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "value: a lost write makes the node again",
-		edits: []edit{{"internal/record", "Replacement.fate", "case now.Exists && same && now.Stat.Version == w.over", "case same && now.Stat.Version == w.over"}},
+		edits: []edit{{"internal/record", "Replacement.fate", "case now.Exists && same && now.Stat.Version == w.old", "case same && now.Stat.Version == w.old"}},
 		tests: []test{valueTests},
 	},
 	{

@@ -25,7 +25,7 @@ type Grant struct {
 	Token zkrecipes.Token
 
 	revoked chan struct{}
-	over    chan struct{} // closed when the grant has ended
+	done    chan struct{} // closed when the grant has ended
 
 	revokeOnce func() // closes revoked
 	since      time.Time
@@ -60,7 +60,7 @@ func (sh *share) local(path string) string {
 func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
 	g := &Grant{
 		Node: n, Token: token, release: n.Session.Retain(),
-		revoked: make(chan struct{}), over: make(chan struct{}), since: time.Now(),
+		revoked: make(chan struct{}), done: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
@@ -154,7 +154,7 @@ func (g *Grant) finish(why *zkrecipes.LostError) {
 		return
 	}
 	g.ended, g.lost = true, why
-	close(g.over)
+	close(g.done)
 	if g.stopLoss != nil {
 		g.stopLoss()
 	}

@@ -24,7 +24,7 @@ func (g *Grant) watch() {
 func (g *Grant) watchPath(ctx context.Context, path string) {
 	for {
 		select {
-		case <-g.over: // before this goroutine came to run: a short hold costs no watch
+		case <-g.done: // before this goroutine came to run: a short hold costs no watch
 			return
 		default:
 		}
@@ -45,7 +45,7 @@ func (g *Grant) watchPath(ctx context.Context, path string) {
 		select {
 		case <-changed.Fired():
 		case <-recheck.C:
-		case <-g.over:
+		case <-g.done:
 			recheck.Stop()
 			return
 		case <-ctx.Done():

@@ -32,7 +32,7 @@ import (
 type Semaphore struct {
 	path         string
 	door, leases *Queue
-	over         sync.Once // logs that others have a larger limit
+	warned       sync.Once // logs that others have a larger limit
 }
 
 // Leases says what a caller wants of a semaphore: all or none.
@@ -140,7 +140,7 @@ func (m *Semaphore) check(want Leases) error {
 // more, unless the limit may have been lowered.
 func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
 	if others > limit && changed == nil {
-		m.over.Do(func() {
+		m.warned.Do(func() {
 			m.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
 				"path", m.path, "limit", limit, "leases", others)
 		})

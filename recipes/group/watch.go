@@ -121,14 +121,14 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 	defer func() { s.Unwatch(r.list) }()
 	if w.payloads {
 		r.arrived = func(e *entry) {
-			s.Go(func(over context.Context) {
+			s.Go(func(ended context.Context) {
 				select {
 				case <-e.watch.Fired():
 					select {
 					case dirty <- struct{}{}:
 					default:
 					}
-				case <-over.Done():
+				case <-ended.Done():
 				case <-ctx.Done():
 				}
 			})
