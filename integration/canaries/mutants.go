@@ -312,12 +312,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.finish", "	g.release()\n", ""}},
+		edits: []edit{{"internal/hold", "Grant.finish", "	g.relax()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "wait: the heartbeat goes on after a call that ends without a grant",
-		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.release()\n	_ = w.node", "	w.node.Remove()\n	_ = w.node"}},
+		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.relax()\n	_ = w.node", "	w.node.Remove()\n	_ = w.node"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -382,7 +382,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: a call that ends without a grant leaves its contender",
-		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.release()\n	_ = w.node", "	w.release()\n	_ = w.node"}},
+		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.relax()\n	_ = w.node", "	w.relax()\n	_ = w.node"}},
 		tests: []test{queueTests},
 	},
 	{

@@ -37,7 +37,7 @@ type Grant struct {
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
-	release  func() // ends the session's retention
+	relax    func() // ends the session's retention
 }
 
 // share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
@@ -59,7 +59,7 @@ func (sh *share) local(path string) string {
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
 	g := &Grant{
-		Node: n, Token: token, release: n.Session.Retain(),
+		Node: n, Token: token, relax: n.Session.Retain(),
 		revoked: make(chan struct{}), done: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
@@ -158,7 +158,7 @@ func (g *Grant) finish(why *zkrecipes.LostError) {
 	if g.stopLoss != nil {
 		g.stopLoss()
 	}
-	g.release()
+	g.relax()
 }
 
 // Path is part of zkrecipes.Grant.

@@ -180,7 +180,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		return nil, err
 	}
 	defer w.leaveUnlessGranted()
-	door.release() // from here on w keeps the session
+	door.relax() // from here on w keeps the session
 	if enough {
 		err = m.countAgain(w, want, limit, changed)
 	} else {
