@@ -362,7 +362,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "shortcut: the number is as expected, in whatever parent",
-		edits: []edit{{"internal/znode", "shortcut.follows", "number == v.number+1 && !v.parent.HasFired()", "number == v.number+1"}},
+		edits: []edit{{"internal/znode", "shortcut.follows", "number == v.number+1 && !v.parentWatch.HasFired()", "number == v.number+1"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -372,7 +372,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "shortcut: every contender that leaves was first",
-		edits: []edit{{"internal/znode", "shortcut.leaving", "parent != nil && s.leader == c.Name {", "parent != nil {"}},
+		edits: []edit{{"internal/znode", "shortcut.leaving", "watch != nil && s.leader == c.Name {", "watch != nil {"}},
 		tests: []test{queueTests},
 	},
 	{

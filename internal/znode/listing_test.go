@@ -46,16 +46,16 @@ func TestShortcut_Leaving_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 	t.Parallel()
 	c := contendersOf("0000000007")[0]
 	before := &session.Watch{}
-	for _, parent := range []*session.Watch{nil, before} {
-		s := &shortcut{leader: c.Name, parent: parent}
+	for _, watch := range []*session.Watch{nil, before} {
+		s := &shortcut{leader: c.Name, parentWatch: watch}
 		left := s.leaving(c, 70)
-		s.parent = &session.Watch{}
+		s.parentWatch = &session.Watch{}
 		left()
-		if parent == nil {
+		if watch == nil {
 			require.Nil(t, s.vacant)
 			continue
 		}
-		require.Same(t, before, s.vacant.parent)
+		require.Same(t, before, s.vacant.parentWatch)
 		require.Equal(t, 7, s.vacant.number)
 		require.EqualValues(t, 70, s.vacant.czxid)
 	}
