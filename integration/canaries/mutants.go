@@ -501,7 +501,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: leases that were counted before the holder of the door had passed",
-		edits: []edit{{"internal/znode", "reader.askBehind", "		case <-other.sent:\n", "		default:\n"}},
+		edits: []edit{{"internal/znode", "reader.listBehind", "		case <-other.sent:\n", "		default:\n"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{

@@ -35,9 +35,9 @@ func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 func TestReader_SecondCallerOfAListing_MakesItShared(t *testing.T) {
 	t.Parallel()
 	r := &reader{queue: &Queue{}, running: newListing()}
-	next := r.ask()
+	next := r.list()
 	require.False(t, next.shared)
-	require.Same(t, next, r.ask())
+	require.Same(t, next, r.list())
 	require.True(t, next.shared)
 }
 

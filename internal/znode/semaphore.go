@@ -210,7 +210,7 @@ func (m *Semaphore) passDoor(door *Waiter, patience time.Duration) (*listing, er
 	// of the door was sent twice, the leases may have been read between the two. Then they are read again.
 	out := l.behind
 	if !l.sentOnce() {
-		out = m.leases.in(door.session).ask()
+		out = m.leases.in(door.session).list()
 	}
 	if err := out.wait(door.ctx, door.session); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err

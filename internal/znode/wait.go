@@ -27,7 +27,7 @@ type Waiter struct {
 	granted  bool
 
 	contenders []Contender // what the node is in the queue: one, or several leases
-	asked      *listing    // asked for with the create, until it is taken; may be nil
+	listing    *listing    // asked for with the create, until it is taken; may be nil
 
 	// What the waiter has seen, for the error when it gives up.
 	position, of int
@@ -42,12 +42,12 @@ type Waiter struct {
 // the create is on its way, so that both cost one round trip.
 func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
 	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shortcut: q.in(s).shortcut}
-	var ask func()
+	var sent func()
 	if list {
-		ask = func() { w.asked = q.in(s).ask() }
+		sent = func() { w.listing = q.in(s).list() }
 	}
 	relax := s.Retain()
-	n, err := q.parent.Create(ctx, s, want, ask)
+	n, err := q.parent.Create(ctx, s, want, sent)
 	if err != nil {
 		relax()
 		return nil, err
@@ -114,10 +114,10 @@ func (w *Waiter) leaveGranted() {
 func (w *Waiter) place(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
-			l, w.asked = w.asked, nil
+			l, w.listing = w.listing, nil
 		}
 		if l == nil {
-			l = w.queue.in(w.session).ask()
+			l = w.queue.in(w.session).list()
 		}
 		err := requeueIfGone(l.wait(w.ctx, w.session))
 		if err == nil {
