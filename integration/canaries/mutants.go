@@ -174,7 +174,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "fence: a link that leads nowhere yet is taken for the file",
-		edits: []edit{{"fence", "File.open", "if f.path, err = follow(f.path); err != nil {", "if _, err = follow(f.path); err != nil {"}},
+		edits: []edit{{"fence", "File.open", "if f.path, err = resolve(f.path); err != nil {", "if _, err = resolve(f.path); err != nil {"}},
 		tests: []test{bubbles("./fence")},
 	},
 	{

@@ -35,7 +35,7 @@ func Follow[T any](ctx context.Context, c *Client, read Reading[T], same func(a,
 		for {
 			s, err := c.Session(ctx)
 			if err == nil {
-				err = f.follow(ctx, s)
+				err = f.followIn(ctx, s)
 			}
 			switch {
 			case ctx.Err() != nil || errors.Is(err, errStopped):
@@ -82,8 +82,8 @@ func (f *follower[T]) outdated() error {
 	return f.tell(view)
 }
 
-// follow follows within one session.
-func (f *follower[T]) follow(ctx context.Context, s *Session) error {
+// followIn follows within one session.
+func (f *follower[T]) followIn(ctx context.Context, s *Session) error {
 	defer func() { s.Unwatch(f.watch) }()
 	for {
 		value, w, err := f.readIn(ctx, s)
