@@ -64,7 +64,7 @@ func (f *File) open(path string) (err error) {
 	if f.path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	if f.path, err = follow(f.path); err != nil {
+	if f.path, err = resolve(f.path); err != nil {
 		return err
 	}
 	if f.lock, err = lockFile(f.path + ".lock"); err != nil {
@@ -84,8 +84,8 @@ func (f *File) open(path string) (err error) {
 	return f.rewrite() // which drops the unfinished record, and shows that the place can be written to
 }
 
-// follow returns the path to which symbolic links lead, also where there is no file yet, so that one file has one lock.
-func follow(path string) (string, error) {
+// resolve returns the path to which symbolic links lead, also where there is no file yet, so that one file has one lock.
+func resolve(path string) (string, error) {
 	const most = 40 // as Linux has it
 	for range most {
 		dir, name := filepath.Split(path)

@@ -33,7 +33,7 @@ func Health(c *conn.Client) http.Handler {
 	return view(func(r *http.Request) (int, any) {
 		wrong := trouble(c.Status())
 		if wrong == nil {
-			wrong = q.answer(r.Context()).err
+			wrong = q.ask(r.Context()).err
 		}
 		now := c.Status()
 		if lost := trouble(now); lost != nil {

@@ -39,7 +39,7 @@ func Leader(e *election.Election) http.Handler {
 		return leader, err
 	})
 	return view(func(r *http.Request) (int, any) {
-		a := q.answer(r.Context())
+		a := q.ask(r.Context())
 		switch {
 		case a.err != nil:
 			body := leaderBody{Error: a.err.Error()}

@@ -14,9 +14,9 @@ var errPatience = fmt.Errorf("no answer within %v", patience)
 
 // question is asked by one request at a time. Its answer is for all requests that came before it was asked.
 type question[T any] struct {
-	ask   func(context.Context) (T, error)
+	put   func(context.Context) (T, error)
 	turn  chan struct{}             // holds a value while a request asks
-	asked atomic.Int64              // how often
+	count atomic.Int64              // how often it was put
 	last  answer[T]                 // for the request whose turn it is
 	good  atomic.Pointer[time.Time] // when the newest question was asked that has an answer without an error
 }
@@ -28,13 +28,13 @@ type answer[T any] struct {
 	err    error
 }
 
-func newQuestion[T any](ask func(context.Context) (T, error)) *question[T] {
-	return &question[T]{ask: ask, turn: make(chan struct{}, 1)}
+func newQuestion[T any](put func(context.Context) (T, error)) *question[T] {
+	return &question[T]{put: put, turn: make(chan struct{}, 1)}
 }
 
-// answer returns an answer to a question that is asked after this call.
-func (q *question[T]) answer(ctx context.Context) answer[T] {
-	before := q.asked.Load()
+// ask returns an answer to a question that is asked after this call.
+func (q *question[T]) ask(ctx context.Context) answer[T] {
+	before := q.count.Load()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	select {
@@ -46,8 +46,8 @@ func (q *question[T]) answer(ctx context.Context) answer[T] {
 	if q.last.number > before {
 		return q.last
 	}
-	a := answer[T]{number: q.asked.Add(1), asOf: time.Now()}
-	a.value, a.err = q.ask(ctx)
+	a := answer[T]{number: q.count.Add(1), asOf: time.Now()}
+	a.value, a.err = q.put(ctx)
 	if a.err == nil {
 		q.good.Store(&a.asOf)
 	}

@@ -111,9 +111,9 @@ func watched[V any](recipe, name string, views iter.Seq2[V, error], of func(V) s
 	}
 	return v, func(yield func(V, error) bool) {
 		defer func() {
-			over := *last.Load()
-			over.current = false
-			last.Store(&over)
+			final := *last.Load()
+			final.current = false
+			last.Store(&final)
 		}()
 		for seen, err := range views {
 			if err == nil {

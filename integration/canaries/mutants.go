@@ -74,7 +74,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "watches: a shared watch is set once",
-		edits: []edit{{"internal/session", "watched", "requested(path, true, done)", "requested(path, a.asking == 1 && !a.set, done)"}},
+		edits: []edit{{"internal/session", "watched", "requested(path, true, done)", "requested(path, a.setting == 1 && !a.set, done)"}},
 		tests: []test{connTests},
 	},
 	{
@@ -174,7 +174,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "fence: a link that leads nowhere yet is taken for the file",
-		edits: []edit{{"fence", "File.open", "if f.path, err = follow(f.path); err != nil {", "if _, err = follow(f.path); err != nil {"}},
+		edits: []edit{{"fence", "File.open", "if f.path, err = resolve(f.path); err != nil {", "if _, err = resolve(f.path); err != nil {"}},
 		tests: []test{bubbles("./fence")},
 	},
 	{
@@ -259,12 +259,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "link: no caller is told that an answer will not come",
-		edits: []edit{{"internal/link", "Connection.Fail", "			r.answer(Reply{Sent: r.sent}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
+		edits: []edit{{"internal/link", "Connection.Fail", "			r.done(Reply{Sent: r.sent}, zk.ErrConnectionClosed)\n", "			_ = zk.ErrConnectionClosed\n"}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
 		name:  "link: an answer that has come counts for nothing",
-		edits: []edit{{"internal/link", "Connection.handle", "		r.answer(Reply{h.Zxid, body, r.sent, now}, said)\n", ""}},
+		edits: []edit{{"internal/link", "Connection.handle", "		r.done(Reply{h.Zxid, body, r.sent, now}, said)\n", ""}},
 		tests: []test{{args: []string{"-run=AnswerLost", "./internal/session"}}},
 	},
 	{
@@ -312,12 +312,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.finish", "	g.release()\n", ""}},
+		edits: []edit{{"internal/hold", "Grant.finish", "	g.relax()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "wait: the heartbeat goes on after a call that ends without a grant",
-		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.release()\n	_ = w.node", "	w.node.Remove()\n	_ = w.node"}},
+		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.relax()\n	_ = w.node", "	w.node.Remove()\n	_ = w.node"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -362,7 +362,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "shortcut: the number is as expected, in whatever parent",
-		edits: []edit{{"internal/znode", "shortcut.follows", "number == v.number+1 && !v.parent.HasFired()", "number == v.number+1"}},
+		edits: []edit{{"internal/znode", "shortcut.follows", "number == v.number+1 && !v.parentWatch.HasFired()", "number == v.number+1"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -372,7 +372,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "shortcut: every contender that leaves was first",
-		edits: []edit{{"internal/znode", "shortcut.leaving", "parent != nil && s.leader == c.Name {", "parent != nil {"}},
+		edits: []edit{{"internal/znode", "shortcut.leaving", "watch != nil && s.leader == c.Name {", "watch != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -382,7 +382,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "queue: a call that ends without a grant leaves its contender",
-		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.release()\n	_ = w.node", "	w.release()\n	_ = w.node"}},
+		edits: []edit{{"internal/znode", "Waiter.leaveUnlessGranted", "	w.node.Remove()\n	w.relax()\n	_ = w.node", "	w.relax()\n	_ = w.node"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -501,7 +501,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "semaphore: leases that were counted before the holder of the door had passed",
-		edits: []edit{{"internal/znode", "reader.askBehind", "		case <-other.sent:\n", "		default:\n"}},
+		edits: []edit{{"internal/znode", "reader.listBehind", "		case <-other.sent:\n", "		default:\n"}},
 		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
@@ -522,7 +522,7 @@ var mutants = []mutant{
 	{
 		name: "counter: the marker is read before the node",
 		edits: []edit{
-			{"internal/record", "Marked.updateIn", "		now, err := m.read(ctx, s)\n", "		told, unread := open, error(nil)\n		if w.doubt != nil {\n			told, unread = m.fate(ctx, s, &w, w.over)\n		}\n		now, err := m.read(ctx, s)\n		if told == open && err == nil && now.Stat.Version != w.over.Stat.Version {\n			told = refused\n		}\n"},
+			{"internal/record", "Marked.updateIn", "		now, err := m.read(ctx, s)\n", "		told, unread := open, error(nil)\n		if w.doubt != nil {\n			told, unread = m.fate(ctx, s, &w, w.old)\n		}\n		now, err := m.read(ctx, s)\n		if told == open && err == nil && now.Stat.Version != w.old.Stat.Version {\n			told = refused\n		}\n"},
 			{"internal/record", "Marked.updateIn", "			var told fate\n			if told, err = m.fate(ctx, s, &w, now); told", "			if err = unread; told"},
 		},
 		tests: []test{valueTests},
@@ -544,7 +544,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: no version is compared",
-		edits: []edit{{"internal/record", "Marked.send", "w.data, w.over.Stat.Version)", "w.data, -1)"}},
+		edits: []edit{{"internal/record", "Marked.send", "w.data, w.old.Stat.Version)", "w.data, -1)"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -569,7 +569,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "value: a lost write makes the node again",
-		edits: []edit{{"internal/record", "Replacement.fate", "case now.Exists && same && now.Stat.Version == w.over", "case same && now.Stat.Version == w.over"}},
+		edits: []edit{{"internal/record", "Replacement.fate", "case now.Exists && same && now.Stat.Version == w.old", "case same && now.Stat.Version == w.old"}},
 		tests: []test{valueTests},
 	},
 	{

@@ -69,7 +69,7 @@ type creation struct {
 func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent func()) (*Node, error) {
 	c := &creation{parent: p, session: s, want: want, guid: NewGUID()}
 	var hangups session.Hangups
-	var pauses session.Pauses
+	var repeats session.Repeats
 	var remakes session.Remakes
 	for {
 		if err := c.start(ctx, sent); err != nil {
@@ -107,7 +107,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 				return c.fail(err)
 			}
 		case session.NotExecuted(err): // the server sheds load, or the connection is just going
-			if err := pauses.Sleep(ctx, err); err != nil {
+			if err := repeats.Pause(ctx, err); err != nil {
 				return c.fail(err)
 			}
 		default:

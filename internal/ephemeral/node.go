@@ -70,9 +70,9 @@ func (n *Node) Remove() {
 		if n.Leaving != nil {
 			left = n.Leaving()
 		}
-		release := n.Session.Retain()
+		relax := n.Session.Retain()
 		if len(n.Paths) > 1 || n.guid != "" || !n.Session.StartDelete(n.Paths[0], -1, func(err error) {
-			release()
+			relax()
 			if err == nil {
 				left()
 			}
@@ -82,7 +82,7 @@ func (n *Node) Remove() {
 				n.keepRemoving()
 			}
 		}) {
-			release()
+			relax()
 			n.keepRemoving()
 		}
 	})

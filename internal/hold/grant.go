@@ -26,7 +26,7 @@ type Grant struct {
 	Token zkrecipes.Token
 
 	revoked chan struct{}
-	over    chan struct{} // closed when the grant has ended
+	done    chan struct{} // closed when the grant has ended
 
 	revokeOnce func() // closes revoked
 	since      time.Time
@@ -38,7 +38,7 @@ type Grant struct {
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
-	release  func() // ends the session's retention
+	relax    func() // ends the session's retention
 }
 
 // newHold makes a hold.
@@ -67,8 +67,8 @@ func (sh *share) local(path string) string {
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
 	g := &Grant{
-		Node: n, Token: token, release: n.Session.Retain(),
-		revoked: make(chan struct{}), over: make(chan struct{}), since: time.Now(),
+		Node: n, Token: token, relax: n.Session.Retain(),
+		revoked: make(chan struct{}), done: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
@@ -162,11 +162,11 @@ func (g *Grant) finish(why *zkrecipes.LostError) {
 		return
 	}
 	g.ended, g.lost = true, why
-	close(g.over)
+	close(g.done)
 	if g.stopLoss != nil {
 		g.stopLoss()
 	}
-	g.release()
+	g.relax()
 }
 
 // Path is part of grant.Grant.

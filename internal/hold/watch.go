@@ -24,7 +24,7 @@ func (g *Grant) watch() {
 func (g *Grant) watchPath(ctx context.Context, path string) {
 	for {
 		select {
-		case <-g.over: // also before this goroutine came to run: a short hold costs no watch
+		case <-g.done: // also before this goroutine came to run: a short hold costs no watch
 			return
 		default:
 		}
@@ -41,6 +41,6 @@ func (g *Grant) watchPath(ctx context.Context, path string) {
 		case string(data) == RevokeRequest:
 			g.revokeOnce()
 		}
-		_, _ = g.Node.Session.AwaitChange(ctx, g.Node.Session.RecheckAfter(), changed.Fired(), g.over) // the loop looks at both
+		_, _ = g.Node.Session.AwaitChange(ctx, g.Node.Session.RecheckAfter(), changed.Fired(), g.done) // the loop looks at both
 	}
 }

@@ -24,7 +24,7 @@ type Owner interface {
 	// Saw takes the zxid of a reply or an event, before anything else of it is told.
 	Saw(zxid int64)
 	// Answered takes what an answer shows: of which opcode, with which error code, and when request and answer were on
-	// their way. It is called before the answer function of the request.
+	// their way. It is called before Done of the request.
 	Answered(op, code int32, sent, at time.Time)
 	// TooLarge returns the error of a reply of so many bytes if that is more than the owner takes, else nil.
 	TooLarge(size int) error
@@ -182,9 +182,9 @@ func (c *Connection) Fail(why error) {
 	c.mu.Unlock()
 	for _, r := range unanswered {
 		if r.nth > written {
-			r.answer(Reply{Sent: r.sent}, zk.ErrNoServer) // it was never written
+			r.done(Reply{Sent: r.sent}, zk.ErrNoServer) // it was never written
 		} else {
-			r.answer(Reply{Sent: r.sent}, zk.ErrConnectionClosed)
+			r.done(Reply{Sent: r.sent}, zk.ErrConnectionClosed)
 		}
 	}
 }

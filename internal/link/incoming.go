@@ -48,7 +48,7 @@ func (c *Connection) handle(size int) error {
 		c.owner.Saw(h.Zxid)
 	}
 	now := time.Now()
-	r, err := c.answered(h.Xid, h.Code, now)
+	r, err := c.requestOf(h.Xid, h.Code, now)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (c *Connection) handle(size int) error {
 		c.Fail(said) // before the caller asks again: this server serves the session no more
 	}
 	switch {
-	case r.answer != nil:
-		r.answer(Reply{h.Zxid, body, r.sent, now}, said)
+	case r.done != nil:
+		r.done(Reply{h.Zxid, body, r.sent, now}, said)
 	case h.Xid == wire.XidEvent:
 		e, err := wire.EventOf(body)
 		if err != nil {
@@ -76,20 +76,20 @@ func (c *Connection) skip(size int, tooLarge error) error {
 		return err
 	}
 	h, _, _ := wire.ReadHeader(header[:]) // it has the length
-	r, err := c.answered(h.Xid, h.Code, time.Now())
+	r, err := c.requestOf(h.Xid, h.Code, time.Now())
 	if err != nil {
 		return err
 	}
-	if r.answer == nil {
+	if r.done == nil {
 		return tooLarge // it may be an event; on the next connection every watch fires
 	}
-	r.answer(Reply{Zxid: h.Zxid, Sent: r.sent}, tooLarge)
+	r.done(Reply{Zxid: h.Zxid, Sent: r.sent}, tooLarge)
 	_, err = io.CopyN(io.Discard, c.in, int64(size-len(header)))
 	return err
 }
 
-// answered tells the owner of a reply that came now, and returns the request that it answers; a zero one for an event.
-func (c *Connection) answered(xid, code int32, now time.Time) (pending, error) {
+// requestOf tells the owner of a reply that came now, and returns the request that it answers; a zero one for an event.
+func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
 	r, err := c.take(xid)
 	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not asked for
 		return pending{}, err

@@ -10,9 +10,9 @@ import (
 type Request struct {
 	Op    int32
 	Frame []byte // its xid is still to be set
-	// Answer takes the reply, or the error that there will be none. It is called once, mostly on the goroutine that reads
+	// Done takes the reply, or the error that there will be none. It is called once, mostly on the goroutine that reads
 	// from the connection, and must not wait for anything.
-	Answer func(Reply, error)
+	Done func(Reply, error)
 }
 
 // Reply is what a server has answered, or that it has not.
@@ -25,12 +25,12 @@ type Reply struct {
 
 // pending is a request that was queued and not yet answered.
 type pending struct {
-	xid    int32
-	op     int32
-	size   int
-	nth    int // among the frames of the connection
-	sent   time.Time
-	answer func(Reply, error)
+	xid  int32
+	op   int32
+	size int
+	nth  int // among the frames of the connection
+	sent time.Time
+	done func(Reply, error)
 }
 
 // Ask sends requests in this order, and before all later requests. It does not wait. On a closed connection it reports false
@@ -46,7 +46,7 @@ func (c *Connection) Ask(requests []Request) bool {
 		xid := c.owner.NextXid()
 		wire.SetXid(r.Frame, xid)
 		c.enqueue(r.Frame)
-		c.pending = append(c.pending, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, answer: r.Answer})
+		c.pending = append(c.pending, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, done: r.Done})
 		c.unanswered += len(r.Frame)
 	}
 	c.flush()

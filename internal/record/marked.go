@@ -94,7 +94,7 @@ func (m *Marked) updateIn(ctx context.Context, s *session.Session, next func([]b
 				return nil, err
 			}
 		}
-		w.over = now
+		w.old = now
 		if again, err := m.send(ctx, s, &w); !again {
 			return w.data, err
 		}
@@ -115,7 +115,7 @@ func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now ses
 		return unknown, err
 	case string(number) == strconv.Itoa(m.number):
 		return applied, nil
-	case now.Stat.Version != w.over.Stat.Version:
+	case now.Stat.Version != w.old.Stat.Version:
 		return refused, nil
 	default:
 		return open, nil
@@ -125,7 +125,7 @@ func (m *Marked) fate(ctx context.Context, s *session.Session, w *write, now ses
 // send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
 func (m *Marked) send(ctx context.Context, s *session.Session, w *write) (again bool, err error) {
 	results, err := s.Multi(ctx,
-		zkrecipes.OpSet(m.path, w.data, w.over.Stat.Version),
+		zkrecipes.OpSet(m.path, w.data, w.old.Stat.Version),
 		zkrecipes.OpSet(m.marker.Paths[0], []byte(strconv.Itoa(m.number)), -1))
 	m.left = nil
 	switch err = w.hangups.Judge(len(w.data), err); {

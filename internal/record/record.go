@@ -22,7 +22,7 @@ func Load(ctx context.Context, c *session.Client, path string) (session.Node, er
 
 // write is one write, of which several copies may be sent.
 type write struct {
-	over    session.Node // what the copies replace
+	old     session.Node // what the copies replace
 	data    []byte
 	doubt   error // of a copy that may have been applied, or may still be; nil if there is none
 	hangups session.Hangups

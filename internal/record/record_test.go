@@ -45,11 +45,11 @@ func TestReplacement_Fate(t *testing.T) {
 		"made, with other data":                  {missing, at(1, 1, "other"), false, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := write{over: tt.over, data: []byte("new"), doubt: zkrecipes.ErrUnknownOutcome}
+			w := write{old: tt.over, data: []byte("new"), doubt: zkrecipes.ErrUnknownOutcome}
 			require.Equal(t, tt.want, Replacement{Idempotent: tt.idempotent}.fate(&w, tt.now))
 		})
 	}
-	w := write{over: at(1, 4, "old"), doubt: zkrecipes.ErrUnknownOutcome}
+	w := write{old: at(1, 4, "old"), doubt: zkrecipes.ErrUnknownOutcome}
 	require.Equal(t, unknown, Replacement{Idempotent: true}.fate(&w, missing), "a missing node does not hold the empty data")
 }
 

@@ -56,7 +56,7 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 				return session.Node{}, err
 			}
 		}
-		w.over = now
+		w.old = now
 		written, again, err := r.send(ctx, &w)
 		if !again {
 			return written, err
@@ -72,13 +72,13 @@ func (r Replacement) Do(ctx context.Context) (session.Node, error) {
 //
 // No reading is too old for that: a session reads nothing older than it has read, and neither does the next session.
 func (r Replacement) fate(w *write, now session.Node) fate {
-	same := now.Stat.Czxid == w.over.Stat.Czxid
+	same := now.Stat.Czxid == w.old.Stat.Czxid
 	switch {
-	case now.Exists && same && now.Stat.Version == w.over.Stat.Version:
+	case now.Exists && same && now.Stat.Version == w.old.Stat.Version:
 		return open
 	case r.Idempotent && now.Exists && bytes.Equal(now.Data, w.data):
 		return applied // by a copy or by another client, which is as good
-	case w.over.Exists && same && now.Stat.Version == w.over.Stat.Version+1 && !bytes.Equal(now.Data, w.data):
+	case w.old.Exists && same && now.Stat.Version == w.old.Stat.Version+1 && !bytes.Equal(now.Data, w.data):
 		return refused
 	default:
 		return unknown
@@ -87,13 +87,13 @@ func (r Replacement) fate(w *write, now session.Node) fate {
 
 // send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
 func (r Replacement) send(ctx context.Context, w *write) (written session.Node, again bool, err error) {
-	stat, err := r.write(ctx, w.over, w.data)
+	stat, err := r.write(ctx, w.old, w.data)
 	switch err = w.hangups.Judge(len(w.data), err); {
 	case err == nil:
 		return session.Node{Data: w.data, Stat: stat, Exists: true}, false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return session.Node{}, r.Client.State() != session.Closed && w.lost(ctx, err), err
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), w.over.Exists && r.missing(err):
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), w.old.Exists && r.missing(err):
 		return session.Node{}, true, nil
 	case errors.Is(err, zkrecipes.ErrFenced) && w.doubt != nil:
 		return session.Node{}, false, w.doubt // a copy may have been applied before

@@ -18,9 +18,9 @@ type Age struct {
 	asOf time.Time
 }
 
-// Asking is called before the request is sent. If there is no connection then, or another one when the answer comes,
+// NewAge is called before the request is sent. If there is no connection then, or another one when the answer comes,
 // the answer is never current, and has to be repeated.
-func (s *session) Asking() *Age {
+func (s *session) NewAge() *Age {
 	return &Age{session: s, asOf: time.Now(), down: s.Disconnected()}
 }
 

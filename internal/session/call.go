@@ -31,8 +31,8 @@ func (c *call[T]) end(value T, err error) {
 type mode bool
 
 const (
-	readOnly mode = false // the request may be repeated
-	writing  mode = true  // the request must not be repeated if it may have been executed
+	reading mode = false // the request may be repeated
+	writing mode = true  // the request must not be repeated if it may have been executed
 )
 
 // launch waits for the connection and sends the request. An error says that nothing was sent.
@@ -53,10 +53,10 @@ func (s *session) awaitUp(ctx context.Context) error {
 		return causeOf(ctx)
 	}
 	s.mu.Lock()
-	up, over := s.up, s.lost
+	up, ended := s.up, s.lost
 	s.mu.Unlock()
-	if over != nil {
-		return over
+	if ended != nil {
+		return ended
 	}
 	select {
 	case <-up:
@@ -109,15 +109,15 @@ func (m mode) unanswered(why error) error {
 func (s *session) failed(op, path string, m mode, err error) error {
 	switch outcomeOf(err) {
 	case unsent:
-		if over := s.Err(); over != nil {
-			err = over // the reason why it was not sent
+		if ended := s.Err(); ended != nil {
+			err = ended // the reason why it was not sent
 		} else {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
 	case unknown:
-		if over := s.Err(); over != nil {
-			err = over // the reason why there is no answer
-		} else if m == readOnly && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
+		if ended := s.Err(); ended != nil {
+			err = ended // the reason why there is no answer
+		} else if m == reading && !wire.ServerFault(err) && !errors.Is(err, wire.ErrGarbled) && !errors.Is(err, ErrTooLarge) {
 			err = fmt.Errorf("%w: %w", errUnanswered, err)
 		}
 		err = m.unanswered(err)
@@ -146,24 +146,24 @@ const RetryPause = 10 * time.Millisecond
 // the client is connected, the removal takes a round trip or two.
 const Farewell = 100 * time.Millisecond
 
-// Pauses are the pauses of one call before its request is sent again. The first is RetryPause. While the server sheds load, each
+// Repeats are the pauses of one call before its request is sent again. The first is RetryPause. While the server sheds load, each
 // is twice as long as the one before, a second at most. After a lost connection it is RetryPause: to connect takes its own time.
-type Pauses struct{ last time.Duration }
+type Repeats struct{ last time.Duration }
 
-// Sleep sleeps for the next pause; why says what happened to the request. Errors: the cause of ctx.
-func (p *Pauses) Sleep(ctx context.Context, why error) error {
+// Pause comes before the request is sent again; why says what happened to the request. Errors: the cause of ctx.
+func (r *Repeats) Pause(ctx context.Context, why error) error {
 	if !errors.Is(why, wire.CodeThrottled) {
-		p.last = 0
+		r.last = 0
 	}
-	p.last = min(max(RetryPause, 2*p.last), time.Second)
-	return Sleep(ctx, p.last)
+	r.last = min(max(RetryPause, 2*r.last), time.Second)
+	return Sleep(ctx, r.last)
 }
 
 // ask sends a request and waits for the answer. A read is repeated until it is answered, a write as long as it was certainly
 // not executed. Both wait for the connection, within ctx and the session. Each try has a request of its own. sent, if not
 // nil, is called before ask returns an answer.
 func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent func(), requested func(done func(T, error)) request) (T, error) {
-	var pauses Pauses
+	var repeats Repeats
 	for {
 		c := newCall[T](op, path, m)
 		if err := launch(ctx, s, c, sent, requested(c.end)); err != nil {
@@ -174,7 +174,7 @@ func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent f
 		if !repeatable(err) {
 			return v, err
 		}
-		if ended := pauses.Sleep(ctx, err); ended != nil {
+		if ended := repeats.Pause(ctx, err); ended != nil {
 			return v, &OpError{op, path, withReason(ended, errors.Unwrap(err))}
 		}
 	}

@@ -26,7 +26,7 @@ func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([
 	if err := checkPath("children", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	f, err := ask(ctx, s, "children", path, readOnly, sent, func(done func(wire.Children, error)) request {
+	f, err := ask(ctx, s, "children", path, reading, sent, func(done func(wire.Children, error)) request {
 		return s.childrenRequest(path, false, done)
 	})
 	return f.Names, f.Stat, err
@@ -49,7 +49,7 @@ func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
 func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wire.Children, error) {
 	return func(f wire.Children, err error) {
 		if err != nil {
-			err = s.failed("children", path, readOnly, err)
+			err = s.failed("children", path, reading, err)
 		}
 		if repeatable(err) && s.Go(func(ctx context.Context) {
 			_ = Sleep(ctx, RetryPause) // ChildrenThen looks at ctx
@@ -65,7 +65,7 @@ func (s *Session) childrenRequest(path string, watch bool, done func(wire.Childr
 	return request{wire.OpChildren, path, wire.ReadFrame(wire.OpChildren, s.abs(path), watch), taking(wire.ChildrenReply, done)}
 }
 
-// ChildrenW is Children with a watch on the list.
+// ChildrenW does what conn.Session says.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
 	names, _, w, err := s.ChildrenStatW(ctx, path)
 	return names, w, err

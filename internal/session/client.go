@@ -15,13 +15,12 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// Client is the user's handle on an ensemble. It lives through many sessions. It is safe for concurrent use, and one
-// per process and ensemble is enough: any number of recipes share it.
+// Client is the handle on an ensemble; package conn documents it.
 type Client struct {
-	core   *core
-	prefix string
-	gone   atomic.Bool // only for a client made by Sub: it was closed
-	sub    bool
+	core *core
+	chroot
+	gone  atomic.Bool // only for a client made by Sub: it was closed
+	isSub bool
 }
 
 // New makes a client, which connects in the background. Its requests for itself have the values of ctx.
@@ -31,7 +30,7 @@ func New(ctx context.Context, config *Config) *Client {
 	return client
 }
 
-// Open connects and waits for the first session. ctx bounds the waiting only. After an error nothing is left behind.
+// Open is New that waits for the first session, as conn.Dial does.
 func Open(ctx context.Context, config *Config) (*Client, error) {
 	client := newClient(ctx, config)
 	if err := client.core.hosts.requireAddress(ctx, 5*time.Second); err != nil {
@@ -54,7 +53,7 @@ func newClient(ctx context.Context, config *Config) *Client {
 	config.Log = c.log.logger(config.Log)
 	c.hosts = newHosts(config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	return &Client{core: c, prefix: config.Chroot}
+	return &Client{core: c, chroot: chroot(config.Chroot)}
 }
 
 func (c *Client) start() {
@@ -66,13 +65,9 @@ func (c *Client) start() {
 	c.core.wg.Go(c.core.run)
 }
 
-// Close ends the session, and with it every hold and ephemeral node, waits for everything the client has started, and
-// returns nil. It tries for at most a second to tell the server. If there is no connection, or the server does not answer, the
-// nodes go when the session expires. Close is idempotent; afterwards everything returns [zkrecipes.ErrClosed].
-//
-// On a client made by [Client.Sub] it closes only that client: new calls on it fail, the connection and its state stay.
+// Close does what conn.Client says.
 func (c *Client) Close() error {
-	if c.sub {
+	if c.isSub {
 		c.gone.Store(true)
 		return nil
 	}
@@ -92,13 +87,10 @@ func (c *Client) Close() error {
 // State returns the state of the connection.
 func (c *Client) State() State { return c.core.states.current().state }
 
-// States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
-// caller, it misses none.
+// States does what conn.Client says.
 func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.core.states.all(ctx) }
 
-// Session returns the live session, waiting for it if there is none. It may be disconnected at the moment.
-//
-// Errors: ErrClosed, ErrAuthFailed, or the cause of ctx with the reason why no server gave a session.
+// Session does what conn.Client says.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
 		c.core.mu.Lock()
@@ -111,7 +103,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case ctx.Err() != nil:
 			return nil, withReason(context.Cause(ctx), obstacle)
 		case s.live():
-			return &Session{session: s, prefix: c.prefix}, nil
+			return &Session{session: s, chroot: c.chroot}, nil
 		case errors.Is(lastErr, ErrAuthFailed):
 			return nil, lastErr
 		}
@@ -122,8 +114,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
-// Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and
-// Multi do not.
+// Sub does what conn.Client says.
 func (c *Client) Sub(prefix string) (*Client, error) {
 	if err := ValidatePath(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
@@ -131,23 +122,23 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 	if c.gone.Load() || c.State() == Closed {
 		return nil, fmt.Errorf("sub %s: %w", prefix, zkrecipes.ErrClosed)
 	}
-	if prefix == "/" {
-		prefix = ""
-	}
-	return &Client{core: c.core, prefix: c.prefix + prefix, sub: true}, nil
+	return &Client{core: c.core, chroot: c.sub(prefix), isSub: true}, nil
 }
 
-// Identity returns the name under which this client appears to others, see [WithIdentity].
+// Identity does what conn.Client says.
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
 // View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
-func (c *Client) View(s *Session) *Session { return &Session{session: s.session, prefix: c.prefix} }
+func (c *Client) View(s *Session) *Session { return &Session{session: s.session, chroot: c.chroot} }
 
 // Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
 
 // Abs returns the path on the server of what this client calls path.
-func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
+func (c *Client) Abs(path string) string { return c.abs(path) }
+
+// Rel returns what this client calls a path on the server; "" if that is not below its root.
+func (c *Client) Rel(path string) string { return c.rel(path) }
 
 // Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
@@ -219,13 +210,12 @@ func (c *Client) Children(ctx context.Context, path string) (names []string, err
 	return names, err
 }
 
-// Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
+// Sync does what conn.Client says.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.InSession(ctx, "sync", path, func(s *Session) error { return s.Sync(ctx, path) })
 }
 
-// Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
-// if the reply is lost, the error matches ErrUnknownOutcome.
+// Create does what conn.Client says.
 func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
 	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
@@ -234,7 +224,7 @@ func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32,
 	return s.Create(ctx, path, b, flags, acl...)
 }
 
-// Multi applies the operations all or none, see [Session.Multi]. It is tried once.
+// Multi does what conn.Client says.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	path := ""
 	if len(ops) > 0 {
@@ -247,16 +237,12 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 	return s.Multi(ctx, ops...)
 }
 
-// Set replaces a node's data if its version is the given one; -1 is any. If the reply to a versioned Set is lost, Set looks: if
-// the node still has the version, it was not applied, and is sent again. (A node that was deleted and made again meanwhile
-// may have that version, too.) Otherwise the error matches ErrUnknownOutcome: this Set or another client changed the node.
+// Set does what conn.Client says.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
 	return versioned(ctx, c, "set", path, version, len(b), func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
 }
 
-// Delete removes a node if its version is the given one; -1 is any. If the reply is lost, Delete looks: if the node is gone,
-// that is success; if it still has the version, it is deleted again, also if another client has made it since. Otherwise,
-// and always with -1, the node may be another client's by now, and the error matches ErrUnknownOutcome.
+// Delete does what conn.Client says.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	_, err := versioned(ctx, c, "delete", path, version, len(path), func(s *Session) (zk.Stat, error) {
 		return zk.Stat{}, s.Delete(ctx, path, version)

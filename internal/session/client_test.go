@@ -315,8 +315,7 @@ func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
 			require.NoError(t, sub.Delete(t.Context(), path, 0))
 			require.False(t, srv.Exists(prefix+path))
 
-			root := live(t, sub).Root()
-			exists, _, err := root.Exists(t.Context(), prefix)
+			exists, _, err := live(t, sub).Absolute().Exists(t.Context(), prefix)
 			require.NoError(t, err)
 			require.True(t, exists)
 		}

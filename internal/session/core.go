@@ -27,19 +27,19 @@ type core struct {
 
 	wg sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	session  *session      // the newest
-	changed  chan struct{} // closed, and replaced, when a session comes up or ends
-	lastErr  error         // why the last attempt to connect, or the last connection, failed; nil while there is a session
-	trying   string        // the server of the newest attempt
-	trouble  trouble       // the newest
-	answer   answer        // the newest of the sessions before
-	attempts attempts      // that failed since a session was up
-	orphans  []orphan
-	claims   map[string]*Claim
-	shared   map[string]any
-	hangups  time.Time // when a server first hung up since a session was up; zero if none has
+	mu         sync.Mutex
+	closed     bool
+	session    *session      // the newest
+	changed    chan struct{} // closed, and replaced, when a session comes up or ends
+	lastErr    error         // why the last attempt to connect, or the last connection, failed; nil while there is a session
+	trying     string        // the server of the newest attempt
+	trouble    trouble       // the newest
+	lastAnswer lastAnswer    // the newest of the sessions before
+	attempts   attempts      // that failed since a session was up
+	orphans    []orphan
+	claims     map[string]*Claim
+	shared     map[string]any
+	hangups    time.Time // when a server first hung up since a session was up; zero if none has
 
 	granted atomic.Int64 // the newest session timeout
 }
@@ -135,14 +135,14 @@ func (c *core) refusedFor() time.Duration {
 // attempt that failed.
 func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	s.mu.Lock()
-	newest, in, wasUp := s.answer, s.circumstancesLocked(why), !s.since.IsZero()
+	newest, in, wasUp := s.lastAnswer, s.circumstancesLocked(why), !s.since.IsZero()
 	s.mu.Unlock()
 	if !wasUp && why.Reason != zkrecipes.LossClosed {
 		c.logAttempt(in.server, why) // before Dial learns of it, and closes the client
 	}
 	c.mu.Lock()
 	if !newest.at.IsZero() {
-		c.answer = newest
+		c.lastAnswer = newest
 	}
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)

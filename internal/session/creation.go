@@ -48,10 +48,10 @@ func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) 
 	if err := checkPath("create", path); err != nil {
 		return err
 	}
-	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})
+	size := wire.OpSize(&zk.CreateRequest{Path: c.abs(path), Data: data, Acl: c.core.opts.ACL})
 	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
 	for _, path := range remove {
-		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})
+		size += wire.OpSize(&zk.DeleteRequest{Path: c.abs(path), Version: -1})
 	}
 	return c.core.checkSize("create", path, size+len(wire.MultiFrame(nil)))
 }

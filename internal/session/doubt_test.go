@@ -208,7 +208,7 @@ func TestFreshness_WithoutAWatch_IsOfItsRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
 		asked := time.Now()
-		f := s.Asking()
+		f := s.NewAge()
 		time.Sleep(time.Second)
 		require.NoError(t, s.Sync(t.Context(), "/"))
 		require.Equal(t, asked, f.AsOf())

@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// OpError says which operation on which path failed. Err keeps what the server said, such as zk.ErrNoNode.
+// OpError says which operation on which path failed; see package conn.
 type OpError struct {
 	Op   string
 	Path string // as the client sees it, without the chroot
@@ -45,7 +45,7 @@ func (e *OpError) guard() (owner, permission string) {
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// ErrAuthFailed says that the server refused the credentials given with [WithAuth].
+// ErrAuthFailed says that the server refused the credentials; see package conn.
 var ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
 
 // ErrUnimplemented says that the server does not know the operation.

@@ -7,9 +7,12 @@ func (s *Session) WatchesKept() int {
 	return len(s.watches.set)
 }
 
-// StartRelease is the part of Release before its request is sent. It returns that request's sender.
-func (s *Session) StartRelease(w *Watch) (remove func()) {
-	if !s.watches.release(w) {
+// Absolute returns the same session without the chroot.
+func (s *Session) Absolute() *Session { return s.absolute() }
+
+// StartUnwatch is the part of Unwatch before its request is sent. It returns that request's sender.
+func (s *Session) StartUnwatch(w *Watch) (remove func()) {
+	if !s.watches.drop(w) {
 		return func() {}
 	}
 	r, _ := s.removable(nil, w.key.path)

@@ -148,7 +148,7 @@ func TestConnection_Closed_CallIsNotToldAsSent(t *testing.T) {
 	s.connection = l
 	close(s.up) // its end is not told yet
 	view, sent := &Session{session: s}, false
-	c := newCall[wire.Children]("children", "/a", readOnly)
+	c := newCall[wire.Children]("children", "/a", reading)
 	require.NoError(t, launch(t.Context(), view, c, func() { sent = true }, view.childrenRequest("/a", false, c.end)))
 	<-c.done
 	require.ErrorIs(t, c.err, zk.ErrNoServer)

@@ -286,7 +286,7 @@ func (b *Batch) add(op, path string, code int32, frame []byte, value any, read f
 			err = read(r.Body, &a)
 		}
 		if err != nil {
-			a.Err = f.session.failed(op, path, readOnly, err)
+			a.Err = f.session.failed(op, path, reading, err)
 		}
 		f.push(News{Kind: Answered, Answer: a})
 	}})

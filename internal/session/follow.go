@@ -33,7 +33,7 @@ func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T],
 		tell := func(v View[T], err error) bool { return ctx.Err() == nil && yield(v, err) }
 		f := &follower[T]{read: read, same: same, yield: tell}
 		err := c.InSession(ctx, "watch", path, func(s *Session) error {
-			err := f.follow(ctx, s)
+			err := f.followIn(ctx, s)
 			if errors.Is(err, errStopped) {
 				return nil // also if the session has ended, too
 			}
@@ -77,9 +77,9 @@ func (f *follower[T]) outdated() error {
 	return f.tell(view)
 }
 
-// follow follows within one session.
-func (f *follower[T]) follow(ctx context.Context, s *Session) error {
-	defer func() { s.Release(f.watch) }()
+// followIn follows within one session.
+func (f *follower[T]) followIn(ctx context.Context, s *Session) error {
+	defer func() { s.Unwatch(f.watch) }()
 	for {
 		value, w, err := f.readIn(ctx, s)
 		if err == nil {
@@ -144,9 +144,9 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 	go func() {
 		defer close(done)
 		_ = s.awaitUp(ctx) // if it fails, so does the reading
-		age = s.Asking()
+		age = s.NewAge()
 		value, w, err = f.read(ctx, s)
-		s.Release(f.watch) // now that there is another, or the same for the second time
+		s.Unwatch(f.watch) // now that there is another, or the same for the second time
 		f.watch = w
 		age.Watch(w)
 	}()
@@ -176,7 +176,7 @@ func (n Node) same(m Node) bool {
 	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
 }
 
-// Watch yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
+// Watch does what conn.Client says.
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[Node], error] {
 	if err := checkPath("watch", path); err != nil {
 		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }
@@ -195,6 +195,6 @@ func (s *Session) look(ctx context.Context, path string) (Node, *Watch, error) {
 		if !exists {
 			return Node{}, w, err // of the look, too
 		}
-		s.Release(w) // it was created between the two
+		s.Unwatch(w) // it was created between the two
 	}
 }

@@ -96,7 +96,7 @@ func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
 	notices := s.lapseIfDue(now)
 	least := s.proof.least
 	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
-	s.answer = answer{now, now.Sub(sent)}
+	s.lastAnswer = lastAnswer{now, now.Sub(sent)}
 	s.deadlineMoved()
 	hopeless := s.proof.hopeless()
 	s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Multi applies the operations all or none; package conn documents it.
+// Multi does what conn.Session says.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	results, _, err := s.MultiZxid(ctx, ops...)
 	return results, err
@@ -109,7 +109,7 @@ func (s *Session) requests(ops []zkrecipes.Op) ([]any, error) {
 
 func (s *Session) request(op zkrecipes.Op) (any, error) {
 	if op.Root != nil {
-		if err := RequireRoot(op.Root, root{s.core, s.prefix}); err != nil {
+		if err := RequireRoot(op.Root, root{s.core, s.chroot}); err != nil {
 			return nil, fmt.Errorf("the operation %w", err)
 		}
 	}

@@ -60,7 +60,7 @@ func (c *core) inTheWay() error {
 // ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, that is what is missing.
 func (s *session) ExplainUnanswered(cause error) error {
 	s.mu.Lock()
-	c, up, newest := s.connection, s.isUp(), s.answer.at
+	c, up, newest := s.connection, s.isUp(), s.lastAnswer.at
 	s.mu.Unlock()
 	if !up {
 		return s.Explain(cause)

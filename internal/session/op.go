@@ -11,29 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-func (s *Session) abs(path string) string {
-	switch {
-	case s.prefix == "":
-		return path
-	case path == "/":
-		return s.prefix
-	default:
-		return s.prefix + path
-	}
-}
-
-func (s *Session) rel(path string) string {
-	if path != "" && path == s.prefix {
-		return "/"
-	}
-	return path[min(len(s.prefix), len(path)):]
-}
-
-// Root returns the same session without the chroot: paths are those of the server.
-func (s *Session) Root() *Session { return &Session{session: s.session} }
-
-// Abs returns the path on the server of what this session calls path.
-func (s *Session) Abs(path string) string { return s.abs(path) }
+// absolute returns the same session without the chroot: paths are those of the server.
+func (s *Session) absolute() *Session { return &Session{session: s.session} }
 
 func checkPath(op, path string) error {
 	if err := ValidatePath(path); err != nil {
@@ -42,11 +21,7 @@ func checkPath(op, path string) error {
 	return nil
 }
 
-// Create makes a node and returns its path, which for a sequential node is longer than what was asked for. Flags are
-// those of go-zookeeper, without those for a time to live; zk.FlagContainer makes a container. Without an ACL it takes
-// the client's.
-//
-// Errors: what the server said, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
+// Create does what conn.Session says.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := checkPath("create", path); err != nil {
 		return "", err
@@ -130,7 +105,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 	if err := checkPath("get", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
-	d, err := ask(ctx, s, "get", path, readOnly, nil, func(done func(wire.Data, error)) request {
+	d, err := ask(ctx, s, "get", path, reading, nil, func(done func(wire.Data, error)) request {
 		return s.getRequest(path, false, done)
 	})
 	return d.Bytes, d.Stat, err
@@ -140,7 +115,7 @@ func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error
 	return request{wire.OpGetData, path, wire.ReadFrame(wire.OpGetData, s.abs(path), watch), taking(wire.DataReply, done)}
 }
 
-// GetW is Get with a watch on the node's data and its deletion. For a missing node it returns zk.ErrNoNode and no watch.
+// GetW does what conn.Session says.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
 	if err := checkPath("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
@@ -204,14 +179,13 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 	if err := checkPath("exists", path); err != nil {
 		return false, zk.Stat{}, err
 	}
-	e, err := ask(ctx, s, "exists", path, readOnly, nil, func(done func(existence, error)) request {
+	e, err := ask(ctx, s, "exists", path, reading, nil, func(done func(existence, error)) request {
 		return s.existsRequest(path, false, done)
 	})
 	return e.exists, e.stat, err
 }
 
-// ExistsW is Exists with a watch, also on a node that does not exist. It stays on the server until it fires, so it is
-// for paths that will come to exist, or are few.
+// ExistsW does what conn.Session says.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
 	if err := checkPath("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
@@ -220,14 +194,12 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 	return e.exists, e.stat, w, err
 }
 
-// Sync waits until the server has caught up with the leader: what is read next is at least as new as this call, as far as
-// the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened since; that takes
-// up to a tick and a half. Where that matters, use [Session.Barrier].
+// Sync does what conn.Client says, in one session. Where it is not enough that the leader knows, use [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkPath("sync", path); err != nil {
 		return err
 	}
-	_, err := ask(ctx, s, "sync", path, readOnly, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })
+	_, err := ask(ctx, s, "sync", path, reading, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })
 	return err
 }
 
@@ -238,7 +210,7 @@ func (s *Session) syncRequest(path string, done func(string, error)) request {
 // Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new as
 // this call, also if the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
-	_, err := ask(ctx, s, "barrier", "/", readOnly, nil, s.barrierRequest)
+	_, err := ask(ctx, s, "barrier", "/", reading, nil, s.barrierRequest)
 	return err
 }
 

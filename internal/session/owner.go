@@ -19,7 +19,7 @@ type owner struct{ *session }
 // when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
 func (o owner) NextXid() int32 {
 	for {
-		if xid := int32(o.asked.Add(1) & 0x7fffffff); xid != 0 {
+		if xid := int32(o.xids.Add(1) & 0x7fffffff); xid != 0 {
 			return xid
 		}
 	}

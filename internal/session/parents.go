@@ -20,7 +20,7 @@ func parentOf(path string) string { return path[:max(strings.LastIndexByte(path,
 // MakeContainers makes path, and what is missing above it, as containers: up to the first that exists, then down. If the
 // server reaps one in between, the create that follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	s, path = s.Root(), s.Abs(path) // a chroot may be what is missing
+	s, path = s.absolute(), s.abs(path) // a chroot may be what is missing
 	var missing []string
 	for path != "/" {
 		exists, _, err := s.Exists(ctx, path)
@@ -72,7 +72,7 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	if err := r.Pause(ctx, why); err != nil {
 		return err
 	}
-	return s.Root().MakeContainers(ctx, parentOf(s.Abs(path)))
+	return s.absolute().MakeContainers(ctx, parentOf(s.abs(path)))
 }
 
 // Ensure makes a missing node, see [Session.Ensure], after the pause that is due.
@@ -108,14 +108,14 @@ func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl .
 }
 
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. If the reply is lost, CreateAll looks; see [Client.settle].
+// included. If the reply is lost, CreateAll looks; see [Client.wasMade].
 //
 // Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	if err := checkPath("create", path); err != nil {
 		return err
 	}
-	if c.Abs(path) == "/" {
+	if c.abs(path) == "/" {
 		return &OpError{"create", path, zk.ErrNodeExists}
 	}
 	var doubt error // of an earlier try, which may have been applied, or may still be
@@ -143,7 +143,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		default:
 			return errors.Join(doubt, err)
 		}
-		made, err := c.settle(ctx, path, data, tried, before)
+		made, err := c.wasMade(ctx, path, data, tried, before)
 		if made {
 			return nil
 		}
@@ -156,9 +156,9 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 }
 
-// settle looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
+// wasMade looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
 // known. A node with the same data is success, also if another client has made it. No node and no error says that the create
-// was not executed, and that it may be sent again. For that settle needs two things:
+// was not executed, and that it may be sent again. For that wasMade needs two things:
 //
 //   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
 //   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
@@ -168,7 +168,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 // caller keeps its doubt until a copy is answered.
 //
 // Errors: that either is missing; that there is a node with other data; the errors of a read.
-func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
+func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
 	var behind int64 // the session of the barrier
 	if err := c.InSession(ctx, "create", path, func(s *Session) error {
 		behind = s.ID()
@@ -188,11 +188,11 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 	if behind != tried.ID() && !expired {
 		return false, &OpError{"create", path, errors.New("its session was lost, and the node may still come to exist")}
 	}
-	for above := parentOf(c.Abs(path)); ; above = parentOf(above) { // the root exists
+	for above := parentOf(c.abs(path)); ; above = parentOf(above) { // the root exists
 		var exists bool
 		var stat zk.Stat
 		err := c.InSession(ctx, "create", path, func(s *Session) (err error) {
-			exists, stat, err = s.Root().Exists(ctx, above)
+			exists, stat, err = s.absolute().Exists(ctx, above)
 			return err
 		})
 		switch {

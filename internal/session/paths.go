@@ -10,19 +10,19 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// root is where the paths of a client begin. Two are equal if their clients share a connection and a prefix.
+// root is where the paths of a client begin. Two are equal if their clients share a connection and a chroot.
 type root struct {
-	core   *core
-	prefix string
+	core *core
+	chroot
 }
 
 // Root returns where the paths of this client begin.
-func (c *Client) Root() zkrecipes.Root { return root{c.core, c.prefix} }
+func (c *Client) Root() zkrecipes.Root { return root{c.core, c.chroot} }
 
 // String names the servers, the node and the session.
 func (r root) String() string {
-	c := &Client{core: r.core, prefix: r.prefix}
-	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), c.Abs("/"), c.Status().Session)
+	id := (&Client{core: r.core}).Status().Session
+	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), r.abs("/"), id)
 }
 
 // RequireRoot refuses what is of one root for a write below another. Another connection has another session, which cannot
@@ -34,8 +34,7 @@ func RequireRoot(of, write zkrecipes.Root) error {
 	return fmt.Errorf("is of a client of %s, and the write of one of %s: want one client with one root", of, write)
 }
 
-// ValidatePath reports why path cannot name a znode. A valid path is absolute and has no trailing slash. No part of it is empty,
-// "." or "..". It has no control, private or special characters, and none above U+FFFF, such as emoji. The root "/" is valid.
+// ValidatePath does what package conn says.
 //
 // Source: PathUtils.validatePath of ZooKeeper, which looks at UTF-16 units.
 func ValidatePath(p string) error {

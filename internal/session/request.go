@@ -10,10 +10,10 @@ import (
 
 // request is one request to the server.
 type request struct {
-	op     int32
-	path   string             // as the client sees it
-	frame  []byte             // its xid is still to be set
-	answer func(reply, error) // see [link.Request]
+	op    int32
+	path  string             // as the client sees it
+	frame []byte             // its xid is still to be set
+	done  func(reply, error) // see [link.Request]
 }
 
 type reply = link.Reply
@@ -23,7 +23,7 @@ type reply = link.Reply
 func (s *session) send(ctx context.Context, sent func(), requests []request) {
 	if !s.sendNow(ctx, sent, requests) {
 		for _, r := range requests {
-			r.answer(reply{}, zk.ErrNoServer)
+			r.done(reply{}, zk.ErrNoServer)
 		}
 	}
 }
@@ -46,14 +46,14 @@ func (s *session) sendOn(ctx context.Context, c *link.Connection, requests []req
 	asked := make([]link.Request, 0, 4) // so that few take no memory of the heap
 	for _, r := range requests {
 		if tracers := s.core.opts.Tracers; tracers.ObserveRequests() {
-			r.answer = traced(ctx, tracers, r)
+			r.done = traced(ctx, tracers, r)
 		}
-		asked = append(asked, link.Request{Op: r.op, Frame: r.frame, Answer: r.answer})
+		asked = append(asked, link.Request{Op: r.op, Frame: r.frame, Done: r.done})
 	}
 	return c.Ask(asked)
 }
 
-// taking returns an answer function that decodes the reply with read and passes the value to done.
+// taking returns a function for request.done. It decodes the reply with read and passes the value to done.
 func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(reply, error) {
 	return func(r reply, err error) {
 		var v T

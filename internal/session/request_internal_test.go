@@ -14,7 +14,7 @@ import (
 func TestXids_ArePositive(t *testing.T) {
 	t.Parallel()
 	s := owner{&session{}}
-	s.asked.Store(math.MaxInt32 - 1)
+	s.xids.Store(math.MaxInt32 - 1)
 	for _, want := range []int32{math.MaxInt32, 1, 2} {
 		require.Equal(t, want, s.NextXid())
 	}
@@ -35,7 +35,7 @@ func TestBarrier_RefusedByTheRoot_IsOneStill(t *testing.T) {
 		(&Session{session: &session{}}).barrierRequest(func(_ transaction, err error) {
 			answered = true
 			require.Equal(t, want, err, "%d", code)
-		}).answer(reply{Body: body}, nil)
+		}).done(reply{Body: body}, nil)
 		require.True(t, answered)
 	}
 }

@@ -10,15 +10,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
-// Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
-// fails; nothing that belongs to it ever runs in the session after it. A Session is safe for concurrent use, and its
-// paths are those of the client it came from.
-//
-// It ends at the earliest of: the server says that it has expired; nothing was answered for a whole timeout; the
-// client is closed; the server refuses the credentials.
+// Session is one session; package conn documents it.
 type Session struct {
 	*session
-	prefix string
+	chroot
 }
 
 // session is what all views of one session share.
@@ -28,7 +23,7 @@ type session struct {
 	ctx    context.Context // ends with the session
 	stop   context.CancelFunc
 	zxid   atomic.Int64  // the newest one seen, here or in an earlier session
-	asked  atomic.Uint32 // how many requests of ours, for their xids
+	xids   atomic.Uint32 // how many requests of ours have one
 
 	wake chan struct{} // wakes the heartbeat; holds one
 
@@ -45,7 +40,7 @@ type session struct {
 	delivering    int // losses whose callbacks are running
 	callbacks     map[*lossCallback]struct{}
 	warnings      map[*warning]struct{} // nil until there is one
-	answer        answer
+	lastAnswer    lastAnswer
 	retained      int // holds; while there is any, a sync goes out every T/8
 	syncing       bool
 	lastSync      time.Time
@@ -73,23 +68,21 @@ func newSession(c *core) *session {
 	return s
 }
 
-// ID returns the id that the server gave to the session.
+// ID does what conn.Session says.
 func (s *session) ID() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
 }
 
-// Timeout returns the negotiated session timeout, which is what the server grants and not always what was asked for.
+// Timeout does what conn.Session says.
 func (s *session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proof.timeout
 }
 
-// ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
-// ephemeral nodes. It moves on while servers answer, and it moves back while a server may be resuming the session with a
-// shorter timeout. See the documentation of package conn for what it rests on and does not cover.
+// ValidUntil does what conn.Session says.
 func (s *session) ValidUntil() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,10 +93,10 @@ func (s *session) ValidUntil() time.Time {
 	return s.proof.validUntil()
 }
 
-// Done is closed when the session has ended.
+// Done does what conn.Session says.
 func (s *session) Done() <-chan struct{} { return s.done }
 
-// Err is nil while the session lives; afterwards a [*zkrecipes.LostError].
+// Err does what conn.Session says.
 func (s *session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +118,7 @@ func (s *session) answered(sent, at time.Time, by witness) {
 	s.mu.Lock()
 	notices := s.lapseIfDue(at)
 	s.proof.answered(sent, at, by)
-	s.answer = answer{at, at.Sub(sent)}
+	s.lastAnswer = lastAnswer{at, at.Sub(sent)}
 	s.mu.Unlock()
 	notices.deliver()
 }

@@ -31,7 +31,7 @@ func TestReads_ReplyThatArrivesSlowly_ComesInTheEnd(t *testing.T) {
 			lists := requests(srv, zktest.OpGetChildren2)
 			line.Set(20_000)
 			look := make(chan time.Duration, 1)
-			time.AfterFunc(30*time.Second, func() { look <- s.Asking().LookAgain() })
+			time.AfterFunc(30*time.Second, func() { look <- s.NewAge().LookAgain() })
 			var names []string
 			var err error
 			took := after(func() { names, err = c.Children(within(t, time.Hour), "/") })

@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// Status is what a client knows of itself at one moment; package conn documents the fields.
+// Status is what a client knows of itself at one moment; package conn documents it.
 type Status struct {
 	State       State
 	Since       time.Time
@@ -17,8 +17,8 @@ type Status struct {
 	LastErrorAt time.Time
 }
 
-// answer is the newest answer of a server.
-type answer struct {
+// lastAnswer is the newest answer of a server.
+type lastAnswer struct {
 	at        time.Time
 	roundTrip time.Duration
 }
@@ -29,17 +29,17 @@ type trouble struct {
 	at  time.Time
 }
 
-// Status returns the state of the connection and of the session, all as of this moment. It sends nothing.
+// Status does what conn.Client says, all as of one moment.
 func (c *Client) Status() Status {
 	c.core.mu.Lock()
-	s, bad, before := c.core.session, c.core.trouble, c.core.answer
+	s, bad, before := c.core.session, c.core.trouble, c.core.lastAnswer
 	c.core.mu.Unlock()
 	st := Status{LastError: bad.err, LastErrorAt: bad.at}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := c.core.states.current()
 	st.State, st.Since = now.state, now.at
-	newest := s.answer
+	newest := s.lastAnswer
 	if newest.at.IsZero() {
 		newest = before // of the session before, since this one has none
 	}

@@ -15,21 +15,21 @@ import (
 // Tracers returns the tracers of the client; nil is none.
 func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
-// traced returns the answer function of a request. It tells the tracers first, so that a call that returns has been told.
+// traced returns a function for request.done. It tells the tracers first, so that a call that returns has been told.
 func traced(ctx context.Context, tracers *trace.Tracers, r request) func(reply, error) {
-	return func(answer reply, err error) {
+	return func(got reply, err error) {
 		told := err
 		if r.op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
 			told = nil // which is an answer to the question
 		}
-		at := answer.At
+		at := got.At
 		if at.IsZero() {
 			at = time.Now()
 		}
 		tracers.Request(ctx, zkrecipes.Request{
-			Op: wire.OpName(r.op), Path: r.path, Sent: answer.Sent, Took: at.Sub(answer.Sent), Code: codeName(told), Err: told,
+			Op: wire.OpName(r.op), Path: r.path, Sent: got.Sent, Took: at.Sub(got.Sent), Code: codeName(told), Err: told,
 		})
-		r.answer(answer, err)
+		r.done(got, err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // So a waiter reads again when it fires, and decides by what it reads.
 //
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
-// is kept for the next caller, unless all callers have released it.
+// is kept for the next caller, unless all callers have dropped it.
 type Watch struct {
 	fired chan struct{}
 	key   watchKey
@@ -91,9 +91,9 @@ type watchKey struct {
 // sharedWatch is a watch that is set, or being set, on the server. All fields but the channel are guarded by watches.mu.
 type sharedWatch struct {
 	Watch
-	asking int  // callers whose read may set it
-	set    bool // a read has
-	users  int  // callers whose read has, and that have not released it
+	setting int  // callers whose read may set it
+	set     bool // a read has
+	users   int  // callers whose read has, and that have not dropped it
 }
 
 // watches are the shared watches of one session, and its feeds.
@@ -118,7 +118,7 @@ func (w *watches) share(key watchKey) *sharedWatch {
 		a = &sharedWatch{Watch: Watch{make(chan struct{}), key}}
 		w.set[key] = a
 	}
-	a.asking++
+	a.setting++
 	return a
 }
 
@@ -126,19 +126,19 @@ func (w *watches) share(key watchKey) *sharedWatch {
 func (w *watches) unshare(key watchKey, a *sharedWatch, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a.asking--
+	a.setting--
 	a.set = a.set || ok
 	if ok {
 		a.users++
 	}
-	if !a.set && a.asking == 0 && w.set[key] == a {
+	if !a.set && a.setting == 0 && w.set[key] == a {
 		delete(w.set, key)
 	}
 }
 
-// release takes a caller off a watch. It reports whether the watch is to be removed from the server: no caller is left, and the
+// drop takes a caller off a watch. It reports whether the watch is to be removed from the server: no caller is left, and the
 // session has no other watch there. For its callers the watch has fired, because nothing will tell of a change.
-func (w *watches) release(mine *Watch) (remove bool) {
+func (w *watches) drop(mine *Watch) (remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a, ok := w.set[mine.key]
@@ -146,7 +146,7 @@ func (w *watches) release(mine *Watch) (remove bool) {
 		return false // it has fired
 	}
 	a.users--
-	if a.users > 0 || a.asking > 0 {
+	if a.users > 0 || a.setting > 0 {
 		return false
 	}
 	w.fireOne(mine.key, a)
@@ -235,10 +235,10 @@ func (s *session) onEvent(e zk.Event) {
 	}
 }
 
-// Release says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
+// Unwatch says that the caller waits for a watch no more; nil is none. When all callers have said so, the watch is removed from
 // the server. A caller that never does is no mistake: its watch stays until it fires.
-func (s *Session) Release(w *Watch) {
-	if w == nil || !s.watches.release(w) {
+func (s *Session) Unwatch(w *Watch) {
+	if w == nil || !s.watches.drop(w) {
 		return
 	}
 	if r, some := s.removable(nil, w.key.path); some {
@@ -280,7 +280,7 @@ func watched[T any](ctx context.Context, s *Session, op, path string, kind watch
 ) (T, *Watch, error) {
 	key := watchKey{kind, s.abs(path)}
 	a := s.watches.share(key)
-	v, err := ask(ctx, s, op, path, readOnly, nil, func(done func(T, error)) request { return requested(path, true, done) })
+	v, err := ask(ctx, s, op, path, reading, nil, func(done func(T, error)) request { return requested(path, true, done) })
 	s.watches.unshare(key, a, err == nil)
 	if err != nil {
 		return v, nil, err

@@ -272,8 +272,8 @@ func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
 	})
 }
 
-// TestRelease: the watch stays on the server as long as one caller wants it, or one of another kind, or a feed.
-func TestRelease(t *testing.T) {
+// TestUnwatch: the watch stays on the server as long as one caller wants it, or one of another kind, or a feed.
+func TestUnwatch(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
 		look := func() *session.Watch {
@@ -283,23 +283,23 @@ func TestRelease(t *testing.T) {
 			return w
 		}
 		first, second := look(), look()
-		s.Release(first)
+		s.Unwatch(first)
 		require.Equal(t, 1, watches(srv), "the other caller waits")
 		require.False(t, fired(second))
-		s.Release(second)
+		s.Unwatch(second)
 		require.Zero(t, watches(srv))
 		require.True(t, fired(second), "nothing would tell of a change")
-		s.Release(second)
-		s.Release(nil)
+		s.Unwatch(second)
+		s.Unwatch(nil)
 		third := look()
 		require.False(t, fired(third), "a new one")
 		require.Equal(t, 1, watches(srv))
 
 		f := s.Follow("/", needsAll)
-		s.Release(third)
+		s.Unwatch(third)
 		require.Equal(t, 1, watches(srv), "the feed may need it")
 		f.Stop()
-		s.Release(look())
+		s.Unwatch(look())
 		require.Zero(t, watches(srv))
 
 		_, err := srv.Create("/a", nil, zktest.Persistent)
@@ -308,35 +308,35 @@ func TestRelease(t *testing.T) {
 		require.NoError(t, err)
 		_, _, children, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
-		s.Release(children)
+		s.Unwatch(children)
 		require.Equal(t, 2, watches(srv), "a removal takes both kinds")
 		require.False(t, fired(data))
-		s.Release(data)
+		s.Unwatch(data)
 		require.Zero(t, watches(srv))
 	})
 }
 
-// TestRelease_ServerHangsUp: a server that does not know the request is not asked for ever. One lost connection proves nothing.
-func TestRelease_ServerHangsUp(t *testing.T) {
+// TestUnwatch_ServerHangsUp: a server that does not know the request is not asked for ever. One lost connection proves nothing.
+func TestUnwatch_ServerHangsUp(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
 		asked := srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: -1}, zktest.DropRequest())
-		release := func() {
+		unwatch := func() {
 			_, _, w, err := s.ExistsW(t.Context(), "/missing")
 			require.NoError(t, err)
-			s.Release(w)
+			s.Unwatch(w)
 			time.Sleep(time.Second)
 		}
 		for range 5 {
-			release()
+			unwatch()
 		}
 		require.Equal(t, 2, asked.Hits())
 		asked.Remove()
 	})
 }
 
-// TestRelease_BelowAPrefix: the server knows the path by another name.
-func TestRelease_BelowAPrefix(t *testing.T) {
+// TestUnwatch_BelowAPrefix: the server knows the path by another name.
+func TestUnwatch_BelowAPrefix(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := dial(t, srv).Sub("/sub")
 		require.NoError(t, err)
@@ -344,13 +344,13 @@ func TestRelease_BelowAPrefix(t *testing.T) {
 		_, _, w, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
 		require.Equal(t, 1, watches(srv))
-		s.Release(w)
+		s.Unwatch(w)
 		require.Zero(t, watches(srv))
 	})
 }
 
-// TestRelease_WhileAnotherCallerAsks: its read may set the watch after all.
-func TestRelease_WhileAnotherCallerAsks(t *testing.T) {
+// TestUnwatch_WhileAnotherCallerAsks: its read may set the watch after all.
+func TestUnwatch_WhileAnotherCallerAsks(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
 		_, _, w, err := s.ExistsW(t.Context(), "/missing")
@@ -366,7 +366,7 @@ func TestRelease_WhileAnotherCallerAsks(t *testing.T) {
 			asking <- w
 		}()
 		synctest.Wait()
-		s.Release(w)
+		s.Unwatch(w)
 		close(answered)
 		w = <-asking
 		require.Equal(t, 1, watches(srv))
@@ -377,14 +377,14 @@ func TestRelease_WhileAnotherCallerAsks(t *testing.T) {
 	})
 }
 
-// TestRelease_ReadIsServedBeforeTheRemoval: the removal takes the watches of a caller and of a feed that came in between. Both are
+// TestUnwatch_ReadIsServedBeforeTheRemoval: the removal takes the watches of a caller and of a feed that came in between. Both are
 // told to read again.
-func TestRelease_ReadIsServedBeforeTheRemoval(t *testing.T) {
+func TestUnwatch_ReadIsServedBeforeTheRemoval(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
 		_, _, w, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
-		remove := s.StartRelease(w)
+		remove := s.StartUnwatch(w)
 		_, _, next, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
 		f := s.Follow("/missing", needsAll)

@@ -77,7 +77,7 @@ func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Partici
 		if errors.Is(err, zk.ErrNoNode) {
 			exists, _, w, err := s.ExistsW(ctx, q.Path())
 			if err == nil && exists {
-				s.Release(w)
+				s.Unwatch(w)
 				continue
 			}
 			return zkrecipes.Participant{}, false, w, err
@@ -95,7 +95,7 @@ func (q *Queue) Head(ctx context.Context, s *session.Session) (zkrecipes.Partici
 			if queue = q.Arrange(children); err != nil || len(queue) == 0 {
 				return zkrecipes.Participant{}, false, w, err
 			}
-			s.Release(w)
+			s.Unwatch(w)
 		}
 		path := q.Child(queue[0].Name)
 		data, stat, w, err := s.GetW(ctx, path)

@@ -101,8 +101,8 @@ func newReader(q *Queue, s *session.Session) *reader {
 	return &reader{queue: q, session: s, shortcut: newShortcut(q, s)}
 }
 
-// ask returns a listing that begins after this call.
-func (r *reader) ask() *listing {
+// list returns a listing that begins after this call.
+func (r *reader) list() *listing {
 	r.mu.Lock()
 	if r.running != nil {
 		defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *reader) ask() *listing {
 func (r *reader) newListing() *listing {
 	l := newListing()
 	if r.queue.behind != nil {
-		l.behind = r.queue.behind.in(r.session).askBehind(l)
+		l.behind = r.queue.behind.in(r.session).listBehind(l)
 	}
 	return l
 }
@@ -154,8 +154,8 @@ func (r *reader) listed(children []string, _ zk.Stat, err error) {
 	}
 }
 
-// askBehind returns a listing that is sent after that of another queue in the same session.
-func (r *reader) askBehind(other *listing) *listing {
+// listBehind returns a listing that is sent after that of another queue in the same session.
+func (r *reader) listBehind(other *listing) *listing {
 	l := newListing()
 	if !r.session.Go(func(ctx context.Context) {
 		defer close(l.done)

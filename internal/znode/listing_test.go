@@ -35,9 +35,9 @@ func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 func TestReader_SecondCallerOfAListing_MakesItShared(t *testing.T) {
 	t.Parallel()
 	r := &reader{queue: &Queue{}, running: newListing()}
-	next := r.ask()
+	next := r.list()
 	require.False(t, next.shared)
-	require.Same(t, next, r.ask())
+	require.Same(t, next, r.list())
 	require.True(t, next.shared)
 }
 
@@ -46,16 +46,16 @@ func TestShortcut_Leaving_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 	t.Parallel()
 	c := contendersOf("0000000007")[0]
 	before := &session.Watch{}
-	for _, parent := range []*session.Watch{nil, before} {
-		s := &shortcut{leader: c.Name, parent: parent}
+	for _, watch := range []*session.Watch{nil, before} {
+		s := &shortcut{leader: c.Name, parentWatch: watch}
 		left := s.leaving(c, 70)
-		s.parent = &session.Watch{}
+		s.parentWatch = &session.Watch{}
 		left()
-		if parent == nil {
+		if watch == nil {
 			require.Nil(t, s.vacant)
 			continue
 		}
-		require.Same(t, before, s.vacant.parent)
+		require.Same(t, before, s.vacant.parentWatch)
 		require.Equal(t, 7, s.vacant.number)
 		require.EqualValues(t, 70, s.vacant.czxid)
 	}

@@ -1,6 +1,7 @@
-// Package znode has what all recipes share. A contender is an ephemeral sequential node under the queue's parent, and the
-// order of the sequence numbers is the order of the queue. A create whose answer is lost leaves no contender behind. Each
-// waiter waits for the contender ahead of it, and decides by what it reads after that has gone.
+// Package znode has queues of contenders: who is granted, and how the others wait. A contender is an ephemeral sequential node
+// under the parent of its queue. The order of the sequence numbers is the order of the queue. Each waiter waits for the contender
+// ahead of it, and decides by what it reads after that has gone. A mutex, a lock with readers and writers and an election are one
+// queue each; a semaphore is two.
 package znode
 
 import (
@@ -254,7 +255,7 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	if err := s.Sync(ctx, q.parent.Path); err != nil { // a server that lags would say no for too long
 		return nil, err
 	}
-	l := q.in(s).ask()
+	l := q.in(s).list()
 	if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ import (
 type Semaphore struct {
 	path         string
 	door, leases *Queue
-	over         sync.Once // logs that others have a larger limit
+	warned       sync.Once // logs that others have a larger limit
 }
 
 // Leases says what a caller wants of a semaphore: all or none.
@@ -140,7 +140,7 @@ func (m *Semaphore) check(want Leases) error {
 // more, unless the limit may have been lowered.
 func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
 	if others > limit && changed == nil {
-		m.over.Do(func() {
+		m.warned.Do(func() {
 			m.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
 				"path", m.path, "limit", limit, "leases", others)
 		})
@@ -180,7 +180,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		return nil, err
 	}
 	defer w.leaveUnlessGranted()
-	door.release() // from here on w keeps the session
+	door.relax() // from here on w keeps the session
 	if enough {
 		err = m.countAgain(w, want, limit, changed)
 	} else {
@@ -210,7 +210,7 @@ func (m *Semaphore) passDoor(door *Waiter, patience time.Duration) (*listing, er
 	// of the door was sent twice, the leases may have been read between the two. Then they are read again.
 	out := l.behind
 	if !l.sentOnce() {
-		out = m.leases.in(door.session).ask()
+		out = m.leases.in(door.session).list()
 	}
 	if err := out.wait(door.ctx, door.session); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err

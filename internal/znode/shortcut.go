@@ -41,20 +41,20 @@ type shortcut struct {
 	path    string // of the parent
 	on      bool
 
-	mu     sync.Mutex
-	leader string         // our contender that was last first
-	parent *session.Watch // on the parent
-	wanted bool           // the watch on the parent has been asked for
-	arming bool           // it is being set
-	vacant *vacancy
-	hits   int // how many vacancies in a row were filled
+	mu          sync.Mutex
+	leader      string // our contender that was last first
+	parentWatch *session.Watch
+	wanted      bool // the watch on the parent has been asked for
+	arming      bool // it is being set
+	vacant      *vacancy
+	hits        int // how many vacancies in a row were filled
 }
 
 // vacancy is left by a contender of ours that was first.
 type vacancy struct {
-	number int   // of the contender
-	czxid  int64 // of the contender
-	parent *session.Watch
+	number      int   // of the contender
+	czxid       int64 // of the contender
+	parentWatch *session.Watch
 }
 
 // useShortcuts is the switch for tests.
@@ -78,17 +78,17 @@ func (s *shortcut) lead(w *Waiter) {
 // watchParent sets the watch when it is wanted for the second time in a session: a caller that comes once has no use for
 // it. A session that uses very many paths has none on some of them. Called with mu held.
 func (s *shortcut) watchParent() {
-	if s.parent != nil && s.parent.HasFired() {
-		s.parent = nil
+	if s.parentWatch != nil && s.parentWatch.HasFired() {
+		s.parentWatch = nil
 	}
-	if s.wanted && s.session.KeepWatch(s.path) && s.parent == nil && !s.arming {
+	if s.wanted && s.session.KeepWatch(s.path) && s.parentWatch == nil && !s.arming {
 		s.arming = s.session.Go(func(ctx context.Context) {
 			_, _, w, err := s.session.GetW(ctx, s.path)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.arming = false
 			if err == nil {
-				s.parent = w
+				s.parentWatch = w
 			}
 		})
 	}
@@ -98,14 +98,14 @@ func (s *shortcut) watchParent() {
 // leaving is called before the node of c is deleted. What it returns is called when the server has said that this deletion succeeded.
 func (s *shortcut) leaving(c Contender, czxid int64) (left func()) {
 	s.mu.Lock()
-	parent := s.parent
+	watch := s.parentWatch
 	s.mu.Unlock()
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		number, err := strconv.Atoi(c.Key)
-		if err == nil && parent != nil && s.leader == c.Name {
-			s.vacant = &vacancy{number, czxid, parent}
+		if err == nil && watch != nil && s.leader == c.Name {
+			s.vacant = &vacancy{number, czxid, watch}
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (s *shortcut) take() *vacancy {
 	defer s.mu.Unlock()
 	v := s.vacant
 	s.vacant = nil
-	if v == nil || v.parent.HasFired() {
+	if v == nil || v.parentWatch.HasFired() {
 		return nil
 	}
 	return v
@@ -136,7 +136,7 @@ func (s *shortcut) follows(v *vacancy, w *Waiter) bool {
 		return false
 	}
 	number, err := strconv.Atoi(w.first().Key)
-	ok := err == nil && number == v.number+1 && !v.parent.HasFired() && w.node.Czxid-v.czxid < int64(number)+3
+	ok := err == nil && number == v.number+1 && !v.parentWatch.HasFired() && w.node.Czxid-v.czxid < int64(number)+3
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ok {

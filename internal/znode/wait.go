@@ -23,11 +23,11 @@ type Waiter struct {
 	node     *ephemeral.Node
 	shortcut *shortcut
 	attempt  *hold.Attempt
-	release  func() // ends the session's retention, which is suspended while the waiter waits
+	relax    func() // ends the session's retention, which is suspended while the waiter waits
 	granted  bool
 
 	contenders []Contender // what the node is in the queue: one, or several leases
-	asked      *listing    // asked for with the create, until it is taken; may be nil
+	listing    *listing    // asked for with the create, until it is taken; may be nil
 
 	// What the waiter has seen, for the error when it gives up.
 	position, of int
@@ -42,17 +42,17 @@ type Waiter struct {
 // the create is on its way, so that both cost one round trip.
 func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
 	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shortcut: q.in(s).shortcut}
-	var ask func()
+	var sent func()
 	if list {
-		ask = func() { w.asked = q.in(s).ask() }
+		sent = func() { w.listing = q.in(s).list() }
 	}
-	release := s.Retain()
-	n, err := q.parent.Create(ctx, s, want, ask)
+	relax := s.Retain()
+	n, err := q.parent.Create(ctx, s, want, sent)
 	if err != nil {
-		release()
+		relax()
 		return nil, err
 	}
-	w.node, w.release = n, release
+	w.node, w.relax = n, relax
 	for _, path := range n.Paths {
 		c := q.Parse(path)
 		w.contenders = append(w.contenders, c)
@@ -76,7 +76,7 @@ func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
 	h, err := hold.Give(w.ctx, w.node, token, w.queue.lossOnSuspend, w.attempt)
 	if err == nil {
 		w.granted = true
-		w.release() // the grant has a retention of its own
+		w.relax() // the grant has a retention of its own
 	}
 	return h, err
 }
@@ -88,7 +88,7 @@ func (w *Waiter) leaveUnlessGranted() {
 		return
 	}
 	w.node.Remove()
-	w.release()
+	w.relax()
 	_ = w.node.WaitRemoved(w.ctx) // either is no error of the acquisition
 }
 
@@ -106,7 +106,7 @@ func (w *Waiter) awaitRemoved() {
 func (w *Waiter) leaveGranted() {
 	w.granted = true
 	w.node.Remove()
-	w.release()
+	w.relax()
 }
 
 // place returns a listing in which the contender is, and its place there. It tries l, then the listing that was asked for with
@@ -114,10 +114,10 @@ func (w *Waiter) leaveGranted() {
 func (w *Waiter) place(l *listing) (*listing, int, error) {
 	for ; ; l = nil {
 		if l == nil {
-			l, w.asked = w.asked, nil
+			l, w.listing = w.listing, nil
 		}
 		if l == nil {
-			l = w.queue.in(w.session).ask()
+			l = w.queue.in(w.session).list()
 		}
 		err := requeueIfGone(l.wait(w.ctx, w.session))
 		if err == nil {
@@ -210,11 +210,11 @@ const nameAfter = 50 * time.Millisecond
 // Meanwhile the session is not kept proven: only a hold needs that, and thousands may wait. After an event one sync goes out
 // in front of the readings, so that the proof is there when they are answered.
 func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck bool, err error) {
-	w.release()
+	w.relax()
 	defer func() {
 		if !recheck && err == nil {
 			w.session.Freshen()
-			w.release = w.session.Retain()
+			w.relax = w.session.Retain()
 		}
 	}()
 	var changes [3]<-chan struct{}

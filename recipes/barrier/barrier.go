@@ -173,11 +173,11 @@ func (b *Barrier) Wait(ctx context.Context) error {
 
 func (b *Barrier) wait(ctx context.Context, s *session.Session) error {
 	var last *session.Watch
-	defer func() { s.Release(last) }()
+	defer func() { s.Unwatch(last) }()
 	for {
 		// Unlike exists, this leaves no watch on the server when the node is gone.
 		_, _, changed, err := s.GetW(ctx, b.path)
-		s.Release(last)
+		s.Unwatch(last)
 		last = changed
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil

@@ -89,9 +89,9 @@ func (r reading) now() View {
 // was read before the list was sent. Otherwise the list is read again.
 func (r *reader) read(ctx context.Context) (reading, error) {
 	for {
-		at, old := r.session.Asking(), r.list
+		at, old := r.session.NewAge(), r.list
 		names, stat, err := r.names(ctx)
-		r.session.Release(old)
+		r.session.Unwatch(old)
 		if err != nil {
 			return reading{}, err
 		}
@@ -139,7 +139,7 @@ func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
 		if err != nil || !exists {
 			return nil, zk.Stat{}, err
 		}
-		r.session.Release(r.list)
+		r.session.Unwatch(r.list)
 	}
 }
 

@@ -107,17 +107,17 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 	defer cancel()
 	dirty := make(chan struct{}, 1)
 	r := &reader{group: w.group, session: s, watching: true, payloads: w.payloads}
-	defer func() { s.Release(r.list) }()
+	defer func() { s.Unwatch(r.list) }()
 	if w.payloads {
 		r.arrived = func(e *entry) {
-			s.Go(func(over context.Context) {
+			s.Go(func(ended context.Context) {
 				select {
 				case <-e.watch.Fired():
 					select {
 					case dirty <- struct{}{}:
 					default:
 					}
-				case <-over.Done():
+				case <-ended.Done():
 				case <-ctx.Done():
 				}
 			})

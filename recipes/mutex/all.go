@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -136,15 +135,14 @@ func (hs *Holds) Check(ctx context.Context) error {
 // several clients, at once; otherwise the error of the op that failed, nothing was written.
 func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	first := hs.taken[0].queue
-	chroot := strings.TrimSuffix(first.Client().Abs("/"), "/")
 	var guards []zkrecipes.Op
 	for i, m := range hs.taken[1:] {
 		h := hs.holds[i+1]
 		if err := h.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
-		path, ok := strings.CutPrefix(m.queue.Client().Abs(h.Path()), chroot)
-		if !ok || path[0] != '/' || !first.Client().Same(m.queue.Client()) {
+		path := first.Client().Rel(m.queue.Client().Abs(h.Path()))
+		if path == "" || !first.Client().Same(m.queue.Client()) {
 			return nil, fmt.Errorf("transaction: %s and %s: want mutexes of one client", first.Path(), m.queue.Path())
 		}
 		guards = append(guards, zkrecipes.OpCheck(path, -1))

@@ -46,7 +46,7 @@ func (k *keeper) keep(ctx context.Context) (*session.Age, error) {
 				return nil, err
 			}
 		}
-		r := k.session.Asking()
+		r := k.session.NewAge()
 		data, stat, w, err := k.session.GetW(ctx, k.path)
 		r.Watch(w)
 		k.look, k.seen = w, State{}
@@ -123,7 +123,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 	ops = append(ops, zkrecipes.OpCreate(k.path, nil, zk.FlagEphemeral), zkrecipes.OpSet(k.path, data, 0))
 	var remakes session.Remakes
 	for {
-		r := k.session.Asking()
+		r := k.session.NewAge()
 		doubted := k.doubt
 		k.tried, k.doubt = true, true // until there is an answer
 		_, czxid, err := k.session.MultiZxid(ctx, ops...)

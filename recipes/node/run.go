@@ -144,7 +144,7 @@ func (n *Node) outdated() {
 
 // sleep waits before the next try: not at all if the node stood for long. If the watch fires meanwhile, the state is no longer
 // current. What has changed is looked up after the pause: an event must not make it shorter.
-func (n *Node) sleep(ctx context.Context, over <-chan struct{}, look *session.Watch) {
+func (n *Node) sleep(ctx context.Context, done <-chan struct{}, look *session.Watch) {
 	stood := !n.since.IsZero() && time.Since(n.since) >= steady
 	n.since = time.Time{}
 	if stood {
@@ -161,7 +161,7 @@ func (n *Node) sleep(ctx context.Context, over <-chan struct{}, look *session.Wa
 			fired = nil
 			continue
 		case <-timer.C:
-		case <-over:
+		case <-done:
 		case <-ctx.Done():
 		}
 		return

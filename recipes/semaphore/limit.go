@@ -36,9 +36,9 @@ func checkLimit(n int) error {
 	return nil
 }
 
-// follow returns the limit now, and a watch that fires when it may have changed; nil if it cannot. It
+// look returns the limit now, and a watch that fires when it may have changed; nil if it cannot. It
 // creates the node if that is missing.
-func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.Watch, error) {
+func (l *limit) look(ctx context.Context, s *session.Session) (int, *session.Watch, error) {
 	if l.kazoo != "" {
 		return l.seed, nil, l.agree(ctx, s)
 	}

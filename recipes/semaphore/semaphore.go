@@ -229,7 +229,7 @@ func (s *Semaphore) leases(n int) znode.Leases {
 	return znode.Leases{
 		Count: n, Data: s.data, As: hold.Label{Recipe: "semaphore", Name: s.name},
 		Limit: func(ctx context.Context, in *session.Session) (int, *session.Watch, error) {
-			limit, changed, err := s.limit.follow(ctx, in)
+			limit, changed, err := s.limit.look(ctx, in)
 			if err != nil {
 				return 0, nil, fmt.Errorf("limit of %s: %w", s.path, err)
 			}

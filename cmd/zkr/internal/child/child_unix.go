@@ -98,12 +98,12 @@ func (h *Host) Start(command Command) (*Child, error) {
 		return nil, err
 	}
 	h.guards[c.guard.pid] = c
-	go c.follow() // ends with the guard, which ends with Close
+	go c.reap() // ends with the guard, which ends with Close
 	return c, nil
 }
 
-// follow waits for the status of the command. If the guard was killed, the kernel, or else this process, kills the command.
-func (c *Child) follow() {
+// reap waits for the status of the command. If the guard was killed, the kernel, or else this process, kills the command.
+func (c *Child) reap() {
 	status, err := c.guard.ended()
 	if err != nil {
 		status = Status{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL}

@@ -108,9 +108,9 @@ func (p *page) follow(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	var ended error
-	over := make(chan struct{})
+	done := make(chan struct{})
 	following.Go(func() {
-		defer close(over)
+		defer close(done)
 		ended = p.queues.Live.Changed(ctx, func() {
 			select {
 			case wake <- struct{}{}:
@@ -131,7 +131,7 @@ func (p *page) follow(ctx context.Context) {
 		select {
 		case <-wake:
 		case <-pause.C:
-		case <-over:
+		case <-done:
 			if ctx.Err() == nil {
 				p.replace(func(v *pageView) { v.current, v.err = false, fmt.Sprintf("cannot follow %s: %v", p.queues.Root, ended) })
 			}

@@ -1,0 +1,36 @@
+package session
+
+import "strings"
+
+// chroot is the node below which all paths of a client are. It ends without a slash, so the root of the server is "".
+type chroot string
+
+// abs returns the path on the server of what the client calls path.
+func (r chroot) abs(path string) string {
+	if path == "/" && r != "" {
+		return string(r)
+	}
+	return string(r) + path
+}
+
+// rel returns what the client calls a path on the server; "" if that is not below the chroot.
+func (r chroot) rel(path string) string {
+	rest, below := strings.CutPrefix(path, string(r))
+	switch {
+	case !below || path == "":
+		return ""
+	case rest == "":
+		return "/"
+	case rest[0] != '/': // the chroot /app is not above /apple
+		return ""
+	}
+	return rest
+}
+
+// sub returns the chroot that the client calls path.
+func (r chroot) sub(path string) chroot {
+	if path == "/" {
+		return r
+	}
+	return r + chroot(path)
+}
