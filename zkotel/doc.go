@@ -1,5 +1,5 @@
-// Package zkotel has the traces of zkrecipes for OpenTelemetry, and metrics of caches and kept nodes. The tracer of [New] makes spans
-// of what a client does; several clients may share one:
+// Package zkotel has the traces of zkrecipes for OpenTelemetry, and metrics of caches, kept nodes, groups and values. The tracer of
+// [New] makes spans of what a client does; several clients may share one:
 //
 //	tracer, err := zkotel.New()
 //	client, err := conn.Dial(ctx, servers, conn.WithTracer(tracer))
@@ -41,13 +41,20 @@
 //
 // # Metrics
 //
-// [Cache] and [Node] make a meter observe a cache or a kept node. The other metrics of this library are those of zkprom. The
-// attributes are zkrecipes.recipe (cache or node) and zkrecipes.name, which the program gives.
+// [Cache] and [Node] make a meter observe one object, [Group] and [Value] the views of one loop:
+//
+//	registration, views, err := zkotel.Group(meter, "workers", g.Watch(ctx))
+//	for view, err := range views {
+//
+// The other metrics of this library are those of zkprom. The attributes are zkrecipes.recipe (cache, node, group or value) and
+// zkrecipes.name, which the program gives.
 //
 //   - zkrecipes.view.current: 1 while the client is connected and told of every change, else 0.
-//   - zkrecipes.view.age: how many seconds ago the view was as the server had it; missing before the first view.
+//   - zkrecipes.view.age: how many seconds ago the view was as the server had it; missing before the first view. Of a
+//     group or a value it is 0 while the view is current.
 //   - zkrecipes.cache.nodes, zkrecipes.cache.size: what the cache holds; the size is in bytes.
 //   - zkrecipes.cache.pending, zkrecipes.cache.failed: how many parts are to be read or watched again, and how many could not be
 //     read. A part is the data of a node, or its list of children.
 //   - zkrecipes.node.present: 1 if the kept node was there and ours.
+//   - zkrecipes.group.members: how many members the group has.
 package zkotel

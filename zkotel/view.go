@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
 // Cache makes a meter observe a cache under a name. Unregister what it returns when the cache is closed.
@@ -42,11 +46,65 @@ func Node(meter metric.Meter, name string, n *node.Node) (metric.Registration, e
 	}, quantity{"zkrecipes.node.present", "1 if the kept node was there and ours, else 0.", "1"})
 }
 
+// Group makes a meter observe a group under a name, and returns the views to loop over: views is what [group.Group.Watch] returns.
+// What is observed is the view that the loop was given last. It is not current when the loop is over; unregister it then.
+//
+// Errors: a nil meter, nil views; those of the meter.
+func Group(meter metric.Meter, name string, views iter.Seq2[group.View, error]) (metric.Registration, iter.Seq2[group.View, error], error) {
+	return watched(meter, "group", name, views, func(now group.View) sample {
+		return sample{now.Current, now.AsOf, []int64{int64(len(now.Members))}}
+	}, quantity{"zkrecipes.group.members", "Members of the group.", "{member}"})
+}
+
+// Value is [Group] for what [value.Value.Watch] returns.
+func Value[T any](
+	meter metric.Meter, name string, views iter.Seq2[value.View[T], error],
+) (metric.Registration, iter.Seq2[value.View[T], error], error) {
+	return watched(meter, "value", name, views, func(now value.View[T]) sample { return sample{current: now.Current, asOf: now.AsOf} })
+}
+
+// watched observes the views that a loop is given. The time of a current view stands still until the next one, so its age is 0.
+func watched[V any](
+	meter metric.Meter, recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity,
+) (metric.Registration, iter.Seq2[V, error], error) {
+	if views == nil {
+		return nil, nil, fmt.Errorf("zkotel: the views of the %s are nil: want what Watch returns", recipe)
+	}
+	var last atomic.Pointer[sample]
+	last.Store(&sample{})
+	registration, err := observe(meter, recipe, name, func() sample {
+		now := *last.Load()
+		if now.current {
+			now.asOf = time.Now()
+		}
+		return now
+	}, more...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return registration, func(yield func(V, error) bool) {
+		defer func() {
+			over := *last.Load()
+			over.current = false
+			last.Store(&over)
+		}()
+		for seen, err := range views {
+			if err == nil {
+				now := of(seen)
+				last.Store(&now)
+			}
+			if !yield(seen, err) {
+				return
+			}
+		}
+	}, nil
+}
+
 // sample is what is known of a view at a moment.
 type sample struct {
 	current bool
 	asOf    time.Time // zero if it never was
-	more    []int64   // in the order of the quantities
+	more    []int64   // in the order of the quantities; none before the first view of a loop
 }
 
 type quantity struct{ name, help, unit string }

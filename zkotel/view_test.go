@@ -11,8 +11,11 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
 	"github.com/zkrecipes/zkrecipes/zkotel"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -88,6 +91,91 @@ func TestViews_OfACacheAndANode(t *testing.T) {
 	})
 }
 
+func TestGroup_Metrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		workers, err := group.New(w.client, "/app")
+		require.NoError(t, err)
+		for _, id := range []string{"x", "y"} {
+			_, err := workers.Join(t.Context(), id, nil)
+			require.NoError(t, err)
+		}
+		reader := sdkmetric.NewManualReader()
+		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("program")
+		ctx, stop := context.WithCancel(t.Context())
+		registration, views, err := zkotel.Group(meter, "workers", workers.Watch(ctx))
+		require.NoError(t, err)
+		const current, age, members = "zkrecipes.view.current group workers", "zkrecipes.view.age group workers", "zkrecipes.group.members group workers"
+		require.Equal(t, map[string]float64{current: 0}, collect(t, reader), "nothing is known yet")
+		seen := 0
+		go func() {
+			for view, err := range views {
+				if err == nil {
+					seen = len(view.Members)
+				}
+			}
+		}()
+		time.Sleep(3 * time.Second)
+		require.Equal(t, map[string]float64{current: 1, age: 0, members: 2}, collect(t, reader))
+		require.Equal(t, 2, seen)
+		w.srv.Refuse(zktest.Label("a"))
+		w.srv.Cut(zktest.Label("a"))
+		time.Sleep(5 * time.Second)
+		got := collect(t, reader)
+		require.Zero(t, got[current])
+		require.NotZero(t, got[age])
+		require.Equal(t, 2.0, got[members])
+		w.srv.Accept(zktest.Label("a"))
+		time.Sleep(time.Minute)
+		require.Equal(t, 1.0, collect(t, reader)[current])
+		stop()
+		require.Zero(t, collect(t, reader)[current], "the loop is over")
+		require.NoError(t, registration.Unregister())
+		require.Empty(t, collect(t, reader))
+	})
+}
+
+// TestGroup_ALoopThatEndsWithAnError: what was seen last stays, and is not current.
+func TestGroup_ALoopThatEndsWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("program")
+		_, views, err := zkotel.Group(meter, "workers", func(yield func(group.View, error) bool) {
+			yield(group.View{Members: make([]group.Member, 2), Freshness: zkrecipes.Freshness{AsOf: time.Now(), Current: true}}, nil)
+			time.Sleep(3 * time.Second)
+			yield(group.View{}, zkrecipes.ErrClosed)
+		})
+		require.NoError(t, err)
+		for _, err := range views {
+			if err != nil {
+				require.ErrorIs(t, err, zkrecipes.ErrClosed)
+			}
+		}
+		require.Equal(t, map[string]float64{
+			"zkrecipes.view.current group workers": 0, "zkrecipes.view.age group workers": 3, "zkrecipes.group.members group workers": 2,
+		}, collect(t, reader))
+	})
+}
+
+func TestValue_Metrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		v, err := value.New(w.client, "/app", value.JSON[int]())
+		require.NoError(t, err)
+		reader := sdkmetric.NewManualReader()
+		meter := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("program")
+		_, views, err := zkotel.Value(meter, "limit", v.Watch(t.Context()))
+		require.NoError(t, err)
+		for range views { //nolint:errcheck // the metrics are looked at
+			require.Equal(t, map[string]float64{
+				"zkrecipes.view.current value limit": 1, "zkrecipes.view.age value limit": 0,
+			}, collect(t, reader))
+			break
+		}
+		require.Zero(t, collect(t, reader)["zkrecipes.view.current value limit"])
+	})
+}
+
 func TestViews_BadInput(t *testing.T) {
 	meter := sdkmetric.NewMeterProvider().Meter("program")
 	_, err := zkotel.Cache(meter, "a", nil)
@@ -95,5 +183,9 @@ func TestViews_BadInput(t *testing.T) {
 	_, err = zkotel.Node(meter, "a", nil)
 	require.ErrorContains(t, err, "the node is nil")
 	_, err = zkotel.Node(nil, "a", new(node.Node))
+	require.ErrorContains(t, err, "the meter is nil")
+	_, _, err = zkotel.Group(meter, "a", nil)
+	require.ErrorContains(t, err, "the views of the group are nil")
+	_, _, err = zkotel.Value(nil, "a", func(func(value.View[int], error) bool) {})
 	require.ErrorContains(t, err, "the meter is nil")
 }

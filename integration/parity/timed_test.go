@@ -37,6 +37,7 @@ var timedServers = []timed{
 		t.Helper()
 		s := zkserver.Start(t, zkserver.WithTickTime(tick), zkserver.WithContainerCheck(check),
 			zkserver.WithProperty("zookeeper.extendedTypesEnabled", "true"))
+		release(t, s)
 		return s.Addr(), s.Restart
 	}},
 }

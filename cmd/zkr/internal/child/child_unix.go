@@ -98,22 +98,42 @@ func (h *Host) Start(command Command) (*Child, error) {
 		return nil, err
 	}
 	h.guards[c.guard.pid] = c
-	go c.reap() // ends with the guard, which ends with Close
+	go c.reap() // ends with the guard, which ends with Close, or with the command
 	return c, nil
 }
 
-// reap waits for the status of the command. If the guard was killed, the kernel, or else this process, kills the command.
+// reap waits for the end of the command. If the guard was killed, the kernel, or else this process, kills the command.
 func (c *Child) reap() {
 	status, err := c.guard.ended()
 	if err != nil {
 		status = Status{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL}
-		_ = c.Kill() // what is left of it is seen by Left
+		c.killCommand()
 	}
 	c.host.mu.Lock()
 	c.status = status
 	close(c.done)
 	c.host.mu.Unlock()
 	_ = c.guard.out.Close() // it was only read
+}
+
+// killCommand kills the command, whose guard has ended, and all that it has started. It returns when the command has ended.
+// A command that runs as another user, or that waits for a device, may go on for long. A list of processes takes time, so the
+// command has ended when two lists say so.
+func (c *Child) killCommand() {
+	missing := 0
+	for pause := 2 * time.Millisecond; missing < 2; pause = min(2*pause, time.Second) {
+		_ = c.Kill() // what is left of the others is seen by Left
+		tree, err := c.tree()
+		switch {
+		case err != nil:
+			return // nobody can tell
+		case slices.ContainsFunc(tree, func(p process) bool { return p.pid == c.pid }):
+			missing = 0
+			time.Sleep(pause)
+		default:
+			missing++
+		}
+	}
 }
 
 func statusOf(status syscall.WaitStatus) Status {
@@ -134,7 +154,8 @@ func (c *Child) Group() int {
 	return syscall.Getpgrp()
 }
 
-// Done is closed when the command itself has ended; Status is known then. What it has started may live on, see Left.
+// Done is closed when the command itself has ended; Status is known then. What it has started may live on, see Left. If the guard
+// was killed and the system has no list of processes, Done is closed when the command has been signalled.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
 // Status is how the command ended.

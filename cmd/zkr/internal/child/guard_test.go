@@ -3,9 +3,11 @@
 package child
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -70,6 +72,31 @@ func TestLeft_IsNoneWhenTwoListsSaySo(t *testing.T) {
 	}}
 	w.killTree()
 	assert.Equal(t, 4, lists, "the torn one, one with the process, and two without it")
+}
+
+// TestDone_WaitsForACommandThatOutlivesItsGuard has a command that cannot be killed at once, such as one of another user.
+func TestDone_WaitsForACommandThatOutlivesItsGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		host := &Host{list: func() ([]process, error) {
+			if time.Since(began) > time.Minute {
+				return nil, nil
+			}
+			return []process{{pid: noProcess, parent: os.Getpid()}}, nil
+		}}
+		killed := &guard{pid: noProcess + 2, report: bufio.NewReader(strings.NewReader(""))}
+		c := &Child{pid: noProcess, ownGroup: true, guard: killed, host: host, done: make(chan struct{})}
+		go c.follow()
+		time.Sleep(50 * time.Second)
+		select {
+		case <-c.Done():
+			require.Fail(t, "the command runs")
+		default:
+		}
+		<-c.Done()
+		assert.Zero(t, c.Left())
+		assert.Equal(t, 137, c.Status().Code)
+	})
 }
 
 func TestLeft_ForgetsTheGroupOfAGuardThatHasEnded(t *testing.T) {
