@@ -255,6 +255,27 @@ func TestSet_SessionEnds(t *testing.T) {
 	})
 }
 
+// TestSet_SessionEndsWhileAParentIsMade: whether the parent was made is no doubt about the barrier. Events keep the connection, so that
+// the session ends while the request is on its way.
+func TestSet_SessionEndsWhileAParentIsMade(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		b := open(t, srv, "a")
+		first := srv.SessionOf("a")
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpCreateContainer}, zktest.Ignore())
+		over := begin(func() error { return b.Set(t.Context()) })
+		requireWaits(t, over)
+		pings := srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: -1}, zktest.Ignore())
+		for srv.SessionOf("a") == first && srv.SendEvent(zktest.Everyone, zktest.NodeDataChanged, "/other") > 0 {
+			time.Sleep(time.Second)
+		}
+		pings.Remove()
+		time.Sleep(time.Minute)
+		requireDone(t, over)
+		require.NotEqual(t, first, srv.SessionOf("a"))
+		require.True(t, srv.Exists(path))
+	})
+}
+
 // TestRemove_Changed: another client writes the node between the look and the delete.
 func TestRemove_Changed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
