@@ -66,7 +66,7 @@ var rules = map[string]rule{
 	"recipes/": {imports: []string{
 		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/session", "internal/znode", zk, backoff,
 	}},
-	"recipes/node":  {imports: []string{".", "conn", "internal/recipe", "internal/session", "internal/wire", zk, backoff}},
+	"recipes/node":  {imports: []string{".", "conn", "internal/recipe", "internal/session", zk, backoff}},
 	"recipes/group": {imports: []string{".", "conn", "internal/recipe", "internal/session", "recipes/node", zk}}, // a member is a kept node
 	"zkhttp":        {imports: []string{".", "conn", "internal/session", "recipes/election"}},
 	"zktest":        {imports: []string{"zktest/"}, goroutines: true, tests: true},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // keeper keeps the node within one session.
@@ -129,17 +128,14 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		k.tried, k.doubt = true, true // until there is an answer
 		_, czxid, err := k.session.MultiZxid(ctx, ops...)
 		err = k.hangups.Judge(len(data), err)
-		unknown := errors.Is(err, zkrecipes.ErrUnknownOutcome)
-		k.doubt = doubted || unknown
+		k.doubt = doubted || errors.Is(err, zkrecipes.ErrUnknownOutcome)
 		switch {
 		case err == nil:
 			k.czxid, k.wrote, k.taken = czxid, number, false
 			k.made()
 			k.tell(State{Exists: true, Czxid: czxid, Session: k.session.ID()}, r, number)
 			return nil
-		case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
-			return err
-		case unknown, errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
+		case session.ReplyLost(err), errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := remakes.MakeParents(ctx, k.session, k.path, err); err != nil {
@@ -164,9 +160,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 	_, err := k.session.Set(ctx, k.path, want, version)
 	err = k.hangups.Judge(len(want), err)
 	switch {
-	case errors.Is(err, session.ErrTooLarge), wire.ServerFault(err):
-		return err
-	case errors.Is(err, zkrecipes.ErrUnknownOutcome), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+	case session.ReplyLost(err), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return nil
 	case err == nil:
 		k.wrote = number
