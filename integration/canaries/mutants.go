@@ -83,6 +83,16 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
+		name:  "client: a write in doubt is repeated in the next session",
+		edits: []edit{{"internal/session", "Client.InSession", " || errors.Is(err, zkrecipes.ErrUnknownOutcome)", ""}},
+		tests: []test{connTests, valueTests},
+	},
+	{
+		name:  "client: an answer is forgotten with its session",
+		edits: []edit{{"internal/session", "Client.InSession", "over == nil || !errors.Is(err, over) || ", "over == nil || err == nil || "}},
+		tests: []test{connTests},
+	},
+	{
 		name:  "size: a request that servers hang up on is sent again",
 		edits: []edit{{"internal/session", "Hangups.Judge", "if *h++; *h < 2 {", "if *h++; true {"}},
 		tests: []test{connTests},
@@ -413,6 +423,11 @@ var mutants = []mutant{
 		name:  "node: a create that was sent again leaves what the first made late",
 		edits: []edit{{"internal/ephemeral", "Parent.Create", "				c.copies++\n", ""}},
 		tests: []test{mutexTests},
+	},
+	{
+		name:  "node: what a late copy has made is looked for once",
+		edits: []edit{{"internal/ephemeral", "Parent.sweep", "			if err := n.delete(ctx); err != nil {\n				return err\n			}\n", "			return n.delete(ctx)\n"}},
+		tests: []test{queueTests},
 	},
 	{
 		name:  "node: one attempt to delete, and done",

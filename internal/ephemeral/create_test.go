@@ -3,6 +3,7 @@ package ephemeral
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -255,6 +256,35 @@ func TestCreate_LateCopyHasTheName(t *testing.T) {
 		require.Equal(t, []string{name}, n.Paths)
 		require.NoError(t, n.RequireExists(t.Context()))
 		require.Len(t, srv.Children(path), 1)
+	})
+}
+
+// TestRemove_SeveralLateCopies: two creates were lost, and each comes as late as it can, when the server gets the next barrier. The name is
+// the same, so the second can only come when the first is gone.
+func TestRemove_SeveralLateCopies(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, p *Parent, s *session.Session) {
+		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
+		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "reader-", Times: 2}, zktest.DropRequest())
+		n, err := p.Create(t.Context(), s, Spec{Kind: "reader-", Key: "0000000007"}, nil)
+		require.NoError(t, err)
+		copies := make(chan error, 2)
+		barriers := 0
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/$", Times: -1, Where: func(zktest.Request) bool {
+			if barriers++; barriers%2 == 0 || barriers > 4 {
+				return false
+			}
+			go func() {
+				_, err := s.Create(t.Context(), n.Paths[0], nil, zk.FlagEphemeral)
+				copies <- err
+			}()
+			return true
+		}}, zktest.Fail(zktest.CodeThrottled)) // so that it is sent again, behind the copy
+		n.Remove()
+		require.NoError(t, n.WaitRemoved(t.Context()))
+		synctest.Wait()
+		require.Len(t, copies, 2)
+		require.NoError(t, errors.Join(<-copies, <-copies))
+		require.Empty(t, srv.Children(path))
 	})
 }
 

@@ -18,7 +18,8 @@ import (
 func parentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
 // MakeContainers makes path, and what is missing above it, as containers: up to the first that exists, then down. If the
-// server reaps one in between, the create that follows fails, and its caller calls again.
+// server reaps one in between, the create that follows fails, and its caller calls again. If the session ends first, that is the
+// error, also if a container is in doubt: the next session may make it again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	s, path = s.absolute(), s.abs(path) // a chroot may be what is missing
 	var missing []string
@@ -37,6 +38,9 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 		if err := s.CreateContainer(ctx, path); err != nil {
 			if errors.Is(err, zk.ErrNoNode) {
 				return nil
+			}
+			if over := s.Err(); over != nil {
+				return &OpError{"create", path, over}
 			}
 			return err
 		}
