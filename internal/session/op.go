@@ -44,8 +44,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 }
 
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
-// containers it makes a plain node. If the node exists, of any kind, that is no error. If the session ends first, that is the error:
-// whether a container was made does not matter to the next session, which may make it again.
+// containers it makes a plain node. If the node exists, of any kind, that is no error.
 //
 // Some reimplementations drop the connection without an answer. If that happens to the third connection in a row, and each
 // time the server then answers that there is no such node, the server is taken for one without containers.
@@ -60,8 +59,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 		}
 		_, err := s.Create(ctx, path, nil, flags)
 		// Whether it was made or not, making it again does no harm.
-		unknown := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
-		again := unknown && ctx.Err() == nil && s.Err() == nil
+		again := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err) && ctx.Err() == nil && s.Err() == nil
 		if again {
 			_ = Sleep(ctx, RetryPause) // the read looks at ctx
 			if made, _, _ := s.Exists(ctx, path); made {
@@ -79,8 +77,6 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.core.noContainers.Store(true)
 		case again && ctx.Err() != nil:
 			return &OpError{"create", path, unknownOutcome(causeOf(ctx))}
-		case unknown && s.Err() != nil:
-			return &OpError{"create", path, s.Err()}
 		case !again:
 			return err
 		}
