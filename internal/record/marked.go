@@ -209,9 +209,9 @@ func (m *Marked) remove(ctx context.Context) error {
 	if err != nil {
 		return nil // the client is being closed
 	}
+	defer unlock()
 	marker := m.marker
 	m.forget()
-	unlock()
 	if marker == nil {
 		return nil
 	}
