@@ -54,22 +54,22 @@ func newEngine(c *Cache, path string) *engine {
 
 // run follows the nodes in one session after the other.
 func (c *Cache) run(ctx, patience context.Context) {
-	for {
-		s, err := c.client.Session(ctx)
-		if err != nil {
-			if ctx.Err() != nil && !errors.Is(err, zkrecipes.ErrClosed) {
-				err = closedError{}
-			}
-			c.end(err)
-			return
-		}
+	err := c.client.InSession(ctx, "follow", c.Path(), func(s *session.Session) error {
 		f := s.Follow(c.Path(), c.needs)
 		over := c.follow(ctx, s, f)
 		f.Stop() // before it releases: a cache that is closed at the same time does not leave its watches to this one
-		if over {
-			c.release(patience, s, f)
-			return
+		if !over {
+			return s.Err()
 		}
+		c.release(patience, s, f)
+		return nil
+	})
+	switch {
+	case err == nil: // it has ended
+	case ctx.Err() != nil && !errors.Is(err, zkrecipes.ErrClosed):
+		c.end(closedError{})
+	default:
+		c.end(err)
 	}
 }
 
