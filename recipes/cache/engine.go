@@ -199,7 +199,7 @@ func (e *engine) begin() {
 	since, next := e.plan.restart(e.zxid), e.rounds.next()
 	e.nodes.root.allParts(func(p part) {
 		was := *p.state()
-		*p.state() = 0
+		*p.state() = clean
 		switch {
 		case was&(stale|again) != 0, e.nodes.hasFailed(p), p == e.nodes.rootData() && e.zxid == 0:
 			e.plan.spoil(p, next)
@@ -223,7 +223,7 @@ func (e *engine) changed(event session.News) {
 		return
 	}
 	node, kids := part{n, data}, part{n, list}
-	if !e.nodes.watched(node) && *node.state() == 0 {
+	if !e.nodes.watched(node) && *node.state() == clean {
 		return // it was found to be gone
 	}
 	if event.Event == zk.EventNodeChildrenChanged || event.Event == zk.EventNodeDeleted {

@@ -187,17 +187,6 @@ func (t *nodes) gone(n *node) {
 	for _, kid := range n.children() {
 		t.drop(kid)
 	}
-	t.empty(n)
-}
-
-// drop takes a node and all below it out of the tree.
-func (t *nodes) drop(n *node) {
-	t.gone(n)
-	t.size--
-	t.bytes -= int64(len(n.name))
-}
-
-func (t *nodes) empty(n *node) {
 	t.going(n)
 	if n.known {
 		t.known--
@@ -208,9 +197,15 @@ func (t *nodes) empty(n *node) {
 		}
 	}
 	delete(t.errs, n)
-	n.failed = false
 	t.bytes -= int64(len(n.data))
-	n.known, n.data, n.czxid, n.mzxid, n.ctime, n.mtime, n.version, n.more = false, nil, 0, 0, 0, 0, 0, nil
+	*n = node{parent: n.parent, name: n.name, parts: n.parts}
+}
+
+// drop takes a node and all below it out of the tree.
+func (t *nodes) drop(n *node) {
+	t.gone(n)
+	t.size--
+	t.bytes -= int64(len(n.name))
 }
 
 // excess returns an error if there is more than a cache may hold.

@@ -26,17 +26,19 @@ const (
 
 // state is what is known of a part, and what is being done about it, in five bits:
 //
-//	nothing              clean: the newest reading set a watch that has not fired, or the watch was set again since, and
-//	                     the server has said that nothing changed meanwhile
+//	none                 clean: the newest reading set a watch that has not fired, or the watch was set again since, and
+//	                     the server has said that nothing changed meanwhile; or not followed
 //	stale                to be read
 //	bare                 unchanged as far as known, but without a watch; one request sets many watches again
 //	stale, asked         being read
 //	bare, asked          its watch is being set again
-//	… asked, again       it became stale while it was asked for, so that the answer may be older
+//	… asked, again       an event came meanwhile: when the request is over, it is to be read
 //	odd                  the number of its round is odd; see rounds
 //
 // A part that is not clean is dirty. It belongs to a round: to the active one, or to the next. One bit tells which.
 type state uint8
+
+const clean state = 0
 
 const (
 	stale state = 1 << iota
@@ -178,7 +180,7 @@ func (pl *plan) leave(p part) {
 	if *s&(stale|bare) != 0 {
 		pl.dirty[s.parity()]--
 	}
-	*s = 0
+	*s = clean
 }
 
 // retry puts a part back that was being read. It stays in its round.
@@ -188,29 +190,20 @@ func (pl *plan) retry(p part) {
 	}
 }
 
-// rearmed takes in that watches were set. The events of the parts that had changed came before. Such a part stays in its round.
-func (pl *plan) rearmed(r *rearm) {
+// rearmed takes in that a request to set watches is over: its parts are clean, or, without an answer that counts, bare or stale. The
+// events of the parts that had changed came before. Such a part is stale. All stay in their rounds.
+func (pl *plan) rearmed(r *rearm, how state) {
 	delete(pl.rearming, r)
-	for _, p := range r.parts {
-		switch s := *p.state(); {
-		case s&(asked|bare) != asked|bare:
-		case s&again != 0:
-			pl.put(p, stale)
-		default:
-			pl.leave(p)
-		}
+	if how == bare {
+		pl.rewind(r.since)
 	}
-}
-
-// unarmed takes in that watches were not set: the parts are bare again, or stale. They stay in their rounds.
-func (pl *plan) unarmed(r *rearm, how state) {
-	delete(pl.rearming, r)
-	pl.rewind(r.since)
 	for _, p := range r.parts {
 		switch s := *p.state(); {
-		case s&(asked|bare) != asked|bare:
+		case s&(asked|bare) != asked|bare: // the node is gone, or another
 		case s&again != 0:
 			pl.put(p, stale)
+		case how == clean:
+			pl.leave(p)
 		default:
 			pl.put(p, how)
 		}

@@ -34,9 +34,9 @@ func TestPlan_OnePart(t *testing.T) {
 		"rearm":    func(pl *plan) { sent = pl.rearm(func(part) bool { return true }) },
 		"settle":   func(pl *plan) { pl.settle(p, 0) },
 		"retry":    func(pl *plan) { pl.retry(p) },
-		"rearmed":  func(pl *plan) { pl.rearmed(sent) },
-		"unarmed":  func(pl *plan) { pl.unarmed(sent, bare) },
-		"behind":   func(pl *plan) { pl.unarmed(sent, stale) },
+		"rearmed":  func(pl *plan) { pl.rearmed(sent, clean) },
+		"unarmed":  func(pl *plan) { pl.rearmed(sent, bare) },
+		"behind":   func(pl *plan) { pl.rearmed(sent, stale) },
 		"gone":     func(pl *plan) { pl.leave(p) },
 		"read all": func(pl *plan) { pl.readAll() },
 	}
@@ -102,7 +102,7 @@ func TestPlan_Rearmed_ConcernsThePartsOfTheRequest(t *testing.T) {
 	pl.expose(part{n, list}, 2, 1)
 	first, second := pl.rearm(one), pl.rearm(one)
 	require.Nil(t, pl.rearm(one))
-	pl.rearmed(first)
+	pl.rearmed(first, clean)
 	require.Equal(t, "", n.parts[data].String())
 	require.Equal(t, "bare asked odd", n.parts[list].String())
 	require.Equal(t, int64(2), second.since)
@@ -341,11 +341,11 @@ func (m *model) hear() {
 		if m.plan.support.lacking {
 			how = stale
 		}
-		m.plan.unarmed(n.rearm, how)
+		m.plan.rearmed(n.rearm, how)
 	case n.rearm.late:
-		m.plan.unarmed(n.rearm, bare)
+		m.plan.rearmed(n.rearm, bare)
 	default:
-		m.plan.rearmed(n.rearm)
+		m.plan.rearmed(n.rearm, clean)
 	}
 }
 

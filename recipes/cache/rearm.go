@@ -54,9 +54,9 @@ func (e *engine) rearmed(r *request, a *session.Answer) {
 		e.cache.client.Logger().Info("zookeeper: cache: the server can set watches again", "path", e.nodes.path)
 	}
 	if r.rearm.late {
-		e.plan.unarmed(r.rearm, bare)
+		e.plan.rearmed(r.rearm, bare)
 	} else {
-		e.plan.rearmed(r.rearm)
+		e.plan.rearmed(r.rearm, clean)
 	}
 }
 
@@ -66,9 +66,9 @@ func (e *engine) unarmed(r *rearm, err error) {
 		e.cannotRearm()
 	}
 	if e.plan.support.lacking || errors.Is(err, errBehind) {
-		e.plan.unarmed(r, stale)
+		e.plan.rearmed(r, stale)
 	} else {
-		e.plan.unarmed(r, bare)
+		e.plan.rearmed(r, bare)
 	}
 }
 

@@ -200,7 +200,7 @@ func (e *engine) got(n *node, a *session.Answer, in parity) {
 	case listUnknown:
 		e.plan.spoil(kids, in)
 	case listChanged:
-		if *kids.state() == 0 {
+		if *kids.state() == clean {
 			e.plan.spoil(kids, in)
 		}
 	case nothingNew:
@@ -210,7 +210,7 @@ func (e *engine) got(n *node, a *session.Answer, in parity) {
 func (e *engine) listed(n *node, a *session.Answer, in parity) {
 	e.nodes.listed(n, a.Names, &a.Stat)
 	for _, kid := range n.children() { // those that are new, or were deleted and are there again
-		if p := (part{kid, data}); !kid.known && *p.state() == 0 {
+		if p := (part{kid, data}); !kid.known && *p.state() == clean {
 			e.plan.spoil(p, in)
 		}
 	}
