@@ -170,10 +170,10 @@ const restTime = 10 * time.Millisecond
 func (e *engine) hear(n session.News) {
 	switch n.Kind {
 	case session.Changed:
-		e.clean(n.Heard)
+		e.quiet(n.Heard)
 		e.changed(n)
 	case session.Down:
-		e.clean(n.Heard)
+		e.quiet(n.Heard)
 		e.down()
 	case session.Up:
 		e.begin()
@@ -222,8 +222,8 @@ func (e *engine) changed(event session.News) {
 	if n == nil {
 		return
 	}
-	node, kids := part{n, data}, part{n, list}
-	if !e.nodes.watched(node) && *node.state() == clean {
+	own, kids := part{n, data}, part{n, list}
+	if !e.nodes.watched(own) && *own.state() == clean {
 		return // it was found to be gone
 	}
 	if event.Event == zk.EventNodeChildrenChanged || event.Event == zk.EventNodeDeleted {
@@ -232,12 +232,12 @@ func (e *engine) changed(event session.News) {
 		}
 	}
 	if event.Event != zk.EventNodeChildrenChanged {
-		e.plan.spoil(node, e.rounds.next())
+		e.plan.spoil(own, e.rounds.next())
 	}
 }
 
-// clean notes that nothing was dirty at a time.
-func (e *engine) clean(at time.Time) {
+// quiet notes that nothing was dirty at a time.
+func (e *engine) quiet(at time.Time) {
 	if e.rounds.complete && e.plan.pending() == 0 {
 		e.asOf.advance(at)
 	}
