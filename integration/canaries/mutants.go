@@ -759,29 +759,29 @@ var mutants = []mutant{
 	{
 		name: "cache: versions are compared, not transactions",
 		edits: []edit{
-			{"recipes/cache", "engine.got", "n.czxid == stat.Czxid && n.mzxid == stat.Mzxid", "n.version == stat.Version"},
-			{"recipes/cache", "engine.got", "first := !n.known || n.czxid != stat.Czxid", "first := !n.known"},
+			{"recipes/cache", "nodes.got", "n.czxid == stat.Czxid && n.mzxid == stat.Mzxid", "n.version == stat.Version"},
+			{"recipes/cache", "nodes.got", "first := !n.known || n.czxid != stat.Czxid", "first := !n.known"},
 		},
 		tests: []test{cacheTests},
 	},
 	{
 		name:  "cache: a new connection is taken for the old one, with its watches",
-		edits: []edit{{"recipes/cache", "engine.hear", "	case session.Up:\n		e.begin()\n", "	case session.Up:\n		e.connected, e.standing = true, true\n"}},
+		edits: []edit{{"recipes/cache", "engine.hear", "	case session.Up:\n		e.begin()\n", "	case session.Up:\n		e.connected, e.rounds.complete = true, true\n"}},
 		tests: []test{cacheTests},
 	},
 	{
 		name:  "cache: watches are set as of now, not as of the last reading",
-		edits: []edit{{"recipes/cache", "engine.addRearm", "b.SetWatches(r.since, w.data", "b.SetWatches(1<<62, w.data"}},
+		edits: []edit{{"recipes/cache", "engine.addRearm", "b.SetWatches(rearm.since, w.data", "b.SetWatches(1<<62, w.data"}},
 		tests: []test{cacheTests},
 	},
 	{
 		name:  "cache: a connection that was lost before all watches were set again is forgotten",
-		edits: []edit{{"recipes/cache", "engine.begin", "		since = min(since, r.since)\n", "		_ = r\n"}, {"recipes/cache", "engine.begin", "		since = min(since, e.since)\n", ""}},
+		edits: []edit{{"recipes/cache", "plan.restart", "		since = min(since, r.since)\n", "		_ = r\n"}, {"recipes/cache", "plan.restart", "		since = min(since, pl.since)\n", ""}},
 		tests: []test{cacheTests},
 	},
 	{
 		name:  "cache: what has changed while the connection was away belongs to the next round",
-		edits: []edit{{"recipes/cache", "engine.rearmed", "e.askAgain(n, p, stale) // in the same round", "e.settle(n, p)"}},
+		edits: []edit{{"recipes/cache", "plan.rearmed", "pl.put(p, stale)", "pl.settle(p, s.parity()^1)"}},
 		tests: []test{cacheTests},
 	},
 	{
@@ -791,22 +791,22 @@ var mutants = []mutant{
 	},
 	{
 		name:  "cache: a sync does not wait for what it has brought",
-		edits: []edit{{"recipes/cache", "engine.answered", "w.round = e.round + 1", "close(w.done)\n			e.waiters = nil"}},
+		edits: []edit{{"recipes/cache", "engine.answered", "r.waiters.synced(e.rounds.newest + 1)", "e.waiters.wakeAll()"}},
 		tests: []test{cacheTests},
 	},
 	{
 		name:  "cache: a sync asks no server",
-		edits: []edit{{"recipes/cache", "engine.addSync", "			w.asked = true\n			waiting = append(waiting, w)\n", "			w.round = e.round + 1\n"}},
+		edits: []edit{{"recipes/cache", "engine.addSync", "asking = e.waiters.ask()", "e.waiters.ask().synced(e.rounds.newest + 1)"}},
 		tests: []test{cacheTests},
 	},
 	{
 		name:  "cache: what a list brings belongs to the next round",
-		edits: []edit{{"recipes/cache", "engine.listed", "		e.bytes += int64(len(name))\n		e.spoil(kid, data, stale, parity)\n", "		e.bytes += int64(len(name))\n		e.spoil(kid, data, stale, e.parity)\n"}},
+		edits: []edit{{"recipes/cache", "engine.listed", "e.plan.spoil(p, in)", "e.plan.spoil(p, e.rounds.next())"}},
 		tests: []test{cacheTests},
 	},
 	{
 		name:  "cache: a part that was not answered stays asked for",
-		edits: []edit{{"recipes/cache", "engine.unanswered", "			e.askAgain(r.node, r.part, stale)\n", ""}},
+		edits: []edit{{"recipes/cache", "engine.unanswered", "		e.plan.retry(r.part)\n", ""}},
 		tests: []test{cacheTests},
 	},
 	{

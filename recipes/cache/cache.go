@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +26,7 @@ type Cache struct {
 	done   chan struct{}      // closed when the engine has ended
 
 	mu      sync.RWMutex
-	engine  engine
+	engine  *engine
 	readers map[*reader]struct{}
 }
 
@@ -182,7 +181,7 @@ func (c *Cache) Close(ctx context.Context) error {
 }
 
 // Path returns the path of the root.
-func (c *Cache) Path() string { return c.engine.path }
+func (c *Cache) Path() string { return c.engine.nodes.path }
 
 // Entry is a node as the cache has it.
 type Entry struct {
@@ -223,18 +222,18 @@ type View struct {
 func (c *Cache) Get(path string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	n := c.engine.find(path)
+	n := c.engine.nodes.find(path)
 	if n == nil || !n.known {
 		return Entry{}, false
 	}
-	return c.engine.entry(n, path), true
+	return c.engine.nodes.entry(n, path), true
 }
 
 // List returns the entries of the children of a node, sorted by name.
 func (c *Cache) List(path string) []Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	n := c.engine.find(path)
+	n := c.engine.nodes.find(path)
 	if n == nil {
 		return nil
 	}
@@ -245,7 +244,7 @@ func (c *Cache) List(path string) []Entry {
 	var list []Entry
 	for _, kid := range n.children() {
 		if kid.known {
-			list = append(list, c.engine.entry(kid, prefix+kid.name))
+			list = append(list, c.engine.nodes.entry(kid, prefix+kid.name))
 		}
 	}
 	return list
@@ -258,9 +257,9 @@ func (c *Cache) Snapshot() ([]Entry, View) {
 	defer c.mu.RUnlock()
 	view := c.view()
 	list := make([]Entry, 0, view.Nodes)
-	c.engine.root.all(func(n *node) {
+	c.engine.nodes.root.all(func(n *node) {
 		if n.known {
-			list = append(list, c.engine.entry(n, c.engine.pathOf(n)))
+			list = append(list, c.engine.nodes.entry(n, c.engine.nodes.pathOf(n)))
 		}
 	})
 	return list, view
@@ -275,12 +274,13 @@ func (c *Cache) View() View {
 
 // view is called with mu held.
 func (c *Cache) view() View {
-	e := &c.engine
+	e := c.engine
 	v := View{
-		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.standing},
-		Exists:    e.root.known, Nodes: e.known, Bytes: e.bytes, Pending: e.pending(), Failed: e.failed, Err: e.err,
+		Freshness: zkrecipes.Freshness{AsOf: e.asOf.advance(time.Time{}), Current: e.rounds.complete},
+		Exists:    e.nodes.root.known, Nodes: e.nodes.known, Bytes: e.nodes.bytes, Pending: e.plan.pending(), Failed: e.nodes.failed,
+		Err: e.err,
 	}
-	if e.standing && v.Pending == 0 {
+	if v.Current && v.Pending == 0 {
 		// The time comes first. An event that the server sent before that answer is in the feed then.
 		if heard := e.feed.Heard(); e.feed.Idle() {
 			v.AsOf = e.asOf.advance(heard)
@@ -294,12 +294,7 @@ func (c *Cache) view() View {
 //
 // Errors: why the root cannot be read; [ErrTooMuch]; ErrClosed; the cause of ctx.
 func (c *Cache) Ready(ctx context.Context) error {
-	if err := c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1}); err != nil {
-		return err
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.engine.errs[c.engine.root].err()
+	return c.await(ctx, "ready", &waiter{done: make(chan struct{}), round: 1})
 }
 
 // Sync waits until the cache has everything that was committed before the call. It reads again what could not be read, and finds
@@ -312,40 +307,34 @@ func (c *Cache) Ready(ctx context.Context) error {
 //
 // Errors: as of [Cache.Ready].
 func (c *Cache) Sync(ctx context.Context) error {
-	if err := c.await(ctx, "sync", &waiter{done: make(chan struct{})}); err != nil {
-		return err
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.engine.errs[c.engine.root].err()
+	return c.await(ctx, "sync", &waiter{done: make(chan struct{})})
 }
 
+// await waits for the end of a round. Its errors are those of [Cache.Ready].
 func (c *Cache) await(ctx context.Context, op string, w *waiter) error {
 	c.mu.Lock()
-	e := &c.engine
-	if e.err == nil && (w.round == 0 || w.round > e.finished) {
-		e.waiters = append(e.waiters, w)
+	e := c.engine
+	if e.err == nil && !w.over(e.rounds.ended) {
+		e.waiters.join(w)
 	} else {
 		close(w.done)
 	}
 	c.mu.Unlock()
 	c.wake()
-	var err error
 	select {
 	case <-w.done:
-		c.mu.RLock()
-		err = e.err
-		c.mu.RUnlock()
 	case <-ctx.Done():
-		err = c.client.Explain(context.Cause(ctx))
 		c.mu.Lock()
-		e.waiters = slices.DeleteFunc(e.waiters, func(other *waiter) bool { return other == w })
+		e.waiters.leave(w)
 		c.mu.Unlock()
+		return fmt.Errorf("%s cache %s: %w", op, c.Path(), c.client.Explain(context.Cause(ctx)))
 	}
-	if err != nil {
-		return fmt.Errorf("%s cache %s: %w", op, c.Path(), err)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if e.err != nil {
+		return fmt.Errorf("%s cache %s: %w", op, c.Path(), e.err)
 	}
-	return nil
+	return e.nodes.errs[e.nodes.root].err()
 }
 
 // wake makes the engine look.

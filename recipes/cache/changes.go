@@ -127,14 +127,17 @@ func (r *reader) poke() {
 	}
 }
 
-// note is called before a node changes.
-func (e *engine) note(n *node) {
-	if len(e.cache.readers) == 0 {
+// note keeps for the readers what a node is, before it changes or goes.
+func (c *Cache) note(n *node, goes bool) {
+	if len(c.readers) == 0 {
 		return
 	}
-	path := e.pathOf(n)
-	for r := range e.cache.readers {
+	path := c.engine.nodes.pathOf(n)
+	for r := range c.readers {
 		r.note(path, n.told())
+		if goes {
+			r.forget(path)
+		}
 	}
 }
 
@@ -146,18 +149,6 @@ func (r *reader) note(path string, was version) {
 	if _, ok := r.told[path]; !ok {
 		r.told[path] = was
 		r.order = append(r.order, path)
-	}
-}
-
-// noteGone is called before a node goes.
-func (e *engine) noteGone(n *node) {
-	if len(e.cache.readers) == 0 {
-		return
-	}
-	path := e.pathOf(n)
-	for r := range e.cache.readers {
-		r.note(path, n.told())
-		r.forget(path)
 	}
 }
 
@@ -190,22 +181,22 @@ func (c *Cache) take(r *reader) (changes []Change, look <-chan time.Time, err er
 		r.current = false
 		return []Change{{Kind: Behind, View: view}}, nil, nil
 	}
-	changes = r.next(&c.engine)
+	changes = r.next(&c.engine.nodes)
 	if len(changes) == 0 && view.Current && !r.current {
 		r.current = true
 		changes = []Change{{Kind: Current, View: view}}
 	}
-	if len(changes) == 0 && c.engine.standing {
+	if len(changes) == 0 && c.engine.rounds.complete {
 		look = time.After(c.engine.feed.LookAgain())
 	}
 	return changes, look, c.engine.err
 }
 
-func (r *reader) next(e *engine) []Change {
+func (r *reader) next(t *nodes) []Change {
 	if !r.passed {
-		if n := e.after(r.cursor); n != nil {
-			r.cursor = e.pathOf(n)
-			return []Change{{Kind: Created, Entry: e.entry(n, r.cursor)}}
+		if n := t.after(r.cursor); n != nil {
+			r.cursor = t.pathOf(n)
+			return []Change{{Kind: Created, Entry: t.entry(n, r.cursor)}}
 		}
 		r.passed = true
 	}
@@ -217,7 +208,7 @@ func (r *reader) next(e *engine) []Change {
 			continue // forgotten, or told already
 		}
 		delete(r.told, path)
-		if changes := e.difference(path, was); len(changes) > 0 {
+		if changes := t.difference(path, was); len(changes) > 0 {
 			return changes
 		}
 	}
@@ -228,20 +219,20 @@ func (r *reader) next(e *engine) []Change {
 }
 
 // after returns the node that is told after the one with the path; "" is before all.
-func (e *engine) after(path string) *node {
-	if path == "" && e.root.known {
-		return e.root
+func (t *nodes) after(path string) *node {
+	if path == "" && t.root.known {
+		return t.root
 	}
 	if path == "" {
-		path = e.path
+		path = t.path
 	}
-	return e.next(path)
+	return t.next(path)
 }
 
 // difference returns the changes of a path since a caller was told of it.
-func (e *engine) difference(path string, was version) []Change {
+func (t *nodes) difference(path string, was version) []Change {
 	var now version
-	n := e.find(path)
+	n := t.find(path)
 	if n != nil {
 		now = n.told()
 	}
@@ -252,10 +243,10 @@ func (e *engine) difference(path string, was version) []Change {
 	case !now.known:
 		return []Change{deleted}
 	case !was.known:
-		return []Change{{Kind: Created, Entry: e.entry(n, path)}}
+		return []Change{{Kind: Created, Entry: t.entry(n, path)}}
 	case was.czxid != now.czxid && was.czxid != 0:
-		return []Change{deleted, {Kind: Created, Entry: e.entry(n, path)}}
+		return []Change{deleted, {Kind: Created, Entry: t.entry(n, path)}}
 	default:
-		return []Change{{Kind: Updated, Entry: e.entry(n, path)}}
+		return []Change{{Kind: Updated, Entry: t.entry(n, path)}}
 	}
 }

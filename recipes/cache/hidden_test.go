@@ -112,18 +112,25 @@ func TestSync_ReadsAgainWhatMayBeReadNow(t *testing.T) {
 	})
 }
 
+// misled returns a cache that has missed what was written while a node was closed, and that knows of a later transaction.
+func misled(t *testing.T, srv *zktest.Server) *cache.Cache {
+	t.Helper()
+	create(t, srv, root, "/app/a", "/app/c")
+	c := ready(t, open(t, srv, cache.Tree))
+	o := newOwner(t, srv)
+	o.close("/app/a")
+	require.NoError(t, srv.Set("/app/a", []byte("new")))
+	o.open("/app/a")
+	require.NoError(t, srv.Set("/app/c", []byte("newer")))
+	synctest.Wait()
+	require.NotEqual(t, truth(srv), content(c))
+	return c
+}
+
 // The watches are being set again, since a transaction after the one that was missed, when the sync is answered.
 func TestSync_DuringAReconnect_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a", "/app/c")
-		c := ready(t, open(t, srv, cache.Tree))
-		o := newOwner(t, srv)
-		o.close("/app/a")
-		require.NoError(t, srv.Set("/app/a", []byte("new")))
-		o.open("/app/a")
-		require.NoError(t, srv.Set("/app/c", []byte("newer")))
-		synctest.Wait()
-		require.NotEqual(t, truth(srv), content(c))
+		c := misled(t, srv)
 		srv.Refuse(watcher)
 		srv.Cut(watcher)
 		synced := make(chan error, 1)
@@ -138,14 +145,7 @@ func TestSync_DuringAReconnect_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T
 // The connection goes while the watches are asked for. The next one asks for all of them, since the same transaction.
 func TestSync_LostConnection_HasWhatWasWrittenWhileANodeWasClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, root, "/app/a", "/app/c")
-		c := ready(t, open(t, srv, cache.Tree))
-		o := newOwner(t, srv)
-		o.close("/app/a")
-		require.NoError(t, srv.Set("/app/a", []byte("new")))
-		o.open("/app/a")
-		require.NoError(t, srv.Set("/app/c", []byte("newer")))
-		synctest.Wait()
+		c := misled(t, srv)
 		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpSetWatches}, zktest.DropRequest())
 		require.NoError(t, c.Sync(within(t, time.Minute)))
 		require.Equal(t, truth(srv), content(c))

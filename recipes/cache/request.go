@@ -2,7 +2,8 @@ package cache
 
 import (
 	"errors"
-	"slices"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -12,11 +13,9 @@ import (
 type request struct {
 	kind    requestKind
 	epoch   int
-	task            // of a read
-	nodes   []*node // of a rearm
-	since   int64
-	late    bool // since was made earlier after it was sent
-	waiters []*waiter
+	part    part    // of a reading
+	rearm   *rearm  // of rearming
+	waiters waiters // for a sync
 }
 
 type requestKind int
@@ -28,6 +27,70 @@ const (
 	syncing
 	removing
 )
+
+// request returns a request that is to be sent now.
+func (e *engine) request(kind requestKind) *request {
+	e.inflight++
+	return &request{kind: kind, epoch: e.epoch}
+}
+
+const inFlight = 4 << 20 // bytes of answers that may be on their way, more or less
+
+// batch returns what there is to send, within the window.
+func (e *engine) batch() *session.Batch {
+	b := e.feed.Batch()
+	if !e.connected || e.rest || e.err != nil {
+		return b
+	}
+	e.addSync(b)
+	window := e.cache.config.window
+	if e.large > 0 {
+		window = min(window, max(4, inFlight/e.large))
+	}
+	if e.inflight > window/2 {
+		return b // many requests in one write cost both sides less than many writes
+	}
+	for e.inflight < window {
+		if !e.addRead(b) && !e.addRearm(b) {
+			break
+		}
+	}
+	return b
+}
+
+func (e *engine) addSync(b *session.Batch) {
+	var asking waiters
+	if !e.rounds.isVerifying() { // calls that come meanwhile share the next sync, and what is verified after it
+		asking = e.waiters.ask()
+	}
+	if e.behind || len(asking) > 0 {
+		r := e.request(syncing)
+		r.waiters, e.behind = asking, false
+		b.Sync(r)
+	}
+}
+
+func (e *engine) addRead(b *session.Batch) bool {
+	p, ok := e.plan.read()
+	if !ok {
+		return false
+	}
+	r := e.request(reading)
+	r.part = p
+	path := e.nodes.pathOf(p.node)
+	root := p.node == e.nodes.root
+	switch {
+	case p.of == list:
+		b.List(path, r)
+	case root && !p.node.known && e.plan.support.lacking && !e.present:
+		r.kind = probing
+		b.Exists(path, r)
+	default:
+		e.present = e.present && !root
+		b.Get(path, r)
+	}
+	return true
+}
 
 // answered handles the answer to a request.
 func (e *engine) answered(r *request, a *session.Answer) {
@@ -51,9 +114,7 @@ func (e *engine) answered(r *request, a *session.Answer) {
 		if len(r.waiters) > 0 {
 			e.verify()
 		}
-		for _, w := range r.waiters {
-			w.round = e.round + 1 // the one that is active began before
-		}
+		r.waiters.synced(e.rounds.newest + 1) // the one that is active began before
 	case removing:
 	}
 }
@@ -69,17 +130,17 @@ func (e *engine) isBehind(r *request, zxid int64) bool {
 		return false
 	case zxid >= e.zxid:
 		if e.zxid == 0 {
-			e.verified, e.verifies = zxid, zxid
+			e.rounds.reset(zxid)
 		}
 		e.zxid = zxid
 		return false
 	case r.kind == syncing:
-		e.zxid, e.verified, e.verifies, e.since = zxid, zxid, zxid, min(zxid, e.since)
-		e.root.all(func(n *node) {
-			for p := range n.parts {
-				if n.parts[p]&asked != 0 || n.known && e.has(n, p) {
-					e.spoil(n, p, stale, e.parity)
-				}
+		e.zxid = zxid
+		e.rounds.reset(zxid)
+		e.plan.rewind(zxid)
+		e.nodes.root.allParts(func(p part) {
+			if *p.state()&asked != 0 || p.node.known && e.nodes.follows(p) {
+				e.plan.spoil(p, e.rounds.next())
 			}
 		})
 		return false
@@ -93,88 +154,72 @@ func (e *engine) isBehind(r *request, zxid int64) bool {
 func (e *engine) unanswered(r *request, err error) {
 	switch r.kind {
 	case reading, probing:
-		if r.node.parts[r.part]&asked != 0 {
-			e.askAgain(r.node, r.part, stale)
-		}
+		e.plan.retry(r.part)
 	case rearming:
-		e.unarmed(r, err)
+		e.unarmed(r.rearm, err)
 	case syncing: // if the server is behind, the next answer shows that again
-		for _, w := range r.waiters {
-			w.asked = false
-		}
+		r.waiters.retry()
 	case removing:
 	}
 }
 
-// batch returns what there is to send, within the window.
-func (e *engine) batch() *session.Batch {
-	b := e.feed.Batch()
-	if !e.connected || e.rest || e.err != nil {
-		return b
+// read handles the answer to a reading. What is found because of it is in the same round.
+func (e *engine) read(r *request, a *session.Answer) {
+	p := r.part
+	if *p.state()&asked == 0 {
+		return // the node was found to be gone meanwhile
 	}
-	e.addSync(b)
-	window := e.cache.config.window
-	if e.large > 0 {
-		window = min(window, max(4, inFlight/e.large))
-	}
-	if e.inflight > window/2 {
-		window = 0 // many requests in one write cost both sides less than many writes
-	}
-	for e.inflight < window && len(e.reads) > 0 {
-		t := e.reads[0]
-		e.reads = e.reads[1:]
-		if t.node.parts[t.part]&(stale|asked) == stale {
-			e.addRead(b, t)
-		}
-	}
-	if len(e.reads) == 0 {
-		e.reads = nil
-	}
-	for e.inflight < window && len(e.bares) > 0 && (len(e.reads) == 0 || len(e.bares) >= manyBare) {
-		e.addRearm(b)
-	}
-	return b
-}
-
-const (
-	inFlight = 4 << 20 // bytes of answers that may be on their way, more or less
-	manyBare = 1000    // nodes that are worth a request
-)
-
-func (e *engine) request(kind requestKind) *request {
-	e.inflight++
-	return &request{kind: kind, epoch: e.epoch}
-}
-
-func (e *engine) addSync(b *session.Batch) {
-	var waiting []*waiter
-	busy := e.finished < e.verifyBy || slices.ContainsFunc(e.waiters, func(w *waiter) bool { return w.asked && w.round == 0 })
-	for _, w := range e.waiters {
-		if w.round == 0 && !busy { // calls that come meanwhile share the next sync, and what is verified after it
-			w.asked = true
-			waiting = append(waiting, w)
-		}
-	}
-	if e.behind || len(waiting) > 0 {
-		r := e.request(syncing)
-		r.waiters, e.behind = waiting, false
-		b.Sync(r)
-	}
-}
-
-func (e *engine) addRead(b *session.Batch, t task) {
-	t.node.parts[t.part] |= asked
-	r := e.request(reading)
-	r.task = t
-	path := e.pathOf(t.node)
+	in := e.plan.settle(p, e.rounds.next())
 	switch {
-	case t.part == list:
-		b.List(path, r)
-	case t.node == e.root && !e.root.known && e.readOnly && !e.present:
-		r.kind = probing
-		b.Exists(path, r)
+	case r.kind == probing && errors.Is(a.Err, zk.ErrNoNode): // and there is a watch
+	case errors.Is(a.Err, zk.ErrNoNode):
+		e.nodes.gone(p.node)
+		if p.node == e.nodes.root {
+			e.plan.expose(e.nodes.rootData(), e.zxid, in)
+		}
+	case a.Err != nil:
+		e.refused(p, a.Err, in)
+	case r.kind == probing:
+		e.present = true
+		e.plan.spoil(p, in)
+	case p.of == list:
+		e.listed(p.node, a, in)
 	default:
-		e.present = e.present && t.node != e.root
-		b.Get(path, r)
+		e.got(p.node, a, in)
+	}
+	if e.err == nil {
+		e.err = e.nodes.excess(&e.cache.config)
+	}
+}
+
+func (e *engine) got(n *node, a *session.Answer, in parity) {
+	kids := part{n, list}
+	switch e.nodes.got(n, a.Data, &a.Stat) {
+	case listEmpty:
+		e.plan.expose(kids, a.Zxid, in)
+	case listUnknown:
+		e.plan.spoil(kids, in)
+	case listChanged:
+		if *kids.state() == clean {
+			e.plan.spoil(kids, in)
+		}
+	case nothingNew:
+	}
+}
+
+func (e *engine) listed(n *node, a *session.Answer, in parity) {
+	e.nodes.listed(n, a.Names, &a.Stat)
+	for _, kid := range n.children() { // those that are new, or were deleted and are there again
+		if p := (part{kid, data}); !kid.known && *p.state() == clean {
+			e.plan.spoil(p, in)
+		}
+	}
+}
+
+// refused handles that a part cannot be read. If it is the first that is known of a node, its list is tried as well.
+func (e *engine) refused(p part, err error, in parity) {
+	kids := part{p.node, list}
+	if e.nodes.fail(p, err) && p.of == data && e.nodes.follows(kids) {
+		e.plan.spoil(kids, in)
 	}
 }

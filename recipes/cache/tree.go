@@ -19,9 +19,9 @@ type node struct {
 	ctime   int64 // as in zk.Stat
 	mtime   int64
 	version int32
-	parts   [2]part
+	parts   [2]state
 	known   bool // there is such a node, and its data was read or refused
-	failed  bool // engine.errs says why
+	failed  bool // nodes.errs says why
 }
 
 // details are what a node has that is not as most nodes are: a leaf that never had a child, is not ephemeral, and has the access list
@@ -139,6 +139,14 @@ func (n *node) all(f func(*node)) {
 	for _, kid := range n.children() {
 		kid.all(f)
 	}
+}
+
+// allParts calls f with each part of n and of all nodes below it.
+func (n *node) allParts(f func(part)) {
+	n.all(func(n *node) {
+		f(part{n, data})
+		f(part{n, list})
+	})
 }
 
 // next returns the first known node after a path in the order of all, or nil. There need not be a node with the path.

@@ -1,0 +1,220 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// nodes are the nodes that the cache has, with the names that it knows of, and their counts. It takes in what was read, and says what that
+// means for the rest. It has no clock, no lock and no I/O.
+type nodes struct {
+	tree
+	depth int // levels below the root whose nodes are followed
+
+	size   int   // in the tree, with those of which only the name is known
+	known  int   // that exist
+	bytes  int64 // of data and names
+	errs   map[*node]failure
+	failed int // parts that have an error
+
+	changing func(*node) // is called before an entry changes, or comes
+	going    func(*node) // is called before a node goes, or loses its entry
+}
+
+func newNodes(path string, depth int) nodes {
+	return nodes{
+		tree: tree{path: path, root: &node{}}, depth: depth, size: 1, errs: map[*node]failure{},
+		changing: func(*node) {}, going: func(*node) {},
+	}
+}
+
+// failure says why a node could not be read last, by part.
+type failure [2]error
+
+func (f failure) err() error {
+	if f[data] != nil {
+		return f[data]
+	}
+	return f[list]
+}
+
+// follows reports whether the node, if it is there, is to be followed in this part.
+func (t *nodes) follows(p part) bool {
+	return p.of == data || t.depth == unlimited || p.node.depth() < t.depth
+}
+
+// watched reports whether there is something that a watch would tell of: a node in a part that is followed, or the creation of the root.
+func (t *nodes) watched(p part) bool {
+	return p.node.known && t.follows(p) || p == t.rootData()
+}
+
+func (t *nodes) rootData() part { return part{t.root, data} }
+
+func (t *nodes) hasFailed(p part) bool { return p.node.failed && t.errs[p.node][p.of] != nil }
+
+// entry returns what callers are told of a node.
+func (t *nodes) entry(n *node, path string) Entry {
+	d := n.details()
+	entry := Entry{Path: path, Data: n.data, Stat: zk.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: d.pzxid, Ctime: n.ctime, Mtime: n.mtime, Version: n.version, Cversion: d.cversion,
+		Aversion: d.aversion, EphemeralOwner: d.owner, DataLength: int32(len(n.data)), NumChildren: d.numChildren,
+	}}
+	if n.failed {
+		entry.Err = t.errs[n].err()
+	}
+	return entry
+}
+
+// hint is what the data of a node say of the list of its children.
+type hint int
+
+const (
+	nothingNew  hint = iota
+	listUnknown      // the node is new
+	listEmpty        // the node is new, and had no children
+	listChanged      // since it was read
+)
+
+// got takes in the data of a node.
+func (t *nodes) got(n *node, read []byte, stat *zk.Stat) hint {
+	same := n.known && !t.hasFailed(part{n, data}) && n.czxid == stat.Czxid && n.mzxid == stat.Mzxid
+	first := !n.known || n.czxid != stat.Czxid
+	details := n.details()
+	if first {
+		details.counted(&zk.Stat{Pzxid: stat.Czxid}) // what was listed was of another node
+	}
+	leaf := first && stat.NumChildren == 0 && len(details.kids) == 0
+	if leaf || !t.follows(part{n, list}) {
+		details.counted(stat)
+	}
+	details.owner, details.aversion = stat.EphemeralOwner, stat.Aversion
+	if !same {
+		t.changing(n)
+		t.bytes += int64(len(read) - len(n.data))
+		t.appear(n)
+		n.data = slices.Clone(read) // the answer is larger than that
+		n.czxid, n.mzxid, n.ctime, n.mtime, n.version = stat.Czxid, stat.Mzxid, stat.Ctime, stat.Mtime, stat.Version
+		t.forgive(part{n, data})
+	}
+	n.detail(details)
+	switch {
+	case !t.follows(part{n, list}):
+		return nothingNew
+	case leaf:
+		return listEmpty
+	case first:
+		return listUnknown
+	case stat.Pzxid > details.pzxid:
+		return listChanged
+	}
+	return nothingNew
+}
+
+func (t *nodes) appear(n *node) {
+	if !n.known {
+		n.known = true
+		t.known++
+	}
+}
+
+// fail takes in that a part cannot be read. A node whose data are too large may have a list that is not. So fail reports whether this
+// is the first that is known of the node.
+func (t *nodes) fail(p part, err error) (first bool) {
+	n := p.node
+	t.changing(n)
+	first = n.czxid == 0 && !n.failed
+	if !t.hasFailed(p) {
+		t.failed++
+	}
+	t.appear(n)
+	n.failed = true
+	all := t.errs[n]
+	all[p.of] = err
+	t.errs[n] = all
+	return first
+}
+
+// forgive takes in that a part could be read.
+func (t *nodes) forgive(p part) {
+	if !t.hasFailed(p) {
+		return
+	}
+	n := p.node
+	t.changing(n)
+	left := t.errs[n]
+	left[p.of] = nil
+	t.failed--
+	if n.failed = left.err() != nil; n.failed {
+		t.errs[n] = left
+	} else {
+		delete(t.errs, n)
+	}
+}
+
+// listed takes in the names of a node's children. If the node was made again since its data was read, the event of its deletion came
+// before this list.
+func (t *nodes) listed(n *node, names []string, stat *zk.Stat) {
+	t.forgive(part{n, list})
+	details := n.details()
+	details.counted(stat)
+	old := details.kids
+	details.kids = make([]*node, 0, len(names))
+	slices.Sort(names)
+	for _, name := range names {
+		for len(old) > 0 && old[0].name < name {
+			t.drop(old[0])
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].name == name {
+			details.kids = append(details.kids, old[0])
+			old = old[1:]
+			continue
+		}
+		details.kids = append(details.kids, &node{parent: n, name: name})
+		t.size++
+		t.bytes += int64(len(name))
+	}
+	for _, kid := range old {
+		t.drop(kid)
+	}
+	n.detail(details)
+}
+
+// gone takes in that there is no such node. It stays in the list of its parent, which has changed, too, and is read again.
+func (t *nodes) gone(n *node) {
+	for _, kid := range n.children() {
+		t.drop(kid)
+	}
+	t.going(n)
+	if n.known {
+		t.known--
+	}
+	for _, err := range t.errs[n] {
+		if err != nil {
+			t.failed--
+		}
+	}
+	delete(t.errs, n)
+	t.bytes -= int64(len(n.data))
+	*n = node{parent: n.parent, name: n.name, parts: n.parts}
+}
+
+// drop takes a node and all below it out of the tree.
+func (t *nodes) drop(n *node) {
+	t.gone(n)
+	t.size--
+	t.bytes -= int64(len(n.name))
+}
+
+// excess returns an error if there is more than a cache may hold.
+func (t *nodes) excess(c *config) error {
+	switch {
+	case t.bytes > c.bytes:
+		return fmt.Errorf("%w: %d bytes below %s, of at most %d: cache less, or raise WithMaxBytes", ErrTooMuch, t.bytes, t.path, c.bytes)
+	case t.size > c.nodes:
+		return fmt.Errorf("%w: %d nodes below %s, of at most %d: cache less, or raise WithMaxNodes", ErrTooMuch, t.size, t.path, c.nodes)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package cache
+
+// plan is what is to be asked of the server: the parts that are to be read, those whose watches are to be set again, and which requests
+// to set watches are on their way. It has no clock, no lock and no I/O.
+type plan struct {
+	support support
+	dirty   [2]int // parts that are not clean, by the parity of their round
+
+	reads    []part // stale, the oldest first; some may not be stale any more
+	bares    []part // bare; some may not be bare any more
+	since    int64  // no bare part has been without a watch since an earlier transaction
+	rearming map[*rearm]struct{}
+}
+
+// A part is what one watch tells of: the data of a node, or the list of its children.
+type part struct {
+	node *node
+	of   int // data or list
+}
+
+// What a part is of, which is the index of node.parts.
+const (
+	data = iota
+	list
+)
+
+// state is what is known of a part, and what is being done about it, in five bits:
+//
+//	none                 clean: the newest reading set a watch that has not fired, or the watch was set again since, and
+//	                     the server has said that nothing changed meanwhile; or not followed
+//	stale                to be read
+//	bare                 unchanged as far as known, but without a watch; one request sets many watches again
+//	stale, asked         being read
+//	bare, asked          its watch is being set again
+//	… asked, again       an event came meanwhile: when the request is over, it is to be read
+//	odd                  the number of its round is odd; see rounds
+//
+// A part that is not clean is dirty. It belongs to a round: to the active one, or to the next. One bit tells which.
+type state uint8
+
+const clean state = 0
+
+const (
+	stale state = 1 << iota
+	bare
+	asked
+	again
+	odd
+)
+
+// state returns the place of the state.
+func (p part) state() *state { return &p.node.parts[p.of] }
+
+// parity is 1 if the number of a round is odd.
+type parity uint8
+
+func (s state) parity() parity { return parity(s & odd / odd) }
+
+// rearm is one request to set watches.
+type rearm struct {
+	parts []part
+	since int64 // the server tells at once what has changed after this transaction
+	late  bool  // since was made earlier after the request was sent
+}
+
+func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
+
+// restart forgets all requests, since a connection is there and no watch is. It returns since when the parts that are clean, or bare, may
+// have been without a watch, if the clean ones had theirs at a transaction. The caller puts in again what each part needs.
+func (pl *plan) restart(zxid int64) (since int64) {
+	since = zxid
+	if len(pl.bares) > 0 {
+		since = min(since, pl.since)
+	}
+	for r := range pl.rearming {
+		since = min(since, r.since)
+	}
+	*pl = plan{support: pl.support, rearming: map[*rearm]struct{}{}}
+	return since
+}
+
+// spoil makes a part stale.
+func (pl *plan) spoil(p part, in parity) { pl.enter(p, stale, in) }
+
+// expose makes a part bare that was clean, or is new: nothing is known to have changed since the transaction. If the server cannot set
+// watches without a reading, the part is stale.
+func (pl *plan) expose(p part, since int64, in parity) {
+	if pl.support.lacking {
+		pl.enter(p, stale, in)
+		return
+	}
+	pl.rewind(since)
+	pl.enter(p, bare, in)
+}
+
+// rewind makes the bare parts bare since an earlier transaction.
+func (pl *plan) rewind(since int64) {
+	if len(pl.bares) == 0 || since < pl.since {
+		pl.since = since
+	}
+}
+
+// enter makes a part stale or bare. It joins a round, unless it is in one.
+func (pl *plan) enter(p part, how state, in parity) {
+	s := p.state()
+	switch {
+	case *s&asked != 0:
+		*s |= again
+	case *s&(how|stale) != 0:
+	default:
+		if *s&bare == 0 {
+			pl.dirty[in]++
+			*s = state(in) * odd
+		}
+		pl.put(p, how)
+	}
+}
+
+// put queues a dirty part.
+func (pl *plan) put(p part, how state) {
+	s := p.state()
+	*s = *s&odd | how
+	if how == stale {
+		pl.reads = append(pl.reads, p)
+	} else {
+		pl.bares = append(pl.bares, p)
+	}
+}
+
+// read returns the next part to be read, which is asked for now.
+func (pl *plan) read() (part, bool) { return take(&pl.reads, stale) }
+
+// rearm returns the next request to set watches, or nil. It takes parts until add reports that there is no room for more.
+func (pl *plan) rearm(add func(part) (room bool)) *rearm {
+	r := &rearm{since: pl.since}
+	for room := true; room; {
+		p, ok := take(&pl.bares, bare)
+		if !ok {
+			break
+		}
+		r.parts = append(r.parts, p)
+		room = add(p)
+	}
+	if len(r.parts) == 0 {
+		return nil
+	}
+	pl.rearming[r] = struct{}{}
+	return r
+}
+
+// take returns the first part of a queue that still is what the queue is for. It is asked for now.
+func take(queue *[]part, how state) (part, bool) {
+	for len(*queue) > 0 {
+		p := (*queue)[0]
+		*queue = (*queue)[1:]
+		if s := p.state(); *s&(how|asked) == how {
+			*s |= asked
+			return p, true
+		}
+	}
+	*queue = nil // frees the memory
+	return part{}, false
+}
+
+// settle takes in that a part was read. It is clean, unless it became stale meanwhile: then it joins the round next. Settle returns
+// the round that the part was in, for what is found because of it.
+func (pl *plan) settle(p part, next parity) (in parity) {
+	s := p.state()
+	was := *s
+	pl.leave(p)
+	if was&again != 0 {
+		pl.spoil(p, next)
+	}
+	return was.parity()
+}
+
+// leave makes a part clean.
+func (pl *plan) leave(p part) {
+	s := p.state()
+	if *s&(stale|bare) != 0 {
+		pl.dirty[s.parity()]--
+	}
+	*s = clean
+}
+
+// retry puts a part back that was being read. It stays in its round.
+func (pl *plan) retry(p part) {
+	if *p.state()&asked != 0 {
+		pl.put(p, stale)
+	}
+}
+
+// rearmed takes in that a request to set watches is over: its parts are clean, or, without an answer that counts, bare or stale. The
+// events of the parts that had changed came before. Such a part is stale. All stay in their rounds.
+func (pl *plan) rearmed(r *rearm, how state) {
+	delete(pl.rearming, r)
+	if how == bare {
+		pl.rewind(r.since)
+	}
+	for _, p := range r.parts {
+		switch s := *p.state(); {
+		case s&(asked|bare) != asked|bare: // the node is gone, or another
+		case s&again != 0:
+			pl.put(p, stale)
+		case how == clean:
+			pl.leave(p)
+		default:
+			pl.put(p, how)
+		}
+	}
+}
+
+// backdate makes the requests that set watches earlier than they were sent: their answers do not count.
+func (pl *plan) backdate(since int64) {
+	for r := range pl.rearming {
+		if r.since > since {
+			r.since, r.late = since, true
+		}
+	}
+}
+
+// readAll takes in that the server cannot set watches without a reading: all bare parts are stale. It reports whether that is news.
+func (pl *plan) readAll() bool {
+	if pl.support.lacking {
+		return false
+	}
+	pl.support.lacking = true
+	bares := pl.bares
+	pl.bares = nil
+	for _, p := range bares {
+		if *p.state()&(bare|asked) == bare {
+			pl.put(p, stale)
+		}
+	}
+	return true
+}

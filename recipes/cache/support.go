@@ -1,0 +1,40 @@
+package cache
+
+// support is whether the server can set watches without a reading, as far as the cache has found out. It cannot if it refuses, or if
+// three connections in a row end when it is asked to. To try may cost the connection. So after each failure twice as many rechecks pass
+// before the next try.
+type support struct {
+	lacking bool
+	hangups [3]int // the newest connections, in a row, that ended under a request to set watches
+	skip    int    // rechecks until the next try
+	skipped int    // how many were skipped last
+}
+
+// hungUp takes in that a connection ended under a request to set watches. It reports whether that makes three in a row.
+func (s *support) hungUp(connection int) bool {
+	if s.hangups[2] == connection {
+		return false
+	}
+	s.hangups = [3]int{s.hangups[1], s.hangups[2], connection}
+	return s.hangups[0] > 0
+}
+
+// has takes in that the server has set watches. It reports whether that is news.
+func (s *support) has() bool {
+	news := s.lacking || s.skipped > 0
+	*s = support{}
+	return news
+}
+
+// recheck takes in that a recheck begins, which tries again if it is its turn: the connections may only have been bad.
+func (s *support) recheck() {
+	switch {
+	case !s.lacking:
+	case s.skip > 0:
+		s.skip--
+	default:
+		s.lacking = false
+		s.skipped = 2*s.skipped + 1
+		s.skip = s.skipped
+	}
+}
