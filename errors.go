@@ -188,12 +188,13 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 func describe(holder Participant) string {
 	name := "unnamed" // its contender has no data
-	switch holder.ID {
-	case "":
-	case "__REVOKE__": // Curator's Revoker has put it in place of the name
+	switch {
+	case holder.Name != "":
+		name = strconv.Quote(holder.Name)
+	case string(holder.Data) == "__REVOKE__": // Curator's Revoker has put it in place of the name
 		name = "a contender that was asked to release"
-	default:
-		name = strconv.Quote(holder.ID)
+	case len(holder.Data) > 0:
+		name = strconv.Quote(string(excerpt(holder.Data)))
 	}
 	session := fmt.Sprintf("session 0x%x", holder.Session)
 	if holder.Session == 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -278,7 +279,15 @@ func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error 
 
 func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
 	return zkrecipes.Participant{
-		Path: path, ID: string(data), Token: zkrecipes.Token(stat.Czxid), Session: stat.EphemeralOwner,
+		Path: path, Data: data, Name: nameIn(data), Token: zkrecipes.Token(stat.Czxid), Session: stat.EphemeralOwner,
 		Since: time.UnixMilli(stat.Ctime),
 	}
+}
+
+// nameIn returns the data of a contender as a name.
+func nameIn(data []byte) string {
+	if string(data) == hold.RevokeRequest || !utf8.Valid(data) {
+		return ""
+	}
+	return string(data)
 }

@@ -27,10 +27,7 @@ type Barrier struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	recipe.Config
-	flags int32
-}
+type config struct{ flags int32 }
 
 // WithEphemeral lowers the barrier when the session of the client that has raised it ends. By default it stays up until
 // [Barrier.Remove]. It is not raised again in the next session.
@@ -47,12 +44,12 @@ func WithEphemeral() Option {
 func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	var cfg config
 	client := (*session.Client)(c)
-	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	bad := recipe.Apply(&cfg, opts)
 	_, err := znode.New(client, path, false) // checks both
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Barrier{client, path, cfg.Data, cfg.flags}, nil
+	return &Barrier{client, path, recipe.Defaults(client).Data, cfg.flags}, nil
 }
 
 // Path returns the path of the barrier.

@@ -26,31 +26,22 @@ type DoubleOption func(*doubleConfig) error
 
 type doubleConfig struct{ recipe.Config }
 
-// WithData sets the data of the members, which operators see; default the client's identity.
-func WithData(data []byte) DoubleOption {
-	return func(c *doubleConfig) error {
-		c.SetData(data)
-		return nil
-	}
-}
-
-// WithID is [WithData] with text. It need not be unique.
-func WithID(id string) DoubleOption { return WithData([]byte(id)) }
+// WithData sets the data of the members, which operators see; default the client's identity. Text is the Name of a
+// [zkrecipes.Participant], too. It need not be unique.
+func WithData(data []byte) DoubleOption { return recipe.Data[*doubleConfig](data) }
 
 // WithName sets the name by which tracers, and so metrics and traces, know the double barrier; default none. It has at most
 // 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) DoubleOption {
-	return func(c *doubleConfig) error { return c.SetName(name) }
-}
+func WithName(name string) DoubleOption { return recipe.Name[*doubleConfig](name) }
 
 // NewDouble returns the double barrier of n members at path. All clients must give the same n. NewDouble sends nothing; the
 // first Enter creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, n below 1, a bad option.
 func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Double, error) {
-	var cfg doubleConfig
 	client := (*session.Client)(c)
-	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	cfg := doubleConfig{recipe.Defaults(client)}
+	bad := recipe.Apply(&cfg, opts)
 	rounds, err := newRounds(client, path, n)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)

@@ -20,10 +20,7 @@ type Group struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	shared recipe.Config
-	layout Layout
-}
+type config struct{ layout Layout }
 
 // WithLayout sets how members are laid out in ZooKeeper; default [Curator]. Members of different layouts must not meet below
 // one path.
@@ -43,7 +40,7 @@ func WithLayout(l Layout) Option {
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	var cfg config
 	client := (*session.Client)(c)
-	errs := []error{recipe.Configure(client, &cfg, &cfg.shared, opts), session.ValidatePath(path)}
+	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(path)}
 	if client == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
 	}
