@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -150,24 +151,7 @@ func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
 // Errors: ErrUnknownOutcome, the cause of ctx, ErrClosed, or what the server said; the barrier may be up still.
 //
 // Source: Curator's DistributedBarrier.removeBarrier.
-func (b *Barrier) Remove(ctx context.Context) error {
-	if err := b.client.Sync(ctx, b.path); err != nil {
-		return err
-	}
-	for {
-		exists, stat, err := b.client.Exists(ctx, b.path)
-		if err != nil || !exists {
-			return err
-		}
-		err = b.client.Delete(ctx, b.path, stat.Version)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return nil
-		case !errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zkrecipes.ErrUnknownOutcome):
-			return err
-		}
-	}
-}
+func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, b.client, b.path) }
 
 // Wait waits until the barrier is down. When it returns nil, the barrier was down at a moment of this call: no answer older
 // than the call counts. If ZooKeeper's leader was just replaced, that moment may lie up to 1.5 ticks before the call. Wait goes
