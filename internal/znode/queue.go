@@ -279,13 +279,13 @@ func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error 
 
 func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
 	return zkrecipes.Participant{
-		Path: path, Data: data, Name: nameIn(data), Token: zkrecipes.Token(stat.Czxid), Session: stat.EphemeralOwner,
+		Path: path, Data: data, Name: NameIn(data), Token: zkrecipes.Token(stat.Czxid), Session: stat.EphemeralOwner,
 		Since: time.UnixMilli(stat.Ctime),
 	}
 }
 
-// nameIn returns the data of a contender as a name.
-func nameIn(data []byte) string {
+// NameIn returns the data of a contender as a name; empty if they are none.
+func NameIn(data []byte) string {
 	if string(data) == hold.RevokeRequest || !utf8.Valid(data) {
 		return ""
 	}

@@ -63,6 +63,24 @@ type Round struct {
 // before it on the same ensemble.
 func (r *Round) Number() int64 { return r.span.zxid }
 
+// Rank returns the place of the caller among the n members of its round: 0 to n-1, in the order in which they came. Each member has
+// its own, so that they can share work.
+func (r *Round) Rank() int { return r.span.rank }
+
+// Member is a member of a round.
+type Member struct {
+	zkrecipes.Participant
+	// Rank is what [Round.Rank] tells the member.
+	Rank int
+}
+
+// Members returns the members of the round that have not left and were not lost, in the order of their ranks, as new as this call.
+// A member may leave as soon as the round has begun. To read all n, let each stay until all have read: a second double barrier
+// tells. A member that was asked to release is left out, because the request replaces its data.
+//
+// Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
+func (r *Round) Members(ctx context.Context) ([]Member, error) { return r.rounds.members(ctx, r.span) }
+
 // Enter waits until n members are there, and lets the caller in as one of them. If the session ends meanwhile, the caller
 // comes again in the next session, as a new member. ctx bounds the waiting, not the round.
 //
