@@ -78,7 +78,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	if !cfg.wait {
 		cfg.options = append(cfg.options, node.WithRefusal())
 	}
-	n, err := node.New((*conn.Client)(g.client), g.path+"/"+name, payload, cfg.options...)
+	n, err := node.New((*conn.Client)(g.client), g.child(name), payload, cfg.options...)
 	if err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}
