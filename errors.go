@@ -162,7 +162,8 @@ func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 type WaitError struct {
 	// Path of the queue.
 	Path string
-	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue.
+	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue. All holders of a
+	// semaphore are one place together.
 	Position int
 	// Of is how long the queue was then.
 	Of int
