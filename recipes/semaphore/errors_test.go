@@ -21,7 +21,9 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.InMemory())
-				of := func(label string) *semaphore.Semaphore { return newSemaphore(t, bubble.Dial(t, srv, label), 2, opts...) }
+				of := func(label string) *semaphore.Semaphore {
+					return newSemaphore(t, bubble.Dial(t, srv, label), 2, opts...)
+				}
 				held := acquire(t, of("a"), 2)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
