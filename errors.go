@@ -162,7 +162,8 @@ func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 type WaitError struct {
 	// Path of the queue.
 	Path string
-	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue.
+	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue. All holders of a
+	// semaphore are one place together.
 	Position int
 	// Of is how long the queue was then.
 	Of int
@@ -188,12 +189,13 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 func describe(holder Participant) string {
 	name := "unnamed" // its contender has no data
-	switch holder.ID {
-	case "":
-	case "__REVOKE__": // Curator's Revoker has put it in place of the name
+	switch {
+	case holder.Name != "":
+		name = strconv.Quote(holder.Name)
+	case string(holder.Data) == "__REVOKE__": // Curator's Revoker has put it in place of the name
 		name = "a contender that was asked to release"
-	default:
-		name = strconv.Quote(holder.ID)
+	case len(holder.Data) > 0:
+		name = strconv.Quote(string(excerpt(holder.Data)))
 	}
 	session := fmt.Sprintf("session 0x%x", holder.Session)
 	if holder.Session == 0 {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -325,12 +326,14 @@ func TestHold_ReleaseIsRepeatable(t *testing.T) {
 
 func TestErrors_Say(t *testing.T) {
 	holder := zkrecipes.Participant{
-		Path: "/l/x", ID: "db1/77", Session: 0x1f, Token: 12, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Path: "/l/x", Data: []byte("db1/77"), Name: "db1/77", Session: 0x1f, Token: 12, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	unnamed := holder
-	unnamed.ID = "" // as Curator's LeaderLatch without an id
+	unnamed.Data, unnamed.Name = nil, "" // as Curator's LeaderLatch without an id
 	asked := holder
-	asked.ID = "__REVOKE__" // the request replaces the name
+	asked.Data, asked.Name = []byte("__REVOKE__"), "" // the request replaces the name
+	binary := holder
+	binary.Data, binary.Name = append([]byte{0xff}, make([]byte, 100)...), ""
 	ghost := holder
 	ghost.Session = 0
 	for want, err := range map[string]error{
@@ -339,6 +342,9 @@ func TestErrors_Say(t *testing.T) {
 		},
 		`/l: gave up at place 2: held by "db1/77" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 3 in the queue: context canceled`: &zkrecipes.WaitError{
 			Path: "/l", Position: 2, Of: 3, Holder: holder, Err: context.Canceled,
+		},
+		`/l: held by another contender: "\xff` + strings.Repeat(`\x00`, 63) + `" (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
+			Path: "/l", Holder: binary, Queue: 1,
 		},
 		`/l: held by another contender: unnamed (session 0x1f, token 12, since 2026-03-01T12:00:00Z), 1 in the queue`: &zkrecipes.BusyError{
 			Path: "/l", Holder: unnamed, Queue: 1,

@@ -28,7 +28,7 @@ func TestRecipes_TellTheirPath(t *testing.T) {
 		"semaphore":      func() (recipe, error) { return semaphore.New(client, "/app/it", 1) },
 		"election":       func() (recipe, error) { return election.New(client, "/app/it") },
 		"barrier":        func() (recipe, error) { return barrier.New(client, "/app/it") },
-		"double barrier": func() (recipe, error) { return barrier.NewDouble(client, "/app/it", 2, barrier.WithID("one")) },
+		"double barrier": func() (recipe, error) { return barrier.NewDouble(client, "/app/it", 2, barrier.WithData([]byte("one"))) },
 		"group":          func() (recipe, error) { return group.New(client, "/app/it") },
 		"value":          func() (recipe, error) { return value.New(client, "/app/it", value.Text()) },
 	} {

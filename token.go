@@ -23,8 +23,11 @@ func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
 type Participant struct {
 	// Path of the contender, as the client sees it: the chroot is taken off.
 	Path string
-	// ID is the data of the contender as text: by default the identity of its client ("host/pid").
-	ID string
+	// Data of the contender: what the option WithData of its recipe says, by default the identity of its client ("host/pid").
+	// They must not be changed. A request to release replaces them.
+	Data []byte
+	// Name is Data as text. It is empty if Data are no UTF-8, or are a request to release.
+	Name string
 	// Token that the contender has, or will have, as a holder: its czxid. A reader that has taken its writer's place has
 	// the writer's token instead, which is smaller.
 	Token Token

@@ -51,10 +51,7 @@ func Leader(e *election.Election) http.Handler {
 			return http.StatusNotFound, leaderBody{AsOf: a.asOf, Error: "no candidate"}
 		default:
 			p := a.value
-			if p.ID == "__REVOKE__" {
-				p.ID = "" // the request to resign has taken the place of the name
-			}
-			return http.StatusOK, leaderBody{Leader: p.ID, Token: p.Token, Path: p.Path, Since: p.Since, AsOf: a.asOf}
+			return http.StatusOK, leaderBody{Leader: p.Name, Token: p.Token, Path: p.Path, Since: p.Since, AsOf: a.asOf}
 		}
 	})
 }

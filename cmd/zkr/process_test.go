@@ -376,7 +376,7 @@ func TestSignals_InterruptOfAProcessAndItsGroup(t *testing.T) {
 func TestLeader_Asked(t *testing.T) {
 	srv := zktest.Run(t)
 	client := dial(t, srv)
-	e, err := election.New(client, "/e", election.WithID("boss"))
+	e, err := election.New(client, "/e", election.WithData([]byte("boss")))
 	require.NoError(t, err)
 	_, err = e.Campaign(t.Context())
 	require.NoError(t, err)
@@ -405,7 +405,7 @@ func TestLeader_FollowsChanges(t *testing.T) {
 		return said.Text()
 	}
 	assert.Equal(t, "none", next())
-	e, err := election.New(dial(t, srv), "/e", election.WithID("boss"))
+	e, err := election.New(dial(t, srv), "/e", election.WithData([]byte("boss")))
 	require.NoError(t, err)
 	term, err := e.Campaign(t.Context())
 	require.NoError(t, err)

@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // never fails
-	contest, err := election.New(client, c.path, election.WithID(c.id))
+	contest, err := election.New(client, c.path, election.WithData([]byte(c.id)))
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *candidate) observe(ctx context.Context) error {
 		case !now.Exists:
 			c.journal.Event(c.id, "leader", "leader", "none")
 		default:
-			c.journal.Event(c.id, "leader", "token", now.Leader.Token, "leader", now.Leader.ID)
+			c.journal.Event(c.id, "leader", "token", now.Leader.Token, "leader", now.Leader.Name)
 		}
 	}
 	return nil

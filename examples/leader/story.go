@@ -129,7 +129,7 @@ func (s *story) enter(id string) error {
 	if err != nil {
 		return err
 	}
-	contest, err := election.New(client, s.path, election.WithID(id))
+	contest, err := election.New(client, s.path, election.WithData([]byte(id)))
 	if err != nil {
 		return errors.Join(err, client.Close())
 	}

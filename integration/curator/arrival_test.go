@@ -112,10 +112,10 @@ func (s *stage) sameQueue(ctx context.Context, t *testing.T, k kind, path string
 	want := make([]string, len(list))
 	for i, p := range list {
 		if want[i] = p.Path; k.elects() {
-			if p.ID != ids[i] {
-				t.Errorf("participant %d is %q, want %q", i, p.ID, ids[i])
+			if p.Name != ids[i] {
+				t.Errorf("participant %d is %q, want %q", i, p.Name, ids[i])
 			}
-			want[i] = p.ID
+			want[i] = p.Name
 		}
 	}
 	if k.elects() {

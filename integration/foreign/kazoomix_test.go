@@ -181,7 +181,7 @@ func (a arrival) sameQueue(ctx context.Context, side ours, ids ...string) {
 		require.NoError(a, err)
 		var names []string
 		for _, p := range queue {
-			names = append(names, p.ID)
+			names = append(names, p.Name)
 		}
 		if a.its == "semaphore" { // kazoo does not list who waits, and writes its name there as Python shows bytes
 			for i, name := range names {

@@ -68,7 +68,7 @@ func candidates(t *testing.T, c *conn.Client, path string, n int) []string {
 		if len(list) == n {
 			var names []string
 			for _, p := range list {
-				names = append(names, p.ID)
+				names = append(names, p.Name)
 			}
 			return names
 		}

@@ -56,7 +56,7 @@ func TestF54_LeaderCutOffDuringItsTerm(t *testing.T) {
 		a, b := newStay(w), newStay(w)
 		errs := make(chan error, 2)
 		run := func(label string, s stay) {
-			e := w.election(label, election.WithID("same"))
+			e := w.election(label, election.WithData([]byte("same")))
 			go func() { errs <- e.Run(ctx, s.lead) }()
 			synctest.Wait()
 		}
@@ -143,7 +143,7 @@ func TestF43_LeaderBlocks(t *testing.T) {
 		w.until(time.Minute)
 		leader, err := e.Leader(w.Context())
 		require.NoError(w, err)
-		require.Equal(w, "b", leader.ID)
+		require.Equal(w, "b", leader.Name)
 		require.Empty(w, done)
 		close(wake)
 		require.ErrorIs(w, <-done, errEnough)

@@ -129,7 +129,7 @@ func openSemaphore(n, limit int, opts ...semaphore.Option) func(*conn.Client, []
 
 func openElection(layout election.Layout) func(*conn.Client, []byte) (handle, error) {
 	return func(c *conn.Client, data []byte) (handle, error) {
-		e, err := election.New(c, path, election.WithID(string(data)), election.WithLayout(layout))
+		e, err := election.New(c, path, election.WithData(data), election.WithLayout(layout))
 		if err != nil {
 			return handle{}, err
 		}

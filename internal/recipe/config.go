@@ -1,4 +1,5 @@
-// Package recipe has the configuration that the recipes share.
+// Package recipe has the configuration that the recipes share. Each shared option is declared here once. A recipe gives it its
+// public name and says what it means there.
 package recipe
 
 import (
@@ -9,37 +10,78 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Config is what every recipe can be told.
+// Config is what a recipe with contenders can be told. The configuration of a recipe embeds it.
 type Config struct {
-	Data          []byte // of the contenders; default the client's identity
+	Data          []byte // of the contenders
 	LossOnSuspend bool
 	Name          string // for tracers
 	Kazoo         bool   // kazoo's contenders count
 	Reentrant     bool   // inside a hold, an acquisition gets another hold on the same contender
 }
 
-// SetData sets a copy of data.
-func (c *Config) SetData(data []byte) { c.Data = append([]byte{}, data...) }
-
-// SetName sets the name for tracers.
-func (c *Config) SetName(name string) error {
-	if name == "" || !utf8.ValidString(name) || len(name) > maxName {
-		return fmt.Errorf("name %q: want valid UTF-8 of 1 to %d bytes", name, maxName)
+// Defaults returns the configuration without options: contenders have the identity of the client as data.
+func Defaults(client *session.Client) Config {
+	if client == nil { // which the recipe refuses
+		return Config{}
 	}
-	c.Name = name
-	return nil
+	return Config{Data: []byte(client.Identity())}
+}
+
+func (c *Config) shared() *Config { return c }
+
+// embedding is the configuration of a recipe.
+type embedding interface{ shared() *Config }
+
+// Data is the option that sets a copy of data.
+func Data[C embedding](data []byte) func(C) error {
+	return func(c C) error {
+		c.shared().Data = append([]byte{}, data...)
+		return nil
+	}
+}
+
+// Name is the option that sets the name for tracers.
+func Name[C embedding](name string) func(C) error {
+	return func(c C) error {
+		if name == "" || !utf8.ValidString(name) || len(name) > maxName {
+			return fmt.Errorf("name %q: want valid UTF-8 of 1 to %d bytes", name, maxName)
+		}
+		c.shared().Name = name
+		return nil
+	}
 }
 
 // maxName is how long a name may be, in bytes. Metrics have it in every series.
 const maxName = 100
 
-// Configure sets the defaults of shared, which is part of config, and applies the options.
+// LossOnSuspend is the option that ends holds with the connection.
+func LossOnSuspend[C embedding]() func(C) error {
+	return func(c C) error {
+		c.shared().LossOnSuspend = true
+		return nil
+	}
+}
+
+// Kazoo is the option that makes the contenders of kazoo count.
+func Kazoo[C embedding]() func(C) error {
+	return func(c C) error {
+		c.shared().Kazoo = true
+		return nil
+	}
+}
+
+// Reentrance is the option that lets acquisitions nest.
+func Reentrance[C embedding]() func(C) error {
+	return func(c C) error {
+		c.shared().Reentrant = true
+		return nil
+	}
+}
+
+// Apply applies the options.
 //
 // Errors: those of the options, joined; a nil option.
-func Configure[C any, O ~func(*C) error](client *session.Client, config *C, shared *Config, opts []O) error {
-	if client != nil {
-		shared.Data = []byte(client.Identity())
-	}
+func Apply[C any, O ~func(*C) error](config *C, opts []O) error {
 	var errs []error
 	for i, opt := range opts {
 		if opt == nil {

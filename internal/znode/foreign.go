@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -28,13 +29,9 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 			return err
 		}
 		if exists && stat.EphemeralOwner != 0 { // a container's is 0 as well
-			wayOut := "let one of the two use another path"
-			if _, kazoos := parse(name, []string{KazooLock, KazooRead}); kazoos && !q.sharedWithKazoo() {
-				wayOut = "it is kazoo's: share the path by the option WithKazoo, or " + wayOut
-			}
 			return &session.OpError{Op: "queue", Path: q.Child(name), Err: fmt.Errorf(
 				"%w: it is ephemeral and ends in ten digits, but is not named %s: %s",
-				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "), wayOut)}
+				zkrecipes.ErrForeignContender, strings.Join(q.kinds, " or "), q.wayOut(name))}
 		}
 	}
 	q.skipped.Do(func() {
@@ -44,4 +41,25 @@ func (q *Queue) refuseForeign(ctx context.Context, s *session.Session, children 
 		})
 	})
 	return nil
+}
+
+// wayOut returns what lets both use the queue, or that nothing does.
+func (q *Queue) wayOut(foreign string) string {
+	is := func(kinds ...string) bool {
+		_, ok := parse(foreign, kinds)
+		return ok
+	}
+	has := func(kind string) bool { return slices.Contains(q.kinds, kind) }
+	way := ""
+	switch {
+	case has(Latch) && is(Lock):
+		way = "it is named as by go-zookeeper's Lock or Curator's LeaderSelector: share the path by the option " +
+			"WithLayout(election.Selector), or "
+	case has(Lock) && is(Latch):
+		way = "it is named as by an election: share the path by an election with the layout election.Latch, or "
+	case q.sharedWithKazoo():
+	case (has(Lock) || has(Latch)) && is(KazooLock), has(Write) && is(KazooLock, KazooRead):
+		way = "it is kazoo's: share the path by the option WithKazoo, or "
+	}
+	return way + "let one of the two use another path"
 }

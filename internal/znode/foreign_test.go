@@ -3,6 +3,7 @@ package znode_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -117,4 +119,38 @@ func TestAcquire_ForeignContenderCannotBeRead(t *testing.T) {
 			require.Len(t, srv.Children(path), 1)
 		}
 	})
+}
+
+// TestRefuseForeign_NamesTheOption: the error names what lets both share the path, and nothing that would not.
+func TestRefuseForeign_NamesTheOption(t *testing.T) {
+	const apart = "in ten digits, but is not named "
+	for name, test := range map[string]struct {
+		kinds   []string
+		foreign string
+		want    string
+	}{
+		"election, lock of go-zookeeper":      {[]string{znode.Latch}, "_c_x-lock-", "the option WithLayout(election.Selector), or let"},
+		"mutex, election":                     {[]string{znode.Lock}, "_c_x-latch-", "the layout election.Latch, or let"},
+		"election, lock of kazoo":             {[]string{znode.Latch}, "x__lock__", "the option WithKazoo, or let"},
+		"mutex, lock of kazoo":                {[]string{znode.Lock}, "x__lock__", "the option WithKazoo, or let"},
+		"read-write lock, reader of kazoo":    {[]string{znode.Read, znode.Write}, "x__rlock__", "the option WithKazoo, or let"},
+		"mutex, reader of kazoo":              {[]string{znode.Lock}, "x__rlock__", apart + "lock-: let"},
+		"double barrier, lock of kazoo":       {[]string{"member-"}, "x__lock__", apart + "member-: let"},
+		"mutex with kazoo, reader of another": {[]string{znode.Lock, znode.KazooLock}, "_c_x-__READ__", apart + "lock- or __lock__: let"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				c := bubble.Dial(t, srv, "a")
+				require.NoError(t, c.CreateAll(t.Context(), "/app/lock", nil))
+				_, err := c.Create(t.Context(), "/app/lock/"+test.foreign, nil, zk.FlagEphemeral|zk.FlagSequence)
+				require.NoError(t, err)
+				q, err := znode.New((*session.Client)(c), "/app/lock", false, test.kinds...)
+				require.NoError(t, err)
+				_, err = q.Try(t.Context(), znode.Entry{Kind: test.kinds[0], Rule: znode.First})
+				require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+				require.ErrorContains(t, err, test.want)
+			})
+		})
+	}
 }

@@ -75,6 +75,19 @@ func (l *listing) sort() {
 	l.once.Do(func() { slices.SortFunc(l.queue, compare) })
 }
 
+// leases returns what the listing behind this one has read, in order. It reports false if there is none, or it is not read yet.
+func (l *listing) leases() ([]Contender, bool) {
+	if l.behind == nil {
+		return nil, false
+	}
+	select {
+	case <-l.behind.done:
+		return l.behind.queue, l.behind.err == nil
+	default:
+		return nil, false
+	}
+}
+
 // index is for a queue that is sorted.
 func (l *listing) index(c Contender) int {
 	i, found := slices.BinarySearchFunc(l.queue, c, compare)
@@ -157,6 +170,7 @@ func (r *reader) listed(children []string, _ zk.Stat, err error) {
 // listBehind returns a listing that is sent after that of another queue in the same session.
 func (r *reader) listBehind(other *listing) *listing {
 	l := newListing()
+	l.shared = true // as other may be: whoever finds it done finds it in order
 	if !r.session.Go(func(ctx context.Context) {
 		defer close(l.done)
 		select {
@@ -167,6 +181,7 @@ func (r *reader) listBehind(other *listing) *listing {
 		var names []string
 		names, l.err = r.session.Children(ctx, r.queue.Path())
 		l.queue, l.others = pick(names, r.queue.kinds)
+		l.sort()
 	}) {
 		l.err = context.Canceled // the client is closed, and waiters see the session's end
 		close(l.done)

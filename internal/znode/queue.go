@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,6 +24,7 @@ import (
 // Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use.
 type Queue struct {
 	parent        *ephemeral.Parent
+	name          string // what errors call it: its path, or that of the semaphore of which it is a part
 	kinds         []string
 	lossOnSuspend bool
 	shortcuts     bool      // see shortcut
@@ -63,7 +65,7 @@ func New(client *session.Client, path string, lossOnSuspend bool, kinds ...strin
 
 // newQueue returns a queue without shortcuts.
 func newQueue(client *session.Client, path string, kinds ...string) *Queue {
-	q := &Queue{kinds: kinds}
+	q := &Queue{name: path, kinds: kinds}
 	// If kazoo uses the parent too, it is a plain node: an object of kazoo looks for it once, and fails if the server has
 	// removed a container since.
 	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
@@ -158,7 +160,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 	for {
 		s, err := q.parent.Client.Session(ctx)
 		if err != nil && ctx.Err() == nil { // closed, also if the state does not say so yet, or the credentials are refused
-			return nil, fmt.Errorf("%s: %w", q.parent.Path, err)
+			return nil, fmt.Errorf("%s: %w", q.name, err)
 		}
 		if err == nil {
 			var h *zkrecipes.Hold
@@ -172,13 +174,13 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 		var waited *zkrecipes.WaitError
 		switch {
 		case q.parent.Client.State() == session.Closed:
-			return nil, fmt.Errorf("%s: %w", q.parent.Path, zkrecipes.ErrClosed)
+			return nil, fmt.Errorf("%s: %w", q.name, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)
 			if err = inTheWay(s, cause, err); !errors.Is(err, cause) {
 				err = errors.Join(cause, err)
 			}
-			return nil, &zkrecipes.WaitError{Path: q.parent.Path, Err: err}
+			return nil, &zkrecipes.WaitError{Path: q.name, Err: err}
 		default:
 			return nil, err
 		}
@@ -263,11 +265,10 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	return l, q.refuseForeign(ctx, s, l.others)
 }
 
-// busy returns the error that names the contender at the head.
+// busy returns the error that names the contender that holds.
 func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error {
-	e := &zkrecipes.BusyError{Path: q.parent.Path, Queue: len(l.queue)}
-	if len(l.queue) > 0 {
-		path := q.Child(l.queue[0].Name)
+	e := &zkrecipes.BusyError{Path: q.name, Queue: len(l.queue)}
+	if path := q.holder(l); path != "" {
 		data, stat, err := s.Get(ctx, path)
 		switch {
 		case err == nil:
@@ -279,9 +280,29 @@ func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error 
 	return e
 }
 
+// holder returns the path of the contender that holds, as far as a sorted listing tells: the head of the queue. At the door of a
+// semaphore that is the first lease, if there is one.
+func (q *Queue) holder(l *listing) string {
+	if out, ok := l.leases(); ok && len(out) > 0 {
+		return q.behind.Child(out[0].Name)
+	}
+	if len(l.queue) > 0 {
+		return q.Child(l.queue[0].Name)
+	}
+	return ""
+}
+
 func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {
 	return zkrecipes.Participant{
-		Path: path, ID: string(data), Token: zkrecipes.Token(stat.Czxid), Session: stat.EphemeralOwner,
+		Path: path, Data: data, Name: NameIn(data), Token: zkrecipes.Token(stat.Czxid), Session: stat.EphemeralOwner,
 		Since: time.UnixMilli(stat.Ctime),
 	}
+}
+
+// NameIn returns the data of a contender as a name; empty if they are none.
+func NameIn(data []byte) string {
+	if string(data) == hold.RevokeRequest || !utf8.Valid(data) {
+		return ""
+	}
+	return string(data)
 }

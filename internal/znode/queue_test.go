@@ -657,7 +657,7 @@ func TestAcquire_WaitErrorNamesTheHolder(t *testing.T) {
 		require.Equal(t, 3, waited.Position)
 		require.Equal(t, 3, waited.Of)
 		require.Equal(t, holder.Path(), waited.Holder.Path)
-		require.Equal(t, "me", waited.Holder.ID)
+		require.Equal(t, "me", waited.Holder.Name)
 		require.Equal(t, holder.Token(), waited.Holder.Token)
 		require.ErrorContains(t, err, "enough")
 		synctest.Wait()

@@ -67,6 +67,7 @@ func NewSemaphore(client *session.Client, path string, lossOnSuspend, kazoo bool
 		m.leases, m.door = newQueue(q.Client(), path+"/leases", Lease), newQueue(q.Client(), path+"/locks", Lock)
 	}
 	m.leases.lossOnSuspend, m.door.behind = lossOnSuspend, m.leases
+	m.leases.name, m.door.name = path, path
 	return m, nil
 }
 
@@ -264,7 +265,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		w.saw(l, others)
+		w.position, w.of, w.seen = 2, max(2, door.of), l // first at the door, behind those that have leases
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
 			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {
 				return requeueIfGone(err)

@@ -31,7 +31,7 @@ type Waiter struct {
 
 	// What the waiter has seen, for the error when it gives up.
 	position, of int
-	head         string // path of the contender at the head
+	seen         *listing
 
 	mu     sync.Mutex
 	holder zkrecipes.Participant // at the head, once it has been read
@@ -190,7 +190,7 @@ func (w *Waiter) await(ctx context.Context, l *listing, predecessor int) error {
 		if err != nil {
 			return err
 		}
-		if predecessor == 0 {
+		if path == w.queue.holder(l) {
 			w.setHolder(participant(path, data, stat))
 		}
 		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
@@ -229,15 +229,20 @@ func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 	return !told && err == nil, err
 }
 
-// saw notes the waiter's place.
+// saw notes the waiter's place. Those that have the leases of a semaphore are one place, ahead of its door.
 func (w *Waiter) saw(l *listing, me int) {
-	w.position, w.of = me+1, len(l.queue)
-	w.head = w.queue.Child(l.queue[0].Name)
+	w.position, w.of, w.seen = me+1, len(l.queue), l
+	if w.queue.behind != nil {
+		w.position, w.of = w.position+1, w.of+1
+	}
 }
 
 // readHolder reads in the background who is at the head, unless that is known or the caller cannot give up.
 func (w *Waiter) readHolder() {
-	path := w.head
+	if w.seen == nil {
+		return
+	}
+	path := w.queue.holder(w.seen)
 	w.mu.Lock()
 	known := w.holder.Path == path
 	w.mu.Unlock()
@@ -268,7 +273,7 @@ func (w *Waiter) gaveUp(err error) error {
 	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
 		err = cause // something else went wrong as the context ended
 	}
-	return &zkrecipes.WaitError{Path: w.queue.Path(), Position: w.position, Of: w.of, Holder: w.holder, Err: err}
+	return &zkrecipes.WaitError{Path: w.queue.name, Position: w.position, Of: w.of, Holder: w.holder, Err: err}
 }
 
 // inTheWay returns the end of a context with what was in the way. Behind a request that was not answered it names the server

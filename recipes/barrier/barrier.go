@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -25,10 +26,7 @@ type Barrier struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	recipe.Config
-	flags int32
-}
+type config struct{ flags int32 }
 
 // WithEphemeral lowers the barrier when the session of the client that has raised it ends. By default it stays up until
 // [Barrier.Remove]. It is not raised again in the next session.
@@ -45,12 +43,12 @@ func WithEphemeral() Option {
 func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	var cfg config
 	client := (*session.Client)(c)
-	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	bad := recipe.Apply(&cfg, opts)
 	_, err := znode.New(client, path, false) // checks both
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Barrier{client, path, cfg.Data, cfg.flags}, nil
+	return &Barrier{client, path, recipe.Defaults(client).Data, cfg.flags}, nil
 }
 
 // Path returns the path of the barrier.
@@ -138,24 +136,7 @@ func (b *Barrier) isAsSet(s *session.Session, stat zk.Stat) bool {
 // Errors: ErrUnknownOutcome, the cause of ctx, ErrClosed, or what the server said; the barrier may be up still.
 //
 // Source: Curator's DistributedBarrier.removeBarrier.
-func (b *Barrier) Remove(ctx context.Context) error {
-	if err := b.client.Sync(ctx, b.path); err != nil {
-		return err
-	}
-	for {
-		exists, stat, err := b.client.Exists(ctx, b.path)
-		if err != nil || !exists {
-			return err
-		}
-		err = b.client.Delete(ctx, b.path, stat.Version)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return nil
-		case !errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zkrecipes.ErrUnknownOutcome):
-			return err
-		}
-	}
-}
+func (b *Barrier) Remove(ctx context.Context) error { return record.Remove(ctx, b.client, b.path) }
 
 // Wait waits until the barrier is down. When it returns nil, the barrier was down at a moment of this call: no answer older
 // than the call counts. If ZooKeeper's leader was just replaced, that moment may lie up to 1.5 ticks before the call. Wait goes

@@ -7,6 +7,7 @@
 //	d, err := barrier.NewDouble(client, "/app/step", 3)
 //	...
 //	round, err := d.Enter(ctx) // returns when three members are there
+//	part := parts[round.Rank()]
 //	...
 //	err = round.Leave(ctx) // returns when all three have left
 //
@@ -42,6 +43,6 @@
 // once. Set is one round trip. Remove takes three, and Wait two if the barrier is down.
 //
 // A member of a double barrier is one ephemeral node, with a watch on itself alone. To enter takes a create, a list and a read
-// of the own node. The member that completes the round also reads the nodes of all members, and writes the n of the round in one
+// of the own node. [Round.Members] takes a sync, a list and a read of each member. The member that completes the round also reads the nodes of all members, and writes the n of the round in one
 // transaction. To leave takes a delete and a list for each time that the last member changes.
 package barrier

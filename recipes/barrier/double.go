@@ -26,31 +26,22 @@ type DoubleOption func(*doubleConfig) error
 
 type doubleConfig struct{ recipe.Config }
 
-// WithData sets the data of the members, which operators see; default the client's identity.
-func WithData(data []byte) DoubleOption {
-	return func(c *doubleConfig) error {
-		c.SetData(data)
-		return nil
-	}
-}
-
-// WithID is [WithData] with text. It need not be unique.
-func WithID(id string) DoubleOption { return WithData([]byte(id)) }
+// WithData sets the data of the members, which operators see; default the client's identity. Text is the Name of a
+// [zkrecipes.Participant], too. It need not be unique.
+func WithData(data []byte) DoubleOption { return recipe.Data[*doubleConfig](data) }
 
 // WithName sets the name by which tracers, and so metrics and traces, know the double barrier; default none. It has at most
 // 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) DoubleOption {
-	return func(c *doubleConfig) error { return c.SetName(name) }
-}
+func WithName(name string) DoubleOption { return recipe.Name[*doubleConfig](name) }
 
 // NewDouble returns the double barrier of n members at path. All clients must give the same n. NewDouble sends nothing; the
 // first Enter creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, n below 1, a bad option.
 func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Double, error) {
-	var cfg doubleConfig
 	client := (*session.Client)(c)
-	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	cfg := doubleConfig{recipe.Defaults(client)}
+	bad := recipe.Apply(&cfg, opts)
 	rounds, err := newRounds(client, path, n)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
@@ -71,6 +62,24 @@ type Round struct {
 // Number returns the number of the round, which is the same for its n members. Each round has a larger one than all rounds
 // before it on the same ensemble.
 func (r *Round) Number() int64 { return r.span.zxid }
+
+// Rank returns the place of the caller among the n members of its round: 0 to n-1, in the order in which they came. Each member has
+// its own, so that they can share work.
+func (r *Round) Rank() int { return r.span.rank }
+
+// Member is a member of a round.
+type Member struct {
+	zkrecipes.Participant
+	// Rank is what [Round.Rank] tells the member.
+	Rank int
+}
+
+// Members returns the members of the round that have not left and were not lost, in the order of their ranks, as new as this call.
+// A member may leave as soon as the round has begun. To read all n, let each stay until all have read: a second double barrier
+// tells. A member that was asked to release is left out, because the request replaces its data.
+//
+// Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.
+func (r *Round) Members(ctx context.Context) ([]Member, error) { return r.rounds.members(ctx, r.span) }
 
 // Enter waits until n members are there, and lets the caller in as one of them. If the session ends meanwhile, the caller
 // comes again in the next session, as a new member. ctx bounds the waiting, not the round.

@@ -362,9 +362,9 @@ func TestEnter_PersistentNode(t *testing.T) {
 	})
 }
 
-func TestEnter_WithID(t *testing.T) {
+func TestEnter_WithData(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		d, err := barrier.NewDouble(bubble.Dial(t, srv, "a"), path, 2, barrier.WithID("step-1/a"))
+		d, err := barrier.NewDouble(bubble.Dial(t, srv, "a"), path, 2, barrier.WithData([]byte("step-1/a")))
 		require.NoError(t, err)
 		enter(t.Context(), d).requireWaits(t)
 		members := srv.Children(path)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -32,6 +33,7 @@ type rounds struct {
 // first that waited, and every later member has a greater key.
 type span struct {
 	first, last string // keys
+	rank        int    // of the member among them
 	zxid        int64  // of the transaction
 }
 
@@ -68,7 +70,14 @@ func (r *rounds) await(ctx context.Context, w *znode.Waiter) (span, error) {
 			return span{}, err
 		}
 		if stat.Version > 0 {
-			return parseSpan(w.Path(), data, stat)
+			in, _, ok := parseSpan(data)
+			if !ok {
+				return span{}, &session.OpError{
+					Op: "enter", Path: w.Path(), Err: fmt.Errorf("the node holds %q, which says no round", data),
+				}
+			}
+			in.zxid = stat.Mzxid
+			return in, nil
 		}
 		members, err := w.Queue()
 		if err != nil {
@@ -95,11 +104,11 @@ func (r *rounds) letIn(ctx context.Context, s *session.Session, members []znode.
 		return false, err
 	}
 	waiting = waiting[:r.n]
-	keys := waiting[0].Key + "-" + waiting[r.n-1].Key
 	var ops []zkrecipes.Op
 	size := 0
-	for _, m := range waiting {
-		data := slices.Concat([]byte(keys+" "), m.data)
+	for rank, m := range waiting {
+		in := span{first: waiting[0].Key, last: waiting[r.n-1].Key, rank: rank}
+		data := slices.Concat([]byte(in.String()+" "), m.data)
 		size += len(m.Name) + len(data)
 		ops = append(ops, zkrecipes.OpSet(r.queue.Child(m.Name), data, 0))
 	}
@@ -150,13 +159,37 @@ func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znod
 	return waiting, errors.Join(errs...)
 }
 
-func parseSpan(path string, data []byte, stat zk.Stat) (span, error) {
-	keys, _, _ := bytes.Cut(data, []byte(" "))
-	first, last, ok := strings.Cut(string(keys), "-")
-	if !ok || !znode.IsNumber(first) || !znode.IsNumber(last) {
-		return span{}, &session.OpError{Op: "enter", Path: path, Err: fmt.Errorf("the node holds %q, which says no round", data)}
+// String returns the span as nodes hold it.
+func (in span) String() string { return fmt.Sprintf("%s-%s-%d", in.first, in.last, in.rank) }
+
+// parseSpan returns what the data of a member in a round say, but for the transaction, and its own data behind that.
+func parseSpan(data []byte) (in span, own []byte, ok bool) {
+	text, own, ok := bytes.Cut(data, []byte(" "))
+	parts := strings.Split(string(text), "-")
+	if !ok || len(parts) != 3 || !znode.IsNumber(parts[0]) || !znode.IsNumber(parts[1]) {
+		return span{}, nil, false
 	}
-	return span{first, last, stat.Mzxid}, nil
+	rank, err := strconv.Atoi(parts[2])
+	return span{first: parts[0], last: parts[1], rank: rank}, own, err == nil
+}
+
+// members returns the members of the round that have not left, in the order of their ranks.
+func (r *rounds) members(ctx context.Context, in span) ([]Member, error) {
+	contenders, err := r.queue.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var members []Member
+	for _, p := range contenders {
+		its, own, ok := parseSpan(p.Data)
+		// If the parent was deleted, numbers began again, and the nodes of a later round were made after the transaction.
+		if !ok || its.first != in.first || its.last != in.last || int64(p.Token) > in.zxid {
+			continue
+		}
+		p.Data, p.Name = own, znode.NameIn(own)
+		members = append(members, Member{p, its.rank})
+	}
+	return members, nil
 }
 
 // awaitLeft waits until no member of the round is left.

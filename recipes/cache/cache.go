@@ -136,7 +136,7 @@ func Tree(c *conn.Client, path string, opts ...Option) (*Cache, error) {
 
 func open(client *session.Client, path string, cfg config, opts []Option) (*Cache, error) {
 	cfg.nodes, cfg.bytes, cfg.window, cfg.recheck = 1_000_000, 256<<20, 256, 5*time.Minute
-	errs := []error{recipe.Configure(client, &cfg, new(recipe.Config), opts), session.ValidatePath(path)}
+	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(path)}
 	if client == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
 	}

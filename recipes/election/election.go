@@ -46,25 +46,13 @@ type config struct {
 	retry  func(error) bool
 }
 
-// WithData sets the data of the candidates, by which others see who leads and who stands; default the client's identity.
-func WithData(data []byte) Option {
-	return func(c *config) error {
-		c.SetData(data)
-		return nil
-	}
-}
-
-// WithID is [WithData] with text. It need not be unique.
-func WithID(id string) Option { return WithData([]byte(id)) }
+// WithData sets the data of the candidates, by which others see who leads and who stands; default the client's identity. Text is the Name of a
+// [zkrecipes.Participant], too. It need not be unique.
+func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends terms when the connection is lost. By default they run on to their deadline: a leader that is
 // connected again in time keeps its term.
-func WithLossOnSuspend() Option {
-	return func(c *config) error {
-		c.LossOnSuspend = true
-		return nil
-	}
-}
+func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
 // WithRetry says for which errors of its function [Election.Run] stands again; default none. It is not asked about an
 // error that only says that the context of the function has ended.
@@ -91,9 +79,7 @@ func WithLayout(l Layout) Option {
 
 // WithName sets the name by which tracers, and so metrics and traces, know the election; default none. It has at most 100 bytes,
 // and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) Option {
-	return func(c *config) error { return c.SetName(name) }
-}
+func WithName(name string) Option { return recipe.Name[*config](name) }
 
 // WithKazoo makes the election count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
 // those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
@@ -106,20 +92,15 @@ func WithName(name string) Option {
 // A holder of kazoo cannot be revoked. If the path is missing, it is created as a plain node and not as a container.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
-func WithKazoo() Option {
-	return func(c *config) error {
-		c.Kazoo = true
-		return nil
-	}
-}
+func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
 // New returns the election on path. It sends nothing; the first Campaign creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
-	cfg := config{retry: func(error) bool { return false }}
 	client := (*session.Client)(c)
-	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	cfg := config{Config: recipe.Defaults(client), retry: func(error) bool { return false }}
+	bad := recipe.Apply(&cfg, opts)
 	kind := znode.Latch
 	if cfg.layout == Selector {
 		kind = znode.Lock
@@ -140,7 +121,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 // candidate lead.
 type Term struct{ *zkrecipes.Hold }
 
-// Proclaim replaces the leader's data, which other processes see as its ID, if the term is still held.
+// Proclaim replaces the leader's data, which other processes see, if the term is still held.
 //
 // Errors: ErrFenced if the term is not held, nothing was written; ErrUnknownOutcome if the reply was lost.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {

@@ -120,7 +120,7 @@ func TestCampaign_Layouts(t *testing.T) {
 	const guid = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`
 	for layout, name := range map[election.Layout]string{election.Latch: "latch-", election.Selector: "lock-"} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
-			term := elected(t, campaign(t, join(t, srv, "a", election.WithLayout(layout), election.WithID("n1"))))
+			term := elected(t, campaign(t, join(t, srv, "a", election.WithLayout(layout), election.WithData([]byte("n1")))))
 			children := srv.Children(path)
 			require.Len(t, children, 1)
 			require.Regexp(t, regexp.MustCompile(`^`+guid+name+`0000000000$`), children[0])
@@ -135,7 +135,7 @@ func TestCampaign_Layouts(t *testing.T) {
 // TestCampaign_EmptyID: LeaderLatch without an id writes no data.
 func TestCampaign_EmptyID(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		term := elected(t, campaign(t, join(t, srv, "a", election.WithID(""))))
+		term := elected(t, campaign(t, join(t, srv, "a", election.WithData([]byte("")))))
 		node, _ := srv.Node(term.Path())
 		require.Empty(t, node.Data)
 	})
@@ -482,14 +482,14 @@ func TestLeaderAndQueue(t *testing.T) {
 		leader, err := watcher.Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, zkrecipes.Participant{
-			Path: a.Path(), ID: "a", Token: a.Token(), Session: srv.SessionOf("a"), Since: leader.Since,
+			Path: a.Path(), Data: []byte("a"), Name: "a", Token: a.Token(), Session: srv.SessionOf("a"), Since: leader.Since,
 		}, leader)
 		require.Equal(t, time.Now().Unix(), leader.Since.Unix())
 		list, err = watcher.Queue(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 2)
-		require.Equal(t, "a", list[0].ID)
-		require.Equal(t, "b", list[1].ID)
+		require.Equal(t, "a", list[0].Name)
+		require.Equal(t, "b", list[1].Name)
 
 		require.NoError(t, a.Release(t.Context()))
 		require.NoError(t, elected(t, b).Release(t.Context()))
@@ -510,11 +510,11 @@ func observe(t *testing.T, e *election.Election) func() []string {
 			case err != nil:
 				told = append(told, "error: "+err.Error())
 			case !now.Current:
-				told = append(told, now.Leader.ID+"?")
+				told = append(told, now.Leader.Name+"?")
 			case !now.Exists:
 				told = append(told, "none")
 			default:
-				told = append(told, now.Leader.ID)
+				told = append(told, now.Leader.Name)
 			}
 			mu.Unlock()
 		}

@@ -22,7 +22,7 @@ func ExampleElection_Run() {
 		if err != nil {
 			return err
 		}
-		fmt.Println(leader.ID, "leads")
+		fmt.Println(leader.Name, "leads")
 		stop() // as a signal does
 		<-ctx.Done()
 		fmt.Println("stops leading")
@@ -39,7 +39,7 @@ func ExampleElection_Campaign() {
 	ctx := context.Background()
 	client, done := connect(ctx)
 	defer done()
-	e, err := election.New(client, "/app/leader", election.WithID("node-7"))
+	e, err := election.New(client, "/app/leader", election.WithData([]byte("node-7")))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -75,7 +75,7 @@ func ExampleElection_Watch() {
 			fmt.Println(err)
 			return
 		case now.Exists:
-			fmt.Println(now.Leader.ID, "leads")
+			fmt.Println(now.Leader.Name, "leads")
 			err = term.Release(ctx)
 		case term == nil:
 			fmt.Println("no leader yet")

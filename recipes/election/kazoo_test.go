@@ -24,7 +24,7 @@ func TestWithKazoo_OneLeaderInBothLanguages(t *testing.T) {
 			require.NoError(t, term.Release(t.Context()))
 			now, err := e.Leader(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, "py", now.ID)
+			require.Equal(t, "py", now.Name)
 			candidates, err := e.Queue(t.Context())
 			require.NoError(t, err)
 			require.Len(t, candidates, 2)

@@ -1,6 +1,7 @@
 package election
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -51,7 +52,9 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 		leader, found, w, err := e.queue.Head(ctx, s)
 		return Leadership{Leader: leader, Exists: found}, w, err
 	}
-	same := func(a, b Leadership) bool { return a == b }
+	same := func(a, b Leadership) bool {
+		return a.Exists == b.Exists && a.Leader.Token == b.Leader.Token && bytes.Equal(a.Leader.Data, b.Leader.Data)
+	}
 	return func(yield func(Leadership, error) bool) {
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was
 		for view, err := range session.Follow(ctx, e.queue.Client(), e.queue.Path(), head, same) {

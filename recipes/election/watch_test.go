@@ -147,7 +147,7 @@ func TestLeader_ReadFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		elected(t, campaign(t, join(t, srv, "a")))
 		c := bubble.Dial(t, srv, "w")
-		w, err := election.New(c, path, election.WithID("w"))
+		w, err := election.New(c, path, election.WithData([]byte("w")))
 		require.NoError(t, err)
 		list := zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}
 		srv.Intercept(list, zktest.Fail(zktest.CodeNoAuth))
@@ -164,7 +164,7 @@ func TestLeader_ReadFails(t *testing.T) {
 		srv.Intercept(list, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 		leader, err := w.Leader(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "a", leader.ID)
+		require.Equal(t, "a", leader.Name)
 
 		srv.Intercept(list, zktest.HoldReply(time.Minute))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -197,7 +197,7 @@ func TestWatch_CallerStopsBetweenTwoLeaders(t *testing.T) {
 		var told []string
 		for now, err := range w.Watch(t.Context()) {
 			require.NoError(t, err)
-			told = append(told, now.Leader.ID)
+			told = append(told, now.Leader.Name)
 			if !now.Exists {
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
@@ -20,10 +21,7 @@ type Group struct {
 // Option configures [New].
 type Option func(*config) error
 
-type config struct {
-	shared recipe.Config
-	layout Layout
-}
+type config struct{ layout Layout }
 
 // WithLayout sets how members are laid out in ZooKeeper; default [Curator]. Members of different layouts must not meet below
 // one path.
@@ -39,15 +37,16 @@ func WithLayout(l Layout) Option {
 
 // New returns the group at path. It sends nothing; the first Join creates missing parents.
 //
-// Errors: a nil client, a path that is relative, malformed or the root, a bad option.
+// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like others.
+//
+// Errors: a nil client, a path that is relative, malformed or the root of the servers, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	var cfg config
 	client := (*session.Client)(c)
-	errs := []error{recipe.Configure(client, &cfg, &cfg.shared, opts), session.ValidatePath(path)}
+	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(path)}
 	if client == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
-	}
-	if path == "/" {
+	} else if path == "/" && client.Abs(path) == "/" {
 		errs = append(errs, errors.New("path \"/\" is the root, which cannot be a group: want a path such as /app/workers"))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -58,6 +57,9 @@ func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 
 // Path returns the path of the group.
 func (g *Group) Path() string { return g.path }
+
+// child returns the path of a member's node.
+func (g *Group) child(name string) string { return strings.TrimSuffix(g.path, "/") + "/" + name }
 
 // Members returns who is there, with the data of each, as new as this call. If members come and go faster than they can be
 // read, it reads again, within ctx. It leaves no watches, so the view is never Current: the group may change the moment after

@@ -173,6 +173,38 @@ func TestJoin_Layouts(t *testing.T) {
 }
 
 // TestMembers_SessionExpires: the next session is asked.
+// TestRootOfASub: the root of a client made by Sub is a node like others, and missing at first.
+func TestRootOfASub(t *testing.T) {
+	for name, layout := range map[string]group.Layout{"Curator": group.Curator, "kazoo": group.KazooParty} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				sub, err := bubble.Dial(t, srv, "a").Sub("/app/workers")
+				require.NoError(t, err)
+				below, err := group.New(sub, "/", group.WithLayout(layout))
+				require.NoError(t, err)
+				require.Equal(t, "/", below.Path())
+				told := watch(t, below)
+				synctest.Wait()
+				require.Empty(t, told.last().Members)
+				m, err := below.Join(t.Context(), "w1", nil)
+				require.NoError(t, err)
+				synctest.Wait()
+				require.Equal(t, []string{"w1"}, ids(told.last()))
+				require.Equal(t, m.Path(), told.last().Members[0].Path)
+				whole := open(t, bubble.Dial(t, srv, "b"), group.WithLayout(layout))
+				v, err := whole.Members(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, []string{"w1"}, ids(v))
+				require.Equal(t, path+m.Path(), v.Members[0].Path)
+				require.NoError(t, m.Close(t.Context()))
+				v, err = below.Members(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, v.Members)
+			})
+		})
+	}
+}
+
 func TestMembers_SessionExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		joined(t, srv, "b")

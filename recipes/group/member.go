@@ -66,7 +66,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) JoinOption {
 func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOption) (*Membership, error) {
 	name, payload := g.layout.node(id, data)
 	var cfg joining
-	if err := recipe.Configure(nil, &cfg, &recipe.Config{}, opts); err != nil {
+	if err := recipe.Apply(&cfg, opts); err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}
 	switch {
@@ -78,7 +78,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte, opts ...JoinOp
 	if !cfg.wait {
 		cfg.options = append(cfg.options, node.WithRefusal())
 	}
-	n, err := node.New((*conn.Client)(g.client), g.path+"/"+name, payload, cfg.options...)
+	n, err := node.New((*conn.Client)(g.client), g.child(name), payload, cfg.options...)
 	if err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}

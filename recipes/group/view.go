@@ -191,7 +191,7 @@ func (r *reader) entries(ctx context.Context, names []string, pzxid int64) (entr
 
 // entry reads one member.
 func (r *reader) entry(ctx context.Context, name string) (*entry, error) {
-	path := r.group.path + "/" + name
+	path := r.group.child(name)
 	var data []byte
 	var stat zk.Stat
 	var w *session.Watch

@@ -50,7 +50,7 @@ func WithSettle(quiet, most time.Duration) WatchOption {
 func (g *Group) Watch(ctx context.Context, opts ...WatchOption) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		w := &watcher{group: g, changed: make(chan struct{})}
-		if err := recipe.Configure(nil, w, &recipe.Config{}, opts); err != nil {
+		if err := recipe.Apply(w, opts); err != nil {
 			yield(View{}, fmt.Errorf("group: %w", err))
 			return
 		}

@@ -115,7 +115,7 @@ func ExampleMutex_TryLock() {
 	_, err = m.TryLock(ctx)
 	var busy *zkrecipes.BusyError
 	if errors.As(err, &busy) {
-		fmt.Println("held by", busy.Holder.ID)
+		fmt.Println("held by", busy.Holder.Name)
 	}
 	fmt.Println(h.Release(ctx))
 	// Output:

@@ -34,7 +34,7 @@ func TestWithKazoo_EachWaitsForTheOther(t *testing.T) {
 		_, err := m.TryLock(t.Context())
 		var busy *zkrecipes.BusyError
 		require.ErrorAs(t, err, &busy)
-		require.Equal(t, "py", busy.Holder.ID)
+		require.Equal(t, "py", busy.Holder.Name)
 		require.Equal(t, holds, busy.Holder.Path)
 		require.ErrorContains(t, m.Revoke(t.Context()), "a holder of kazoo cannot be asked")
 		first := bubble.Start(t.Context(), m.Lock)

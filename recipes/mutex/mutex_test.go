@@ -106,7 +106,7 @@ func TestNodes_ContendersOfCurator_TakePart(t *testing.T) {
 		_, err = m.TryLock(t.Context())
 		var busy *zkrecipes.BusyError
 		require.ErrorAs(t, err, &busy)
-		assert.Equal(t, "10.1.2.3", busy.Holder.ID)
+		assert.Equal(t, "10.1.2.3", busy.Holder.Name)
 		assert.Equal(t, 2, busy.Queue)
 		require.NoError(t, srv.Delete(peer))
 		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
@@ -220,7 +220,7 @@ func TestTryLock_Busy_NamesTheHolderAndLeavesNothing(t *testing.T) {
 		require.ErrorAs(t, err, &busy)
 		require.ErrorIs(t, err, zkrecipes.ErrLocked)
 		assert.Equal(t, zkrecipes.Participant{
-			Path: held.Path(), ID: "a", Token: held.Token(), Session: srv.SessionOf("a"), Since: busy.Holder.Since,
+			Path: held.Path(), Data: []byte("a"), Name: "a", Token: held.Token(), Session: srv.SessionOf("a"), Since: busy.Holder.Since,
 		}, busy.Holder)
 		assert.WithinDuration(t, began, busy.Holder.Since, time.Second)
 		assert.Equal(t, 1, busy.Queue)
@@ -264,7 +264,7 @@ func TestLock_ContextEnds_NamesThePlaceAndTheHolder(t *testing.T) {
 		require.ErrorAs(t, err, &waited)
 		assert.Equal(t, 3, waited.Position)
 		assert.Equal(t, 3, waited.Of)
-		assert.Equal(t, "a", waited.Holder.ID)
+		assert.Equal(t, "a", waited.Holder.Name)
 		assert.Equal(t, held.Token(), waited.Holder.Token)
 		synctest.Wait()
 		require.Len(t, srv.Children(path), 2)
@@ -513,8 +513,8 @@ func TestQueue_ListsHolderFirst(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		assert.Equal(t, held.Path(), list[0].Path)
-		assert.Equal(t, "a", list[0].ID)
-		assert.Equal(t, "me", list[1].ID)
+		assert.Equal(t, "a", list[0].Name)
+		assert.Equal(t, "me", list[1].Name)
 		assert.Equal(t, srv.SessionOf("b"), list[1].Session)
 		require.NoError(t, held.Release(t.Context()))
 		require.NoError(t, waiter.Granted(t, 0).Release(t.Context()))
@@ -736,3 +736,26 @@ func TestHold_Txn_GuardsWrites(t *testing.T) {
 }
 
 func nothing(context.Context, *zkrecipes.Hold) error { return nil }
+
+// TestQueue_DataAndName: data are told as they are, and text is a name.
+func TestQueue_DataAndName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		a := bubble.Dial(t, srv, "a")
+		for data, name := range map[string]string{"": "", "worker 7": "worker 7", "\xff\x00": ""} {
+			m := newMutex(t, a, mutex.WithData([]byte(data)))
+			h := lock(t, m)
+			queue, err := m.Queue(t.Context())
+			require.NoError(t, err)
+			require.Len(t, queue, 1)
+			require.Equal(t, data, string(queue[0].Data))
+			require.Equal(t, name, queue[0].Name)
+			require.NoError(t, m.Revoke(t.Context()))
+			queue, err = m.Queue(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "__REVOKE__", string(queue[0].Data))
+			require.Empty(t, queue[0].Name, "a request is no name")
+			require.NoError(t, h.Release(t.Context()))
+		}
+	})
+}

@@ -54,7 +54,6 @@ type Node struct {
 type Option func(*config) error
 
 type config struct {
-	shared  recipe.Config
 	refuse  bool
 	replace func(data []byte, stat zk.Stat) bool
 }
@@ -92,7 +91,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
 	client := (*session.Client)(c)
 	var cfg config
-	if err := recipe.Configure(client, &cfg, &cfg.shared, opts); err != nil {
+	if err := recipe.Apply(&cfg, opts); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	n, err := open(client, path, data, cfg)

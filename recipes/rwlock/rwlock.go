@@ -27,31 +27,17 @@ type Option func(*config) error
 
 type config struct{ recipe.Config }
 
-// WithData sets the data of the contenders, by which others see who holds and who waits; default the client's identity.
-func WithData(data []byte) Option {
-	return func(c *config) error {
-		c.SetData(data)
-		return nil
-	}
-}
-
-// WithID is [WithData] with text. It need not be unique.
-func WithID(id string) Option { return WithData([]byte(id)) }
+// WithData sets the data of the contenders, by which others see who holds and who waits; default the client's identity. Text is the Name of a
+// [zkrecipes.Participant], too. It need not be unique.
+func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
 // connected again in time keeps its hold.
-func WithLossOnSuspend() Option {
-	return func(c *config) error {
-		c.LossOnSuspend = true
-		return nil
-	}
-}
+func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
 // WithName sets the name by which tracers, and so metrics and traces, know the lock; default none. It has at most 100 bytes,
 // and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) Option {
-	return func(c *config) error { return c.SetName(name) }
-}
+func WithName(name string) Option { return recipe.Name[*config](name) }
 
 // WithReentrance lets a Lock through this object nest: if its context descends from a live write hold of the same client on the
 // same path, it returns another hold on the same contender, at once. Default off: Lock is ErrDeadlock there, and TryLock a
@@ -61,12 +47,7 @@ func WithName(name string) Option {
 // are lost. The other options are those of the object that locked first. RLock needs no option: see the package.
 //
 // Source: Curator's InterProcessReadWriteLock, which counts by thread.
-func WithReentrance() Option {
-	return func(c *config) error {
-		c.Reentrant = true
-		return nil
-	}
-}
+func WithReentrance() Option { return recipe.Reentrance[*config]() }
 
 // WithKazoo makes the lock count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
 // those of this library too: give each WriteLock there extra_lock_patterns=["__WRIT__", "__READ__"], and
@@ -80,20 +61,15 @@ func WithReentrance() Option {
 // Readers of kazoo before 2.9 wait for writers behind them, and block for ever (its issue 649).
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
-func WithKazoo() Option {
-	return func(c *config) error {
-		c.Kazoo = true
-		return nil
-	}
-}
+func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
 // New returns the read-write lock on path. It sends nothing; the first lock creates missing parents.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
-	var cfg config
 	client := (*session.Client)(c)
-	bad := recipe.Configure(client, &cfg, &cfg.Config, opts)
+	cfg := config{recipe.Defaults(client)}
+	bad := recipe.Apply(&cfg, opts)
 	kinds := []string{znode.Read, znode.Write}
 	if cfg.Kazoo {
 		kinds = append(kinds, znode.KazooRead, znode.KazooLock)

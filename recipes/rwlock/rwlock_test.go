@@ -80,7 +80,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 			{"__READ__0000000002", "", false, false},
 		} {
 			assert.Regexp(t, prefix+want.suffix+"$", queue[i].Path)
-			assert.Equal(t, want.data, queue[i].ID)
+			assert.Equal(t, want.data, queue[i].Name)
 			assert.Equal(t, want.write, queue[i].Write)
 			assert.Equal(t, want.holds, queue[i].Holds)
 			n, ok := srv.Node(queue[i].Path)
@@ -474,7 +474,7 @@ func TestLock_Cancelled_LeavesNothingAndLetsThoseBehindIn(t *testing.T) {
 		var waited *zkrecipes.WaitError
 		require.ErrorAs(t, writer.Failed(t, 0), &waited)
 		require.Equal(t, 2, waited.Position)
-		require.Equal(t, "a", waited.Holder.ID)
+		require.Equal(t, "a", waited.Holder.Name)
 		release(t, reader.Granted(t, 0))
 		release(t, first)
 		bubble.Clean(t, srv, path)
@@ -676,7 +676,7 @@ func TestRevoke_AsksAllWhoHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		client := bubble.Dial(t, srv, "a")
-		a, b := newLock(t, client), newLock(t, bubble.Dial(t, srv, "b"), rwlock.WithID("me"))
+		a, b := newLock(t, client), newLock(t, bubble.Dial(t, srv, "b"), rwlock.WithData([]byte("me")))
 		require.NoError(t, a.Revoke(t.Context()), "no holder")
 		first, err := a.RLock(t.Context())
 		require.NoError(t, err)
@@ -688,7 +688,7 @@ func TestRevoke_AsksAllWhoHold(t *testing.T) {
 		late.Waits(t)
 		queue, err := a.Queue(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "me", queue[1].ID)
+		require.Equal(t, "me", queue[1].Name)
 		require.NoError(t, a.Revoke(t.Context()))
 		for _, h := range []*zkrecipes.Hold{first, second} {
 			<-h.Revoked()

@@ -56,7 +56,7 @@ func TestWithKazoo_BothCountTheLeasesOfTheOther(t *testing.T) {
 
 		holders, err := s.Holders(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "py", holders[0].ID)
+		require.Equal(t, "py", holders[0].Name)
 		require.ErrorContains(t, s.Revoke(t.Context()), lease)
 		<-held.Revoked()
 

@@ -31,25 +31,13 @@ type config struct {
 	limitNode string
 }
 
-// WithData sets the data of the leases, by which others see who holds and who waits; default the client's identity.
-func WithData(data []byte) Option {
-	return func(c *config) error {
-		c.SetData(data)
-		return nil
-	}
-}
-
-// WithID is [WithData] with text. It need not be unique.
-func WithID(id string) Option { return WithData([]byte(id)) }
+// WithData sets the data of the leases, by which others see who holds and who waits; default the client's identity. Text is the Name of a
+// [zkrecipes.Participant], too. It need not be unique.
+func WithData(data []byte) Option { return recipe.Data[*config](data) }
 
 // WithLossOnSuspend ends holds when the connection is lost. By default they run on to their deadline: a holder that is
 // connected again in time keeps its leases.
-func WithLossOnSuspend() Option {
-	return func(c *config) error {
-		c.LossOnSuspend = true
-		return nil
-	}
-}
+func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
 // WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used. If it is
 // missing, it is created with the limit given to [New]. With a limit of 0 or less in it, every caller waits.
@@ -70,9 +58,7 @@ func WithLimitNode(path string) Option {
 
 // WithName sets the name by which tracers, and so metrics and traces, know the semaphore; default none. It has at most 100 bytes,
 // and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) Option {
-	return func(c *config) error { return c.SetName(name) }
-}
+func WithName(name string) Option { return recipe.Name[*config](name) }
 
 // WithKazoo gives the semaphore the layout of kazoo, so that programs in Python share it without a change; default off. Use the
 // option in all programs on the path: with kazoo's layout and Curator's side by side, neither counts the other's leases. If
@@ -85,21 +71,16 @@ func WithName(name string) Option {
 // request for a lease may go out in the next session, when others have passed the door.
 //
 // Source: kazoo 2.10, kazoo/recipe/lock.py.
-func WithKazoo() Option {
-	return func(c *config) error {
-		c.Kazoo = true
-		return nil
-	}
-}
+func WithKazoo() Option { return recipe.Kazoo[*config]() }
 
 // New returns the semaphore on path, with limit leases. It sends nothing; the first Acquire creates missing
 // nodes.
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
-	var cfg config
 	client := (*session.Client)(c)
-	bad := errors.Join(checkLimit(limit), recipe.Configure(client, &cfg, &cfg.Config, opts))
+	cfg := config{Config: recipe.Defaults(client)}
+	bad := errors.Join(checkLimit(limit), recipe.Apply(&cfg, opts))
 	if cfg.Kazoo && cfg.limitNode != "" {
 		bad = errors.Join(bad, errors.New("WithLimitNode and WithKazoo: kazoo's limit is fixed: want one of the two"))
 	}

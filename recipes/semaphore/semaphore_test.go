@@ -100,7 +100,7 @@ func TestNodes_AreThoseOfCurator(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, holders, 3, "with the one who waits inside, as in Curator")
 		assert.Equal(t, first.Token(), holders[0].Token)
-		assert.Equal(t, "127.0.0.1", holders[2].ID)
+		assert.Equal(t, "127.0.0.1", holders[2].Name)
 
 		release(t, second)
 		h := third.Granted(t, 0)
@@ -738,7 +738,7 @@ func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 
 func TestRevokeAndQueue(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
-		mine, others := newSemaphore(t, a, 3), newSemaphore(t, b, 3, semaphore.WithID("me"))
+		mine, others := newSemaphore(t, a, 3), newSemaphore(t, b, 3, semaphore.WithData([]byte("me")))
 		require.NoError(t, mine.Revoke(t.Context()), "no holder")
 		queue, err := mine.Queue(t.Context())
 		require.NoError(t, err)
@@ -752,7 +752,7 @@ func TestRevokeAndQueue(t *testing.T) {
 		require.NoError(t, err)
 		var ids []string
 		for _, p := range queue {
-			ids = append(ids, p.ID)
+			ids = append(ids, p.Name)
 		}
 		require.Equal(t, []string{"a", "a", "me", "me", "me", "me", "a"}, ids,
 			"the leases that are out, those of the first that waits, and the two that wait")

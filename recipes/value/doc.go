@@ -28,7 +28,7 @@
 // A call waits for the connection, within its context, and goes on in the next session. If the outcome of a write cannot be
 // known, the error matches zkrecipes.ErrUnknownOutcome: read before writing again. [Value.CompareAndSet] and [Value.Update]
 // return it if the reply is lost and the node does not show that the write was refused. [Value.Set] and [Value.SetHeld] take
-// it for written if the node holds their value. [Counter.Add] returns it only if the session or the context ended before the answer.
+// it for written if the node holds their value, and [Value.Delete] takes it for deleted if there is no node. [Counter.Add] returns it only if the session or the context ended before the answer.
 //
 // [Value.Watch] tells at once when its view is no longer current, and goes on when the client is connected again.
 //
@@ -47,7 +47,7 @@
 // # What it costs
 //
 // A value is one node, with plain containers above it. Get is a sync and a read. Set, SetHeld, CompareAndSet and Update read
-// and write: two round trips. A refusal takes a sync and a read more. The first addition of a counter in a session makes the
+// and write: two round trips. Delete is a sync, a read and a delete. A refusal takes a sync and a read more. The first addition of a counter in a session makes the
 // marker, reads and writes. The following ones take one round trip each, or two more for every time that another client was
 // faster. [Value.Watch] has one watch and reads once for each change.
 package value

@@ -39,10 +39,23 @@ func (v *Value[T]) OpSet(x T, old Version) (zkrecipes.Op, error) {
 // Errors: the zero Version, because servers have no check that a node is missing.
 func (v *Value[T]) OpCheck(old Version) (zkrecipes.Op, error) {
 	if !old.Exists() {
-		return zkrecipes.Op{}, v.failed("check", errors.New("the version is of a missing node: want one of a node that was read"))
+		return zkrecipes.Op{}, v.failed("check", errMissing)
 	}
 	return v.own(zkrecipes.OpCheck(v.path, old.Data)), nil
 }
+
+// OpDelete returns the operation that deletes the node if the value is the one that was read with old. See [Value.OpSet] for errors
+// of the transaction, and for what it compares.
+//
+// Errors: the zero Version, because there is nothing to delete.
+func (v *Value[T]) OpDelete(old Version) (zkrecipes.Op, error) {
+	if !old.Exists() {
+		return zkrecipes.Op{}, v.failed("delete", errMissing)
+	}
+	return v.own(zkrecipes.OpDelete(v.path, old.Data)), nil
+}
+
+var errMissing = errors.New("the version is of a missing node: want one of a node that was read")
 
 // own binds op to the root under which the path is that of the value.
 func (v *Value[T]) own(op zkrecipes.Op) zkrecipes.Op {

@@ -198,6 +198,13 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 	return x, versionOf(&now.Stat), nil
 }
 
+// Delete deletes the node, whatever it holds: then there is no value. It is no error if there is none. Parents stay.
+//
+// Errors: ErrUnknownOutcome if a reply was lost, and another client has written since, so that nothing tells whether this call
+// deleted before; zk.ErrNotEmpty if the node has children, such as the markers of counters: see [Counter.Close]; otherwise what
+// the server said.
+func (v *Value[T]) Delete(ctx context.Context) error { return record.Remove(ctx, v.client, v.path) }
+
 func (v *Value[T]) replace(ctx context.Context, next func(session.Node) ([]byte, error)) (session.Node, error) {
 	return record.Replacement{Client: v.client, Path: v.path, Next: next}.Do(ctx)
 }

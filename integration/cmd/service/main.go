@@ -83,7 +83,7 @@ func observe(ctx context.Context, e *election.Election) {
 			slog.Error("cannot observe", "error", err)
 			return
 		}
-		slog.Info("observed", "leader", view.Leader.ID, "none", !view.Exists, "current", view.Current)
+		slog.Info("observed", "leader", view.Leader.Name, "none", !view.Exists, "current", view.Current)
 	}
 }
 

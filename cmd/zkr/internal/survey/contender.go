@@ -140,12 +140,12 @@ func (c *Contender) Name() string {
 	return c.Node[strings.LastIndexByte(c.Node, '/')+1:]
 }
 
-// NameOf is the name of a participant. A request to release takes the place of its ID.
+// NameOf is the name of a participant. Data that are no name, such as a request to release, leave its session.
 func NameOf(p zkrecipes.Participant) string {
-	if p.ID == revokeRequest {
+	if p.Name == "" && len(p.Data) > 0 {
 		return fmt.Sprintf("session 0x%x", p.Session)
 	}
-	return p.ID
+	return p.Name
 }
 
 func (c *Contender) age(now time.Time) time.Duration { return max(0, now.Sub(c.Since)) }

@@ -78,7 +78,7 @@ func Locked(ctx context.Context, client *conn.Client, bill func(context.Context,
 
 // Candidate stands in an election that has no candidates of libkv any more.
 func Candidate(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
-	e, err := election.New(client, "/service/leader", election.WithID("node-1"), election.WithLayout(election.Selector))
+	e, err := election.New(client, "/service/leader", election.WithData([]byte("node-1")), election.WithLayout(election.Selector))
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func Candidate(ctx context.Context, client *conn.Client, lead func(context.Conte
 // read it.
 func CandidateBesideLibkv(ctx context.Context, client *conn.Client, lead func(context.Context, *election.Term) error) error {
 	unknown := func(err error) bool { return errors.Is(err, zkrecipes.ErrUnknownOutcome) } // the name is written again
-	e, err := election.New(client, "/service/leader", election.WithID("node-1"), election.WithLayout(election.Selector),
+	e, err := election.New(client, "/service/leader", election.WithData([]byte("node-1")), election.WithLayout(election.Selector),
 		election.WithRetry(unknown))
 	if err != nil {
 		return err

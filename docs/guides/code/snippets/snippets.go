@@ -67,7 +67,7 @@ func observe(ctx context.Context, e *election.Election) error {
 		case !now.Exists:
 			announce("nobody")
 		default:
-			announce(now.Leader.ID)
+			announce(now.Leader.Name)
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func try(ctx context.Context, m *mutex.Mutex) error {
 	h, err := m.TryLock(ctx)
 	var busy *zkrecipes.BusyError
 	if errors.As(err, &busy) {
-		slog.Info("another process works", "holder", busy.Holder.ID, "since", busy.Holder.Since)
+		slog.Info("another process works", "holder", busy.Holder.Name, "since", busy.Holder.Since)
 		return nil
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func patience(ctx context.Context, m *mutex.Mutex) error {
 	h, err := m.Lock(waiting) // the deadline bounds the wait, not the hold
 	var gaveUp *zkrecipes.WaitError
 	if errors.As(err, &gaveUp) {
-		slog.Warn("still locked", "holder", gaveUp.Holder.ID, "position", gaveUp.Position)
+		slog.Warn("still locked", "holder", gaveUp.Holder.Name, "position", gaveUp.Position)
 	}
 	if err != nil {
 		return err
