@@ -43,40 +43,38 @@ func (s *Server) exists(q *call) Code {
 }
 
 func (s *Server) getData(q *call) Code {
-	path, watch := q.in.Str(), q.in.Bool()
-	if q.in.Bad {
-		return CodeMarshallingError
+	n, code := s.watchable(q, q.c.front.dataWatches)
+	if code == CodeOK {
+		q.out.Bytes(n.data)
+		q.out.stat(n.stat(s.tree))
 	}
-	n, code := s.readable(q, path, permRead)
-	if code != CodeOK {
-		return code
-	}
-	if watch {
-		q.c.front.dataWatches.add(path, q.c, watchOnce)
-	}
-	q.out.Bytes(n.data)
-	q.out.stat(n.stat(s.tree))
-	return CodeOK
+	return code
 }
 
 // getChildren serves both operations of that name; the younger one adds the Stat.
 func (s *Server) getChildren(q *call) Code {
-	path, watch := q.in.Str(), q.in.Bool()
-	if q.in.Bad {
-		return CodeMarshallingError
-	}
-	n, code := s.readable(q, path, permRead)
+	n, code := s.watchable(q, q.c.front.childWatches)
 	if code != CodeOK {
 		return code
-	}
-	if watch {
-		q.c.front.childWatches.add(path, q.c, watchOnce)
 	}
 	q.out.Strs(n.children.List())
 	if q.op == OpGetChildren2 {
 		q.out.stat(n.stat(s.tree))
 	}
 	return CodeOK
+}
+
+// watchable finds the node of a request for a path and a watch, and sets the watch if the client may read the node.
+func (s *Server) watchable(q *call, watches *watchTable) (*node, Code) {
+	path, watch := q.in.Str(), q.in.Bool()
+	if q.in.Bad {
+		return nil, CodeMarshallingError
+	}
+	n, code := s.readable(q, path, permRead)
+	if code == CodeOK && watch {
+		watches.add(path, q.c, watchOnce)
+	}
+	return n, code
 }
 
 func (s *Server) getACL(q *call) Code {
