@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // Who selects clients: by [Label], by [Session], or [Everyone].
@@ -81,7 +83,7 @@ type Action struct {
 	kind  actionKind
 	delay time.Duration
 	until <-chan struct{}
-	code  Code
+	code  proto.Code
 	fn    func(Request)
 	end   chan struct{} // closed by finish, which ends the hold of actAfter
 }
@@ -112,7 +114,7 @@ func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} 
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
 // Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
-func Fail(code Code) Action { return Action{kind: actFail, code: code} }
+func Fail(code Code) Action { return Action{kind: actFail, code: proto.Code(code)} }
 
 // Before calls fn and then serves the request. fn may use the server, and block; the connection waits.
 func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
@@ -232,19 +234,19 @@ func (f *faults) hit(r *Rule) bool {
 }
 
 // intercepted looks for a rule for the request that d is about to decode.
-func (c *conn) intercepted(xid int32, op Op, d *decoder) (Action, Request, bool) {
+func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Request, bool) {
 	if c.s.faults.live.Load() == 0 {
 		return Action{}, Request{}, false
 	}
-	req := Request{Client: c.label, Session: c.session.id, Xid: xid, Op: op}
+	req := Request{Client: c.label, Session: c.session.id, Xid: xid, Op: Op(op)}
 	peek := *d
 	switch op {
-	case OpMulti, OpMultiRead:
+	case proto.OpMulti, proto.OpMultiRead:
 		ops, _ := decodeMulti(&peek)
 		for _, o := range ops {
 			req.Paths = append(req.Paths, o.path)
 		}
-	case OpPing, OpCloseSession, OpAuth, opSASL, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
+	case proto.OpPing, proto.OpCloseSession, proto.OpAuth, proto.OpSASL, proto.OpSetWatches, proto.OpSetWatches2, proto.OpReconfig, proto.OpWhoAmI:
 	default:
 		req.Path = peek.Str()
 	}

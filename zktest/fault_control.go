@@ -2,6 +2,8 @@ package zktest
 
 import (
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // Direction is one way of a connection, or both.
@@ -208,7 +210,7 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	n := 0
 	for c := range s.conns {
 		if !c.dead && c.session != nil && who.includes(c.label, c.session.id) {
-			s.notify(c, s.zxid, ev, path, nil)
+			s.notify(c, s.zxid, proto.Event(ev), path, nil)
 			n++
 		}
 	}

@@ -20,8 +20,11 @@ type Node struct {
 
 func (s *Server) describe(n *node) Node {
 	d := Node{
-		Path: n.path, Data: slices.Clone(n.data), Stat: n.stat(s.tree), ACL: slices.Clone(n.acl),
+		Path: n.path, Data: slices.Clone(n.data), Stat: Stat(n.stat(s.tree)),
 		Container: n.owner == ownerContainer, Sequence: n.cversion,
+	}
+	for _, a := range n.acl {
+		d.ACL = append(d.ACL, ACL(a))
 	}
 	if s.tree.ttl(n.owner) {
 		d.TTL = time.Duration(n.owner&^ownerTTLMask) * time.Millisecond

@@ -8,6 +8,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // conn is the server's side of one connection. One goroutine reads and handles requests, and one writes the queue. The
@@ -95,15 +97,15 @@ func (c *conn) endMute() {
 }
 
 // send queues one frame, which fill writes, behind a hold if there is one. The caller holds Server.mu.
-func (c *conn) send(fill func(*encoder)) { c.sendAfter(nil, fill) }
+func (c *conn) send(fill func(*proto.Encoder)) { c.sendAfter(nil, fill) }
 
-func (c *conn) sendAfter(hold <-chan struct{}, fill func(*encoder)) {
+func (c *conn) sendAfter(hold <-chan struct{}, fill func(*proto.Encoder)) {
 	c.queue(hold, fill)
 	c.outbox.wake()
 }
 
 // queue is sendAfter for a caller that sees to the writing.
-func (c *conn) queue(hold <-chan struct{}, fill func(*encoder)) {
+func (c *conn) queue(hold <-chan struct{}, fill func(*proto.Encoder)) {
 	if c.outbox.put(hold, fill) {
 		c.sent++
 		c.s.sent++

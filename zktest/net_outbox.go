@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // outbox is the queue of bytes to write. Its lock is held for copying only.
@@ -30,7 +30,7 @@ type chunk struct {
 
 // put queues one frame, which fill writes, behind a hold if there is one. It reports false if nothing is taken any more.
 // The caller sees to the writing, by wake or by writeNow.
-func (o *outbox) put(hold <-chan struct{}, fill func(*encoder)) bool {
+func (o *outbox) put(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.deaf {
@@ -41,7 +41,7 @@ func (o *outbox) put(hold <-chan struct{}, fill func(*encoder)) bool {
 		o.spare = nil
 	}
 	last := &o.chunks[len(o.chunks)-1]
-	e := encoder{jute.Encoder{B: last.data}}
+	e := proto.Encoder{B: last.data}
 	start := e.Begin()
 	fill(&e)
 	e.End(start)

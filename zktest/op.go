@@ -4,41 +4,41 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // call is one request while it is handled.
 type call struct {
 	c       *conn
 	session *session
-	op      Op
-	in      *decoder
-	out     *encoder // body of the reply
-	silent  bool     // there is no reply
+	op      proto.Op
+	in      *proto.Decoder
+	out     *proto.Encoder // body of the reply
+	silent  bool           // there is no reply
 }
 
-type handler func(s *Server, q *call) Code
+type handler func(s *Server, q *call) proto.Code
 
 // handlers serve the operations. Authentication and unknown codes are treated before.
-var handlers map[Op]handler
+var handlers map[proto.Op]handler
 
 func init() {
-	handlers = map[Op]handler{
-		OpCreate: (*Server).create, OpCreate2: (*Server).create, OpCreateContainer: (*Server).create,
-		OpCreateTTL: (*Server).create, OpDelete: (*Server).delete, OpSetData: (*Server).setData,
-		OpSetACL: (*Server).setACL, OpMulti: (*Server).multi, OpCheck: (*Server).check,
-		OpCloseSession: (*Server).closeSession,
-		OpExists:       (*Server).exists, OpGetData: (*Server).getData, OpGetACL: (*Server).getACL,
-		OpGetChildren: (*Server).getChildren, OpGetChildren2: (*Server).getChildren,
-		OpSync: (*Server).sync, OpMultiRead: (*Server).multiRead, OpWhoAmI: (*Server).whoAmI,
-		OpGetEphemerals: (*Server).getEphemerals, OpGetAllChildrenNumber: (*Server).getAllChildrenNumber,
-		OpSetWatches: (*Server).setWatches, OpSetWatches2: (*Server).setWatches, OpAddWatch: (*Server).addWatch,
-		OpCheckWatches: (*Server).findWatches, OpRemoveWatches: (*Server).findWatches,
+	handlers = map[proto.Op]handler{
+		proto.OpCreate: (*Server).create, proto.OpCreate2: (*Server).create, proto.OpCreateContainer: (*Server).create,
+		proto.OpCreateTTL: (*Server).create, proto.OpDelete: (*Server).delete, proto.OpSetData: (*Server).setData,
+		proto.OpSetACL: (*Server).setACL, proto.OpMulti: (*Server).multi, proto.OpCheck: (*Server).check,
+		proto.OpCloseSession: (*Server).closeSession,
+		proto.OpExists:       (*Server).exists, proto.OpGetData: (*Server).getData, proto.OpGetACL: (*Server).getACL,
+		proto.OpGetChildren: (*Server).getChildren, proto.OpGetChildren2: (*Server).getChildren,
+		proto.OpSync: (*Server).sync, proto.OpMultiRead: (*Server).multiRead, proto.OpWhoAmI: (*Server).whoAmI,
+		proto.OpGetEphemerals: (*Server).getEphemerals, proto.OpGetAllChildrenNumber: (*Server).getAllChildrenNumber,
+		proto.OpSetWatches: (*Server).setWatches, proto.OpSetWatches2: (*Server).setWatches, proto.OpAddWatch: (*Server).addWatch,
+		proto.OpCheckWatches: (*Server).findWatches, proto.OpRemoveWatches: (*Server).findWatches,
 		// Switched off by default, and a server that stands alone could not do it.
-		OpReconfig:        (*Server).reconfig,
-		OpDeleteContainer: (*Server).deleteContainer,
-		OpConnect:         denied(CodeMarshallingError),
-		OpPing:            func(*Server, *call) Code { return CodeOK },
+		proto.OpReconfig:        (*Server).reconfig,
+		proto.OpDeleteContainer: (*Server).deleteContainer,
+		proto.OpConnect:         denied(proto.CodeMarshallingError),
+		proto.OpPing:            func(*Server, *call) proto.Code { return proto.CodeOK },
 	}
 }
 
@@ -46,7 +46,7 @@ func init() {
 //
 // Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
 func (c *conn) handshake(frame []byte) bool {
-	d := &decoder{jute.Decoder{B: frame}}
+	d := &proto.Decoder{B: frame}
 	d.Int32() // protocol version
 	lastZxid, timeout, id, passwd := d.Int64(), d.Int32(), d.Int64(), d.Bytes()
 	modern := len(d.B) > 0 // carries the read-only flag
@@ -76,9 +76,9 @@ func (c *conn) handshake(frame []byte) bool {
 	}
 	s.received++
 	c.received++
-	c.last = lastRequest{wordOp(OpConnect), 0, s.zxid, time.Now()}
+	c.last = lastRequest{wordOp(proto.OpConnect), 0, s.zxid, time.Now()}
 	flagged := modern || s.cfg.traits.readOnlyFlagEver
-	answer := func() { c.sendAfter(hold, func(e *encoder) { welcome(e, ses, flagged, c.front.role) }) }
+	answer := func() { c.sendAfter(hold, func(e *proto.Encoder) { welcome(e, ses, flagged, c.front.role) }) }
 	switch {
 	case ses == nil:
 		answer()
@@ -136,7 +136,7 @@ func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration)
 	return ses
 }
 
-func welcome(e *encoder, ses *session, modern bool, r role) {
+func welcome(e *proto.Encoder, ses *session, modern bool, r role) {
 	e.Int32(0)
 	if ses == nil {
 		e.Int32(0)
@@ -154,15 +154,15 @@ func welcome(e *encoder, ses *session, modern bool, r role) {
 
 // handle serves one request. It returns false if no further request is to be handled.
 func (c *conn) handle(frame []byte) bool {
-	d := &decoder{jute.Decoder{B: frame}}
-	xid, op := d.Int32(), Op(d.Int32())
+	d := &proto.Decoder{B: frame}
+	xid, op := d.Int32(), proto.Op(d.Int32())
 	if d.Bad {
 		c.end()
 		return false
 	}
 	act, req, hit := c.intercepted(xid, op, d)
 	if !hit {
-		return c.serve(xid, op, d, nil, CodeOK)
+		return c.serve(xid, op, d, nil, proto.CodeOK)
 	}
 	if !c.before(act, req) {
 		return act.kind == actIgnore
@@ -174,7 +174,7 @@ func (c *conn) handle(frame []byte) bool {
 
 // serve applies the request and queues the reply, behind hold if there is one. If fail is an error, it answers with
 // that alone.
-func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Code) bool {
+func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struct{}, fail proto.Code) bool {
 	s := c.s
 	s.lock()
 	defer s.unlock()
@@ -189,18 +189,18 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 		s.release(c, flush)
 		return false
 	}
-	if op == OpCreateContainer && s.cfg.deviates(HangsUpOnContainers) {
+	if op == proto.OpCreateContainer && s.cfg.deviates(HangsUpOnContainers) {
 		s.release(c, abrupt)
 		return false
 	}
 	zxid, code, over := s.dispatch(q, fail)
-	if op.writes() && s.cfg.deviates(NoZxid) {
+	if op.Writes() && s.cfg.deviates(NoZxid) {
 		zxid = 0
 	}
 	switch op {
-	case OpPing:
-		xid = xidPing
-	case OpAuth, opSASL:
+	case proto.OpPing:
+		xid = proto.XidPing
+	case proto.OpAuth, proto.OpSASL:
 		zxid = 0
 	default:
 	}
@@ -208,7 +208,7 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 	if q.silent {
 		return !c.dead
 	}
-	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync && !s.cfg.deviates(LocalSync)) {
+	if c.front.lag != nil && c.front.role.serves() && (op.Writes() || op == proto.OpSync && !s.cfg.deviates(LocalSync)) {
 		body := bytes.Clone(q.out.B)
 		c.front.later(c, func() {
 			c.reply(hold, xid, zxid, code, body, over)
@@ -228,8 +228,8 @@ func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Co
 
 // reply queues a reply, behind hold if there is one, and ends the connection after it if over. The caller sees to the
 // writing.
-func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, body []byte, over bool) {
-	c.queue(hold, func(e *encoder) {
+func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code proto.Code, body []byte, over bool) {
+	c.queue(hold, func(e *proto.Encoder) {
 		e.Int32(xid)
 		e.Int64(zxid)
 		e.Int32(int32(code))
@@ -241,35 +241,35 @@ func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, bod
 }
 
 // dispatch returns zxid and code of the reply, and whether the connection ends with it.
-func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool) {
-	if q.op == OpAuth && fail == CodeOK {
+func (s *Server) dispatch(q *call, fail proto.Code) (zxid int64, code proto.Code, over bool) {
+	if q.op == proto.OpAuth && fail == proto.CodeOK {
 		code = s.authenticate(q)
-		return 0, code, code != CodeOK
+		return 0, code, code != proto.CodeOK
 	}
-	if q.op == opSASL && fail == CodeOK {
+	if q.op == proto.OpSASL && fail == proto.CodeOK {
 		code = s.sasl(q)
-		return 0, code, code != CodeOK
+		return 0, code, code != proto.CodeOK
 	}
 	if !s.cfg.authenticated(q.c.ids) {
-		return 0, CodeNeedsSASL, true
+		return 0, proto.CodeNeedsSASL, true
 	}
 	s.tracker.touch(q.session)
 	serve, known := handlers[q.op]
 	front := q.c.front
 	switch {
-	case fail != CodeOK:
+	case fail != proto.CodeOK:
 		return front.zxid(), fail, false
-	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck,
-		q.op == OpMulti && s.cfg.deviates(NoMulti):
-		return -1, CodeUnimplemented, true
-	case front.role == readingOnly && (q.op.writes() || q.op == OpSync || q.op == OpCheck):
-		if q.op != OpCloseSession || q.session.local == nil {
-			return front.zxid(), CodeNotReadOnly, false
+	case !known, q.op == proto.OpCreateContainer && s.cfg.noContainers, q.op == proto.OpCheck && s.cfg.traits.noCheck,
+		q.op == proto.OpMulti && s.cfg.deviates(NoMulti):
+		return -1, proto.CodeUnimplemented, true
+	case front.role == readingOnly && (q.op.Writes() || q.op == proto.OpSync || q.op == proto.OpCheck):
+		if q.op != proto.OpCloseSession || q.session.local == nil {
+			return front.zxid(), proto.CodeNotReadOnly, false
 		}
 	}
 	code = serve(s, q)
-	if zxid = s.zxid; !q.op.writes() {
+	if zxid = s.zxid; !q.op.Writes() {
 		zxid = front.zxid()
 	}
-	return zxid, code, q.op == OpCloseSession
+	return zxid, code, q.op == proto.OpCloseSession
 }

@@ -8,16 +8,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // authReadable says whether the real server can read an authentication: if not, the connection ends without an answer.
-func authReadable(op Op, d decoder) bool {
+func authReadable(op proto.Op, d proto.Decoder) bool {
 	switch op {
-	case OpAuth:
+	case proto.OpAuth:
 		d.Int32()
 		d.Str()
 		d.Bytes()
-	case opSASL:
+	case proto.OpSASL:
 		if d.Bytes() == nil {
 			return false
 		}
@@ -27,13 +29,13 @@ func authReadable(op Op, d decoder) bool {
 }
 
 // authenticate adds an identity to the connection.
-func (s *Server) authenticate(q *call) Code {
+func (s *Server) authenticate(q *call) proto.Code {
 	q.in.Int32()
 	scheme, credential := q.in.Str(), q.in.Bytes()
 	switch scheme {
 	case "digest":
 		if credential == nil || !s.cfg.provides("digest") {
-			return CodeAuthFailed
+			return proto.CodeAuthFailed
 		}
 		id := s.cfg.digest(string(credential))
 		if s.cfg.super != "" && string(credential) == s.cfg.super {
@@ -43,9 +45,9 @@ func (s *Server) authenticate(q *call) Code {
 	case "ip":
 		q.c.identify(q.c.ids[0])
 	default:
-		return CodeAuthFailed
+		return proto.CodeAuthFailed
 	}
-	return CodeOK
+	return proto.CodeOK
 }
 
 func (c *conn) identify(id identity) {
@@ -61,32 +63,32 @@ const saslRealm = "zk-sasl-md5"
 // answers it. The connection is the client's user from then on, as sasl:user.
 //
 // Source: ZooKeeperServer.processSasl.
-func (s *Server) sasl(q *call) Code {
+func (s *Server) sasl(q *call) proto.Code {
 	token := q.in.Bytes()
 	if s.cfg.users == nil {
 		q.out.Bytes(nil)
-		return CodeOK // the real server logs that it has no SASL
+		return proto.CodeOK // the real server logs that it has no SASL
 	}
 	c := q.c
 	if c.nonce == "" && len(token) == 0 {
 		c.nonce = rand.Text()
 		q.out.Bytes(fmt.Appendf(nil, `realm=%q,nonce=%q,qop="auth",charset=utf-8,algorithm=md5-sess`, saslRealm, c.nonce))
-		return CodeOK
+		return proto.CodeOK
 	}
 	user, proof, ok := checkDigest(string(token), c.nonce, s.cfg.users)
 	if c.nonce = ""; !ok {
 		q.out.Bytes(nil)
 		if slices.Contains(s.cfg.required, "sasl") {
-			return CodeNeedsSASL
+			return proto.CodeNeedsSASL
 		}
-		return CodeAuthFailed
+		return proto.CodeAuthFailed
 	}
 	c.identify(identity{"sasl", user})
 	if slices.Contains(s.cfg.saslSupers, user) {
 		c.identify(identity{"super", ""})
 	}
 	q.out.Bytes([]byte("rspauth=" + proof))
-	return CodeOK
+	return proto.CodeOK
 }
 
 // checkDigest checks the answer to a challenge. It returns the user and the proof that the server knows the password too.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // reapPause lies between two removals of one pass. Source: znode.container.maxPerMinute, 10,000.
@@ -77,25 +79,25 @@ func (s *Server) reapable() []string {
 func (s *Server) reap(path string) bool {
 	t := s.begin(nil, nil)
 	c, code := t.deleteContainer(path)
-	if code == CodeOK {
+	if code == proto.CodeOK {
 		t.apply(c)
 	}
-	s.record(t, OpDeleteContainer, path, code)
-	return code == CodeOK
+	s.record(t, proto.OpDeleteContainer, path, code)
+	return code == proto.CodeOK
 }
 
 // deleteContainer serves what only the server itself should send. Since 3.9, a client can delete any node with it that
 // is empty and not ephemeral, and needs no permission. Before, the server takes the whole request for the path.
-func (s *Server) deleteContainer(q *call) Code {
+func (s *Server) deleteContainer(q *call) proto.Code {
 	if !s.cfg.traits.deletesContainers {
-		return denied(CodeBadArguments)(s, q)
+		return denied(proto.CodeBadArguments)(s, q)
 	}
 	path := q.in.Str()
-	if path == nullString { // the real server breaks on it before it takes a zxid, unlike delete
-		return CodeMarshallingError
+	if path == proto.Null { // the real server breaks on it before it takes a zxid, unlike delete
+		return proto.CodeMarshallingError
 	}
-	_, code := s.write(q, path, func(t *txn) (change, Code) {
-		if code := deletable(path); code != CodeOK {
+	_, code := s.write(q, path, func(t *txn) (change, proto.Code) {
+		if code := deletable(path); code != proto.CodeOK {
 			return change{}, code
 		}
 		return t.deleteContainer(path)

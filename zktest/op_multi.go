@@ -1,11 +1,15 @@
 package zktest
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+)
 
 // multiOp is one operation of a multi or multiRead.
 type multiOp struct {
-	kind    Op // the code that it came under
-	op      Op // what it is
+	kind    proto.Op // the code that it came under
+	op      proto.Op // what it is
 	path    string
 	create  createSpec
 	data    []byte
@@ -13,34 +17,34 @@ type multiOp struct {
 }
 
 // miscast is a mode with a time to live, but no time to live.
-func (o multiOp) miscast() bool { return o.op == OpCreateTTL && o.kind != OpCreateTTL }
+func (o multiOp) miscast() bool { return o.op == proto.OpCreateTTL && o.kind != proto.OpCreateTTL }
 
 // decodeMulti reads operations up to the end marker; false means that they cannot be read or that reads and writes
 // are mixed.
 //
 // Source: MultiOperationRecord, Op.Create.
-func decodeMulti(d *decoder) ([]multiOp, bool) {
+func decodeMulti(d *proto.Decoder) ([]multiOp, bool) {
 	var ops []multiOp
 	for {
-		kind, done := Op(d.Int32()), d.Bool()
+		kind, done := proto.Op(d.Int32()), d.Bool()
 		d.Int32() // error code, of no use in a request
 		if done || d.Bad {
 			return ops, !d.Bad
 		}
 		o := multiOp{kind: kind, op: kind}
 		switch kind {
-		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
 			o.create = decodeCreate(kind, d)
 			o.op, o.path = createKind(kind, o.create), o.create.path
 			o.create.op = o.op
-			if o.op != OpCreateTTL {
+			if o.op != proto.OpCreateTTL {
 				o.create.ttl = -1
 			}
-		case OpDelete, OpCheck:
+		case proto.OpDelete, proto.OpCheck:
 			o.path, o.version = d.Str(), d.Int32()
-		case OpSetData:
+		case proto.OpSetData:
 			o.path, o.data, o.version = d.Str(), d.Bytes(), d.Int32()
-		case OpGetData, OpGetChildren:
+		case proto.OpGetData, proto.OpGetChildren:
 			o.path = d.Str()
 			d.Bool() // a watch, which is not set
 		default:
@@ -54,28 +58,28 @@ func decodeMulti(d *decoder) ([]multiOp, bool) {
 
 // hasNullPath says whether the real server breaks on the operations.
 func hasNullPath(ops []multiOp) bool {
-	return slices.ContainsFunc(ops, func(o multiOp) bool { return o.path == nullString })
+	return slices.ContainsFunc(ops, func(o multiOp) bool { return o.path == proto.Null })
 }
 
-func (o multiOp) reads() bool { return o.op == OpGetData || o.op == OpGetChildren }
+func (o multiOp) reads() bool { return o.op == proto.OpGetData || o.op == proto.OpGetChildren }
 
 // createKind returns the operation that a create in a multi stands for. Its mode decides before its code.
-func createKind(kind Op, r createSpec) Op {
+func createKind(kind proto.Op, r createSpec) proto.Op {
 	switch {
-	case r.mode == Container:
-		return OpCreateContainer
-	case r.mode.ttl():
-		return OpCreateTTL
-	case kind == OpCreateTTL:
-		return OpCreate
+	case r.mode == proto.Container:
+		return proto.OpCreateContainer
+	case r.mode.TTL():
+		return proto.OpCreateTTL
+	case kind == proto.OpCreateTTL:
+		return proto.OpCreate
 	}
 	return kind
 }
 
 // plain takes the code away from a create whose mode decides nothing, as the releases did that do not look at it.
 func (o *multiOp) plain() {
-	if o.op == OpCreate2 || o.op == OpCreateContainer && o.create.mode != Container {
-		o.op, o.create.op = OpCreate, OpCreate
+	if o.op == proto.OpCreate2 || o.op == proto.OpCreateContainer && o.create.mode != proto.Container {
+		o.op, o.create.op = proto.OpCreate, proto.OpCreate
 	}
 }
 
@@ -85,11 +89,11 @@ func (o *multiOp) plain() {
 // Source: MultiOperationRecord.deserialize, CreateOptions.
 func strict(ops []multiOp) (readable, failed bool) {
 	for _, o := range ops {
-		if o.kind != OpCreate && o.kind != OpCreate2 && o.kind != OpCreateContainer {
+		if o.kind != proto.OpCreate && o.kind != proto.OpCreate2 && o.kind != proto.OpCreateContainer {
 			continue
 		}
 		switch {
-		case !o.create.mode.valid():
+		case !o.create.mode.Valid():
 			return false, false
 		case o.create.acl == nil:
 			return false, true
@@ -101,7 +105,7 @@ func strict(ops []multiOp) (readable, failed bool) {
 }
 
 // multi applies all of its operations under one zxid, or none.
-func (s *Server) multi(q *call) Code {
+func (s *Server) multi(q *call) proto.Code {
 	ops, ok := decodeMulti(q.in)
 	if s.cfg.traits.create2InMulti {
 		readable, failed := strict(ops)
@@ -116,24 +120,24 @@ func (s *Server) multi(q *call) Code {
 	}
 	t := s.begin(q.session, q.c.ids)
 	if !ok || len(ops) > 0 && ops[0].reads() {
-		s.record(t, q.op, "", CodeMarshallingError)
-		return CodeMarshallingError
+		s.record(t, q.op, "", proto.CodeMarshallingError)
+		return proto.CodeMarshallingError
 	}
 	if hasNullPath(ops) {
-		s.record(t, q.op, "", CodeMarshallingError)
+		s.record(t, q.op, "", proto.CodeMarshallingError)
 		return s.breakMulti(q)
 	}
 	t.shadow = map[string]view{}
 	changes := make([]change, 0, len(ops))
 	for _, o := range ops {
 		c, code := t.prepare(o)
-		if code != CodeOK {
+		if code != proto.CodeOK {
 			s.record(t, q.op, "", code)
-			if code == CodeMarshallingError {
-				return CodeMarshallingError
+			if code == proto.CodeMarshallingError {
+				return proto.CodeMarshallingError
 			}
 			failMulti(q.out, len(changes), len(ops), code)
-			return CodeOK
+			return proto.CodeOK
 		}
 		changes = append(changes, c)
 	}
@@ -141,28 +145,28 @@ func (s *Server) multi(q *call) Code {
 		s.reply(q.out, c, t.apply(c))
 	}
 	endMulti(q.out)
-	s.record(t, q.op, "", CodeOK)
-	return CodeOK
+	s.record(t, q.op, "", proto.CodeOK)
+	return proto.CodeOK
 }
 
 // breakMulti answers a multi on which the real server breaks. In 3.8 the reply has a body in spite of the error.
-func (s *Server) breakMulti(q *call) Code {
+func (s *Server) breakMulti(q *call) proto.Code {
 	if s.cfg.traits.failsWithBody {
 		endMulti(q.out)
 	}
-	return CodeMarshallingError
+	return proto.CodeMarshallingError
 }
 
-func (t *txn) prepare(o multiOp) (change, Code) {
+func (t *txn) prepare(o multiOp) (change, proto.Code) {
 	if o.miscast() { // the real server fails to cast the request
-		return change{}, CodeMarshallingError
+		return change{}, proto.CodeMarshallingError
 	}
 	switch o.op {
-	case OpDelete:
+	case proto.OpDelete:
 		return t.delete(o.path, o.version)
-	case OpSetData:
+	case proto.OpSetData:
 		return t.setData(o.path, o.data, o.version)
-	case OpCheck:
+	case proto.OpCheck:
 		return t.check(o.path, o.version)
 	default:
 		return t.create(o.create)
@@ -170,76 +174,76 @@ func (t *txn) prepare(o multiOp) (change, Code) {
 }
 
 // reply writes the result of one operation that was applied.
-func (s *Server) reply(e *encoder, c change, n *node) {
+func (s *Server) reply(e *proto.Encoder, c change, n *node) {
 	kind := c.op
-	if kind == OpCreateContainer || kind == OpCreateTTL {
-		kind = OpCreate2
+	if kind == proto.OpCreateContainer || kind == proto.OpCreateTTL {
+		kind = proto.OpCreate2
 	}
-	multiHeader(e, kind, false, CodeOK)
+	multiHeader(e, kind, false, proto.CodeOK)
 	switch kind {
-	case OpCreate:
+	case proto.OpCreate:
 		e.Str(n.path)
-	case OpCreate2:
+	case proto.OpCreate2:
 		e.Str(n.path)
-		e.stat(n.stat(s.tree))
-	case OpSetData:
-		e.stat(n.stat(s.tree))
+		e.Stat(n.stat(s.tree))
+	case proto.OpSetData:
+		e.Stat(n.stat(s.tree))
 	default:
 	}
 }
 
 // failMulti writes the results of a multi in which the operation at index culprit failed. The operations before it get
 // code 0, and the later ones CodeRuntimeInconsistency.
-func failMulti(e *encoder, culprit, n int, code Code) {
+func failMulti(e *proto.Encoder, culprit, n int, code proto.Code) {
 	for i := range n {
-		result := CodeOK
+		result := proto.CodeOK
 		switch {
 		case i == culprit:
 			result = code
 		case i > culprit:
-			result = CodeRuntimeInconsistency
+			result = proto.CodeRuntimeInconsistency
 		}
-		multiHeader(e, opError, false, result)
+		multiHeader(e, proto.OpError, false, result)
 		e.Int32(int32(result))
 	}
 	endMulti(e)
 }
 
-func multiHeader(e *encoder, kind Op, done bool, code Code) {
+func multiHeader(e *proto.Encoder, kind proto.Op, done bool, code proto.Code) {
 	e.Int32(int32(kind))
 	e.Bool(done)
 	e.Int32(int32(code))
 }
 
-func endMulti(e *encoder) { multiHeader(e, opError, true, opErrorCode) }
+func endMulti(e *proto.Encoder) { multiHeader(e, proto.OpError, true, opErrorCode) }
 
-const opErrorCode = Code(-1)
+const opErrorCode = proto.Code(-1)
 
 // multiRead answers each of its reads for itself.
-func (s *Server) multiRead(q *call) Code {
+func (s *Server) multiRead(q *call) proto.Code {
 	ops, ok := decodeMulti(q.in)
 	if !ok {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
 	if len(ops) > 0 && !ops[0].reads() || hasNullPath(ops) {
 		endMulti(q.out)
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
 	for _, o := range ops {
-		n, code := s.readable(q, o.path, permRead)
+		n, code := s.readable(q, o.path, proto.PermRead)
 		switch {
-		case code != CodeOK:
-			multiHeader(q.out, opError, false, code)
+		case code != proto.CodeOK:
+			multiHeader(q.out, proto.OpError, false, code)
 			q.out.Int32(int32(code))
-		case o.op == OpGetData:
-			multiHeader(q.out, o.op, false, CodeOK)
+		case o.op == proto.OpGetData:
+			multiHeader(q.out, o.op, false, proto.CodeOK)
 			q.out.Bytes(n.data)
-			q.out.stat(n.stat(s.tree))
+			q.out.Stat(n.stat(s.tree))
 		default:
-			multiHeader(q.out, o.op, false, CodeOK)
+			multiHeader(q.out, o.op, false, proto.CodeOK)
 			q.out.Strs(n.children.List())
 		}
 	}
 	endMulti(q.out)
-	return CodeOK
+	return proto.CodeOK
 }

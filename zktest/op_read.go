@@ -3,127 +3,129 @@ package zktest
 import (
 	"slices"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // readable finds a node that the client wants to read. The real server breaks on a null path.
-func (s *Server) readable(q *call, path string, perms int32) (*node, Code) {
+func (s *Server) readable(q *call, path string, perms int32) (*node, proto.Code) {
 	n := q.c.front.tree().get(path)
 	switch {
-	case path == nullString:
-		return nil, CodeMarshallingError
+	case path == proto.Null:
+		return nil, proto.CodeMarshallingError
 	case n == nil:
-		return nil, CodeNoNode
+		return nil, proto.CodeNoNode
 	case !s.cfg.allowed(n.acl, perms, q.c.ids):
-		return nil, CodeNoAuth
+		return nil, proto.CodeNoAuth
 	}
-	return n, CodeOK
+	return n, proto.CodeOK
 }
 
 // exists leaves a watch also where there is no node.
-func (s *Server) exists(q *call) Code {
+func (s *Server) exists(q *call) proto.Code {
 	path, watch := q.in.Str(), q.in.Bool()
 	switch {
-	case q.in.Bad, path == nullString:
-		return CodeMarshallingError
+	case q.in.Bad, path == proto.Null:
+		return proto.CodeMarshallingError
 	case strings.ContainsRune(path, 0):
-		return CodeBadArguments
+		return proto.CodeBadArguments
 	}
 	n := q.c.front.tree().get(path)
-	if n != nil && s.cfg.traits.existsNeedsRead && !s.cfg.allowed(n.acl, permRead, q.c.ids) {
-		return CodeNoAuth
+	if n != nil && s.cfg.traits.existsNeedsRead && !s.cfg.allowed(n.acl, proto.PermRead, q.c.ids) {
+		return proto.CodeNoAuth
 	}
 	if watch {
 		q.c.front.dataWatches.add(path, q.c, watchOnce)
 	}
 	if n == nil {
-		return CodeNoNode
+		return proto.CodeNoNode
 	}
-	q.out.stat(n.stat(s.tree))
-	return CodeOK
+	q.out.Stat(n.stat(s.tree))
+	return proto.CodeOK
 }
 
-func (s *Server) getData(q *call) Code {
+func (s *Server) getData(q *call) proto.Code {
 	n, code := s.watchable(q, q.c.front.dataWatches)
-	if code == CodeOK {
+	if code == proto.CodeOK {
 		q.out.Bytes(n.data)
-		q.out.stat(n.stat(s.tree))
+		q.out.Stat(n.stat(s.tree))
 	}
 	return code
 }
 
 // getChildren serves both operations of that name; the younger one adds the Stat.
-func (s *Server) getChildren(q *call) Code {
+func (s *Server) getChildren(q *call) proto.Code {
 	n, code := s.watchable(q, q.c.front.childWatches)
-	if code != CodeOK {
+	if code != proto.CodeOK {
 		return code
 	}
 	q.out.Strs(n.children.List())
-	if q.op == OpGetChildren2 {
-		q.out.stat(n.stat(s.tree))
+	if q.op == proto.OpGetChildren2 {
+		q.out.Stat(n.stat(s.tree))
 	}
-	return CodeOK
+	return proto.CodeOK
 }
 
 // watchable finds the node of a request for a path and a watch, and sets the watch if the client may read the node.
-func (s *Server) watchable(q *call, watches *watchTable) (*node, Code) {
+func (s *Server) watchable(q *call, watches *watchTable) (*node, proto.Code) {
 	path, watch := q.in.Str(), q.in.Bool()
 	if q.in.Bad {
-		return nil, CodeMarshallingError
+		return nil, proto.CodeMarshallingError
 	}
-	n, code := s.readable(q, path, permRead)
-	if code == CodeOK && watch {
+	n, code := s.readable(q, path, proto.PermRead)
+	if code == proto.CodeOK && watch {
 		watches.add(path, q.c, watchOnce)
 	}
 	return n, code
 }
 
-func (s *Server) getACL(q *call) Code {
+func (s *Server) getACL(q *call) proto.Code {
 	path := q.in.Str()
 	if q.in.Bad {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
-	n, code := s.readable(q, path, permRead|permAdmin)
-	if code != CodeOK {
+	n, code := s.readable(q, path, proto.PermRead|proto.PermAdmin)
+	if code != proto.CodeOK {
 		return code
 	}
 	list := n.acl
-	if !s.cfg.allowed(list, permAdmin, q.c.ids) {
+	if !s.cfg.allowed(list, proto.PermAdmin, q.c.ids) {
 		list = masked(list)
 	}
-	q.out.acls(list)
-	q.out.stat(n.stat(s.tree))
-	return CodeOK
+	q.out.ACLs(list)
+	q.out.Stat(n.stat(s.tree))
+	return proto.CodeOK
 }
 
 // sync is answered at once, or when a lagging front has caught up. The path need not exist.
-func (s *Server) sync(q *call) Code {
+func (s *Server) sync(q *call) proto.Code {
 	path := q.in.Str()
 	if q.in.Bad {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
 	q.out.Str(path)
-	return CodeOK
+	return proto.CodeOK
 }
 
-func (s *Server) getEphemerals(q *call) Code {
+func (s *Server) getEphemerals(q *call) proto.Code {
 	prefix := q.in.Str()
 	if q.in.Bad {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
 	list := q.session.ephemerals.Clone().List()
-	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != nullString {
+	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != proto.Null {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}
 	q.out.Strs(list)
-	return CodeOK
+	return proto.CodeOK
 }
 
-func (s *Server) getAllChildrenNumber(q *call) Code {
+func (s *Server) getAllChildrenNumber(q *call) proto.Code {
 	path := q.in.Str()
 	if q.in.Bad {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
-	if _, code := s.readable(q, path, permRead); code != CodeOK {
+	if _, code := s.readable(q, path, proto.PermRead); code != proto.CodeOK {
 		return code
 	}
 	total, _ := q.c.front.tree().sizes(path)
@@ -132,10 +134,10 @@ func (s *Server) getAllChildrenNumber(q *call) Code {
 		total++ // the real server counts the names that begin with "/", the root among them
 	}
 	q.out.Int32(int32(total))
-	return CodeOK
+	return proto.CodeOK
 }
 
-func (s *Server) whoAmI(q *call) Code {
+func (s *Server) whoAmI(q *call) proto.Code {
 	q.out.Int32(int32(len(q.c.ids)))
 	for _, id := range q.c.ids {
 		user := id.id
@@ -145,5 +147,5 @@ func (s *Server) whoAmI(q *call) Code {
 		q.out.Str(id.scheme)
 		q.out.Str(user)
 	}
-	return CodeOK
+	return proto.CodeOK
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 const configPath = "/zookeeper/config"
@@ -143,70 +145,70 @@ type reconfigRequest struct {
 }
 
 // next returns the members that a request leads to.
-func (r reconfigRequest) next(now members) (members, Code) {
-	if r.members != nullString {
+func (r reconfigRequest) next(now members) (members, proto.Code) {
+	if r.members != proto.Null {
 		next, _, ok := parseMembers(r.members)
 		if !ok {
-			return nil, CodeBadArguments
+			return nil, proto.CodeBadArguments
 		}
-		return next, CodeOK
+		return next, proto.CodeOK
 	}
 	next := maps.Clone(now)
 	for text := range splitList(r.leaving) {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, CodeMarshallingError // the real server breaks on it
+			return nil, proto.CodeMarshallingError // the real server breaks on it
 		}
 		delete(next, id)
 	}
 	for text := range splitList(r.joining) {
 		id, x, ok := parseMember(text)
 		if !ok || x.client == "" {
-			return nil, CodeBadArguments
+			return nil, proto.CodeBadArguments
 		}
 		for other, y := range next {
 			if other != id && x.clashes(y) {
-				return nil, CodeBadArguments
+				return nil, proto.CodeBadArguments
 			}
 		}
 		next[id] = x
 	}
-	return next, CodeOK
+	return next, proto.CodeOK
 }
 
 // splitList goes over a list with commas; null and empty have no items.
 func splitList(text string) func(yield func(string) bool) {
-	if text == nullString {
+	if text == proto.Null {
 		text = ""
 	}
 	return strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // reconfig changes what /zookeeper/config says. The fronts stay what they are.
-func (s *Server) reconfig(q *call) Code {
+func (s *Server) reconfig(q *call) proto.Code {
 	r := reconfigRequest{q.in.Str(), q.in.Str(), q.in.Str(), q.in.Int64()}
-	n, code := s.write(q, configPath, func(t *txn) (change, Code) { return t.reconfig(r) })
-	if code == CodeOK {
+	n, code := s.write(q, configPath, func(t *txn) (change, proto.Code) { return t.reconfig(r) })
+	if code == proto.CodeOK {
 		q.out.Bytes(n.data)
-		q.out.stat(n.stat(s.tree))
+		q.out.Stat(n.stat(s.tree))
 	}
 	return code
 }
 
 // reconfig checks in the order of PrepRequestProcessor.
-func (t *txn) reconfig(r reconfigRequest) (change, Code) {
+func (t *txn) reconfig(r reconfigRequest) (change, proto.Code) {
 	config := t.s.tree.get(configPath)
 	now, version, _ := parseMembers(string(config.data))
 	switch {
 	case !t.s.cfg.reconfig:
-		return change{}, CodeReconfigDisabled
+		return change{}, proto.CodeReconfigDisabled
 	case len(t.s.fronts) == 1:
-		return change{}, CodeUnimplemented
+		return change{}, proto.CodeUnimplemented
 	case r.version != -1 && r.version != version:
-		return change{}, CodeBadVersion
+		return change{}, proto.CodeBadVersion
 	}
 	next, code := r.next(now)
-	if code != CodeOK {
+	if code != proto.CodeOK {
 		return change{}, code
 	}
 	voters, present := 0, 0
@@ -221,11 +223,11 @@ func (t *txn) reconfig(r reconfigRequest) (change, Code) {
 	}
 	switch {
 	case voters < 2:
-		return change{}, CodeBadArguments
+		return change{}, proto.CodeBadArguments
 	case present <= voters/2:
-		return change{}, CodeNewConfigNoQuorum
-	case !t.may(config.acl, permWrite):
-		return change{}, CodeNoAuth
+		return change{}, proto.CodeNewConfigNoQuorum
+	case !t.may(config.acl, proto.PermWrite):
+		return change{}, proto.CodeNoAuth
 	}
-	return change{op: OpSetData, path: configPath, data: next.format(t.zxid), version: -1}, CodeOK
+	return change{op: proto.OpSetData, path: configPath, data: next.format(t.zxid), version: -1}, proto.CodeOK
 }

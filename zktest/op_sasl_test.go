@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // The example of RFC 2831, section 4.
@@ -28,7 +30,9 @@ func TestSASL_ExampleOfTheStandard(t *testing.T) {
 	require.False(t, ok)
 }
 
-func saslBody(token string) func(*encoder) { return func(e *encoder) { e.Bytes([]byte(token)) } }
+func saslBody(token string) func(*proto.Encoder) {
+	return func(e *proto.Encoder) { e.Bytes([]byte(token)) }
+}
 
 func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -40,10 +44,10 @@ func TestSASL_AuthenticatedConnection_HasItsUser(t *testing.T) {
 		f, _ = r.call(opSASL, saslBody(digestAnswer("bob", "secret", challenge["nonce"])))
 		require.Equal(t, CodeOK, f.code)
 		require.Contains(t, string(f.body.Bytes()), "rspauth=")
-		create := func(e *encoder) {
+		create := func(e *proto.Encoder) {
 			e.Str("/mine")
 			e.Bytes(nil)
-			e.acls([]ACL{{permAll, "sasl", "bob"}})
+			putACLs(e, []ACL{{proto.PermAll, "sasl", "bob"}})
 			e.Int32(0)
 		}
 		require.Equal(t, CodeOK, r.do(OpCreate, create))
@@ -65,8 +69,8 @@ func (r *raw) logIn(user, password string) Code {
 	return r.do(opSASL, saslBody(digestAnswer(user, password, digestFields(string(f.body.Bytes()))["nonce"])))
 }
 
-func createFor(path string, acl ...ACL) func(*encoder) {
-	return func(e *encoder) { e.Str(path); e.Bytes(nil); e.acls(acl); e.Int32(0) }
+func createFor(path string, acl ...ACL) func(*proto.Encoder) {
+	return func(e *proto.Encoder) { e.Str(path); e.Bytes(nil); putACLs(e, acl); e.Int32(0) }
 }
 
 func TestSASL_UserSuper_IsEveryUser(t *testing.T) {
@@ -75,8 +79,8 @@ func TestSASL_UserSuper_IsEveryUser(t *testing.T) {
 		bob, super := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
 		require.Equal(t, CodeOK, super.logIn("super", "2"))
-		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/sasl", ACL{permAll, "sasl", "joe"})))
-		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/digest", ACL{permAll, "digest", s.cfg.digest("joe:secret")})))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/sasl", ACL{proto.PermAll, "sasl", "joe"})))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/digest", ACL{proto.PermAll, "digest", s.cfg.digest("joe:secret")})))
 		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/sasl", false)))
 		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/sasl", false)))
 		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/digest", false)))
@@ -118,10 +122,10 @@ func TestSASL_NamesInACLs_AreThoseOfKerberos(t *testing.T) {
 			"user": CodeOK, "service/host.name": CodeOK, "user@REALM": CodeOK, "service/host.name@REALM": CodeOK,
 			"user@REALM/host": CodeInvalidACL, "user@REALM@REALM": CodeInvalidACL,
 		} {
-			require.Equal(t, want, r.do(OpCreate, func(e *encoder) {
+			require.Equal(t, want, r.do(OpCreate, func(e *proto.Encoder) {
 				e.Str("/" + strings.ReplaceAll(id, "/", "-"))
 				e.Bytes(nil)
-				e.acls([]ACL{{permAll, "sasl", id}})
+				putACLs(e, []ACL{{proto.PermAll, "sasl", id}})
 				e.Int32(0)
 			}), id)
 		}

@@ -1,10 +1,14 @@
 package zktest
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+)
 
 // setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
 // zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
-func (s *Server) setWatches(q *call) Code {
+func (s *Server) setWatches(q *call) proto.Code {
 	front, since := q.c.front, q.in.Int64()
 	tree := front.tree()
 	type list struct {
@@ -15,46 +19,46 @@ func (s *Server) setWatches(q *call) Code {
 	lists := []list{
 		{q.in.Strs(), true, func(path string) {
 			n := tree.get(path)
-			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, NodeDataChanged)
+			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, proto.NodeDataChanged)
 		}},
 		{q.in.Strs(), true, func(path string) {
 			if tree.get(path) != nil {
-				s.notify(q.c, -1, NodeCreated, path, nil)
+				s.notify(q.c, -1, proto.NodeCreated, path, nil)
 			} else {
 				front.dataWatches.add(path, q.c, watchOnce)
 			}
 		}},
 		{q.in.Strs(), true, func(path string) {
 			n := tree.get(path)
-			s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, NodeChildrenChanged)
+			s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, proto.NodeChildrenChanged)
 		}},
 	}
-	if q.op == OpSetWatches2 {
+	if q.op == proto.OpSetWatches2 {
 		lists = append(lists,
 			list{q.in.Strs(), false, func(path string) { s.addPersistent(path, q.c) }},
 			list{q.in.Strs(), false, func(path string) { s.addRecursive(path, q.c) }})
 	}
 	if q.in.Bad {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
 	for _, l := range lists {
 		if l.paths == nil {
-			return CodeMarshallingError
+			return proto.CodeMarshallingError
 		}
 		for _, path := range l.paths {
-			if path == nullString && l.looks {
-				return CodeMarshallingError
+			if path == proto.Null && l.looks {
+				return proto.CodeMarshallingError
 			}
 			l.set(path)
 		}
 	}
-	return CodeOK
+	return proto.CodeOK
 }
 
-func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool, ev Event) {
+func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool, ev proto.Event) {
 	switch {
 	case n == nil:
-		s.notify(c, -1, NodeDeleted, path, nil)
+		s.notify(c, -1, proto.NodeDeleted, path, nil)
 	case missed:
 		s.notify(c, -1, ev, path, nil)
 	default:
@@ -74,10 +78,10 @@ func (s *Server) addRecursive(path string, c *conn) {
 	}
 }
 
-func (s *Server) addWatch(q *call) Code {
+func (s *Server) addWatch(q *call) proto.Code {
 	path, mode := q.in.Str(), q.in.Int32()
 	if q.in.Bad || mode < 0 || mode > 1 {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
 	if mode == 1 {
 		s.addRecursive(path, q.c)
@@ -85,7 +89,7 @@ func (s *Server) addWatch(q *call) Code {
 		s.addPersistent(path, q.c)
 	}
 	q.out.Int32(0)
-	return CodeOK
+	return proto.CodeOK
 }
 
 // Watcher types of checkWatches and removeWatches; the last two since 3.9.
@@ -120,27 +124,27 @@ func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 }
 
 // findWatches serves checkWatches and removeWatches.
-func (s *Server) findWatches(q *call) Code {
+func (s *Server) findWatches(q *call) proto.Code {
 	front := q.c.front
 	path, kind := q.in.Str(), q.in.Int32()
 	data, child, ok := s.watchSelection(kind)
 	if q.in.Bad || !ok {
-		return CodeMarshallingError
+		return proto.CodeMarshallingError
 	}
 	var found bool
 	switch {
-	case q.op == OpRemoveWatches:
+	case q.op == proto.OpRemoveWatches:
 		inData, inChild := front.dataWatches.drop(path, q.c, data), front.childWatches.drop(path, q.c, child)
 		found = inData || inChild
 	case !s.cfg.traits.watchesAddUp && path != "" && !strings.Contains(path, "/"):
-		return CodeMarshallingError // where 3.8 looks for the parent
+		return proto.CodeMarshallingError // where 3.8 looks for the parent
 	case !s.cfg.traits.watchesAddUp: // which looks for watches of any client
 		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
 	default:
 		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0
 	}
 	if !found {
-		return CodeNoWatcher
+		return proto.CodeNoWatcher
 	}
-	return CodeOK
+	return proto.CodeOK
 }

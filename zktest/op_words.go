@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // words answer ZooKeeper's four-letter words, an administrator's questions in place of a handshake.
@@ -185,28 +187,28 @@ type lastRequest struct {
 }
 
 // wordOp is an operation as cons names it.
-type wordOp Op
+type wordOp proto.Op
 
 func (o wordOp) String() string {
-	switch Op(o) {
-	case OpAny:
+	switch proto.Op(o) {
+	case proto.OpAny:
 		return "NA"
-	case OpConnect:
+	case proto.OpConnect:
 		return "SESS"
-	case OpGetChildren, OpGetChildren2:
+	case proto.OpGetChildren, proto.OpGetChildren2:
 		return "GETC"
-	case OpGetAllChildrenNumber:
+	case proto.OpGetAllChildrenNumber:
 		return "GETACN"
-	case OpMultiRead:
+	case proto.OpMultiRead:
 		return "MLTR"
-	case OpSetWatches2:
+	case proto.OpSetWatches2:
 		return "STW2"
-	case OpWhoAmI:
+	case proto.OpWhoAmI:
 		return "HOMI"
-	case OpCheckWatches:
+	case proto.OpCheckWatches:
 		return "CHKW"
 	default:
-		name := strings.ToUpper(Op(o).String())
+		name := strings.ToUpper(proto.Op(o).String())
 		return name[:min(4, len(name))]
 	}
 }

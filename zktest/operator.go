@@ -2,21 +2,23 @@ package zktest
 
 import (
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // operator runs a write of the server itself, which may do everything.
-func (s *Server) operator(op Op, path string, prepare func(*txn) (change, Code)) (*node, error) {
+func (s *Server) operator(op proto.Op, path string, prepare func(*txn) (change, proto.Code)) (*node, error) {
 	s.lock()
 	defer s.unlock()
 	t := s.begin(nil, []identity{{"super", ""}})
 	var n *node
 	c, code := prepare(t)
-	if code == CodeOK {
+	if code == proto.CodeOK {
 		n = t.apply(c)
 	}
 	s.record(t, op, path, code)
-	if code != CodeOK {
-		return nil, code
+	if code != proto.CodeOK {
+		return nil, Code(code)
 	}
 	return n, nil
 }
@@ -25,15 +27,16 @@ func (s *Server) operator(op Op, path string, prepare func(*txn) (change, Code))
 // number. Ephemeral nodes and nodes with a time to live are refused.
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
-	if mode.ephemeral() || mode.ttl() {
+	kind := proto.Mode(mode)
+	if kind.Ephemeral() || kind.TTL() {
 		return "", CodeBadArguments
 	}
-	op := OpCreate
+	op := proto.OpCreate
 	if mode == Container {
-		op = OpCreateContainer
+		op = proto.OpCreateContainer
 	}
-	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: openACL, mode: mode, ttl: -1}
-	n, err := s.operator(op, path, func(t *txn) (change, Code) { return t.create(r) })
+	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: openACL, mode: kind, ttl: -1}
+	n, err := s.operator(op, path, func(t *txn) (change, proto.Code) { return t.create(r) })
 	if err != nil {
 		return "", err
 	}
@@ -44,14 +47,14 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 // Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
 	data = slices.Clone(data)
-	_, err := s.operator(OpSetData, path, func(t *txn) (change, Code) { return t.setData(path, data, -1) })
+	_, err := s.operator(proto.OpSetData, path, func(t *txn) (change, proto.Code) { return t.setData(path, data, -1) })
 	return err
 }
 
 // Delete deletes a node, also an ephemeral one.
 // Errors: a [Code].
 func (s *Server) Delete(path string) error {
-	_, err := s.operator(OpDelete, path, func(t *txn) (change, Code) { return t.delete(path, -1) })
+	_, err := s.operator(proto.OpDelete, path, func(t *txn) (change, proto.Code) { return t.delete(path, -1) })
 	return err
 }
 

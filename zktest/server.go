@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
@@ -41,7 +43,7 @@ type Server struct {
 	ledger               ledger
 	violations           []error // the first maxViolations
 	untold               []error // violations that are to be reported
-	scratch              encoder
+	scratch              proto.Encoder
 	traceMask            int64
 	traffic
 }
@@ -186,8 +188,8 @@ func (s *Server) violate(format string, args ...any) {
 }
 
 // record ends a transaction and adds it to the history.
-func (s *Server) record(t *txn, op Op, path string, code Code) {
-	entry := Txn{Zxid: t.zxid, Time: t.time, Op: op, Path: path, Err: code, Changes: t.done}
+func (s *Server) record(t *txn, op proto.Op, path string, code proto.Code) {
+	entry := Txn{Zxid: t.zxid, Time: t.time, Op: Op(op), Path: path, Err: Code(code), Changes: t.done}
 	if t.session != nil {
 		entry.Session, entry.Client = t.session.id, t.session.client
 	}

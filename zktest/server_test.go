@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
@@ -175,8 +176,8 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 		},
 		"ephemeral of a dead session": func(s *Server, r *raw) {
 			t := s.begin(&session{id: 7, closing: true, ephemerals: javaset.New(ephemeralBuckets)}, nil)
-			t.apply(change{op: OpCreate, path: "/dead", owner: 7, cversion: 9})
-			s.record(t, OpCreate, "/dead", CodeOK)
+			t.apply(change{op: proto.OpCreate, path: "/dead", owner: 7, cversion: 9})
+			s.record(t, proto.OpCreate, "/dead", proto.CodeOK)
 		},
 		"two connections": func(s *Server, r *raw) {
 			ses := s.sessions[r.session]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // ephemeralBuckets is what DataTree.ephemerals begins with.
@@ -168,7 +169,7 @@ func (s *Server) openSession(timeout time.Duration, c *conn) *session {
 		ses.local = c.front
 		return ses
 	}
-	s.record(s.begin(ses, nil), OpConnect, "", CodeOK)
+	s.record(s.begin(ses, nil), proto.OpConnect, "", proto.CodeOK)
 	return ses
 }
 
@@ -190,10 +191,10 @@ func (s *Server) endSession(ses *session) {
 	}
 	t := s.begin(ses, nil)
 	for path := range ses.ephemerals.Clone().All() {
-		t.apply(change{op: OpDelete, path: path})
+		t.apply(change{op: proto.OpDelete, path: path})
 	}
 	delete(s.sessions, ses.id)
-	s.record(t, OpCloseSession, "", CodeOK)
+	s.record(t, proto.OpCloseSession, "", proto.CodeOK)
 	s.ledger.sessionEnded(ses)
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 func TestPassword_IsWhatJavaMakesOfTheID(t *testing.T) {
@@ -27,7 +29,7 @@ func TestConnect_ReadOnlyFlag_IsEchoedOnlyIfSent(t *testing.T) {
 		s := Run(t, InMemory())
 		for _, flag := range []bool{false, true} {
 			r := dialRaw(t, s, "")
-			r.send(func(e *encoder) {
+			r.send(func(e *proto.Encoder) {
 				e.Int32(0)
 				e.Int64(0)
 				e.Int32(10_000)
@@ -197,7 +199,7 @@ func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) 
 		time.Sleep(time.Minute)
 		require.Len(t, s.Sessions(), 1)
 		s.Thaw()
-		require.EqualValues(t, xidPing, a.next().xid)
+		require.EqualValues(t, proto.XidPing, a.next().xid)
 		require.True(t, fresh.connect(0, 10*time.Second, 0, nil))
 		require.Len(t, s.Sessions(), 2)
 		time.Sleep(12 * time.Second)

@@ -5,16 +5,8 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
-
-// Stat describes a node as ZooKeeper does.
-type Stat struct {
-	Czxid, Mzxid, Ctime, Mtime  int64
-	Version, Cversion, Aversion int32
-	EphemeralOwner              int64
-	DataLength, NumChildren     int32
-	Pzxid                       int64
-}
 
 // The owner field of a node also says that it is a container or has a time to live. Source: EphemeralType.
 const (
@@ -33,7 +25,7 @@ type node struct {
 	parent                      *node
 	children                    *javaset.Set // nil if it never had one
 	data                        []byte
-	acl                         []ACL
+	acl                         []proto.ACL
 	czxid, mzxid, pzxid         int64
 	ctime, mtime                int64
 	version, cversion, aversion int32
@@ -46,8 +38,8 @@ func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+
 func (n *node) child(name string) string { return strings.TrimSuffix(n.path, "/") + "/" + name }
 
 // stat reports cversion as creates plus deletes, as DataNode.copyStat does.
-func (n *node) stat(t *tree) Stat {
-	s := Stat{
+func (n *node) stat(t *tree) proto.Stat {
+	s := proto.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Cversion: n.cversion*2 - int32(n.children.Len()), Aversion: n.aversion,
 		DataLength: int32(len(n.data)), NumChildren: int32(n.children.Len()), Pzxid: n.pzxid,
@@ -74,7 +66,7 @@ func newTree(extended bool) *tree {
 	}
 	config := t.nodes["/zookeeper/config"]
 	config.aversion = -1 // DataTree.addConfigNode sets the list once, as this version
-	config.acl = []ACL{{Perms: permRead, Scheme: "world", ID: "anyone"}}
+	config.acl = []proto.ACL{{Perms: proto.PermRead, Scheme: "world", ID: "anyone"}}
 	return t
 }
 
@@ -130,13 +122,13 @@ type stamp struct{ zxid, ms int64 }
 func (t *tree) apply(c change, at stamp) *node {
 	n := t.get(c.path)
 	switch c.op {
-	case OpDelete:
+	case proto.OpDelete:
 		t.remove(n)
 		n.parent.pzxid = max(n.parent.pzxid, at.zxid)
-	case OpSetData:
+	case proto.OpSetData:
 		n.version, n.mzxid, n.mtime = c.version, at.zxid, at.ms
 		t.setData(n, c.data)
-	case OpSetACL:
+	case proto.OpSetACL:
 		n.acl, n.aversion = c.acl, c.version
 	default:
 		n = &node{

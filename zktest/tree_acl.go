@@ -8,18 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// ACL is one entry of a node's access control list: the id, in its scheme, has the permissions (bits: read 1, write 2,
-// create 4, delete 8, admin 16).
-type ACL struct {
-	Perms  int32
-	Scheme string
-	ID     string
-}
-
 // openACL is what operators create nodes with.
-var openACL = []ACL{{Perms: permAll, Scheme: "world", ID: "anyone"}}
+var openACL = []proto.ACL{{Perms: proto.PermAll, Scheme: "world", ID: "anyone"}}
 
 // principal is a name with a realm, as Kerberos has them. Source: KerberosName.
 var principal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)
@@ -47,7 +41,7 @@ func (c *config) authenticated(ids []identity) bool {
 
 // allowed says whether one of the ids has the permission. An empty list allows everything, as does scheme super.
 // Source: ZooKeeperServer.checkACL.
-func (c *config) allowed(list []ACL, perm int32, ids []identity) bool {
+func (c *config) allowed(list []proto.ACL, perm int32, ids []identity) bool {
 	if c.noACLs || len(list) == 0 || slices.ContainsFunc(ids, func(i identity) bool { return i.scheme == "super" }) {
 		return true
 	}
@@ -115,54 +109,54 @@ func ipv4(text string) (netip.Addr, bool) {
 
 // fixACL checks a list that a client wants to set: duplicates go, scheme auth becomes the ids the client has
 // authenticated with. Other schemes must be provided. Source: PrepRequestProcessor.fixupACL.
-func (c *config) fixACL(list []ACL, ids []identity) ([]ACL, Code) {
-	var fixed []ACL
+func (c *config) fixACL(list []proto.ACL, ids []identity) ([]proto.ACL, proto.Code) {
+	var fixed []proto.ACL
 	for i, a := range list {
 		if slices.Contains(list[:i], a) {
 			continue
 		}
-		if a.ID == nullString && (a.Scheme == "world" || a.Scheme != "sasl" && c.provides(a.Scheme)) {
-			return nil, CodeMarshallingError // the real server breaks on it
+		if a.ID == proto.Null && (a.Scheme == "world" || a.Scheme != "sasl" && c.provides(a.Scheme)) {
+			return nil, proto.CodeMarshallingError // the real server breaks on it
 		}
 		switch a.Scheme {
 		case "world":
 			if a.ID != "anyone" {
-				return nil, CodeInvalidACL
+				return nil, proto.CodeInvalidACL
 			}
 			fixed = append(fixed, a)
 		case "auth":
 			before := len(fixed)
 			for _, id := range ids {
 				if id.scheme == "digest" || id.scheme == "sasl" {
-					fixed = append(fixed, ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
+					fixed = append(fixed, proto.ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
 				}
 			}
 			if len(fixed) == before {
-				return nil, CodeInvalidACL
+				return nil, proto.CodeInvalidACL
 			}
 		case "digest":
 			if !c.provides("digest") || !validDigest(a.ID) {
-				return nil, CodeInvalidACL
+				return nil, proto.CodeInvalidACL
 			}
 			fixed = append(fixed, a)
 		case "sasl":
-			if !c.provides("sasl") || a.ID == "" || a.ID == nullString || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
-				return nil, CodeInvalidACL
+			if !c.provides("sasl") || a.ID == "" || a.ID == proto.Null || strings.Contains(a.ID, "@") && !principal.MatchString(a.ID) {
+				return nil, proto.CodeInvalidACL
 			}
 			fixed = append(fixed, a)
 		case "ip":
 			if prefix, ok := ipPrefix(a.ID); !ok || prefix.Addr().Is6() && !c.traits.ipv6 {
-				return nil, CodeInvalidACL
+				return nil, proto.CodeInvalidACL
 			}
 			fixed = append(fixed, a)
 		default:
-			return nil, CodeInvalidACL
+			return nil, proto.CodeInvalidACL
 		}
 	}
 	if len(fixed) == 0 {
-		return nil, CodeInvalidACL
+		return nil, proto.CodeInvalidACL
 	}
-	return fixed, CodeOK
+	return fixed, proto.CodeOK
 }
 
 // validDigest says whether the id splits in two at its colons, by the rule of Java's String.split, which drops empty
@@ -172,7 +166,7 @@ func validDigest(id string) bool {
 }
 
 // masked hides the hashes of digest ids from readers who may not change the list.
-func masked(list []ACL) []ACL {
+func masked(list []proto.ACL) []proto.ACL {
 	list = slices.Clone(list)
 	for i, a := range list {
 		if user, _, ok := strings.Cut(a.ID, ":"); ok && a.Scheme == "digest" {

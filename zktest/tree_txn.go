@@ -5,14 +5,16 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // change is one effect of a transaction on the tree. All effects are decided before the first is applied.
 type change struct {
-	op       Op // of the reply: create, create2, createContainer, createTTL, delete, setData, setACL or check
+	op       proto.Op // of the reply: create, create2, createContainer, createTTL, delete, setData, setACL or check
 	path     string
 	data     []byte
-	acl      []ACL
+	acl      []proto.ACL
 	owner    int64
 	version  int32 // the new one of what changes
 	cversion int32 // the new one of the parent
@@ -26,7 +28,7 @@ type view struct {
 	owner                       int64
 	children                    int
 	size                        int // of the data
-	acl                         []ACL
+	acl                         []proto.ACL
 }
 
 // txn checks and applies one write. The checks come first, change nothing, and follow the order of the real server: a
@@ -81,230 +83,230 @@ func (t *txn) exceeds(path string, nodes, size int) bool {
 	return t.s.cfg.quotas && t.s.tree.exceeds(path, int64(nodes), int64(size))
 }
 
-func (t *txn) may(acl []ACL, perm int32) bool { return t.s.cfg.allowed(acl, perm, t.ids) }
+func (t *txn) may(acl []proto.ACL, perm int32) bool { return t.s.cfg.allowed(acl, perm, t.ids) }
 
 func (t *txn) expired() bool { return t.session != nil && t.session.closing }
 
 // createSpec is a create as it came in.
 type createSpec struct {
-	op   Op
+	op   proto.Op
 	path string
 	data []byte
-	acl  []ACL
-	mode Mode
+	acl  []proto.ACL
+	mode proto.Mode
 	ttl  int64
 }
 
-func (t *txn) create(r createSpec) (change, Code) {
-	if code := t.checkMode(r); code != CodeOK {
+func (t *txn) create(r createSpec) (change, proto.Code) {
+	if code := t.checkMode(r); code != proto.CodeOK {
 		return change{}, code
 	}
 	switch {
-	case r.path == nullString: // the real server breaks on it
-		return change{}, CodeMarshallingError
+	case r.path == proto.Null: // the real server breaks on it
+		return change{}, proto.CodeMarshallingError
 	case !strings.Contains(r.path, "/"), strings.ContainsRune(r.path, 0):
-		return change{}, CodeBadArguments
+		return change{}, proto.CodeBadArguments
 	}
 	acl, code := t.s.cfg.fixACL(r.acl, t.ids)
-	if code != CodeOK {
+	if code != proto.CodeOK {
 		return change{}, code
 	}
 	above := parentPath(r.path)
 	parent := t.look(above)
 	if !parent.exists {
-		return change{}, CodeNoNode
+		return change{}, proto.CodeNoNode
 	}
-	if !t.may(parent.acl, permCreate) {
-		return change{}, CodeNoAuth
+	if !t.may(parent.acl, proto.PermCreate) {
+		return change{}, proto.CodeNoAuth
 	}
 	path := r.path
-	if r.mode.sequential() {
+	if r.mode.Sequential() {
 		path += fmt.Sprintf("%010d", parent.cversion)
 	}
 	if !validPath(path) {
-		return change{}, CodeBadArguments
+		return change{}, proto.CodeBadArguments
 	}
 	if t.look(path).exists {
-		return change{}, CodeNodeExists
+		return change{}, proto.CodeNodeExists
 	}
 	if t.s.tree.ephemeral(parent.owner) {
-		return change{}, CodeNoChildrenForEphemerals
+		return change{}, proto.CodeNoChildrenForEphemerals
 	}
 	if t.exceeds(path, 1, len(r.data)) {
-		return change{}, CodeQuotaExceeded
+		return change{}, proto.CodeQuotaExceeded
 	}
 	c := change{
 		op: r.op, path: path, data: r.data, acl: acl, owner: t.owner(r),
-		cversion: parent.cversion + 1, suffix: r.mode.sequential(), // wraps where the real one does
+		cversion: parent.cversion + 1, suffix: r.mode.Sequential(), // wraps where the real one does
 	}
 	parent.cversion, parent.children = c.cversion, parent.children+1
 	t.note(above, parent)
 	t.note(path, view{exists: true, owner: c.owner, size: len(r.data), acl: acl})
-	return c, CodeOK
+	return c, proto.CodeOK
 }
 
-func (t *txn) checkMode(r createSpec) Code {
+func (t *txn) checkMode(r createSpec) proto.Code {
 	switch {
-	case !r.mode.valid(), r.mode == Container && t.s.cfg.noContainers:
-		return CodeBadArguments
-	case r.mode.ttl() && !t.s.cfg.extended:
-		return CodeUnimplemented
-	case r.mode.ttl() && (r.ttl < 1 || r.ttl > maxTTL), !r.mode.ttl() && r.ttl >= 0:
-		return CodeBadArguments
+	case !r.mode.Valid(), r.mode == proto.Container && t.s.cfg.noContainers:
+		return proto.CodeBadArguments
+	case r.mode.TTL() && !t.s.cfg.extended:
+		return proto.CodeUnimplemented
+	case r.mode.TTL() && (r.ttl < 1 || r.ttl > maxTTL), !r.mode.TTL() && r.ttl >= 0:
+		return proto.CodeBadArguments
 	case t.expired():
-		return CodeSessionExpired
+		return proto.CodeSessionExpired
 	}
-	return CodeOK
+	return proto.CodeOK
 }
 
 // owner follows the op, not the flag: a plain create with the container flag makes a persistent node.
 func (t *txn) owner(r createSpec) int64 {
 	switch {
-	case r.op == OpCreateContainer:
+	case r.op == proto.OpCreateContainer:
 		return ownerContainer
-	case r.op == OpCreateTTL:
+	case r.op == proto.OpCreateTTL:
 		return ownerTTLMask | r.ttl
-	case r.mode.ephemeral() && t.session != nil:
+	case r.mode.Ephemeral() && t.session != nil:
 		return t.session.id
 	}
 	return 0
 }
 
-func (t *txn) delete(path string, version int32) (change, Code) {
+func (t *txn) delete(path string, version int32) (change, proto.Code) {
 	if t.expired() {
-		return change{}, CodeSessionExpired
+		return change{}, proto.CodeSessionExpired
 	}
-	if code := deletable(path); code != CodeOK {
+	if code := deletable(path); code != proto.CodeOK {
 		return change{}, code
 	}
 	parent := t.look(parentPath(path))
 	if !parent.exists {
-		return change{}, CodeNoNode
+		return change{}, proto.CodeNoNode
 	}
-	if !t.may(parent.acl, permDelete) {
-		return change{}, CodeNoAuth
+	if !t.may(parent.acl, proto.PermDelete) {
+		return change{}, proto.CodeNoAuth
 	}
 	n := t.look(path)
 	switch {
 	case !n.exists:
-		return change{}, CodeNoNode
+		return change{}, proto.CodeNoNode
 	case version != -1 && version != n.version:
-		return change{}, CodeBadVersion
+		return change{}, proto.CodeBadVersion
 	case n.children > 0:
-		return change{}, CodeNotEmpty
+		return change{}, proto.CodeNotEmpty
 	}
 	parent.children--
 	t.note(parentPath(path), parent)
 	t.note(path, view{})
-	return change{op: OpDelete, path: path}, CodeOK
+	return change{op: proto.OpDelete, path: path}, proto.CodeOK
 }
 
 // deletable refuses paths that no client can delete. The real server breaks on null.
-func deletable(path string) Code {
+func deletable(path string) proto.Code {
 	switch {
-	case path == nullString:
-		return CodeMarshallingError
+	case path == proto.Null:
+		return proto.CodeMarshallingError
 	case !strings.Contains(path, "/"), strings.ContainsRune(path, 0), special(path):
-		return CodeBadArguments
+		return proto.CodeBadArguments
 	}
-	return CodeOK
+	return proto.CodeOK
 }
 
 // deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
 // container that was made anew since the reaper chose it is removed although it was never used.
-func (t *txn) deleteContainer(path string) (change, Code) {
+func (t *txn) deleteContainer(path string) (change, proto.Code) {
 	n := t.look(path)
 	switch {
 	case !n.exists:
-		return change{}, CodeNoNode
+		return change{}, proto.CodeNoNode
 	case n.children > 0:
-		return change{}, CodeNotEmpty
+		return change{}, proto.CodeNotEmpty
 	case t.s.tree.ephemeral(n.owner):
-		return change{}, CodeBadVersion
+		return change{}, proto.CodeBadVersion
 	}
-	return change{op: OpDelete, path: path}, CodeOK
+	return change{op: proto.OpDelete, path: path}, proto.CodeOK
 }
 
-func (t *txn) setData(path string, data []byte, version int32) (change, Code) {
-	n, code := t.target(path, permWrite)
-	if code != CodeOK {
+func (t *txn) setData(path string, data []byte, version int32) (change, proto.Code) {
+	n, code := t.target(path, proto.PermWrite)
+	if code != proto.CodeOK {
 		return change{}, code
 	}
 	switch {
 	case t.exceeds(path, 0, len(data)-n.size):
-		return change{}, CodeQuotaExceeded
+		return change{}, proto.CodeQuotaExceeded
 	case version != -1 && version != n.version:
-		return change{}, CodeBadVersion
+		return change{}, proto.CodeBadVersion
 	}
 	n.version, n.size = n.version+1, len(data)
 	t.note(path, n)
-	return change{op: OpSetData, path: path, data: data, version: n.version}, CodeOK
+	return change{op: proto.OpSetData, path: path, data: data, version: n.version}, proto.CodeOK
 }
 
-func (t *txn) check(path string, version int32) (change, Code) {
-	n, code := t.target(path, permRead)
-	if code == CodeOK && version != -1 && version != n.version {
-		code = CodeBadVersion
+func (t *txn) check(path string, version int32) (change, proto.Code) {
+	n, code := t.target(path, proto.PermRead)
+	if code == proto.CodeOK && version != -1 && version != n.version {
+		code = proto.CodeBadVersion
 	}
-	return change{op: OpCheck, path: path}, code
+	return change{op: proto.OpCheck, path: path}, code
 }
 
-func (t *txn) setACL(path string, list []ACL, aversion int32) (change, Code) {
+func (t *txn) setACL(path string, list []proto.ACL, aversion int32) (change, proto.Code) {
 	if t.expired() {
-		return change{}, CodeSessionExpired
+		return change{}, proto.CodeSessionExpired
 	}
 	if !validPath(path) {
-		return change{}, CodeBadArguments
+		return change{}, proto.CodeBadArguments
 	}
 	acl, code := t.s.cfg.fixACL(list, t.ids)
-	if code != CodeOK {
+	if code != proto.CodeOK {
 		return change{}, code
 	}
-	n, code := t.target(path, permAdmin)
-	if code != CodeOK {
+	n, code := t.target(path, proto.PermAdmin)
+	if code != proto.CodeOK {
 		return change{}, code
 	}
 	if aversion != -1 && aversion != n.aversion {
-		return change{}, CodeBadVersion
+		return change{}, proto.CodeBadVersion
 	}
-	return change{op: OpSetACL, path: path, acl: acl, version: n.aversion + 1}, CodeOK
+	return change{op: proto.OpSetACL, path: path, acl: acl, version: n.aversion + 1}, proto.CodeOK
 }
 
 // target finds a node that is to be read or written.
-func (t *txn) target(path string, perm int32) (view, Code) {
+func (t *txn) target(path string, perm int32) (view, proto.Code) {
 	switch {
 	case t.expired():
-		return view{}, CodeSessionExpired
+		return view{}, proto.CodeSessionExpired
 	case !validPath(path):
-		return view{}, CodeBadArguments
+		return view{}, proto.CodeBadArguments
 	}
 	n := t.look(path)
 	switch {
 	case !n.exists:
-		return view{}, CodeNoNode
+		return view{}, proto.CodeNoNode
 	case !t.may(n.acl, perm):
-		return view{}, CodeNoAuth
+		return view{}, proto.CodeNoAuth
 	}
-	return n, CodeOK
+	return n, proto.CodeOK
 }
 
 // apply applies a change and sends its events, in the order of DataTree. It returns the node for the reply.
 func (t *txn) apply(c change) *node {
-	if c.op == OpCheck {
+	if c.op == proto.OpCheck {
 		return t.s.tree.get(c.path)
 	}
 	at := stamp{t.zxid, t.time.UnixMilli()}
 	n := t.s.tree.apply(c, at)
 	switch c.op {
-	case OpDelete:
+	case proto.OpDelete:
 		if owner := t.s.sessions[n.owner]; owner != nil {
 			owner.ephemerals.Remove(c.path)
 		}
 		t.s.ledger.deleted(n)
 		t.did(ChangeDelete, n)
-	case OpSetData:
+	case proto.OpSetData:
 		t.did(ChangeSet, n)
-	case OpSetACL:
+	case proto.OpSetACL:
 		t.did(ChangeACL, n)
 	default:
 		if t.s.tree.ephemeral(n.owner) {

@@ -3,6 +3,8 @@ package zktest
 import (
 	"cmp"
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // watchMode is a set of ways in which a connection watches a path.
@@ -99,16 +101,16 @@ func (w *watchTable) dropConn(c *conn) {
 }
 
 // trigger returns the connections that get an event on the path, sorted, and removes one-time watches.
-func (w *watchTable) trigger(path string, ev Event) []*conn {
+func (w *watchTable) trigger(path string, ev proto.Event) []*conn {
 	var told []*conn
 	for _, x := range slices.Clone(w.paths[path]) {
-		if ev == NodeChildrenChanged && x.mode == watchRecursive {
+		if ev == proto.NodeChildrenChanged && x.mode == watchRecursive {
 			continue // a recursive watch sees the child itself
 		}
 		told = append(told, x.c)
 		w.drop(path, x.c, watchOnce)
 	}
-	if w.recursive == 0 || ev == NodeChildrenChanged {
+	if w.recursive == 0 || ev == proto.NodeChildrenChanged {
 		return told
 	}
 	for path != "/" && path != "" {
@@ -137,23 +139,23 @@ func (w *watchTable) count() (total int) {
 // fire tells the watchers of the front's clients of a change to a node.
 func (f *Front) fire(c change, n *node, zxid int64) {
 	switch c.op {
-	case OpDelete:
+	case proto.OpDelete:
 		f.fireDelete(zxid, n)
-	case OpSetData:
-		f.fireData(zxid, n, NodeDataChanged)
-	case OpSetACL:
+	case proto.OpSetData:
+		f.fireData(zxid, n, proto.NodeDataChanged)
+	case proto.OpSetACL:
 		return
 	default:
-		f.fireData(zxid, n, NodeCreated)
+		f.fireData(zxid, n, proto.NodeCreated)
 	}
-	if c.op != OpSetData {
-		for _, c := range f.childWatches.trigger(n.parent.path, NodeChildrenChanged) {
-			f.s.notify(c, zxid, NodeChildrenChanged, n.parent.path, n.parent.acl)
+	if c.op != proto.OpSetData {
+		for _, c := range f.childWatches.trigger(n.parent.path, proto.NodeChildrenChanged) {
+			f.s.notify(c, zxid, proto.NodeChildrenChanged, n.parent.path, n.parent.acl)
 		}
 	}
 }
 
-func (f *Front) fireData(zxid int64, n *node, ev Event) {
+func (f *Front) fireData(zxid int64, n *node, ev proto.Event) {
 	for _, c := range f.dataWatches.trigger(n.path, ev) {
 		f.s.notify(c, zxid, ev, n.path, n.acl)
 	}
@@ -161,27 +163,27 @@ func (f *Front) fireData(zxid int64, n *node, ev Event) {
 
 // fireDelete serves both tables. A client that watches in both gets one event.
 func (f *Front) fireDelete(zxid int64, n *node) {
-	told := f.dataWatches.trigger(n.path, NodeDeleted)
+	told := f.dataWatches.trigger(n.path, proto.NodeDeleted)
 	for _, c := range told {
-		f.s.notify(c, zxid, NodeDeleted, n.path, n.acl)
+		f.s.notify(c, zxid, proto.NodeDeleted, n.path, n.acl)
 	}
-	for _, c := range f.childWatches.trigger(n.path, NodeDeleted) {
+	for _, c := range f.childWatches.trigger(n.path, proto.NodeDeleted) {
 		if _, both := slices.BinarySearchFunc(told, c, byID); !both {
-			f.s.notify(c, zxid, NodeDeleted, n.path, n.acl)
+			f.s.notify(c, zxid, proto.NodeDeleted, n.path, n.acl)
 		}
 	}
 }
 
 // notify queues an event. Whether the client must be allowed to read the node depends on the release.
-func (s *Server) notify(c *conn, zxid int64, ev Event, path string, acl []ACL) {
-	if s.cfg.traits.eventsNeedRead && !s.cfg.allowed(acl, permRead, c.ids) {
+func (s *Server) notify(c *conn, zxid int64, ev proto.Event, path string, acl []proto.ACL) {
+	if s.cfg.traits.eventsNeedRead && !s.cfg.allowed(acl, proto.PermRead, c.ids) {
 		return
 	}
 	if !s.cfg.traits.eventZxid {
 		zxid = -1
 	}
-	c.sendEvent(func(e *encoder) {
-		e.Int32(xidNotification)
+	c.sendEvent(func(e *proto.Encoder) {
+		e.Int32(proto.XidNotification)
 		e.Int64(zxid)
 		e.Int32(0)
 		e.Int32(int32(ev))

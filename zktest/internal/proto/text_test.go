@@ -1,4 +1,4 @@
-package jute
+package proto
 
 import (
 	"testing"

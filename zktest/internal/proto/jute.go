@@ -1,5 +1,4 @@
-// Package jute is the wire encoding of ZooKeeper, with strings as Java reads and writes them.
-package jute
+package proto
 
 import "encoding/binary"
 
