@@ -40,7 +40,7 @@ const (
 func (r role) serves() bool { return r == following || r == leading }
 
 func newFront(s *Server, id int) *Front {
-	addUp := s.cfg.traits.watchesAddUp
+	addUp := s.cfg.traits.WatchesAddUp
 	return &Front{
 		s: s, id: id, addr: fmt.Sprintf(inMemoryAddr, id),
 		dataWatches: newWatchTable(addUp), childWatches: newWatchTable(addUp),

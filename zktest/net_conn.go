@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
@@ -29,7 +30,7 @@ type conn struct {
 
 	// Guarded by Server.mu.
 	session *session
-	ids     []identity
+	ids     []access.Identity
 	dead    bool // out of the server's tables; no further request is handled
 	mute    mute
 	nonce   string // of the SASL challenge that waits for an answer
@@ -57,7 +58,7 @@ func newConn(f *Front, nc net.Conn, label string) *conn {
 	}
 	return &conn{
 		s: f.s, front: f, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
-		ids: []identity{{"ip", host}}, since: time.Now(), outbox: outbox{ready: make(chan struct{}, 1)},
+		ids: []access.Identity{{Scheme: "ip", Name: host}}, since: time.Now(), outbox: outbox{ready: make(chan struct{}, 1)},
 		now: nowWriter(nc),
 	}
 }

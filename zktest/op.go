@@ -77,7 +77,7 @@ func (c *conn) handshake(frame []byte) bool {
 	s.received++
 	c.received++
 	c.last = lastRequest{wordOp(proto.OpConnect), 0, s.zxid, time.Now()}
-	flagged := modern || s.cfg.traits.readOnlyFlagEver
+	flagged := modern || s.cfg.traits.ReadOnlyFlagEver
 	answer := func() { c.sendAfter(hold, func(e *proto.Encoder) { welcome(e, ses, flagged, c.front.role) }) }
 	switch {
 	case ses == nil:
@@ -250,7 +250,7 @@ func (s *Server) dispatch(q *call, fail proto.Code) (zxid int64, code proto.Code
 		code = s.sasl(q)
 		return 0, code, code != proto.CodeOK
 	}
-	if !s.cfg.authenticated(q.c.ids) {
+	if !s.cfg.access.Authenticated(q.c.ids) {
 		return 0, proto.CodeNeedsSASL, true
 	}
 	s.tracker.touch(q.session)
@@ -259,7 +259,7 @@ func (s *Server) dispatch(q *call, fail proto.Code) (zxid int64, code proto.Code
 	switch {
 	case fail != proto.CodeOK:
 		return front.zxid(), fail, false
-	case !known, q.op == proto.OpCreateContainer && s.cfg.noContainers, q.op == proto.OpCheck && s.cfg.traits.noCheck,
+	case !known, q.op == proto.OpCreateContainer && s.cfg.noContainers, q.op == proto.OpCheck && s.cfg.traits.NoCheck,
 		q.op == proto.OpMulti && s.cfg.deviates(NoMulti):
 		return -1, proto.CodeUnimplemented, true
 	case front.role == readingOnly && (q.op.Writes() || q.op == proto.OpSync || q.op == proto.OpCheck):

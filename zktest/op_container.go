@@ -89,7 +89,7 @@ func (s *Server) reap(path string) bool {
 // deleteContainer serves what only the server itself should send. Since 3.9, a client can delete any node with it that
 // is empty and not ephemeral, and needs no permission. Before, the server takes the whole request for the path.
 func (s *Server) deleteContainer(q *call) proto.Code {
-	if !s.cfg.traits.deletesContainers {
+	if !s.cfg.traits.DeletesContainers {
 		return denied(proto.CodeBadArguments)(s, q)
 	}
 	path := q.in.Str()

@@ -107,7 +107,7 @@ func strict(ops []multiOp) (readable, failed bool) {
 // multi applies all of its operations under one zxid, or none.
 func (s *Server) multi(q *call) proto.Code {
 	ops, ok := decodeMulti(q.in)
-	if s.cfg.traits.create2InMulti {
+	if s.cfg.traits.Create2InMulti {
 		readable, failed := strict(ops)
 		if failed {
 			return s.breakMulti(q)
@@ -151,7 +151,7 @@ func (s *Server) multi(q *call) proto.Code {
 
 // breakMulti answers a multi on which the real server breaks. In 3.8 the reply has a body in spite of the error.
 func (s *Server) breakMulti(q *call) proto.Code {
-	if s.cfg.traits.failsWithBody {
+	if s.cfg.traits.FailsWithBody {
 		endMulti(q.out)
 	}
 	return proto.CodeMarshallingError

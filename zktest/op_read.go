@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
@@ -15,7 +16,7 @@ func (s *Server) readable(q *call, path string, perms int32) (*node, proto.Code)
 		return nil, proto.CodeMarshallingError
 	case n == nil:
 		return nil, proto.CodeNoNode
-	case !s.cfg.allowed(n.acl, perms, q.c.ids):
+	case !s.cfg.access.Allowed(n.acl, perms, q.c.ids):
 		return nil, proto.CodeNoAuth
 	}
 	return n, proto.CodeOK
@@ -31,7 +32,7 @@ func (s *Server) exists(q *call) proto.Code {
 		return proto.CodeBadArguments
 	}
 	n := q.c.front.tree().get(path)
-	if n != nil && s.cfg.traits.existsNeedsRead && !s.cfg.allowed(n.acl, proto.PermRead, q.c.ids) {
+	if n != nil && s.cfg.traits.ExistsNeedsRead && !s.cfg.access.Allowed(n.acl, proto.PermRead, q.c.ids) {
 		return proto.CodeNoAuth
 	}
 	if watch {
@@ -89,8 +90,8 @@ func (s *Server) getACL(q *call) proto.Code {
 		return code
 	}
 	list := n.acl
-	if !s.cfg.allowed(list, proto.PermAdmin, q.c.ids) {
-		list = masked(list)
+	if !s.cfg.access.Allowed(list, proto.PermAdmin, q.c.ids) {
+		list = access.Masked(list)
 	}
 	q.out.ACLs(list)
 	q.out.Stat(n.stat(s.tree))
@@ -140,11 +141,11 @@ func (s *Server) getAllChildrenNumber(q *call) proto.Code {
 func (s *Server) whoAmI(q *call) proto.Code {
 	q.out.Int32(int32(len(q.c.ids)))
 	for _, id := range q.c.ids {
-		user := id.id
-		if id.scheme == "digest" {
+		user := id.Name
+		if id.Scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")
 		}
-		q.out.Str(id.scheme)
+		q.out.Str(id.Scheme)
 		q.out.Str(user)
 	}
 	return proto.CodeOK

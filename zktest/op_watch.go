@@ -73,7 +73,7 @@ func (s *Server) addPersistent(path string, c *conn) {
 
 func (s *Server) addRecursive(path string, c *conn) {
 	c.front.dataWatches.add(path, c, watchRecursive)
-	if !s.cfg.traits.watchesAddUp {
+	if !s.cfg.traits.WatchesAddUp {
 		c.front.childWatches.add(path, c, watchRecursive)
 	}
 }
@@ -105,7 +105,7 @@ const (
 func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 	all := watchOnce | watchPersistent | watchRecursive
 	one := all // 3.8 knows one mode per path
-	if s.cfg.traits.watchesAddUp {
+	if s.cfg.traits.WatchesAddUp {
 		one = watchOnce
 	}
 	switch kind {
@@ -116,9 +116,9 @@ func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 	case watcherAny:
 		return all, all, true
 	case watcherPersistent:
-		return watchPersistent, watchPersistent, s.cfg.traits.watchesAddUp
+		return watchPersistent, watchPersistent, s.cfg.traits.WatchesAddUp
 	case watcherRecursive:
-		return watchRecursive, 0, s.cfg.traits.watchesAddUp
+		return watchRecursive, 0, s.cfg.traits.WatchesAddUp
 	}
 	return 0, 0, false
 }
@@ -136,9 +136,9 @@ func (s *Server) findWatches(q *call) proto.Code {
 	case q.op == proto.OpRemoveWatches:
 		inData, inChild := front.dataWatches.drop(path, q.c, data), front.childWatches.drop(path, q.c, child)
 		found = inData || inChild
-	case !s.cfg.traits.watchesAddUp && path != "" && !strings.Contains(path, "/"):
+	case !s.cfg.traits.WatchesAddUp && path != "" && !strings.Contains(path, "/"):
 		return proto.CodeMarshallingError // where 3.8 looks for the parent
-	case !s.cfg.traits.watchesAddUp: // which looks for watches of any client
+	case !s.cfg.traits.WatchesAddUp: // which looks for watches of any client
 		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
 	default:
 		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0

@@ -89,7 +89,7 @@ func (s *Server) readMask(r io.Reader) error {
 }
 
 func (s *Server) version() string {
-	return s.cfg.traits.number + "-zktest, built on 2000-01-01 00:00 UTC"
+	return s.cfg.traits.Number + "-zktest, built on 2000-01-01 00:00 UTC"
 }
 
 // traffic counts the packets of a server or of a connection.

@@ -4,7 +4,7 @@ import "github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 
 // write runs one change as a transaction of its own and returns the node for the reply.
 func (s *Server) write(q *call, path string, prepare func(*txn) (change, proto.Code)) (n *node, code proto.Code) {
-	if q.in.Bad && (s.cfg.traits.readsFirst || q.op == proto.OpReconfig) {
+	if q.in.Bad && (s.cfg.traits.ReadsFirst || q.op == proto.OpReconfig) {
 		return nil, proto.CodeMarshallingError // and no zxid is taken
 	}
 	t := s.begin(q.session, q.c.ids)

@@ -3,6 +3,7 @@ package zktest
 import (
 	"slices"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
@@ -10,7 +11,7 @@ import (
 func (s *Server) operator(op proto.Op, path string, prepare func(*txn) (change, proto.Code)) (*node, error) {
 	s.lock()
 	defer s.unlock()
-	t := s.begin(nil, []identity{{"super", ""}})
+	t := s.begin(nil, []access.Identity{access.SuperUser})
 	var n *node
 	c, code := prepare(t)
 	if code == proto.CodeOK {
@@ -35,7 +36,7 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 	if mode == Container {
 		op = proto.OpCreateContainer
 	}
-	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: openACL, mode: kind, ttl: -1}
+	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: proto.OpenACL, mode: kind, ttl: -1}
 	n, err := s.operator(op, path, func(t *txn) (change, proto.Code) { return t.create(r) })
 	if err != nil {
 		return "", err

@@ -9,6 +9,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // Option changes how a server behaves.
@@ -30,19 +33,14 @@ type config struct {
 	quotas       bool
 	readOnly     bool
 	fronts       int
-	users        map[string]string // of SASL, with their passwords; nil without SASL
 	reconfig     bool
 	maxBuffer    int
 	tls          *tls.Config
 	words        []string // that are answered; nil for all
 	release      Release
-	traits       traits // of the release
+	traits       proto.Traits // of the release
 	history      int
-	super        string // "user:password"; empty for none
-	saslSupers   []string
-	hash         func() hash.Hash // of scheme digest; nil without it
-	noACLs       bool
-	required     []string // schemes of which a client must use one; nil for none
+	access       access.Policy
 	latency      time.Duration
 	writeLatency time.Duration
 	deviations   Deviation
@@ -52,7 +50,7 @@ type config struct {
 func defaults() config {
 	return config{
 		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release39, history: 1 << 16,
-		maxBuffer: defaultMaxBuffer, fronts: 1, hash: sha1.New,
+		maxBuffer: defaultMaxBuffer, fronts: 1, access: access.Policy{Hash: sha1.New},
 	}
 }
 
@@ -72,13 +70,13 @@ func (c *config) check() error {
 	if c.maxBuffer <= 0 {
 		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
 	}
-	for _, scheme := range c.required {
-		if !c.provides(scheme) {
+	for _, scheme := range c.access.Required {
+		if !c.access.Provides(scheme) {
 			return fmt.Errorf("zktest: scheme %q cannot be required: want digest, or sasl with WithSASLUsers", scheme)
 		}
 	}
-	for _, user := range c.saslSupers {
-		if _, known := c.users[user]; !known {
+	for _, user := range c.access.SASLSupers {
+		if _, known := c.access.Users[user]; !known {
 			return fmt.Errorf("zktest: super user %q of SASL is none of WithSASLUsers", user)
 		}
 	}
@@ -95,7 +93,8 @@ func (c *config) check() error {
 		return errors.New("zktest: the shortest session timeout is above the longest")
 	}
 	var err error
-	c.traits, err = c.release.traits()
+	c.traits, err = proto.TraitsOf(string(c.release))
+	c.access.IPv6 = c.traits.IPv6
 	return err
 }
 
@@ -140,26 +139,28 @@ func WithFourLetterWords(words ...string) Option {
 
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {
-	return option(func(c *config) { c.super = credential })
+	return option(func(c *config) { c.access.Super = credential })
 }
 
 // WithDigest sets the hash of scheme digest, such as sha256.New; default [sha1.New]. With nil the server does not know the
 // scheme: authentication fails, and access lists cannot name it.
 // Source: zookeeper.DigestAuthenticationProvider.digestAlg and enabled.
-func WithDigest(hash func() hash.Hash) Option { return option(func(c *config) { c.hash = hash }) }
+func WithDigest(hash func() hash.Hash) Option {
+	return option(func(c *config) { c.access.Hash = hash })
+}
 
 // WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
 // nodes can name them in access lists with scheme sasl. A user with the name super is allowed what any of them is.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
-	return option(func(c *config) { c.users = passwords })
+	return option(func(c *config) { c.access.Users = passwords })
 }
 
 // WithSASLSuperUsers lets clients that authenticate as one of these users of [WithSASLUsers] do everything.
 // Source: zookeeper.superUser.
 func WithSASLSuperUsers(users ...string) Option {
 	users = slices.Clone(users)
-	return option(func(c *config) { c.saslSupers = users })
+	return option(func(c *config) { c.access.SASLSupers = users })
 }
 
 // WithRequiredAuth refuses the requests of a connection that has not authenticated in one of the schemes: digest, or sasl
@@ -168,12 +169,12 @@ func WithSASLSuperUsers(users ...string) Option {
 // Source: zookeeper.enforce.auth.schemes, zookeeper.sessionRequireClientSASLAuth.
 func WithRequiredAuth(schemes ...string) Option {
 	schemes = slices.Clone(schemes)
-	return option(func(c *config) { c.required = schemes })
+	return option(func(c *config) { c.access.Required = schemes })
 }
 
 // WithoutACLs lets all clients do everything. Access lists are kept, and must still be valid.
 // Source: zookeeper.skipACL.
-func WithoutACLs() Option { return option(func(c *config) { c.noACLs = true }) }
+func WithoutACLs() Option { return option(func(c *config) { c.access.NoACLs = true }) }
 
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }

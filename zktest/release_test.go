@@ -14,9 +14,9 @@ func TestRelease_IsKnownByItsNumber(t *testing.T) {
 	for r, want := range map[Release]string{
 		Release38: "3.8.6", Release39: "3.9.5", ReleaseDebian: "3.8.0", "3.8.0": "3.8.0", "3.9.17": "3.9.17",
 	} {
-		got, err := r.traits()
+		got, err := proto.TraitsOf(string(r))
 		require.NoError(t, err, r)
-		require.Equal(t, want, got.number)
+		require.Equal(t, want, got.Number)
 	}
 	for _, r := range []Release{"", "3", "3.7", "3.8.", "3.8.x", "3.8.-1", "3.10", "4.8.0", "3.8.0.1", "v3.8.0", "38"} {
 		_, err := Start(WithRelease(r))

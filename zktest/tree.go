@@ -60,9 +60,9 @@ type tree struct {
 
 func newTree(extended bool) *tree {
 	t := &tree{nodes: map[string]*node{}, containers: map[*node]struct{}{}, quotas: map[string]struct{}{}, extended: extended}
-	t.nodes["/"] = &node{path: "/", data: []byte{}, acl: openACL}
+	t.nodes["/"] = &node{path: "/", data: []byte{}, acl: proto.OpenACL}
 	for _, path := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
-		t.add(&node{path: path, data: []byte{}, acl: openACL})
+		t.add(&node{path: path, data: []byte{}, acl: proto.OpenACL})
 	}
 	config := t.nodes["/zookeeper/config"]
 	config.aversion = -1 // DataTree.addConfigNode sets the list once, as this version

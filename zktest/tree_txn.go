@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
@@ -40,13 +41,13 @@ type txn struct {
 	zxid    int64
 	time    time.Time
 	session *session // nil for the server itself
-	ids     []identity
+	ids     []access.Identity
 	shadow  map[string]view // decisions of earlier operations of a multi; nil outside of one
 	done    []Change
 }
 
 // begin takes a zxid: every write does, even one that fails.
-func (s *Server) begin(ses *session, ids []identity) *txn {
+func (s *Server) begin(ses *session, ids []access.Identity) *txn {
 	s.zxid++
 	return &txn{s: s, zxid: s.zxid, time: time.Now(), session: ses, ids: ids}
 }
@@ -83,7 +84,7 @@ func (t *txn) exceeds(path string, nodes, size int) bool {
 	return t.s.cfg.quotas && t.s.tree.exceeds(path, int64(nodes), int64(size))
 }
 
-func (t *txn) may(acl []proto.ACL, perm int32) bool { return t.s.cfg.allowed(acl, perm, t.ids) }
+func (t *txn) may(acl []proto.ACL, perm int32) bool { return t.s.cfg.access.Allowed(acl, perm, t.ids) }
 
 func (t *txn) expired() bool { return t.session != nil && t.session.closing }
 
@@ -107,7 +108,7 @@ func (t *txn) create(r createSpec) (change, proto.Code) {
 	case !strings.Contains(r.path, "/"), strings.ContainsRune(r.path, 0):
 		return change{}, proto.CodeBadArguments
 	}
-	acl, code := t.s.cfg.fixACL(r.acl, t.ids)
+	acl, code := t.s.cfg.access.Fix(r.acl, t.ids)
 	if code != proto.CodeOK {
 		return change{}, code
 	}
@@ -258,7 +259,7 @@ func (t *txn) setACL(path string, list []proto.ACL, aversion int32) (change, pro
 	if !validPath(path) {
 		return change{}, proto.CodeBadArguments
 	}
-	acl, code := t.s.cfg.fixACL(list, t.ids)
+	acl, code := t.s.cfg.access.Fix(list, t.ids)
 	if code != proto.CodeOK {
 		return change{}, code
 	}

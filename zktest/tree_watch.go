@@ -176,10 +176,10 @@ func (f *Front) fireDelete(zxid int64, n *node) {
 
 // notify queues an event. Whether the client must be allowed to read the node depends on the release.
 func (s *Server) notify(c *conn, zxid int64, ev proto.Event, path string, acl []proto.ACL) {
-	if s.cfg.traits.eventsNeedRead && !s.cfg.allowed(acl, proto.PermRead, c.ids) {
+	if s.cfg.traits.EventsNeedRead && !s.cfg.access.Allowed(acl, proto.PermRead, c.ids) {
 		return
 	}
-	if !s.cfg.traits.eventZxid {
+	if !s.cfg.traits.EventZxid {
 		zxid = -1
 	}
 	c.sendEvent(func(e *proto.Encoder) {

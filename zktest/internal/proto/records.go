@@ -8,6 +8,9 @@ type ACL struct {
 	ID     string
 }
 
+// OpenACL is an access list that allows everything.
+var OpenACL = []ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}}
+
 // Stat describes a node as ZooKeeper does.
 type Stat struct {
 	Czxid, Mzxid, Ctime, Mtime  int64
