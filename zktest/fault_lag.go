@@ -1,15 +1,17 @@
 package zktest
 
+import "github.com/zkrecipes/zkrecipes/zktest/internal/tree"
+
 // lag is the state of a front that is behind: a tree of its own, and what is to happen when it catches up.
 type lag struct {
-	tree    *tree
+	tree    *tree.Tree
 	zxid    int64
 	pending []func() // in the order of transactions
 	over    chan struct{}
 }
 
 func newLag(s *Server) *lag {
-	return &lag{tree: s.tree.clone(), zxid: s.zxid, over: make(chan struct{})}
+	return &lag{tree: s.tree.Clone(), zxid: s.zxid, over: make(chan struct{})}
 }
 
 // Lag makes the front fall behind, until [Front.CatchUp]. Its clients read what is there now, get no events, and wait for
@@ -45,7 +47,7 @@ func (f *Front) catchUp() {
 }
 
 // tree is what clients of the front read.
-func (f *Front) tree() *tree {
+func (f *Front) tree() *tree.Tree {
 	if f.lag != nil {
 		return f.lag.tree
 	}
@@ -61,15 +63,15 @@ func (f *Front) zxid() int64 {
 }
 
 // see tells the front of a change that has been applied. n is the node in the server's tree.
-func (f *Front) see(c change, n *node, at stamp) {
+func (f *Front) see(c tree.Change, n *tree.Node, at tree.Stamp) {
 	if f.lag == nil {
-		f.fire(c, n, at.zxid)
+		f.fire(c, n, at.Zxid)
 		return
 	}
 	f.lag.pending = append(f.lag.pending, func() {
-		n := f.lag.tree.apply(c, at)
-		f.lag.zxid = at.zxid
-		f.fire(c, n, at.zxid)
+		n := f.lag.tree.Apply(c, at)
+		f.lag.zxid = at.Zxid
+		f.fire(c, n, at.Zxid)
 	})
 }
 
@@ -81,29 +83,4 @@ func (f *Front) later(c *conn, do func()) {
 	}
 	f.lag.pending = append(f.lag.pending, do)
 	c.behind = f.lag.over
-}
-
-// clone returns a tree of its own with the same nodes. Data and lists are shared, since they never change.
-func (t *tree) clone() *tree {
-	twin := &tree{
-		nodes: make(map[string]*node, len(t.nodes)), containers: map[*node]struct{}{}, quotas: map[string]struct{}{},
-		extended: t.extended,
-	}
-	for path, n := range t.nodes {
-		same := *n
-		twin.nodes[path] = &same
-	}
-	for _, n := range twin.nodes {
-		if n.parent != nil {
-			n.parent = twin.nodes[n.parent.path]
-		}
-		n.children = n.children.Twin()
-		if n.owner == ownerContainer || t.ttl(n.owner) {
-			twin.containers[n] = struct{}{}
-		}
-	}
-	for path := range t.quotas {
-		twin.quotas[path] = struct{}{}
-	}
-	return twin
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // Node is a znode as the server has it.
@@ -18,16 +20,13 @@ type Node struct {
 	Sequence  int32         // number that the next sequential child gets
 }
 
-func (s *Server) describe(n *node) Node {
+func (s *Server) describe(n *tree.Node) Node {
 	d := Node{
-		Path: n.path, Data: slices.Clone(n.data), Stat: Stat(n.stat(s.tree)),
-		Container: n.owner == ownerContainer, Sequence: n.cversion,
+		Path: n.Path, Data: slices.Clone(n.Data), Stat: Stat(n.Stat(s.tree)),
+		Container: n.Owner == tree.OwnerContainer, TTL: s.tree.Lifetime(n), Sequence: n.Cversion,
 	}
-	for _, a := range n.acl {
+	for _, a := range n.ACL {
 		d.ACL = append(d.ACL, ACL(a))
-	}
-	if s.tree.ttl(n.owner) {
-		d.TTL = time.Duration(n.owner&^ownerTTLMask) * time.Millisecond
 	}
 	return d
 }
@@ -36,7 +35,7 @@ func (s *Server) describe(n *node) Node {
 func (s *Server) Node(path string) (Node, bool) {
 	s.lock()
 	defer s.unlock()
-	if n := s.tree.get(path); n != nil {
+	if n := s.tree.Get(path); n != nil {
 		return s.describe(n), true
 	}
 	return Node{}, false
@@ -46,18 +45,18 @@ func (s *Server) Node(path string) (Node, bool) {
 func (s *Server) Exists(path string) bool {
 	s.lock()
 	defer s.unlock()
-	return s.tree.get(path) != nil
+	return s.tree.Get(path) != nil
 }
 
 // Children returns the names of a node's children, sorted; none if there is no node.
 func (s *Server) Children(path string) []string {
 	s.lock()
 	defer s.unlock()
-	n := s.tree.get(path)
+	n := s.tree.Get(path)
 	if n == nil {
 		return nil
 	}
-	list := n.children.List()
+	list := n.Children.List()
 	slices.Sort(list)
 	return list
 }
@@ -68,8 +67,8 @@ func (s *Server) Tree(path string) []Node {
 	s.lock()
 	defer s.unlock()
 	var list []Node
-	for _, n := range s.tree.nodes {
-		if under(n.path, path) && (!under(n.path, "/zookeeper") || under(path, "/zookeeper")) {
+	for n := range s.tree.All() {
+		if under(n.Path, path) && (!under(n.Path, "/zookeeper") || under(path, "/zookeeper")) {
 			list = append(list, s.describe(n))
 		}
 	}

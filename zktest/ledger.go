@@ -1,6 +1,10 @@
 package zktest
 
-import "math"
+import (
+	"math"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
+)
 
 // ledger counts separately what transactions do, and compares its counts with the tree after each one. A bug of zktest
 // must not look like a bug of the code under test. The cost does not depend on the size of the tree.
@@ -25,48 +29,48 @@ func newLedger(s *Server) ledger {
 
 // of counts the births and deaths of a parent's children and returns the counts. New counts start with what the tree
 // said before.
-func (l *ledger) of(parent *node, births, deaths int32) *family {
-	f := l.parents[parent.path]
+func (l *ledger) of(parent *tree.Node, births, deaths int32) *family {
+	f := l.parents[parent.Path]
 	if f == nil {
 		f = &family{suffix: math.MinInt64}
-		f.base = parent.stat(l.s.tree).Cversion - births - deaths
-		l.parents[parent.path] = f
+		f.base = parent.Stat(l.s.tree).Cversion - births - deaths
+		l.parents[parent.Path] = f
 	}
 	f.creates += births
 	f.deletes += deaths
-	l.touched = append(l.touched, parent.path)
+	l.touched = append(l.touched, parent.Path)
 	return f
 }
 
 // created counts a new node. A suffix of math.MinInt64 stands for none.
-func (l *ledger) created(n *node, suffix int64) {
-	f := l.of(n.parent, 1, 0)
+func (l *ledger) created(n *tree.Node, suffix int64) {
+	f := l.of(n.Parent, 1, 0)
 	if suffix >= math.MinInt32 {
 		if suffix <= f.suffix && f.suffix != math.MaxInt32 {
-			l.s.violate("sequence number %d of %s after %d", suffix, n.path, f.suffix)
+			l.s.violate("sequence number %d of %s after %d", suffix, n.Path, f.suffix)
 		}
 		f.suffix = suffix
 	}
-	if n.parent.cversion <= 0 || n.parent.cversion == math.MaxInt32 {
-		l.forget(n.parent.path) // the counter is exhausted, and the formula with it
+	if n.Parent.Cversion <= 0 || n.Parent.Cversion == math.MaxInt32 {
+		l.forget(n.Parent.Path) // the counter is exhausted, and the formula with it
 	}
-	if !l.s.tree.ephemeral(n.owner) {
+	if !l.s.tree.Ephemeral(n.Owner) {
 		return
 	}
-	l.owned[n.owner]++
-	if owner := l.s.sessions[n.owner]; owner == nil || owner.closing {
-		l.s.violate("ephemeral node %s of session %#x, which is over", n.path, n.owner)
+	l.owned[n.Owner]++
+	if owner := l.s.sessions[n.Owner]; owner == nil || owner.closing {
+		l.s.violate("ephemeral node %s of session %#x, which is over", n.Path, n.Owner)
 	}
 }
 
-func (l *ledger) deleted(n *node) {
-	l.of(n.parent, 0, 1)
-	delete(l.parents, n.path)
-	if !l.s.tree.ephemeral(n.owner) {
+func (l *ledger) deleted(n *tree.Node) {
+	l.of(n.Parent, 0, 1)
+	delete(l.parents, n.Path)
+	if !l.s.tree.Ephemeral(n.Owner) {
 		return
 	}
-	if l.owned[n.owner]--; l.owned[n.owner] == 0 {
-		delete(l.owned, n.owner)
+	if l.owned[n.Owner]--; l.owned[n.Owner] == 0 {
+		delete(l.owned, n.Owner)
 	}
 }
 
@@ -87,11 +91,11 @@ func (l *ledger) check(t *txn) {
 	}
 	l.zxid = t.zxid
 	for _, path := range l.touched {
-		f, n := l.parents[path], l.s.tree.get(path)
+		f, n := l.parents[path], l.s.tree.Get(path)
 		if f == nil || n == nil {
 			continue
 		}
-		if got, want := n.stat(l.s.tree).Cversion, f.base+f.creates+f.deletes; got != want {
+		if got, want := n.Stat(l.s.tree).Cversion, f.base+f.creates+f.deletes; got != want {
 			l.s.violate("cversion of %s is %d after %d creates and %d deletes, not %d",
 				path, got, f.creates, f.deletes, want)
 		}

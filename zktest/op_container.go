@@ -1,11 +1,11 @@
 package zktest
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // reapPause lies between two removals of one pass. Source: znode.container.maxPerMinute, 10,000.
@@ -25,7 +25,7 @@ func (s *Server) reapLoop() {
 		}
 		timer.Reset(s.cfg.reap)
 		s.lock()
-		list := s.reapable()
+		list := s.tree.Reapable(time.Now(), s.cfg.neverUsed)
 		s.unlock()
 		for i, path := range list {
 			if i > 0 && !s.sleep(reapPause) {
@@ -52,29 +52,6 @@ func (s *Server) sleep(d time.Duration) bool {
 	}
 }
 
-// reapable lists what a pass would remove, oldest first. A container that never had a child stays.
-func (s *Server) reapable() []string {
-	var list []*node
-	for n := range s.tree.containers {
-		age := time.Duration(time.Now().UnixMilli()-n.mtime) * time.Millisecond
-		switch {
-		case n.children.Len() > 0:
-		case n.owner != ownerContainer:
-			if ttl := n.owner &^ ownerTTLMask; age.Milliseconds() > ttl {
-				list = append(list, n)
-			}
-		case n.cversion > 0, s.cfg.neverUsed > 0 && age > s.cfg.neverUsed:
-			list = append(list, n)
-		}
-	}
-	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.czxid, b.czxid) })
-	paths := make([]string, len(list))
-	for i, n := range list {
-		paths[i] = n.path
-	}
-	return paths
-}
-
 // reap removes one node as a transaction of the server's own.
 func (s *Server) reap(path string) bool {
 	t := s.begin(nil, nil)
@@ -96,9 +73,9 @@ func (s *Server) deleteContainer(q *call) proto.Code {
 	if path == proto.Null { // the real server breaks on it before it takes a zxid, unlike delete
 		return proto.CodeMarshallingError
 	}
-	_, code := s.write(q, path, func(t *txn) (change, proto.Code) {
+	_, code := s.write(q, path, func(t *txn) (tree.Change, proto.Code) {
 		if code := deletable(path); code != proto.CodeOK {
-			return change{}, code
+			return tree.Change{}, code
 		}
 		return t.deleteContainer(path)
 	})
@@ -109,5 +86,5 @@ func (s *Server) deleteContainer(q *call) proto.Code {
 func (s *Server) Reap() []string {
 	s.lock()
 	defer s.unlock()
-	return slices.DeleteFunc(s.reapable(), func(path string) bool { return !s.reap(path) })
+	return slices.DeleteFunc(s.tree.Reapable(time.Now(), s.cfg.neverUsed), func(path string) bool { return !s.reap(path) })
 }

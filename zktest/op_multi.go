@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // multiOp is one operation of a multi or multiRead.
@@ -128,7 +129,7 @@ func (s *Server) multi(q *call) proto.Code {
 		return s.breakMulti(q)
 	}
 	t.shadow = map[string]view{}
-	changes := make([]change, 0, len(ops))
+	changes := make([]tree.Change, 0, len(ops))
 	for _, o := range ops {
 		c, code := t.prepare(o)
 		if code != proto.CodeOK {
@@ -157,9 +158,9 @@ func (s *Server) breakMulti(q *call) proto.Code {
 	return proto.CodeMarshallingError
 }
 
-func (t *txn) prepare(o multiOp) (change, proto.Code) {
+func (t *txn) prepare(o multiOp) (tree.Change, proto.Code) {
 	if o.miscast() { // the real server fails to cast the request
-		return change{}, proto.CodeMarshallingError
+		return tree.Change{}, proto.CodeMarshallingError
 	}
 	switch o.op {
 	case proto.OpDelete:
@@ -174,20 +175,20 @@ func (t *txn) prepare(o multiOp) (change, proto.Code) {
 }
 
 // reply writes the result of one operation that was applied.
-func (s *Server) reply(e *proto.Encoder, c change, n *node) {
-	kind := c.op
+func (s *Server) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
+	kind := c.Op
 	if kind == proto.OpCreateContainer || kind == proto.OpCreateTTL {
 		kind = proto.OpCreate2
 	}
 	multiHeader(e, kind, false, proto.CodeOK)
 	switch kind {
 	case proto.OpCreate:
-		e.Str(n.path)
+		e.Str(n.Path)
 	case proto.OpCreate2:
-		e.Str(n.path)
-		e.Stat(n.stat(s.tree))
+		e.Str(n.Path)
+		e.Stat(n.Stat(s.tree))
 	case proto.OpSetData:
-		e.Stat(n.stat(s.tree))
+		e.Stat(n.Stat(s.tree))
 	default:
 	}
 }
@@ -237,11 +238,11 @@ func (s *Server) multiRead(q *call) proto.Code {
 			q.out.Int32(int32(code))
 		case o.op == proto.OpGetData:
 			multiHeader(q.out, o.op, false, proto.CodeOK)
-			q.out.Bytes(n.data)
-			q.out.Stat(n.stat(s.tree))
+			q.out.Bytes(n.Data)
+			q.out.Stat(n.Stat(s.tree))
 		default:
 			multiHeader(q.out, o.op, false, proto.CodeOK)
-			q.out.Strs(n.children.List())
+			q.out.Strs(n.Children.List())
 		}
 	}
 	endMulti(q.out)

@@ -6,17 +6,18 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // readable finds a node that the client wants to read. The real server breaks on a null path.
-func (s *Server) readable(q *call, path string, perms int32) (*node, proto.Code) {
-	n := q.c.front.tree().get(path)
+func (s *Server) readable(q *call, path string, perms int32) (*tree.Node, proto.Code) {
+	n := q.c.front.tree().Get(path)
 	switch {
 	case path == proto.Null:
 		return nil, proto.CodeMarshallingError
 	case n == nil:
 		return nil, proto.CodeNoNode
-	case !s.cfg.access.Allowed(n.acl, perms, q.c.ids):
+	case !s.cfg.access.Allowed(n.ACL, perms, q.c.ids):
 		return nil, proto.CodeNoAuth
 	}
 	return n, proto.CodeOK
@@ -31,8 +32,8 @@ func (s *Server) exists(q *call) proto.Code {
 	case strings.ContainsRune(path, 0):
 		return proto.CodeBadArguments
 	}
-	n := q.c.front.tree().get(path)
-	if n != nil && s.cfg.traits.ExistsNeedsRead && !s.cfg.access.Allowed(n.acl, proto.PermRead, q.c.ids) {
+	n := q.c.front.tree().Get(path)
+	if n != nil && s.cfg.traits.ExistsNeedsRead && !s.cfg.access.Allowed(n.ACL, proto.PermRead, q.c.ids) {
 		return proto.CodeNoAuth
 	}
 	if watch {
@@ -41,15 +42,15 @@ func (s *Server) exists(q *call) proto.Code {
 	if n == nil {
 		return proto.CodeNoNode
 	}
-	q.out.Stat(n.stat(s.tree))
+	q.out.Stat(n.Stat(s.tree))
 	return proto.CodeOK
 }
 
 func (s *Server) getData(q *call) proto.Code {
 	n, code := s.watchable(q, q.c.front.dataWatches)
 	if code == proto.CodeOK {
-		q.out.Bytes(n.data)
-		q.out.Stat(n.stat(s.tree))
+		q.out.Bytes(n.Data)
+		q.out.Stat(n.Stat(s.tree))
 	}
 	return code
 }
@@ -60,15 +61,15 @@ func (s *Server) getChildren(q *call) proto.Code {
 	if code != proto.CodeOK {
 		return code
 	}
-	q.out.Strs(n.children.List())
+	q.out.Strs(n.Children.List())
 	if q.op == proto.OpGetChildren2 {
-		q.out.Stat(n.stat(s.tree))
+		q.out.Stat(n.Stat(s.tree))
 	}
 	return proto.CodeOK
 }
 
 // watchable finds the node of a request for a path and a watch, and sets the watch if the client may read the node.
-func (s *Server) watchable(q *call, watches *watchTable) (*node, proto.Code) {
+func (s *Server) watchable(q *call, watches *watchTable) (*tree.Node, proto.Code) {
 	path, watch := q.in.Str(), q.in.Bool()
 	if q.in.Bad {
 		return nil, proto.CodeMarshallingError
@@ -89,12 +90,12 @@ func (s *Server) getACL(q *call) proto.Code {
 	if code != proto.CodeOK {
 		return code
 	}
-	list := n.acl
+	list := n.ACL
 	if !s.cfg.access.Allowed(list, proto.PermAdmin, q.c.ids) {
 		list = access.Masked(list)
 	}
 	q.out.ACLs(list)
-	q.out.Stat(n.stat(s.tree))
+	q.out.Stat(n.Stat(s.tree))
 	return proto.CodeOK
 }
 
@@ -129,7 +130,7 @@ func (s *Server) getAllChildrenNumber(q *call) proto.Code {
 	if _, code := s.readable(q, path, proto.PermRead); code != proto.CodeOK {
 		return code
 	}
-	total, _ := q.c.front.tree().sizes(path)
+	total, _ := q.c.front.tree().Sizes(path)
 	total-- // the node itself
 	if path == "" {
 		total++ // the real server counts the names that begin with "/", the root among them

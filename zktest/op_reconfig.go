@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 const configPath = "/zookeeper/config"
@@ -42,8 +43,8 @@ func (s *Server) fillConfig() {
 	if s.cfg.reconfig {
 		version = s.zxid
 	}
-	n := s.tree.get(configPath)
-	n.data, n.version, n.mzxid, n.mtime = m.format(version), -1, version, time.Now().UnixMilli()
+	n := s.tree.Get(configPath)
+	n.Data, n.Version, n.Mzxid, n.Mtime = m.format(version), -1, version, time.Now().UnixMilli()
 }
 
 // format writes the configuration of a version as ZooKeeper does.
@@ -187,29 +188,29 @@ func splitList(text string) func(yield func(string) bool) {
 // reconfig changes what /zookeeper/config says. The fronts stay what they are.
 func (s *Server) reconfig(q *call) proto.Code {
 	r := reconfigRequest{q.in.Str(), q.in.Str(), q.in.Str(), q.in.Int64()}
-	n, code := s.write(q, configPath, func(t *txn) (change, proto.Code) { return t.reconfig(r) })
+	n, code := s.write(q, configPath, func(t *txn) (tree.Change, proto.Code) { return t.reconfig(r) })
 	if code == proto.CodeOK {
-		q.out.Bytes(n.data)
-		q.out.Stat(n.stat(s.tree))
+		q.out.Bytes(n.Data)
+		q.out.Stat(n.Stat(s.tree))
 	}
 	return code
 }
 
 // reconfig checks in the order of PrepRequestProcessor.
-func (t *txn) reconfig(r reconfigRequest) (change, proto.Code) {
-	config := t.s.tree.get(configPath)
-	now, version, _ := parseMembers(string(config.data))
+func (t *txn) reconfig(r reconfigRequest) (tree.Change, proto.Code) {
+	config := t.s.tree.Get(configPath)
+	now, version, _ := parseMembers(string(config.Data))
 	switch {
 	case !t.s.cfg.reconfig:
-		return change{}, proto.CodeReconfigDisabled
+		return tree.Change{}, proto.CodeReconfigDisabled
 	case len(t.s.fronts) == 1:
-		return change{}, proto.CodeUnimplemented
+		return tree.Change{}, proto.CodeUnimplemented
 	case r.version != -1 && r.version != version:
-		return change{}, proto.CodeBadVersion
+		return tree.Change{}, proto.CodeBadVersion
 	}
 	next, code := r.next(now)
 	if code != proto.CodeOK {
-		return change{}, code
+		return tree.Change{}, code
 	}
 	voters, present := 0, 0
 	for id, x := range next {
@@ -223,11 +224,11 @@ func (t *txn) reconfig(r reconfigRequest) (change, proto.Code) {
 	}
 	switch {
 	case voters < 2:
-		return change{}, proto.CodeBadArguments
+		return tree.Change{}, proto.CodeBadArguments
 	case present <= voters/2:
-		return change{}, proto.CodeNewConfigNoQuorum
-	case !t.may(config.acl, proto.PermWrite):
-		return change{}, proto.CodeNoAuth
+		return tree.Change{}, proto.CodeNewConfigNoQuorum
+	case !t.may(config.ACL, proto.PermWrite):
+		return tree.Change{}, proto.CodeNoAuth
 	}
-	return change{op: proto.OpSetData, path: configPath, data: next.format(t.zxid), version: -1}, proto.CodeOK
+	return tree.Change{Op: proto.OpSetData, Path: configPath, Data: next.format(t.zxid), Version: -1}, proto.CodeOK
 }

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
 // zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
 func (s *Server) setWatches(q *call) proto.Code {
 	front, since := q.c.front, q.in.Int64()
-	tree := front.tree()
+	nodes := front.tree()
 	type list struct {
 		paths []string
 		looks bool // for the node, and breaks at a null path
@@ -18,19 +19,19 @@ func (s *Server) setWatches(q *call) proto.Code {
 	}
 	lists := []list{
 		{q.in.Strs(), true, func(path string) {
-			n := tree.get(path)
-			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.mzxid > since, proto.NodeDataChanged)
+			n := nodes.Get(path)
+			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.Mzxid > since, proto.NodeDataChanged)
 		}},
 		{q.in.Strs(), true, func(path string) {
-			if tree.get(path) != nil {
+			if nodes.Get(path) != nil {
 				s.notify(q.c, -1, proto.NodeCreated, path, nil)
 			} else {
 				front.dataWatches.add(path, q.c, watchOnce)
 			}
 		}},
 		{q.in.Strs(), true, func(path string) {
-			n := tree.get(path)
-			s.rearm(q.c, front.childWatches, path, n, n != nil && n.pzxid > since, proto.NodeChildrenChanged)
+			n := nodes.Get(path)
+			s.rearm(q.c, front.childWatches, path, n, n != nil && n.Pzxid > since, proto.NodeChildrenChanged)
 		}},
 	}
 	if q.op == proto.OpSetWatches2 {
@@ -55,7 +56,7 @@ func (s *Server) setWatches(q *call) proto.Code {
 	return proto.CodeOK
 }
 
-func (s *Server) rearm(c *conn, w *watchTable, path string, n *node, missed bool, ev proto.Event) {
+func (s *Server) rearm(c *conn, w *watchTable, path string, n *tree.Node, missed bool, ev proto.Event) {
 	switch {
 	case n == nil:
 		s.notify(c, -1, proto.NodeDeleted, path, nil)

@@ -152,7 +152,7 @@ func (f *Front) wordStat(b *strings.Builder, clients bool) {
 }
 
 // nodeCount counts as ZooKeeper does, which has the root twice.
-func (f *Front) nodeCount() int { return len(f.tree().nodes) + 1 }
+func (f *Front) nodeCount() int { return f.tree().Count() + 1 }
 
 func (f *Front) wordCons(b *strings.Builder) {
 	for _, c := range f.connections() {
@@ -239,8 +239,8 @@ func (f *Front) wordMntr(b *strings.Builder) {
 	for _, ses := range s.sessions {
 		ephemerals += ses.ephemerals.Len()
 	}
-	for path, n := range f.tree().nodes {
-		size += len(path) + len(n.data)
+	for n := range f.tree().All() {
+		size += len(n.Path) + len(n.Data)
 	}
 	for _, line := range []struct {
 		key   string

@@ -1,14 +1,17 @@
 package zktest
 
-import "github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+import (
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
+)
 
 // write runs one change as a transaction of its own and returns the node for the reply.
-func (s *Server) write(q *call, path string, prepare func(*txn) (change, proto.Code)) (n *node, code proto.Code) {
+func (s *Server) write(q *call, path string, prepare func(*txn) (tree.Change, proto.Code)) (n *tree.Node, code proto.Code) {
 	if q.in.Bad && (s.cfg.traits.ReadsFirst || q.op == proto.OpReconfig) {
 		return nil, proto.CodeMarshallingError // and no zxid is taken
 	}
 	t := s.begin(q.session, q.c.ids)
-	var c change
+	var c tree.Change
 	if code = proto.CodeMarshallingError; !q.in.Bad {
 		c, code = prepare(t)
 	}
@@ -33,7 +36,7 @@ func (s *Server) create(q *call) proto.Code {
 		s.misuse("%v of %s with the container flag makes a persistent node", q.op, r.path)
 	}
 	fatal := false
-	n, code := s.write(q, r.path, func(t *txn) (change, proto.Code) {
+	n, code := s.write(q, r.path, func(t *txn) (tree.Change, proto.Code) {
 		c, code := t.create(r)
 		if fatal = code == proto.CodeOK && r.op == proto.OpCreateTTL && !r.mode.TTL(); fatal {
 			code = proto.CodeMarshallingError
@@ -46,9 +49,9 @@ func (s *Server) create(q *call) proto.Code {
 		s.release(q.c, abrupt)
 	}
 	if code == proto.CodeOK {
-		q.out.Str(n.path)
+		q.out.Str(n.Path)
 		if q.op != proto.OpCreate {
-			q.out.Stat(n.stat(s.tree))
+			q.out.Stat(n.Stat(s.tree))
 		}
 	}
 	return code
@@ -56,24 +59,24 @@ func (s *Server) create(q *call) proto.Code {
 
 func (s *Server) delete(q *call) proto.Code {
 	path, version := q.in.Str(), q.in.Int32()
-	_, code := s.write(q, path, func(t *txn) (change, proto.Code) { return t.delete(path, version) })
+	_, code := s.write(q, path, func(t *txn) (tree.Change, proto.Code) { return t.delete(path, version) })
 	return code
 }
 
 func (s *Server) setData(q *call) proto.Code {
 	path, data, version := q.in.Str(), q.in.Bytes(), q.in.Int32()
-	n, code := s.write(q, path, func(t *txn) (change, proto.Code) { return t.setData(path, data, version) })
+	n, code := s.write(q, path, func(t *txn) (tree.Change, proto.Code) { return t.setData(path, data, version) })
 	if code == proto.CodeOK {
-		q.out.Stat(n.stat(s.tree))
+		q.out.Stat(n.Stat(s.tree))
 	}
 	return code
 }
 
 func (s *Server) setACL(q *call) proto.Code {
 	path, list, version := q.in.Str(), q.in.ACLs(), q.in.Int32()
-	n, code := s.write(q, path, func(t *txn) (change, proto.Code) { return t.setACL(path, list, version) })
+	n, code := s.write(q, path, func(t *txn) (tree.Change, proto.Code) { return t.setACL(path, list, version) })
 	if code == proto.CodeOK {
-		q.out.Stat(n.stat(s.tree))
+		q.out.Stat(n.Stat(s.tree))
 	}
 	return code
 }
@@ -81,7 +84,7 @@ func (s *Server) setACL(q *call) proto.Code {
 // check outside of a multi is a trap: the real server does not answer if all is well, and cannot replay its log again.
 func (s *Server) check(q *call) proto.Code {
 	path, version := q.in.Str(), q.in.Int32()
-	_, code := s.write(q, path, func(t *txn) (change, proto.Code) { return t.check(path, version) })
+	_, code := s.write(q, path, func(t *txn) (tree.Change, proto.Code) { return t.check(path, version) })
 	if q.silent = code == proto.CodeOK; q.silent {
 		s.misuse("check of %s outside of a multi makes a real server unable to start again", path)
 	}

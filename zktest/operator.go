@@ -5,14 +5,15 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // operator runs a write of the server itself, which may do everything.
-func (s *Server) operator(op proto.Op, path string, prepare func(*txn) (change, proto.Code)) (*node, error) {
+func (s *Server) operator(op proto.Op, path string, prepare func(*txn) (tree.Change, proto.Code)) (*tree.Node, error) {
 	s.lock()
 	defer s.unlock()
 	t := s.begin(nil, []access.Identity{access.SuperUser})
-	var n *node
+	var n *tree.Node
 	c, code := prepare(t)
 	if code == proto.CodeOK {
 		n = t.apply(c)
@@ -37,25 +38,25 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 		op = proto.OpCreateContainer
 	}
 	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: proto.OpenACL, mode: kind, ttl: -1}
-	n, err := s.operator(op, path, func(t *txn) (change, proto.Code) { return t.create(r) })
+	n, err := s.operator(op, path, func(t *txn) (tree.Change, proto.Code) { return t.create(r) })
 	if err != nil {
 		return "", err
 	}
-	return n.path, nil
+	return n.Path, nil
 }
 
 // Set replaces the data of a node.
 // Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
 	data = slices.Clone(data)
-	_, err := s.operator(proto.OpSetData, path, func(t *txn) (change, proto.Code) { return t.setData(path, data, -1) })
+	_, err := s.operator(proto.OpSetData, path, func(t *txn) (tree.Change, proto.Code) { return t.setData(path, data, -1) })
 	return err
 }
 
 // Delete deletes a node, also an ephemeral one.
 // Errors: a [Code].
 func (s *Server) Delete(path string) error {
-	_, err := s.operator(proto.OpDelete, path, func(t *txn) (change, proto.Code) { return t.delete(path, -1) })
+	_, err := s.operator(proto.OpDelete, path, func(t *txn) (tree.Change, proto.Code) { return t.delete(path, -1) })
 	return err
 }
 
@@ -68,7 +69,7 @@ func (s *Server) DeleteAll(path string) error {
 		if path == "/" {
 			child = path + name
 		}
-		if special(child) {
+		if tree.Special(child) {
 			continue
 		}
 		if err := s.DeleteAll(child); err != nil {
@@ -83,11 +84,11 @@ func (s *Server) DeleteAll(path string) error {
 func (s *Server) SetCversion(path string, n int32) error {
 	s.lock()
 	defer s.unlock()
-	parent := s.tree.get(path)
+	parent := s.tree.Get(path)
 	if parent == nil {
 		return CodeNoNode
 	}
-	parent.cversion = n
+	parent.Cversion = n
 	s.ledger.forget(path)
 	return nil
 }

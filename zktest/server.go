@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
@@ -31,7 +32,7 @@ type Server struct {
 	conns                map[*conn]struct{} // those with live goroutines
 	lastConn             uint64
 	lastPort             int
-	tree                 *tree
+	tree                 *tree.Tree
 	zxid                 int64
 	sessions             map[int64]*session
 	lastSession          int64
@@ -80,7 +81,7 @@ func Start(opts ...Option) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]*Front{},
-		conns: map[*conn]struct{}{}, tree: newTree(cfg.extended), sessions: map[int64]*session{},
+		conns: map[*conn]struct{}{}, tree: tree.New(cfg.extended), sessions: map[int64]*session{},
 		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
 		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
 		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
@@ -163,11 +164,11 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 			r.run(OpCloseSession, nil)
 		},
 		"counter set back": func(s *Server, r *raw) {
-			s.tree.get("/p").cversion = 0
+			s.tree.Get("/p").Cversion = 0
 			r.make("/p/n-", PersistentSequential)
 		},
 		"child out of nowhere": func(s *Server, r *raw) {
-			s.tree.add(&node{path: "/p/ghost"})
+			s.tree.Add(&tree.Node{Path: "/p/ghost"})
 			r.make("/p/n-", PersistentSequential)
 		},
 		"zxid set back": func(s *Server, r *raw) {
@@ -176,7 +177,7 @@ func TestLedger_RejectsACorruptedTree(t *testing.T) {
 		},
 		"ephemeral of a dead session": func(s *Server, r *raw) {
 			t := s.begin(&session{id: 7, closing: true, ephemerals: javaset.New(ephemeralBuckets)}, nil)
-			t.apply(change{op: proto.OpCreate, path: "/dead", owner: 7, cversion: 9})
+			t.apply(tree.Change{Op: proto.OpCreate, Path: "/dead", Owner: 7, Cversion: 9})
 			s.record(t, proto.OpCreate, "/dead", proto.CodeOK)
 		},
 		"two connections": func(s *Server, r *raw) {

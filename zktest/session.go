@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // ephemeralBuckets is what DataTree.ephemerals begins with.
@@ -191,7 +192,7 @@ func (s *Server) endSession(ses *session) {
 	}
 	t := s.begin(ses, nil)
 	for path := range ses.ephemerals.Clone().All() {
-		t.apply(change{op: proto.OpDelete, path: path})
+		t.apply(tree.Change{Op: proto.OpDelete, Path: path})
 	}
 	delete(s.sessions, ses.id)
 	s.record(t, proto.OpCloseSession, "", proto.CodeOK)

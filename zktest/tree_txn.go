@@ -8,19 +8,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
-
-// change is one effect of a transaction on the tree. All effects are decided before the first is applied.
-type change struct {
-	op       proto.Op // of the reply: create, create2, createContainer, createTTL, delete, setData, setACL or check
-	path     string
-	data     []byte
-	acl      []proto.ACL
-	owner    int64
-	version  int32 // the new one of what changes
-	cversion int32 // the new one of the parent
-	suffix   bool  // the path ends in a number out of the parent's cversion
-}
 
 // view is a node as the checks of a transaction see it: in a multi, as the operations before would leave it.
 type view struct {
@@ -59,13 +48,13 @@ func (t *txn) look(path string) view {
 	if v, ok := t.shadow[path]; ok {
 		return v
 	}
-	n := t.s.tree.get(path)
+	n := t.s.tree.Get(path)
 	if n == nil {
 		return view{}
 	}
 	return view{
-		exists: true, version: n.version, cversion: n.cversion, aversion: n.aversion,
-		owner: n.owner, children: n.children.Len(), size: len(n.data), acl: n.acl,
+		exists: true, version: n.Version, cversion: n.Cversion, aversion: n.Aversion,
+		owner: n.Owner, children: n.Children.Len(), size: len(n.Data), acl: n.ACL,
 	}
 }
 
@@ -81,7 +70,7 @@ func (t *txn) note(path string, v view) {
 }
 
 func (t *txn) exceeds(path string, nodes, size int) bool {
-	return t.s.cfg.quotas && t.s.tree.exceeds(path, int64(nodes), int64(size))
+	return t.s.cfg.quotas && t.s.tree.Exceeds(path, int64(nodes), int64(size))
 }
 
 func (t *txn) may(acl []proto.ACL, perm int32) bool { return t.s.cfg.access.Allowed(acl, perm, t.ids) }
@@ -98,51 +87,51 @@ type createSpec struct {
 	ttl  int64
 }
 
-func (t *txn) create(r createSpec) (change, proto.Code) {
+func (t *txn) create(r createSpec) (tree.Change, proto.Code) {
 	if code := t.checkMode(r); code != proto.CodeOK {
-		return change{}, code
+		return tree.Change{}, code
 	}
 	switch {
 	case r.path == proto.Null: // the real server breaks on it
-		return change{}, proto.CodeMarshallingError
+		return tree.Change{}, proto.CodeMarshallingError
 	case !strings.Contains(r.path, "/"), strings.ContainsRune(r.path, 0):
-		return change{}, proto.CodeBadArguments
+		return tree.Change{}, proto.CodeBadArguments
 	}
 	acl, code := t.s.cfg.access.Fix(r.acl, t.ids)
 	if code != proto.CodeOK {
-		return change{}, code
+		return tree.Change{}, code
 	}
-	above := parentPath(r.path)
+	above := tree.ParentPath(r.path)
 	parent := t.look(above)
 	if !parent.exists {
-		return change{}, proto.CodeNoNode
+		return tree.Change{}, proto.CodeNoNode
 	}
 	if !t.may(parent.acl, proto.PermCreate) {
-		return change{}, proto.CodeNoAuth
+		return tree.Change{}, proto.CodeNoAuth
 	}
 	path := r.path
 	if r.mode.Sequential() {
 		path += fmt.Sprintf("%010d", parent.cversion)
 	}
-	if !validPath(path) {
-		return change{}, proto.CodeBadArguments
+	if !tree.ValidPath(path) {
+		return tree.Change{}, proto.CodeBadArguments
 	}
 	if t.look(path).exists {
-		return change{}, proto.CodeNodeExists
+		return tree.Change{}, proto.CodeNodeExists
 	}
-	if t.s.tree.ephemeral(parent.owner) {
-		return change{}, proto.CodeNoChildrenForEphemerals
+	if t.s.tree.Ephemeral(parent.owner) {
+		return tree.Change{}, proto.CodeNoChildrenForEphemerals
 	}
 	if t.exceeds(path, 1, len(r.data)) {
-		return change{}, proto.CodeQuotaExceeded
+		return tree.Change{}, proto.CodeQuotaExceeded
 	}
-	c := change{
-		op: r.op, path: path, data: r.data, acl: acl, owner: t.owner(r),
-		cversion: parent.cversion + 1, suffix: r.mode.Sequential(), // wraps where the real one does
+	c := tree.Change{
+		Op: r.op, Path: path, Data: r.data, ACL: acl, Owner: t.owner(r),
+		Cversion: parent.cversion + 1, Suffix: r.mode.Sequential(), // wraps where the real one does
 	}
-	parent.cversion, parent.children = c.cversion, parent.children+1
+	parent.cversion, parent.children = c.Cversion, parent.children+1
 	t.note(above, parent)
-	t.note(path, view{exists: true, owner: c.owner, size: len(r.data), acl: acl})
+	t.note(path, view{exists: true, owner: c.Owner, size: len(r.data), acl: acl})
 	return c, proto.CodeOK
 }
 
@@ -152,7 +141,7 @@ func (t *txn) checkMode(r createSpec) proto.Code {
 		return proto.CodeBadArguments
 	case r.mode.TTL() && !t.s.cfg.extended:
 		return proto.CodeUnimplemented
-	case r.mode.TTL() && (r.ttl < 1 || r.ttl > maxTTL), !r.mode.TTL() && r.ttl >= 0:
+	case r.mode.TTL() && (r.ttl < 1 || r.ttl > tree.MaxTTL), !r.mode.TTL() && r.ttl >= 0:
 		return proto.CodeBadArguments
 	case t.expired():
 		return proto.CodeSessionExpired
@@ -164,42 +153,42 @@ func (t *txn) checkMode(r createSpec) proto.Code {
 func (t *txn) owner(r createSpec) int64 {
 	switch {
 	case r.op == proto.OpCreateContainer:
-		return ownerContainer
+		return tree.OwnerContainer
 	case r.op == proto.OpCreateTTL:
-		return ownerTTLMask | r.ttl
+		return tree.OwnerWithTTL(r.ttl)
 	case r.mode.Ephemeral() && t.session != nil:
 		return t.session.id
 	}
 	return 0
 }
 
-func (t *txn) delete(path string, version int32) (change, proto.Code) {
+func (t *txn) delete(path string, version int32) (tree.Change, proto.Code) {
 	if t.expired() {
-		return change{}, proto.CodeSessionExpired
+		return tree.Change{}, proto.CodeSessionExpired
 	}
 	if code := deletable(path); code != proto.CodeOK {
-		return change{}, code
+		return tree.Change{}, code
 	}
-	parent := t.look(parentPath(path))
+	parent := t.look(tree.ParentPath(path))
 	if !parent.exists {
-		return change{}, proto.CodeNoNode
+		return tree.Change{}, proto.CodeNoNode
 	}
 	if !t.may(parent.acl, proto.PermDelete) {
-		return change{}, proto.CodeNoAuth
+		return tree.Change{}, proto.CodeNoAuth
 	}
 	n := t.look(path)
 	switch {
 	case !n.exists:
-		return change{}, proto.CodeNoNode
+		return tree.Change{}, proto.CodeNoNode
 	case version != -1 && version != n.version:
-		return change{}, proto.CodeBadVersion
+		return tree.Change{}, proto.CodeBadVersion
 	case n.children > 0:
-		return change{}, proto.CodeNotEmpty
+		return tree.Change{}, proto.CodeNotEmpty
 	}
 	parent.children--
-	t.note(parentPath(path), parent)
+	t.note(tree.ParentPath(path), parent)
 	t.note(path, view{})
-	return change{op: proto.OpDelete, path: path}, proto.CodeOK
+	return tree.Change{Op: proto.OpDelete, Path: path}, proto.CodeOK
 }
 
 // deletable refuses paths that no client can delete. The real server breaks on null.
@@ -207,7 +196,7 @@ func deletable(path string) proto.Code {
 	switch {
 	case path == proto.Null:
 		return proto.CodeMarshallingError
-	case !strings.Contains(path, "/"), strings.ContainsRune(path, 0), special(path):
+	case !strings.Contains(path, "/"), strings.ContainsRune(path, 0), tree.Special(path):
 		return proto.CodeBadArguments
 	}
 	return proto.CodeOK
@@ -215,62 +204,62 @@ func deletable(path string) proto.Code {
 
 // deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
 // container that was made anew since the reaper chose it is removed although it was never used.
-func (t *txn) deleteContainer(path string) (change, proto.Code) {
+func (t *txn) deleteContainer(path string) (tree.Change, proto.Code) {
 	n := t.look(path)
 	switch {
 	case !n.exists:
-		return change{}, proto.CodeNoNode
+		return tree.Change{}, proto.CodeNoNode
 	case n.children > 0:
-		return change{}, proto.CodeNotEmpty
-	case t.s.tree.ephemeral(n.owner):
-		return change{}, proto.CodeBadVersion
+		return tree.Change{}, proto.CodeNotEmpty
+	case t.s.tree.Ephemeral(n.owner):
+		return tree.Change{}, proto.CodeBadVersion
 	}
-	return change{op: proto.OpDelete, path: path}, proto.CodeOK
+	return tree.Change{Op: proto.OpDelete, Path: path}, proto.CodeOK
 }
 
-func (t *txn) setData(path string, data []byte, version int32) (change, proto.Code) {
+func (t *txn) setData(path string, data []byte, version int32) (tree.Change, proto.Code) {
 	n, code := t.target(path, proto.PermWrite)
 	if code != proto.CodeOK {
-		return change{}, code
+		return tree.Change{}, code
 	}
 	switch {
 	case t.exceeds(path, 0, len(data)-n.size):
-		return change{}, proto.CodeQuotaExceeded
+		return tree.Change{}, proto.CodeQuotaExceeded
 	case version != -1 && version != n.version:
-		return change{}, proto.CodeBadVersion
+		return tree.Change{}, proto.CodeBadVersion
 	}
 	n.version, n.size = n.version+1, len(data)
 	t.note(path, n)
-	return change{op: proto.OpSetData, path: path, data: data, version: n.version}, proto.CodeOK
+	return tree.Change{Op: proto.OpSetData, Path: path, Data: data, Version: n.version}, proto.CodeOK
 }
 
-func (t *txn) check(path string, version int32) (change, proto.Code) {
+func (t *txn) check(path string, version int32) (tree.Change, proto.Code) {
 	n, code := t.target(path, proto.PermRead)
 	if code == proto.CodeOK && version != -1 && version != n.version {
 		code = proto.CodeBadVersion
 	}
-	return change{op: proto.OpCheck, path: path}, code
+	return tree.Change{Op: proto.OpCheck, Path: path}, code
 }
 
-func (t *txn) setACL(path string, list []proto.ACL, aversion int32) (change, proto.Code) {
+func (t *txn) setACL(path string, list []proto.ACL, aversion int32) (tree.Change, proto.Code) {
 	if t.expired() {
-		return change{}, proto.CodeSessionExpired
+		return tree.Change{}, proto.CodeSessionExpired
 	}
-	if !validPath(path) {
-		return change{}, proto.CodeBadArguments
+	if !tree.ValidPath(path) {
+		return tree.Change{}, proto.CodeBadArguments
 	}
 	acl, code := t.s.cfg.access.Fix(list, t.ids)
 	if code != proto.CodeOK {
-		return change{}, code
+		return tree.Change{}, code
 	}
 	n, code := t.target(path, proto.PermAdmin)
 	if code != proto.CodeOK {
-		return change{}, code
+		return tree.Change{}, code
 	}
 	if aversion != -1 && aversion != n.aversion {
-		return change{}, proto.CodeBadVersion
+		return tree.Change{}, proto.CodeBadVersion
 	}
-	return change{op: proto.OpSetACL, path: path, acl: acl, version: n.aversion + 1}, proto.CodeOK
+	return tree.Change{Op: proto.OpSetACL, Path: path, ACL: acl, Version: n.aversion + 1}, proto.CodeOK
 }
 
 // target finds a node that is to be read or written.
@@ -278,7 +267,7 @@ func (t *txn) target(path string, perm int32) (view, proto.Code) {
 	switch {
 	case t.expired():
 		return view{}, proto.CodeSessionExpired
-	case !validPath(path):
+	case !tree.ValidPath(path):
 		return view{}, proto.CodeBadArguments
 	}
 	n := t.look(path)
@@ -292,16 +281,16 @@ func (t *txn) target(path string, perm int32) (view, proto.Code) {
 }
 
 // apply applies a change and sends its events, in the order of DataTree. It returns the node for the reply.
-func (t *txn) apply(c change) *node {
-	if c.op == proto.OpCheck {
-		return t.s.tree.get(c.path)
+func (t *txn) apply(c tree.Change) *tree.Node {
+	if c.Op == proto.OpCheck {
+		return t.s.tree.Get(c.Path)
 	}
-	at := stamp{t.zxid, t.time.UnixMilli()}
-	n := t.s.tree.apply(c, at)
-	switch c.op {
+	at := tree.Stamp{Zxid: t.zxid, Millis: t.time.UnixMilli()}
+	n := t.s.tree.Apply(c, at)
+	switch c.Op {
 	case proto.OpDelete:
-		if owner := t.s.sessions[n.owner]; owner != nil {
-			owner.ephemerals.Remove(c.path)
+		if owner := t.s.sessions[n.Owner]; owner != nil {
+			owner.ephemerals.Remove(c.Path)
 		}
 		t.s.ledger.deleted(n)
 		t.did(ChangeDelete, n)
@@ -310,12 +299,12 @@ func (t *txn) apply(c change) *node {
 	case proto.OpSetACL:
 		t.did(ChangeACL, n)
 	default:
-		if t.s.tree.ephemeral(n.owner) {
-			t.session.ephemerals.Add(n.path)
+		if t.s.tree.Ephemeral(n.Owner) {
+			t.session.ephemerals.Add(n.Path)
 		}
 		suffix := int64(math.MinInt64)
-		if c.suffix {
-			suffix = int64(c.cversion - 1)
+		if c.Suffix {
+			suffix = int64(c.Cversion - 1)
 		}
 		t.s.ledger.created(n, suffix)
 		t.did(ChangeCreate, n)
@@ -326,6 +315,6 @@ func (t *txn) apply(c change) *node {
 	return n
 }
 
-func (t *txn) did(kind ChangeKind, n *node) {
-	t.done = append(t.done, Change{Kind: kind, Path: n.path, Owner: n.owner})
+func (t *txn) did(kind ChangeKind, n *tree.Node) {
+	t.done = append(t.done, Change{Kind: kind, Path: n.Path, Owner: n.Owner})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // watchMode is a set of ways in which a connection watches a path.
@@ -114,7 +115,7 @@ func (w *watchTable) trigger(path string, ev proto.Event) []*conn {
 		return told
 	}
 	for path != "/" && path != "" {
-		if path = parentPath(path); path == "" {
+		if path = tree.ParentPath(path); path == "" {
 			path = "/"
 		}
 		for _, x := range w.paths[path] {
@@ -137,8 +138,8 @@ func (w *watchTable) count() (total int) {
 }
 
 // fire tells the watchers of the front's clients of a change to a node.
-func (f *Front) fire(c change, n *node, zxid int64) {
-	switch c.op {
+func (f *Front) fire(c tree.Change, n *tree.Node, zxid int64) {
+	switch c.Op {
 	case proto.OpDelete:
 		f.fireDelete(zxid, n)
 	case proto.OpSetData:
@@ -148,28 +149,28 @@ func (f *Front) fire(c change, n *node, zxid int64) {
 	default:
 		f.fireData(zxid, n, proto.NodeCreated)
 	}
-	if c.op != proto.OpSetData {
-		for _, c := range f.childWatches.trigger(n.parent.path, proto.NodeChildrenChanged) {
-			f.s.notify(c, zxid, proto.NodeChildrenChanged, n.parent.path, n.parent.acl)
+	if c.Op != proto.OpSetData {
+		for _, c := range f.childWatches.trigger(n.Parent.Path, proto.NodeChildrenChanged) {
+			f.s.notify(c, zxid, proto.NodeChildrenChanged, n.Parent.Path, n.Parent.ACL)
 		}
 	}
 }
 
-func (f *Front) fireData(zxid int64, n *node, ev proto.Event) {
-	for _, c := range f.dataWatches.trigger(n.path, ev) {
-		f.s.notify(c, zxid, ev, n.path, n.acl)
+func (f *Front) fireData(zxid int64, n *tree.Node, ev proto.Event) {
+	for _, c := range f.dataWatches.trigger(n.Path, ev) {
+		f.s.notify(c, zxid, ev, n.Path, n.ACL)
 	}
 }
 
 // fireDelete serves both tables. A client that watches in both gets one event.
-func (f *Front) fireDelete(zxid int64, n *node) {
-	told := f.dataWatches.trigger(n.path, proto.NodeDeleted)
+func (f *Front) fireDelete(zxid int64, n *tree.Node) {
+	told := f.dataWatches.trigger(n.Path, proto.NodeDeleted)
 	for _, c := range told {
-		f.s.notify(c, zxid, proto.NodeDeleted, n.path, n.acl)
+		f.s.notify(c, zxid, proto.NodeDeleted, n.Path, n.ACL)
 	}
-	for _, c := range f.childWatches.trigger(n.path, proto.NodeDeleted) {
+	for _, c := range f.childWatches.trigger(n.Path, proto.NodeDeleted) {
 		if _, both := slices.BinarySearchFunc(told, c, byID); !both {
-			f.s.notify(c, zxid, proto.NodeDeleted, n.path, n.acl)
+			f.s.notify(c, zxid, proto.NodeDeleted, n.Path, n.ACL)
 		}
 	}
 }

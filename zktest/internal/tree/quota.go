@@ -1,4 +1,4 @@
-package zktest
+package tree
 
 import (
 	"bytes"
@@ -19,17 +19,17 @@ const (
 )
 
 // quotaPath returns the path that a node below quotaRoot is about.
-func quotaPath(n *node) (string, bool) {
-	path, below := strings.CutPrefix(n.parent.path, quotaRoot)
+func quotaPath(n *Node) (string, bool) {
+	path, below := strings.CutPrefix(n.Parent.Path, quotaRoot)
 	return path, below && strings.HasPrefix(path, "/")
 }
 
 // underQuota returns the deepest path with a quota that path is or is below.
-func (t *tree) underQuota(path string) (string, bool) {
+func (t *Tree) underQuota(path string) (string, bool) {
 	if len(t.quotas) == 0 {
 		return "", false
 	}
-	for ; path != ""; path = parentPath(path) {
+	for ; path != ""; path = ParentPath(path) {
 		if _, ok := t.quotas[path]; ok {
 			return path, true
 		}
@@ -38,69 +38,69 @@ func (t *tree) underQuota(path string) (string, bool) {
 }
 
 // quotaAdded takes note of a node that the tree has now.
-func (t *tree) quotaAdded(n *node) {
+func (t *Tree) quotaAdded(n *Node) {
 	if path, ok := quotaPath(n); ok {
 		switch n.name() {
 		case quotaLimits:
 			t.quotas[path] = struct{}{}
 		case quotaStats:
-			nodes, size := t.sizes(path)
-			n.data = usage{{"count", nodes}, {"bytes", size}}.format()
+			nodes, size := t.Sizes(path)
+			n.Data = usage{{"count", nodes}, {"bytes", size}}.format()
 		}
 	}
-	t.charge(n.path, 1, int64(len(n.data)))
+	t.charge(n.Path, 1, int64(len(n.Data)))
 }
 
 // quotaRemoved takes note of a node that the tree has no longer.
-func (t *tree) quotaRemoved(n *node) {
+func (t *Tree) quotaRemoved(n *Node) {
 	if path, ok := quotaPath(n); ok && n.name() == quotaLimits {
 		delete(t.quotas, path)
 	}
-	t.charge(n.path, -1, -int64(len(n.data)))
+	t.charge(n.Path, -1, -int64(len(n.Data)))
 }
 
 // charge counts nodes and bytes that came to a path with a quota, or left it. The node that holds the numbers keeps its
 // version, and no watch fires.
-func (t *tree) charge(path string, nodes, size int64) {
+func (t *Tree) charge(path string, nodes, size int64) {
 	prefix, ok := t.underQuota(path)
 	if !ok {
 		return
 	}
-	if n := t.get(quotaRoot + prefix + "/" + quotaStats); n != nil {
-		u := parseUsage(n.data)
+	if n := t.Get(quotaRoot + prefix + "/" + quotaStats); n != nil {
+		u := parseUsage(n.Data)
 		u.set("count", u.get("count")+nodes)
 		u.set("bytes", u.get("bytes")+size)
-		n.data = u.format()
+		n.Data = u.format()
 	}
 }
 
-// sizes counts a node and all below it, and their bytes.
-func (t *tree) sizes(path string) (nodes, size int64) {
-	n := t.get(path)
+// Sizes counts a node and all below it, and their bytes.
+func (t *Tree) Sizes(path string) (nodes, size int64) {
+	n := t.Get(path)
 	if n == nil {
 		return 0, 0
 	}
-	nodes, size = 1, int64(len(n.data))
-	for name := range n.children.All() {
-		moreNodes, moreSize := t.sizes(n.child(name))
+	nodes, size = 1, int64(len(n.Data))
+	for name := range n.Children.All() {
+		moreNodes, moreSize := t.Sizes(n.child(name))
 		nodes, size = nodes+moreNodes, size+moreSize
 	}
 	return nodes, size
 }
 
-// exceeds says whether a path would be over a hard limit with so many more nodes and bytes. Soft limits are for logs.
+// Exceeds says whether a path would be over a hard limit with so many more nodes and bytes. Soft limits are for logs.
 //
 // Source: ZooKeeperServer.checkQuota.
-func (t *tree) exceeds(path string, nodes, size int64) bool {
+func (t *Tree) Exceeds(path string, nodes, size int64) bool {
 	prefix, ok := t.underQuota(path)
 	if !ok {
 		return false
 	}
-	limits, stats := t.get(quotaRoot+prefix+"/"+quotaLimits), t.get(quotaRoot+prefix+"/"+quotaStats)
+	limits, stats := t.Get(quotaRoot+prefix+"/"+quotaLimits), t.Get(quotaRoot+prefix+"/"+quotaStats)
 	if limits == nil || stats == nil {
 		return false
 	}
-	limit, used := parseUsage(limits.data), parseUsage(stats.data)
+	limit, used := parseUsage(limits.Data), parseUsage(stats.Data)
 	over := func(kind, hard string, more int64) bool {
 		most := limit.get(hard)
 		return more != 0 && most > -1 && used.get(kind)+more > most
