@@ -238,7 +238,7 @@ func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Re
 	if c.s.faults.live.Load() == 0 {
 		return Action{}, Request{}, false
 	}
-	req := Request{Client: c.label, Session: c.session.id, Xid: xid, Op: Op(op)}
+	req := Request{Client: c.Label, Session: c.Session.ID, Xid: xid, Op: Op(op)}
 	peek := *d
 	switch op {
 	case proto.OpMulti, proto.OpMultiRead:
@@ -271,7 +271,7 @@ func (c *conn) before(a Action, req Request) bool {
 		a.fn(req)
 	case actForbid:
 		c.s.lock()
-		c.s.violate("forbidden request: %v", req)
+		c.s.report(fmt.Errorf("forbidden request: %v", req))
 		c.s.unlock()
 	default:
 	}

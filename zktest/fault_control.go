@@ -3,6 +3,7 @@ package zktest
 import (
 	"slices"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
@@ -51,20 +52,13 @@ func (s *Server) stallAll() {
 func (s *Server) stallConn(c *conn) {
 	in, out := true, true
 	for _, x := range s.stalls {
-		if x.who.includes(c.label, c.sessionID()) {
+		if x.who.includes(c.Label, c.SessionID()) {
 			in = in && x.dir == FromServer
 			out = out && x.dir == ToServer
 		}
 	}
 	c.in.set(in)
 	c.out.set(out)
-}
-
-func (c *conn) sessionID() int64 {
-	if c.session == nil {
-		return 0
-	}
-	return c.session.id
 }
 
 // stalled says whether a client that dials now gets no answer. The caller holds mu.
@@ -78,7 +72,7 @@ func (s *Server) Cut(who Who) int {
 	defer s.unlock()
 	n := 0
 	for c := range s.conns {
-		if !c.dead && who.includes(c.label, c.sessionID()) {
+		if !c.dead && who.includes(c.Label, c.SessionID()) {
 			s.release(c, abrupt)
 			n++
 		}
@@ -125,15 +119,16 @@ func (s *Server) setFrozen(on bool) {
 		return
 	}
 	s.frozen = on
+	s.pause()
 	if !on {
-		s.tracker.grace()
+		s.state.Tracker.Grace()
 		for c := range s.conns {
 			if !c.mute.until.IsZero() {
 				s.startMute(c)
 			}
 		}
 	}
-	s.tracker.wake()
+	s.state.Tracker.Wake()
 	s.thaw.set(!on)
 }
 
@@ -143,6 +138,7 @@ func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()
 	s.down = true
+	s.pause()
 	for c := range s.conns {
 		s.release(c, abrupt)
 	}
@@ -155,19 +151,13 @@ func (s *Server) Up() {
 	s.lock()
 	defer s.unlock()
 	s.down = false
-	s.renewSessions()
-	s.tracker.wake()
+	s.pause()
+	s.state.RenewSessions()
+	s.state.Tracker.Wake()
 }
 
-// renewSessions gives every session a full timeout. The caller holds mu.
-func (s *Server) renewSessions() {
-	for _, ses := range s.sessions {
-		s.tracker.touch(ses)
-	}
-}
-
-// ticks says whether sessions and containers expire. The caller holds mu.
-func (s *Server) ticks() bool { return !s.down && !s.frozen && s.leader != nil }
+// pause tells the state whether time passes for sessions and containers. The caller holds mu.
+func (s *Server) pause() { s.state.Paused = s.down || s.frozen }
 
 // Restart is [Server.Down] and [Server.Up] with no time in between.
 func (s *Server) Restart() {
@@ -180,9 +170,9 @@ func (s *Server) Restart() {
 func (s *Server) Expire(id int64) bool {
 	s.lock()
 	defer s.unlock()
-	ses := s.sessions[id]
+	ses := s.state.Sessions[id]
 	if ses != nil {
-		s.expire(ses)
+		s.state.Expire(ses)
 	}
 	return ses != nil
 }
@@ -194,8 +184,8 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	defer s.unlock()
 	n := 0
 	for _, w := range s.watchTables() {
-		for _, x := range slices.Clone(w.paths[path]) {
-			if who.includes(x.c.label, x.c.sessionID()) && w.drop(path, x.c, ^watchMode(0)) {
+		for _, x := range slices.Clone(w.Paths[path]) {
+			if who.includes(x.Client.Label, x.Client.SessionID()) && w.Drop(path, x.Client, ^ensemble.WatchMode(0)) {
 				n++
 			}
 		}
@@ -209,8 +199,8 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	defer s.unlock()
 	n := 0
 	for c := range s.conns {
-		if !c.dead && c.session != nil && who.includes(c.label, c.session.id) {
-			s.notify(c, s.zxid, proto.Event(ev), path, nil)
+		if !c.dead && c.Session != nil && who.includes(c.Label, c.Session.ID) {
+			s.state.Notify(c.Client, s.state.Zxid, proto.Event(ev), path, nil)
 			n++
 		}
 	}
@@ -222,6 +212,5 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 func (s *Server) SetZxid(zxid int64) {
 	s.lock()
 	defer s.unlock()
-	s.zxid = zxid
-	s.ledger.zxid = zxid
+	s.state.SetZxid(zxid)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
@@ -22,8 +23,8 @@ type Node struct {
 
 func (s *Server) describe(n *tree.Node) Node {
 	d := Node{
-		Path: n.Path, Data: slices.Clone(n.Data), Stat: Stat(n.Stat(s.tree)),
-		Container: n.Owner == tree.OwnerContainer, TTL: s.tree.Lifetime(n), Sequence: n.Cversion,
+		Path: n.Path, Data: slices.Clone(n.Data), Stat: Stat(n.Stat(s.state.Tree)),
+		Container: n.Owner == tree.OwnerContainer, TTL: s.state.Tree.Lifetime(n), Sequence: n.Cversion,
 	}
 	for _, a := range n.ACL {
 		d.ACL = append(d.ACL, ACL(a))
@@ -35,7 +36,7 @@ func (s *Server) describe(n *tree.Node) Node {
 func (s *Server) Node(path string) (Node, bool) {
 	s.lock()
 	defer s.unlock()
-	if n := s.tree.Get(path); n != nil {
+	if n := s.state.Tree.Get(path); n != nil {
 		return s.describe(n), true
 	}
 	return Node{}, false
@@ -45,14 +46,14 @@ func (s *Server) Node(path string) (Node, bool) {
 func (s *Server) Exists(path string) bool {
 	s.lock()
 	defer s.unlock()
-	return s.tree.Get(path) != nil
+	return s.state.Tree.Get(path) != nil
 }
 
 // Children returns the names of a node's children, sorted; none if there is no node.
 func (s *Server) Children(path string) []string {
 	s.lock()
 	defer s.unlock()
-	n := s.tree.Get(path)
+	n := s.state.Tree.Get(path)
 	if n == nil {
 		return nil
 	}
@@ -67,7 +68,7 @@ func (s *Server) Tree(path string) []Node {
 	s.lock()
 	defer s.unlock()
 	var list []Node
-	for n := range s.tree.All() {
+	for n := range s.state.Tree.All() {
 		if under(n.Path, path) && (!under(n.Path, "/zookeeper") || under(path, "/zookeeper")) {
 			list = append(list, s.describe(n))
 		}
@@ -90,12 +91,12 @@ type SessionInfo struct {
 func (s *Server) Sessions() []SessionInfo {
 	s.lock()
 	defer s.unlock()
-	list := make([]SessionInfo, 0, len(s.sessions))
-	for _, ses := range s.sessions {
+	list := make([]SessionInfo, 0, len(s.state.Sessions))
+	for _, ses := range s.state.Sessions {
 		list = append(list, SessionInfo{
-			ID: ses.id, Client: ses.client, Timeout: ses.timeout, Connected: ses.conn != nil,
-			Expires:    s.tracker.end(ses.bucket),
-			Ephemerals: ses.paths(),
+			ID: ses.ID, Client: ses.Label, Timeout: ses.Timeout, Connected: ses.Client != nil,
+			Expires:    s.state.Tracker.End(ses.Bucket),
+			Ephemerals: ses.Paths(),
 		})
 	}
 	slices.SortFunc(list, func(a, b SessionInfo) int { return cmp.Compare(a.ID, b.ID) })
@@ -121,8 +122,8 @@ func (s *Server) SessionOf(label string) int64 {
 func (s *Server) Ephemerals(session int64) []string {
 	s.lock()
 	defer s.unlock()
-	if ses := s.sessions[session]; ses != nil {
-		return ses.paths()
+	if ses := s.state.Sessions[session]; ses != nil {
+		return ses.Paths()
 	}
 	return nil
 }
@@ -134,8 +135,8 @@ func (s *Server) Watches() (total, paths int) {
 	defer s.unlock()
 	distinct := map[string]struct{}{}
 	for _, w := range s.watchTables() {
-		total += w.count()
-		for path := range w.paths {
+		total += w.Count()
+		for path := range w.Paths {
 			distinct[path] = struct{}{}
 		}
 	}
@@ -143,10 +144,10 @@ func (s *Server) Watches() (total, paths int) {
 }
 
 // watchTables lists the tables of all fronts.
-func (s *Server) watchTables() []*watchTable {
-	var list []*watchTable
-	for _, f := range s.fronts {
-		list = append(list, f.dataWatches, f.childWatches)
+func (s *Server) watchTables() []*ensemble.WatchTable {
+	var list []*ensemble.WatchTable
+	for _, f := range s.state.Fronts {
+		list = append(list, f.DataWatches, f.ChildWatches)
 	}
 	return list
 }
@@ -157,8 +158,8 @@ func (s *Server) Watchers(path string) []int64 {
 	defer s.unlock()
 	var list []int64
 	for _, w := range s.watchTables() {
-		for _, x := range w.paths[path] {
-			list = append(list, x.c.sessionID())
+		for _, x := range w.Paths[path] {
+			list = append(list, x.Client.SessionID())
 		}
 	}
 	slices.Sort(list)
@@ -189,7 +190,7 @@ func (s *Server) History() []Txn {
 func (s *Server) Zxid() int64 {
 	s.lock()
 	defer s.unlock()
-	return s.zxid
+	return s.state.Zxid
 }
 
 // Violations returns what the server has found wrong, the first 1,000; see [OnViolation].

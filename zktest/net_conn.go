@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
@@ -17,26 +17,18 @@ import (
 // first also writes what needs no waiting, which saves a switch between the two. No goroutine waits for a peer while it
 // holds a lock that another one waits for.
 type conn struct {
-	s     *Server
-	front *Front
-	id    uint64
-	nc    net.Conn
-	label string
+	s  *Server
+	nc net.Conn
 
 	in, out gate            // closed while the direction is stalled
 	behind  <-chan struct{} // ends when the front has caught up with the last write; of the goroutine that serves
 	gone    chan struct{}   // closed when no further request is handled and no reply is held back
-	cut     chan struct{}   // closed when no further byte is written
+	severed chan struct{}   // closed when no further byte is written
 
 	// Guarded by Server.mu.
-	session *session
-	ids     []access.Identity
-	dead    bool // out of the server's tables; no further request is handled
-	mute    mute
-	nonce   string // of the SASL challenge that waits for an answer
-	since   time.Time
-	last    lastRequest
-	traffic
+	*ensemble.Client
+	dead bool // out of the server's tables; no further request is handled
+	mute mute
 
 	outbox outbox
 	now    func(p []byte) int // writes without waiting, see nowWriter; nil if nc cannot
@@ -51,22 +43,30 @@ const (
 	abrupt               // what is queued is lost
 )
 
-func newConn(f *Front, nc net.Conn, label string) *conn {
-	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
-	if err != nil {
-		host = nc.RemoteAddr().String()
-	}
+func newConn(s *Server, nc net.Conn) *conn {
 	return &conn{
-		s: f.s, front: f, nc: nc, label: label, gone: make(chan struct{}), cut: make(chan struct{}),
-		ids: []access.Identity{{Scheme: "ip", Name: host}}, since: time.Now(), outbox: outbox{ready: make(chan struct{}, 1)},
-		now: nowWriter(nc),
+		s: s, nc: nc, gone: make(chan struct{}), severed: make(chan struct{}),
+		outbox: outbox{ready: make(chan struct{}, 1)}, now: nowWriter(nc),
 	}
 }
 
-// muteLimit is how long a connection may take for its handshake.
-//
-// Source: zookeeper.nio.sessionlessCnxnTimeout.
-const muteLimit = 10 * time.Second
+// Event queues an event. The caller holds Server.mu.
+func (c *conn) Event(zxid int64, ev proto.Event, path string) {
+	c.sendEvent(func(e *proto.Encoder) {
+		e.Int32(proto.XidNotification)
+		e.Int64(zxid)
+		e.Int32(0)
+		e.Int32(int32(ev))
+		e.Int32(3) // SyncConnected
+		e.Str(path)
+	})
+}
+
+// Kick ends the connection behind what is queued. The caller holds Server.mu.
+func (c *conn) Kick() { c.s.release(c, kick) }
+
+// Cut ends the connection at once. The caller holds Server.mu.
+func (c *conn) Cut() { c.s.release(c, abrupt) }
 
 // mute ends a connection that sends no handshake. It is guarded by Server.mu.
 type mute struct {
@@ -76,12 +76,12 @@ type mute struct {
 
 // startMute gives a connection its time for the handshake, from now on.
 func (s *Server) startMute(c *conn) {
-	c.mute.until = time.Now().Add(muteLimit)
+	c.mute.until = time.Now().Add(handshakeLimit)
 	if c.mute.timer != nil {
-		c.mute.timer.Reset(muteLimit)
+		c.mute.timer.Reset(handshakeLimit)
 		return
 	}
-	c.mute.timer = time.AfterFunc(muteLimit, func() {
+	c.mute.timer = time.AfterFunc(handshakeLimit, func() {
 		s.lock()
 		defer s.unlock()
 		if !c.dead && !s.frozen && !c.mute.until.IsZero() && !time.Now().Before(c.mute.until) {
@@ -108,8 +108,8 @@ func (c *conn) sendAfter(hold <-chan struct{}, fill func(*proto.Encoder)) {
 // queue is sendAfter for a caller that sees to the writing.
 func (c *conn) queue(hold <-chan struct{}, fill func(*proto.Encoder)) {
 	if c.outbox.put(hold, fill) {
-		c.sent++
-		c.s.sent++
+		c.Sent++
+		c.s.state.Sent++
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *conn) writeQueue() {
 		}
 		select {
 		case <-c.outbox.ready:
-		case <-c.cut:
+		case <-c.severed:
 			return
 		}
 	}
@@ -156,7 +156,7 @@ func (c *conn) writeQueue() {
 // writeChunks returns false if the connection has ended.
 func (c *conn) writeChunks(chunks []chunk, last bool) bool {
 	for _, x := range chunks {
-		if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.cut) || !c.s.thaw.pass(c.cut) {
+		if x.hold != nil && !c.await(x.hold) || !c.out.pass(c.severed) || !c.s.thaw.pass(c.severed) {
 			return false
 		}
 		if last && !c.linger() {
@@ -212,9 +212,7 @@ func (c *conn) read() {
 		}
 		var word fourLetterWord
 		if errors.As(err, &word) {
-			if word != "stmk" || !c.s.answers("stmk") || c.s.readMask(r) == nil {
-				c.s.answerWord(c, string(word))
-			}
+			c.answerWord(string(word), r)
 			break
 		}
 		if err != nil {
@@ -265,7 +263,7 @@ func readFrame(r *bufio.Reader, buf []byte, limit int, first bool) ([]byte, erro
 	if err != nil {
 		return buf, err
 	}
-	if first && words[string(head)] != nil {
+	if first && isWord(head) {
 		return buf, fourLetterWord(head)
 	}
 	n := int(int32(binary.BigEndian.Uint32(head)))
@@ -302,17 +300,13 @@ func (s *Server) release(c *conn, how ending) {
 	if !c.dead {
 		c.dead = true
 		c.mute.timer.Stop()
-		c.front.dataWatches.dropConn(c)
-		c.front.childWatches.dropConn(c)
-		if c.session != nil && c.session.conn == c {
-			c.session.conn = nil
-		}
+		c.Leave()
 	}
 	c.outbox.close()
 	if how != flush {
 		closeOnce(c.gone)
 	}
-	if how == abrupt && closeOnce(c.cut) {
+	if how == abrupt && closeOnce(c.severed) {
 		_ = c.nc.SetDeadline(time.Unix(1, 0)) // ends a read or write that is under way
 	} else if how != abrupt {
 		c.linger()
@@ -327,7 +321,7 @@ const lingerLimit = 10 * time.Second
 func (c *conn) linger() bool {
 	_ = c.nc.SetWriteDeadline(time.Now().Add(lingerLimit)) // a broken connection fails at the write
 	select {
-	case <-c.cut:
+	case <-c.severed:
 		_ = c.nc.SetWriteDeadline(time.Unix(1, 0))
 		return false
 	default:
@@ -344,4 +338,21 @@ func closeOnce(ch chan struct{}) bool {
 		close(ch)
 		return true
 	}
+}
+
+// answerWord answers a four-letter word and closes the connection.
+func (c *conn) answerWord(word string, r io.Reader) {
+	ask, err := readWord(word, r, c.s.cfg.words, c.s.cfg.ReadOnly)
+	if err != nil {
+		return
+	}
+	c.s.lock()
+	defer c.s.unlock()
+	if c.dead {
+		return
+	}
+	c.Received++
+	c.s.state.Received++
+	c.outbox.putText(ask(c.Front))
+	c.s.release(c, flush)
 }

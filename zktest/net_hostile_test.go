@@ -187,7 +187,7 @@ func FuzzJute(f *testing.F) {
 			return
 		}
 		for _, o := range ops {
-			require.LessOrEqual(t, len(o.path)+len(o.data)+len(o.create.data), len(p))
+			require.LessOrEqual(t, len(o.path)+len(o.data)+len(o.create.Data), len(p))
 		}
 	})
 }

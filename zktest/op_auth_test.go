@@ -78,7 +78,7 @@ func TestSASL_SuperUsers(t *testing.T) {
 		bob, root := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
 		require.Equal(t, CodeOK, root.logIn("root", "2"))
-		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/n", ACL{proto.PermAll, "digest", s.cfg.access.Digest("joe:secret")})))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/n", ACL{proto.PermAll, "digest", s.cfg.Access.Digest("joe:secret")})))
 		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/n", false)))
 		require.Equal(t, CodeOK, root.do(OpGetData, watchBody("/n", false)))
 	})

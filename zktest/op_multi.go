@@ -3,6 +3,7 @@ package zktest
 import (
 	"slices"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
@@ -12,7 +13,7 @@ type multiOp struct {
 	kind    proto.Op // the code that it came under
 	op      proto.Op // what it is
 	path    string
-	create  createSpec
+	create  ensemble.Create
 	data    []byte
 	version int32
 }
@@ -36,10 +37,10 @@ func decodeMulti(d *proto.Decoder) ([]multiOp, bool) {
 		switch kind {
 		case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
 			o.create = decodeCreate(kind, d)
-			o.op, o.path = createKind(kind, o.create), o.create.path
-			o.create.op = o.op
+			o.op, o.path = createKind(kind, o.create), o.create.Path
+			o.create.Op = o.op
 			if o.op != proto.OpCreateTTL {
-				o.create.ttl = -1
+				o.create.TTL = -1
 			}
 		case proto.OpDelete, proto.OpCheck:
 			o.path, o.version = d.Str(), d.Int32()
@@ -65,11 +66,11 @@ func hasNullPath(ops []multiOp) bool {
 func (o multiOp) reads() bool { return o.op == proto.OpGetData || o.op == proto.OpGetChildren }
 
 // createKind returns the operation that a create in a multi stands for. Its mode decides before its code.
-func createKind(kind proto.Op, r createSpec) proto.Op {
+func createKind(kind proto.Op, r ensemble.Create) proto.Op {
 	switch {
-	case r.mode == proto.Container:
+	case r.Mode == proto.Container:
 		return proto.OpCreateContainer
-	case r.mode.TTL():
+	case r.Mode.TTL():
 		return proto.OpCreateTTL
 	case kind == proto.OpCreateTTL:
 		return proto.OpCreate
@@ -79,8 +80,8 @@ func createKind(kind proto.Op, r createSpec) proto.Op {
 
 // plain takes the code away from a create whose mode decides nothing, as the releases did that do not look at it.
 func (o *multiOp) plain() {
-	if o.op == proto.OpCreate2 || o.op == proto.OpCreateContainer && o.create.mode != proto.Container {
-		o.op, o.create.op = proto.OpCreate, proto.OpCreate
+	if o.op == proto.OpCreate2 || o.op == proto.OpCreateContainer && o.create.Mode != proto.Container {
+		o.op, o.create.Op = proto.OpCreate, proto.OpCreate
 	}
 }
 
@@ -94,9 +95,9 @@ func strict(ops []multiOp) (readable, failed bool) {
 			continue
 		}
 		switch {
-		case !o.create.mode.Valid():
+		case !o.create.Mode.Valid():
 			return false, false
-		case o.create.acl == nil:
+		case o.create.ACL == nil:
 			return false, true
 		case o.miscast():
 			return false, false
@@ -106,12 +107,12 @@ func strict(ops []multiOp) (readable, failed bool) {
 }
 
 // multi applies all of its operations under one zxid, or none.
-func (s *Server) multi(q *call) proto.Code {
+func (q *call) multi() proto.Code {
 	ops, ok := decodeMulti(q.in)
-	if s.cfg.traits.Create2InMulti {
+	if q.e.Traits.Create2InMulti {
 		readable, failed := strict(ops)
 		if failed {
-			return s.breakMulti(q)
+			return q.breakMulti()
 		}
 		ok = ok && readable
 	} else {
@@ -119,21 +120,21 @@ func (s *Server) multi(q *call) proto.Code {
 			ops[i].plain()
 		}
 	}
-	t := s.begin(q.session, q.c.ids)
+	t := q.e.Begin(q.session, q.client.IDs)
 	if !ok || len(ops) > 0 && ops[0].reads() {
-		s.record(t, q.op, "", proto.CodeMarshallingError)
+		q.e.Record(t, q.op, "", proto.CodeMarshallingError)
 		return proto.CodeMarshallingError
 	}
 	if hasNullPath(ops) {
-		s.record(t, q.op, "", proto.CodeMarshallingError)
-		return s.breakMulti(q)
+		q.e.Record(t, q.op, "", proto.CodeMarshallingError)
+		return q.breakMulti()
 	}
-	t.shadow = map[string]view{}
+	t.KeepDecisions()
 	changes := make([]tree.Change, 0, len(ops))
 	for _, o := range ops {
-		c, code := t.prepare(o)
+		c, code := o.prepare(t)
 		if code != proto.CodeOK {
-			s.record(t, q.op, "", code)
+			q.e.Record(t, q.op, "", code)
 			if code == proto.CodeMarshallingError {
 				return proto.CodeMarshallingError
 			}
@@ -143,39 +144,39 @@ func (s *Server) multi(q *call) proto.Code {
 		changes = append(changes, c)
 	}
 	for _, c := range changes {
-		s.reply(q.out, c, t.apply(c))
+		q.reply(q.out, c, t.Apply(c))
 	}
 	endMulti(q.out)
-	s.record(t, q.op, "", proto.CodeOK)
+	q.e.Record(t, q.op, "", proto.CodeOK)
 	return proto.CodeOK
 }
 
 // breakMulti answers a multi on which the real server breaks. In 3.8 the reply has a body in spite of the error.
-func (s *Server) breakMulti(q *call) proto.Code {
-	if s.cfg.traits.FailsWithBody {
+func (q *call) breakMulti() proto.Code {
+	if q.e.Traits.FailsWithBody {
 		endMulti(q.out)
 	}
 	return proto.CodeMarshallingError
 }
 
-func (t *txn) prepare(o multiOp) (tree.Change, proto.Code) {
+func (o multiOp) prepare(t *ensemble.Txn) (tree.Change, proto.Code) {
 	if o.miscast() { // the real server fails to cast the request
 		return tree.Change{}, proto.CodeMarshallingError
 	}
 	switch o.op {
 	case proto.OpDelete:
-		return t.delete(o.path, o.version)
+		return t.Delete(o.path, o.version)
 	case proto.OpSetData:
-		return t.setData(o.path, o.data, o.version)
+		return t.SetData(o.path, o.data, o.version)
 	case proto.OpCheck:
-		return t.check(o.path, o.version)
+		return t.Check(o.path, o.version)
 	default:
-		return t.create(o.create)
+		return t.Create(o.create)
 	}
 }
 
 // reply writes the result of one operation that was applied.
-func (s *Server) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
+func (q *call) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
 	kind := c.Op
 	if kind == proto.OpCreateContainer || kind == proto.OpCreateTTL {
 		kind = proto.OpCreate2
@@ -186,9 +187,9 @@ func (s *Server) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
 		e.Str(n.Path)
 	case proto.OpCreate2:
 		e.Str(n.Path)
-		e.Stat(n.Stat(s.tree))
+		e.Stat(n.Stat(q.e.Tree))
 	case proto.OpSetData:
-		e.Stat(n.Stat(s.tree))
+		e.Stat(n.Stat(q.e.Tree))
 	default:
 	}
 }
@@ -221,7 +222,7 @@ func endMulti(e *proto.Encoder) { multiHeader(e, proto.OpError, true, opErrorCod
 const opErrorCode = proto.Code(-1)
 
 // multiRead answers each of its reads for itself.
-func (s *Server) multiRead(q *call) proto.Code {
+func (q *call) multiRead() proto.Code {
 	ops, ok := decodeMulti(q.in)
 	if !ok {
 		return proto.CodeMarshallingError
@@ -231,7 +232,7 @@ func (s *Server) multiRead(q *call) proto.Code {
 		return proto.CodeMarshallingError
 	}
 	for _, o := range ops {
-		n, code := s.readable(q, o.path, proto.PermRead)
+		n, code := q.readable(o.path, proto.PermRead)
 		switch {
 		case code != proto.CodeOK:
 			multiHeader(q.out, proto.OpError, false, code)
@@ -239,7 +240,7 @@ func (s *Server) multiRead(q *call) proto.Code {
 		case o.op == proto.OpGetData:
 			multiHeader(q.out, o.op, false, proto.CodeOK)
 			q.out.Bytes(n.Data)
-			q.out.Stat(n.Stat(s.tree))
+			q.out.Stat(n.Stat(q.e.Tree))
 		default:
 			multiHeader(q.out, o.op, false, proto.CodeOK)
 			q.out.Strs(n.Children.List())

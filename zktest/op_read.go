@@ -5,26 +5,27 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // readable finds a node that the client wants to read. The real server breaks on a null path.
-func (s *Server) readable(q *call, path string, perms int32) (*tree.Node, proto.Code) {
-	n := q.c.front.tree().Get(path)
+func (q *call) readable(path string, perms int32) (*tree.Node, proto.Code) {
+	n := q.client.Front.Nodes().Get(path)
 	switch {
 	case path == proto.Null:
 		return nil, proto.CodeMarshallingError
 	case n == nil:
 		return nil, proto.CodeNoNode
-	case !s.cfg.access.Allowed(n.ACL, perms, q.c.ids):
+	case !q.e.Access.Allowed(n.ACL, perms, q.client.IDs):
 		return nil, proto.CodeNoAuth
 	}
 	return n, proto.CodeOK
 }
 
 // exists leaves a watch also where there is no node.
-func (s *Server) exists(q *call) proto.Code {
+func (q *call) exists() proto.Code {
 	path, watch := q.in.Str(), q.in.Bool()
 	switch {
 	case q.in.Bad, path == proto.Null:
@@ -32,75 +33,75 @@ func (s *Server) exists(q *call) proto.Code {
 	case strings.ContainsRune(path, 0):
 		return proto.CodeBadArguments
 	}
-	n := q.c.front.tree().Get(path)
-	if n != nil && s.cfg.traits.ExistsNeedsRead && !s.cfg.access.Allowed(n.ACL, proto.PermRead, q.c.ids) {
+	n := q.client.Front.Nodes().Get(path)
+	if n != nil && q.e.Traits.ExistsNeedsRead && !q.e.Access.Allowed(n.ACL, proto.PermRead, q.client.IDs) {
 		return proto.CodeNoAuth
 	}
 	if watch {
-		q.c.front.dataWatches.add(path, q.c, watchOnce)
+		q.client.Front.DataWatches.Add(path, q.client, ensemble.WatchOnce)
 	}
 	if n == nil {
 		return proto.CodeNoNode
 	}
-	q.out.Stat(n.Stat(s.tree))
+	q.out.Stat(n.Stat(q.e.Tree))
 	return proto.CodeOK
 }
 
-func (s *Server) getData(q *call) proto.Code {
-	n, code := s.watchable(q, q.c.front.dataWatches)
+func (q *call) getData() proto.Code {
+	n, code := q.watchable(q.client.Front.DataWatches)
 	if code == proto.CodeOK {
 		q.out.Bytes(n.Data)
-		q.out.Stat(n.Stat(s.tree))
+		q.out.Stat(n.Stat(q.e.Tree))
 	}
 	return code
 }
 
 // getChildren serves both operations of that name; the younger one adds the Stat.
-func (s *Server) getChildren(q *call) proto.Code {
-	n, code := s.watchable(q, q.c.front.childWatches)
+func (q *call) getChildren() proto.Code {
+	n, code := q.watchable(q.client.Front.ChildWatches)
 	if code != proto.CodeOK {
 		return code
 	}
 	q.out.Strs(n.Children.List())
 	if q.op == proto.OpGetChildren2 {
-		q.out.Stat(n.Stat(s.tree))
+		q.out.Stat(n.Stat(q.e.Tree))
 	}
 	return proto.CodeOK
 }
 
 // watchable finds the node of a request for a path and a watch, and sets the watch if the client may read the node.
-func (s *Server) watchable(q *call, watches *watchTable) (*tree.Node, proto.Code) {
+func (q *call) watchable(watches *ensemble.WatchTable) (*tree.Node, proto.Code) {
 	path, watch := q.in.Str(), q.in.Bool()
 	if q.in.Bad {
 		return nil, proto.CodeMarshallingError
 	}
-	n, code := s.readable(q, path, proto.PermRead)
+	n, code := q.readable(path, proto.PermRead)
 	if code == proto.CodeOK && watch {
-		watches.add(path, q.c, watchOnce)
+		watches.Add(path, q.client, ensemble.WatchOnce)
 	}
 	return n, code
 }
 
-func (s *Server) getACL(q *call) proto.Code {
+func (q *call) getACL() proto.Code {
 	path := q.in.Str()
 	if q.in.Bad {
 		return proto.CodeMarshallingError
 	}
-	n, code := s.readable(q, path, proto.PermRead|proto.PermAdmin)
+	n, code := q.readable(path, proto.PermRead|proto.PermAdmin)
 	if code != proto.CodeOK {
 		return code
 	}
 	list := n.ACL
-	if !s.cfg.access.Allowed(list, proto.PermAdmin, q.c.ids) {
+	if !q.e.Access.Allowed(list, proto.PermAdmin, q.client.IDs) {
 		list = access.Masked(list)
 	}
 	q.out.ACLs(list)
-	q.out.Stat(n.Stat(s.tree))
+	q.out.Stat(n.Stat(q.e.Tree))
 	return proto.CodeOK
 }
 
 // sync is answered at once, or when a lagging front has caught up. The path need not exist.
-func (s *Server) sync(q *call) proto.Code {
+func (q *call) sync() proto.Code {
 	path := q.in.Str()
 	if q.in.Bad {
 		return proto.CodeMarshallingError
@@ -109,12 +110,12 @@ func (s *Server) sync(q *call) proto.Code {
 	return proto.CodeOK
 }
 
-func (s *Server) getEphemerals(q *call) proto.Code {
+func (q *call) getEphemerals() proto.Code {
 	prefix := q.in.Str()
 	if q.in.Bad {
 		return proto.CodeMarshallingError
 	}
-	list := q.session.ephemerals.Clone().List()
+	list := q.session.Ephemerals.Clone().List()
 	if p := strings.TrimSpace(prefix); p != "" && p != "/" && p != proto.Null {
 		list = slices.DeleteFunc(list, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 	}
@@ -122,15 +123,15 @@ func (s *Server) getEphemerals(q *call) proto.Code {
 	return proto.CodeOK
 }
 
-func (s *Server) getAllChildrenNumber(q *call) proto.Code {
+func (q *call) getAllChildrenNumber() proto.Code {
 	path := q.in.Str()
 	if q.in.Bad {
 		return proto.CodeMarshallingError
 	}
-	if _, code := s.readable(q, path, proto.PermRead); code != proto.CodeOK {
+	if _, code := q.readable(path, proto.PermRead); code != proto.CodeOK {
 		return code
 	}
-	total, _ := q.c.front.tree().Sizes(path)
+	total, _ := q.client.Front.Nodes().Sizes(path)
 	total-- // the node itself
 	if path == "" {
 		total++ // the real server counts the names that begin with "/", the root among them
@@ -139,9 +140,9 @@ func (s *Server) getAllChildrenNumber(q *call) proto.Code {
 	return proto.CodeOK
 }
 
-func (s *Server) whoAmI(q *call) proto.Code {
-	q.out.Int32(int32(len(q.c.ids)))
-	for _, id := range q.c.ids {
+func (q *call) whoAmI() proto.Code {
+	q.out.Int32(int32(len(q.client.IDs)))
+	for _, id := range q.client.IDs {
 		user := id.Name
 		if id.Scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")

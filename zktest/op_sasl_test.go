@@ -63,7 +63,7 @@ func TestSASL_UserSuper_IsEveryUser(t *testing.T) {
 		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
 		require.Equal(t, CodeOK, super.logIn("super", "2"))
 		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/sasl", ACL{proto.PermAll, "sasl", "joe"})))
-		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/digest", ACL{proto.PermAll, "digest", s.cfg.access.Digest("joe:secret")})))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/digest", ACL{proto.PermAll, "digest", s.cfg.Access.Digest("joe:secret")})))
 		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/sasl", false)))
 		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/sasl", false)))
 		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/digest", false)))

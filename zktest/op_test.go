@@ -318,14 +318,14 @@ func TestACL_DigestAuthAndSuper(t *testing.T) {
 		require.Equal(t, CodeOK, auth(r, "bob:secret"))
 		require.Equal(t, CodeOK, r.do(OpCreate, secret))
 		n, _ := s.Node("/s")
-		require.Equal(t, []ACL{{proto.PermAll, "digest", s.cfg.access.Digest("bob:secret")}}, n.ACL)
+		require.Equal(t, []ACL{{proto.PermAll, "digest", s.cfg.Access.Digest("bob:secret")}}, n.ACL)
 		require.Equal(t, CodeNoAuth, super.do(OpGetData, watchBody("/s", false)))
 		require.Equal(t, CodeOK, auth(super, "root:root"))
 		require.Equal(t, CodeOK, super.do(OpGetData, watchBody("/s", false)))
 
 		require.Equal(t, CodeOK, r.do(OpSetACL, func(e *proto.Encoder) {
 			e.Str("/s")
-			putACLs(e, []ACL{{proto.PermRead, "world", "anyone"}, {proto.PermAll, "digest", s.cfg.access.Digest("bob:secret")}})
+			putACLs(e, []ACL{{proto.PermRead, "world", "anyone"}, {proto.PermAll, "digest", s.cfg.Access.Digest("bob:secret")}})
 			e.Int32(0)
 		}))
 		other := attachRaw(t, s, "", 10*time.Second)
@@ -340,11 +340,11 @@ func TestACL_DigestOfAnotherHash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithDigest(sha256.New), WithSuperUser("super:test"))
 		// Source: AuthSHA2Test.
-		require.Equal(t, "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=", s.cfg.access.Digest("super:test"))
+		require.Equal(t, "super:wjySwxg860UATFtciuZ1lpzrCHrPeov6SPu/ZD56uig=", s.cfg.Access.Digest("super:test"))
 		r := attachRaw(t, s, "", 10*time.Second)
 		super := func(credential string) Code {
 			require.Equal(t, CodeOK, r.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }))
-			return r.do(OpSetACL, func(e *proto.Encoder) { e.Str(configPath); putACLs(e, anyone); e.Int32(-1) })
+			return r.do(OpSetACL, func(e *proto.Encoder) { e.Str("/zookeeper/config"); putACLs(e, anyone); e.Int32(-1) })
 		}
 		require.Equal(t, CodeNoAuth, super("super:wrong"))
 		require.Equal(t, CodeOK, super("super:test"))

@@ -3,15 +3,16 @@ package zktest
 import (
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
 // zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
-func (s *Server) setWatches(q *call) proto.Code {
-	front, since := q.c.front, q.in.Int64()
-	nodes := front.tree()
+func (q *call) setWatches() proto.Code {
+	front, since := q.client.Front, q.in.Int64()
+	nodes := front.Nodes()
 	type list struct {
 		paths []string
 		looks bool // for the node, and breaks at a null path
@@ -20,24 +21,24 @@ func (s *Server) setWatches(q *call) proto.Code {
 	lists := []list{
 		{q.in.Strs(), true, func(path string) {
 			n := nodes.Get(path)
-			s.rearm(q.c, front.dataWatches, path, n, n != nil && n.Mzxid > since, proto.NodeDataChanged)
+			q.rearm(q.client, front.DataWatches, path, n, n != nil && n.Mzxid > since, proto.NodeDataChanged)
 		}},
 		{q.in.Strs(), true, func(path string) {
 			if nodes.Get(path) != nil {
-				s.notify(q.c, -1, proto.NodeCreated, path, nil)
+				q.e.Notify(q.client, -1, proto.NodeCreated, path, nil)
 			} else {
-				front.dataWatches.add(path, q.c, watchOnce)
+				front.DataWatches.Add(path, q.client, ensemble.WatchOnce)
 			}
 		}},
 		{q.in.Strs(), true, func(path string) {
 			n := nodes.Get(path)
-			s.rearm(q.c, front.childWatches, path, n, n != nil && n.Pzxid > since, proto.NodeChildrenChanged)
+			q.rearm(q.client, front.ChildWatches, path, n, n != nil && n.Pzxid > since, proto.NodeChildrenChanged)
 		}},
 	}
 	if q.op == proto.OpSetWatches2 {
 		lists = append(lists,
-			list{q.in.Strs(), false, func(path string) { s.addPersistent(path, q.c) }},
-			list{q.in.Strs(), false, func(path string) { s.addRecursive(path, q.c) }})
+			list{q.in.Strs(), false, func(path string) { q.addPersistent(path, q.client) }},
+			list{q.in.Strs(), false, func(path string) { q.addRecursive(path, q.client) }})
 	}
 	if q.in.Bad {
 		return proto.CodeMarshallingError
@@ -56,38 +57,38 @@ func (s *Server) setWatches(q *call) proto.Code {
 	return proto.CodeOK
 }
 
-func (s *Server) rearm(c *conn, w *watchTable, path string, n *tree.Node, missed bool, ev proto.Event) {
+func (q *call) rearm(c *ensemble.Client, w *ensemble.WatchTable, path string, n *tree.Node, missed bool, ev proto.Event) {
 	switch {
 	case n == nil:
-		s.notify(c, -1, proto.NodeDeleted, path, nil)
+		q.e.Notify(c, -1, proto.NodeDeleted, path, nil)
 	case missed:
-		s.notify(c, -1, ev, path, nil)
+		q.e.Notify(c, -1, ev, path, nil)
 	default:
-		w.add(path, c, watchOnce)
+		w.Add(path, c, ensemble.WatchOnce)
 	}
 }
 
-func (s *Server) addPersistent(path string, c *conn) {
-	c.front.dataWatches.add(path, c, watchPersistent)
-	c.front.childWatches.add(path, c, watchPersistent)
+func (q *call) addPersistent(path string, c *ensemble.Client) {
+	c.Front.DataWatches.Add(path, c, ensemble.WatchPersistent)
+	c.Front.ChildWatches.Add(path, c, ensemble.WatchPersistent)
 }
 
-func (s *Server) addRecursive(path string, c *conn) {
-	c.front.dataWatches.add(path, c, watchRecursive)
-	if !s.cfg.traits.WatchesAddUp {
-		c.front.childWatches.add(path, c, watchRecursive)
+func (q *call) addRecursive(path string, c *ensemble.Client) {
+	c.Front.DataWatches.Add(path, c, ensemble.WatchRecursive)
+	if !q.e.Traits.WatchesAddUp {
+		c.Front.ChildWatches.Add(path, c, ensemble.WatchRecursive)
 	}
 }
 
-func (s *Server) addWatch(q *call) proto.Code {
+func (q *call) addWatch() proto.Code {
 	path, mode := q.in.Str(), q.in.Int32()
 	if q.in.Bad || mode < 0 || mode > 1 {
 		return proto.CodeMarshallingError
 	}
 	if mode == 1 {
-		s.addRecursive(path, q.c)
+		q.addRecursive(path, q.client)
 	} else {
-		s.addPersistent(path, q.c)
+		q.addPersistent(path, q.client)
 	}
 	q.out.Int32(0)
 	return proto.CodeOK
@@ -103,11 +104,11 @@ const (
 )
 
 // watchSelection says what a watcher type stands for: modes in the data table and in the child table.
-func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
-	all := watchOnce | watchPersistent | watchRecursive
+func (q *call) watchSelection(kind int32) (data, child ensemble.WatchMode, ok bool) {
+	all := ensemble.WatchOnce | ensemble.WatchPersistent | ensemble.WatchRecursive
 	one := all // 3.8 knows one mode per path
-	if s.cfg.traits.WatchesAddUp {
-		one = watchOnce
+	if q.e.Traits.WatchesAddUp {
+		one = ensemble.WatchOnce
 	}
 	switch kind {
 	case watcherChildren:
@@ -117,32 +118,32 @@ func (s *Server) watchSelection(kind int32) (data, child watchMode, ok bool) {
 	case watcherAny:
 		return all, all, true
 	case watcherPersistent:
-		return watchPersistent, watchPersistent, s.cfg.traits.WatchesAddUp
+		return ensemble.WatchPersistent, ensemble.WatchPersistent, q.e.Traits.WatchesAddUp
 	case watcherRecursive:
-		return watchRecursive, 0, s.cfg.traits.WatchesAddUp
+		return ensemble.WatchRecursive, 0, q.e.Traits.WatchesAddUp
 	}
 	return 0, 0, false
 }
 
 // findWatches serves checkWatches and removeWatches.
-func (s *Server) findWatches(q *call) proto.Code {
-	front := q.c.front
+func (q *call) findWatches() proto.Code {
+	front := q.client.Front
 	path, kind := q.in.Str(), q.in.Int32()
-	data, child, ok := s.watchSelection(kind)
+	data, child, ok := q.watchSelection(kind)
 	if q.in.Bad || !ok {
 		return proto.CodeMarshallingError
 	}
 	var found bool
 	switch {
 	case q.op == proto.OpRemoveWatches:
-		inData, inChild := front.dataWatches.drop(path, q.c, data), front.childWatches.drop(path, q.c, child)
+		inData, inChild := front.DataWatches.Drop(path, q.client, data), front.ChildWatches.Drop(path, q.client, child)
 		found = inData || inChild
-	case !s.cfg.traits.WatchesAddUp && path != "" && !strings.Contains(path, "/"):
+	case !q.e.Traits.WatchesAddUp && path != "" && !strings.Contains(path, "/"):
 		return proto.CodeMarshallingError // where 3.8 looks for the parent
-	case !s.cfg.traits.WatchesAddUp: // which looks for watches of any client
-		found = data != 0 && len(front.dataWatches.paths[path]) > 0 || child != 0 && len(front.childWatches.paths[path]) > 0
+	case !q.e.Traits.WatchesAddUp: // which looks for watches of any client
+		found = data != 0 && len(front.DataWatches.Paths[path]) > 0 || child != 0 && len(front.ChildWatches.Paths[path]) > 0
 	default:
-		found = front.dataWatches.mode(path, q.c)&data != 0 || front.childWatches.mode(path, q.c)&child != 0
+		found = front.DataWatches.Mode(path, q.client)&data != 0 || front.ChildWatches.Mode(path, q.client)&child != 0
 	}
 	if !found {
 		return proto.CodeNoWatcher

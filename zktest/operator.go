@@ -4,21 +4,16 @@ import (
 	"slices"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // operator runs a write of the server itself, which may do everything.
-func (s *Server) operator(op proto.Op, path string, prepare func(*txn) (tree.Change, proto.Code)) (*tree.Node, error) {
+func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, error) {
 	s.lock()
 	defer s.unlock()
-	t := s.begin(nil, []access.Identity{access.SuperUser})
-	var n *tree.Node
-	c, code := prepare(t)
-	if code == proto.CodeOK {
-		n = t.apply(c)
-	}
-	s.record(t, op, path, code)
+	n, code := s.state.Write(nil, []access.Identity{access.SuperUser}, op, path, prepare)
 	if code != proto.CodeOK {
 		return nil, Code(code)
 	}
@@ -37,8 +32,8 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 	if mode == Container {
 		op = proto.OpCreateContainer
 	}
-	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: proto.OpenACL, mode: kind, ttl: -1}
-	n, err := s.operator(op, path, func(t *txn) (tree.Change, proto.Code) { return t.create(r) })
+	r := ensemble.Create{Op: op, Path: path, Data: slices.Clone(data), ACL: proto.OpenACL, Mode: kind, TTL: -1}
+	n, err := s.operator(op, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Create(r) })
 	if err != nil {
 		return "", err
 	}
@@ -49,14 +44,14 @@ func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
 // Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
 	data = slices.Clone(data)
-	_, err := s.operator(proto.OpSetData, path, func(t *txn) (tree.Change, proto.Code) { return t.setData(path, data, -1) })
+	_, err := s.operator(proto.OpSetData, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.SetData(path, data, -1) })
 	return err
 }
 
 // Delete deletes a node, also an ephemeral one.
 // Errors: a [Code].
 func (s *Server) Delete(path string) error {
-	_, err := s.operator(proto.OpDelete, path, func(t *txn) (tree.Change, proto.Code) { return t.delete(path, -1) })
+	_, err := s.operator(proto.OpDelete, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Delete(path, -1) })
 	return err
 }
 
@@ -84,11 +79,10 @@ func (s *Server) DeleteAll(path string) error {
 func (s *Server) SetCversion(path string, n int32) error {
 	s.lock()
 	defer s.unlock()
-	parent := s.tree.Get(path)
+	parent := s.state.Tree.Get(path)
 	if parent == nil {
 		return CodeNoNode
 	}
-	parent.Cversion = n
-	s.ledger.forget(path)
+	s.state.SetCversion(parent, n)
 	return nil
 }

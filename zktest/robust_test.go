@@ -36,7 +36,7 @@ func queued(s *Server, label string) (n int) {
 	s.lock()
 	defer s.unlock()
 	for c := range s.conns {
-		if c.label == label {
+		if c.Label == label {
 			c.outbox.mu.Lock()
 			n += c.outbox.unread
 			c.outbox.mu.Unlock()
@@ -68,18 +68,18 @@ func TestConnection_WithoutAHandshake_IsClosedAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
 		mute := dialRaw(t, s, "")
-		time.Sleep(muteLimit - 1)
+		time.Sleep(handshakeLimit - 1)
 		require.Equal(t, 1, s.Connections())
 		require.Equal(t, time.Duration(1), took(mute.closed))
 
 		half := dialRaw(t, s, "")
 		_, err := half.nc.Write([]byte{0, 0})
 		require.NoError(t, err)
-		require.Equal(t, muteLimit, took(half.closed))
+		require.Equal(t, handshakeLimit, took(half.closed))
 
 		s.Freeze()
 		frozen := dialRaw(t, s, "")
-		time.Sleep(3 * muteLimit)
+		time.Sleep(3 * handshakeLimit)
 		require.Equal(t, 1, s.Connections())
 		go s.Thaw()
 		require.True(t, frozen.connect(0, 10*time.Second, 0, nil))

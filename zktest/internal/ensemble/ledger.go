@@ -1,4 +1,4 @@
-package zktest
+package ensemble
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 // ledger counts separately what transactions do, and compares its counts with the tree after each one. A bug of zktest
 // must not look like a bug of the code under test. The cost does not depend on the size of the tree.
 type ledger struct {
-	s       *Server
+	e       *Ensemble
 	zxid    int64
 	parents map[string]*family
 	owned   map[int64]int // ephemeral nodes by session
@@ -23,8 +23,8 @@ type family struct {
 	suffix           int64 // last sequence number handed out
 }
 
-func newLedger(s *Server) ledger {
-	return ledger{s: s, parents: map[string]*family{}, owned: map[int64]int{}}
+func newLedger(e *Ensemble) ledger {
+	return ledger{e: e, parents: map[string]*family{}, owned: map[int64]int{}}
 }
 
 // of counts the births and deaths of a parent's children and returns the counts. New counts start with what the tree
@@ -33,7 +33,7 @@ func (l *ledger) of(parent *tree.Node, births, deaths int32) *family {
 	f := l.parents[parent.Path]
 	if f == nil {
 		f = &family{suffix: math.MinInt64}
-		f.base = parent.Stat(l.s.tree).Cversion - births - deaths
+		f.base = parent.Stat(l.e.Tree).Cversion - births - deaths
 		l.parents[parent.Path] = f
 	}
 	f.creates += births
@@ -47,26 +47,26 @@ func (l *ledger) created(n *tree.Node, suffix int64) {
 	f := l.of(n.Parent, 1, 0)
 	if suffix >= math.MinInt32 {
 		if suffix <= f.suffix && f.suffix != math.MaxInt32 {
-			l.s.violate("sequence number %d of %s after %d", suffix, n.Path, f.suffix)
+			l.e.violate("sequence number %d of %s after %d", suffix, n.Path, f.suffix)
 		}
 		f.suffix = suffix
 	}
 	if n.Parent.Cversion <= 0 || n.Parent.Cversion == math.MaxInt32 {
 		l.forget(n.Parent.Path) // the counter is exhausted, and the formula with it
 	}
-	if !l.s.tree.Ephemeral(n.Owner) {
+	if !l.e.Tree.Ephemeral(n.Owner) {
 		return
 	}
 	l.owned[n.Owner]++
-	if owner := l.s.sessions[n.Owner]; owner == nil || owner.closing {
-		l.s.violate("ephemeral node %s of session %#x, which is over", n.Path, n.Owner)
+	if owner := l.e.Sessions[n.Owner]; owner == nil || owner.Closing {
+		l.e.violate("ephemeral node %s of session %#x, which is over", n.Path, n.Owner)
 	}
 }
 
 func (l *ledger) deleted(n *tree.Node) {
 	l.of(n.Parent, 0, 1)
 	delete(l.parents, n.Path)
-	if !l.s.tree.Ephemeral(n.Owner) {
+	if !l.e.Tree.Ephemeral(n.Owner) {
 		return
 	}
 	if l.owned[n.Owner]--; l.owned[n.Owner] == 0 {
@@ -75,9 +75,9 @@ func (l *ledger) deleted(n *tree.Node) {
 }
 
 // sessionEnded looks for nodes that a session has left behind.
-func (l *ledger) sessionEnded(ses *session) {
-	if n := l.owned[ses.id]; n != 0 {
-		l.s.violate("session %#x is over and owns %d nodes", ses.id, n)
+func (l *ledger) sessionEnded(ses *Session) {
+	if n := l.owned[ses.ID]; n != 0 {
+		l.e.violate("session %#x is over and owns %d nodes", ses.ID, n)
 	}
 }
 
@@ -85,24 +85,24 @@ func (l *ledger) sessionEnded(ses *session) {
 func (l *ledger) forget(path string) { delete(l.parents, path) }
 
 // check is called at the end of every transaction.
-func (l *ledger) check(t *txn) {
+func (l *ledger) check(t *Txn) {
 	if t.zxid <= l.zxid {
-		l.s.violate("zxid %#x after %#x", t.zxid, l.zxid)
+		l.e.violate("zxid %#x after %#x", t.zxid, l.zxid)
 	}
 	l.zxid = t.zxid
 	for _, path := range l.touched {
-		f, n := l.parents[path], l.s.tree.Get(path)
+		f, n := l.parents[path], l.e.Tree.Get(path)
 		if f == nil || n == nil {
 			continue
 		}
-		if got, want := n.Stat(l.s.tree).Cversion, f.base+f.creates+f.deletes; got != want {
-			l.s.violate("cversion of %s is %d after %d creates and %d deletes, not %d",
+		if got, want := n.Stat(l.e.Tree).Cversion, f.base+f.creates+f.deletes; got != want {
+			l.e.violate("cversion of %s is %d after %d creates and %d deletes, not %d",
 				path, got, f.creates, f.deletes, want)
 		}
 	}
 	l.touched = l.touched[:0]
-	if t.session != nil && l.owned[t.session.id] != t.session.ephemerals.Len() {
-		l.s.violate("session %#x lists %d ephemeral nodes and owns %d",
-			t.session.id, t.session.ephemerals.Len(), l.owned[t.session.id])
+	if t.session != nil && l.owned[t.session.ID] != t.session.Ephemerals.Len() {
+		l.e.violate("session %#x lists %d ephemeral nodes and owns %d",
+			t.session.ID, t.session.Ephemerals.Len(), l.owned[t.session.ID])
 	}
 }

@@ -1,4 +1,4 @@
-package zktest
+package ensemble
 
 import (
 	"fmt"
@@ -21,34 +21,34 @@ type view struct {
 	acl                         []proto.ACL
 }
 
-// txn checks and applies one write. The checks come first, change nothing, and follow the order of the real server: a
+// Txn checks and applies one write. The checks come first, change nothing, and follow the order of the real server: a
 // request that is wrong in two ways must get the same answer from both. Applying cannot fail.
 //
 // Source: PrepRequestProcessor.pRequest2Txn for the checks, DataTree for what follows.
-type txn struct {
-	s       *Server
+type Txn struct {
+	e       *Ensemble
 	zxid    int64
 	time    time.Time
-	session *session // nil for the server itself
+	session *Session // nil for the server itself
 	ids     []access.Identity
 	shadow  map[string]view // decisions of earlier operations of a multi; nil outside of one
-	done    []Change
+	done    []Effect
 }
 
-// begin takes a zxid: every write does, even one that fails.
-func (s *Server) begin(ses *session, ids []access.Identity) *txn {
-	s.zxid++
-	return &txn{s: s, zxid: s.zxid, time: time.Now(), session: ses, ids: ids}
+// Begin takes a zxid: every write does, even one that fails.
+func (e *Ensemble) Begin(ses *Session, ids []access.Identity) *Txn {
+	e.Zxid++
+	return &Txn{e: e, zxid: e.Zxid, time: e.Now(), session: ses, ids: ids}
 }
 
-func (t *txn) look(path string) view {
+func (t *Txn) look(path string) view {
 	if path == "" {
 		path = "/"
 	}
 	if v, ok := t.shadow[path]; ok {
 		return v
 	}
-	n := t.s.tree.Get(path)
+	n := t.e.Tree.Get(path)
 	if n == nil {
 		return view{}
 	}
@@ -59,7 +59,7 @@ func (t *txn) look(path string) view {
 }
 
 // note records a decision for the later operations of the same multi.
-func (t *txn) note(path string, v view) {
+func (t *Txn) note(path string, v view) {
 	if t.shadow == nil {
 		return
 	}
@@ -69,39 +69,43 @@ func (t *txn) note(path string, v view) {
 	t.shadow[path] = v
 }
 
-func (t *txn) exceeds(path string, nodes, size int) bool {
-	return t.s.cfg.quotas && t.s.tree.Exceeds(path, int64(nodes), int64(size))
+// KeepDecisions lets each operation of a multi see what the earlier ones have decided.
+func (t *Txn) KeepDecisions() { t.shadow = map[string]view{} }
+
+func (t *Txn) exceeds(path string, nodes, size int) bool {
+	return t.e.Quotas && t.e.Tree.Exceeds(path, int64(nodes), int64(size))
 }
 
-func (t *txn) may(acl []proto.ACL, perm int32) bool { return t.s.cfg.access.Allowed(acl, perm, t.ids) }
+func (t *Txn) may(acl []proto.ACL, perm int32) bool { return t.e.Access.Allowed(acl, perm, t.ids) }
 
-func (t *txn) expired() bool { return t.session != nil && t.session.closing }
+func (t *Txn) expired() bool { return t.session != nil && t.session.Closing }
 
-// createSpec is a create as it came in.
-type createSpec struct {
-	op   proto.Op
-	path string
-	data []byte
-	acl  []proto.ACL
-	mode proto.Mode
-	ttl  int64
+// Create is a create as it came in.
+type Create struct {
+	Op   proto.Op
+	Path string
+	Data []byte
+	ACL  []proto.ACL
+	Mode proto.Mode
+	TTL  int64
 }
 
-func (t *txn) create(r createSpec) (tree.Change, proto.Code) {
+// Create checks a create.
+func (t *Txn) Create(r Create) (tree.Change, proto.Code) {
 	if code := t.checkMode(r); code != proto.CodeOK {
 		return tree.Change{}, code
 	}
 	switch {
-	case r.path == proto.Null: // the real server breaks on it
+	case r.Path == proto.Null: // the real server breaks on it
 		return tree.Change{}, proto.CodeMarshallingError
-	case !strings.Contains(r.path, "/"), strings.ContainsRune(r.path, 0):
+	case !strings.Contains(r.Path, "/"), strings.ContainsRune(r.Path, 0):
 		return tree.Change{}, proto.CodeBadArguments
 	}
-	acl, code := t.s.cfg.access.Fix(r.acl, t.ids)
+	acl, code := t.e.Access.Fix(r.ACL, t.ids)
 	if code != proto.CodeOK {
 		return tree.Change{}, code
 	}
-	above := tree.ParentPath(r.path)
+	above := tree.ParentPath(r.Path)
 	parent := t.look(above)
 	if !parent.exists {
 		return tree.Change{}, proto.CodeNoNode
@@ -109,8 +113,8 @@ func (t *txn) create(r createSpec) (tree.Change, proto.Code) {
 	if !t.may(parent.acl, proto.PermCreate) {
 		return tree.Change{}, proto.CodeNoAuth
 	}
-	path := r.path
-	if r.mode.Sequential() {
+	path := r.Path
+	if r.Mode.Sequential() {
 		path += fmt.Sprintf("%010d", parent.cversion)
 	}
 	if !tree.ValidPath(path) {
@@ -119,29 +123,29 @@ func (t *txn) create(r createSpec) (tree.Change, proto.Code) {
 	if t.look(path).exists {
 		return tree.Change{}, proto.CodeNodeExists
 	}
-	if t.s.tree.Ephemeral(parent.owner) {
+	if t.e.Tree.Ephemeral(parent.owner) {
 		return tree.Change{}, proto.CodeNoChildrenForEphemerals
 	}
-	if t.exceeds(path, 1, len(r.data)) {
+	if t.exceeds(path, 1, len(r.Data)) {
 		return tree.Change{}, proto.CodeQuotaExceeded
 	}
 	c := tree.Change{
-		Op: r.op, Path: path, Data: r.data, ACL: acl, Owner: t.owner(r),
-		Cversion: parent.cversion + 1, Suffix: r.mode.Sequential(), // wraps where the real one does
+		Op: r.Op, Path: path, Data: r.Data, ACL: acl, Owner: t.owner(r),
+		Cversion: parent.cversion + 1, Suffix: r.Mode.Sequential(), // wraps where the real one does
 	}
 	parent.cversion, parent.children = c.Cversion, parent.children+1
 	t.note(above, parent)
-	t.note(path, view{exists: true, owner: c.Owner, size: len(r.data), acl: acl})
+	t.note(path, view{exists: true, owner: c.Owner, size: len(r.Data), acl: acl})
 	return c, proto.CodeOK
 }
 
-func (t *txn) checkMode(r createSpec) proto.Code {
+func (t *Txn) checkMode(r Create) proto.Code {
 	switch {
-	case !r.mode.Valid(), r.mode == proto.Container && t.s.cfg.noContainers:
+	case !r.Mode.Valid(), r.Mode == proto.Container && t.e.NoContainers:
 		return proto.CodeBadArguments
-	case r.mode.TTL() && !t.s.cfg.extended:
+	case r.Mode.TTL() && !t.e.Extended:
 		return proto.CodeUnimplemented
-	case r.mode.TTL() && (r.ttl < 1 || r.ttl > tree.MaxTTL), !r.mode.TTL() && r.ttl >= 0:
+	case r.Mode.TTL() && (r.TTL < 1 || r.TTL > tree.MaxTTL), !r.Mode.TTL() && r.TTL >= 0:
 		return proto.CodeBadArguments
 	case t.expired():
 		return proto.CodeSessionExpired
@@ -150,23 +154,24 @@ func (t *txn) checkMode(r createSpec) proto.Code {
 }
 
 // owner follows the op, not the flag: a plain create with the container flag makes a persistent node.
-func (t *txn) owner(r createSpec) int64 {
+func (t *Txn) owner(r Create) int64 {
 	switch {
-	case r.op == proto.OpCreateContainer:
+	case r.Op == proto.OpCreateContainer:
 		return tree.OwnerContainer
-	case r.op == proto.OpCreateTTL:
-		return tree.OwnerWithTTL(r.ttl)
-	case r.mode.Ephemeral() && t.session != nil:
-		return t.session.id
+	case r.Op == proto.OpCreateTTL:
+		return tree.OwnerWithTTL(r.TTL)
+	case r.Mode.Ephemeral() && t.session != nil:
+		return t.session.ID
 	}
 	return 0
 }
 
-func (t *txn) delete(path string, version int32) (tree.Change, proto.Code) {
+// Delete checks a delete.
+func (t *Txn) Delete(path string, version int32) (tree.Change, proto.Code) {
 	if t.expired() {
 		return tree.Change{}, proto.CodeSessionExpired
 	}
-	if code := deletable(path); code != proto.CodeOK {
+	if code := Deletable(path); code != proto.CodeOK {
 		return tree.Change{}, code
 	}
 	parent := t.look(tree.ParentPath(path))
@@ -191,8 +196,8 @@ func (t *txn) delete(path string, version int32) (tree.Change, proto.Code) {
 	return tree.Change{Op: proto.OpDelete, Path: path}, proto.CodeOK
 }
 
-// deletable refuses paths that no client can delete. The real server breaks on null.
-func deletable(path string) proto.Code {
+// Deletable refuses paths that no client can delete. The real server breaks on null.
+func Deletable(path string) proto.Code {
 	switch {
 	case path == proto.Null:
 		return proto.CodeMarshallingError
@@ -202,22 +207,23 @@ func deletable(path string) proto.Code {
 	return proto.CodeOK
 }
 
-// deleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
+// DeleteContainer checks a removal by the reaper. Like the real server it does not look at the counter again. A
 // container that was made anew since the reaper chose it is removed although it was never used.
-func (t *txn) deleteContainer(path string) (tree.Change, proto.Code) {
+func (t *Txn) DeleteContainer(path string) (tree.Change, proto.Code) {
 	n := t.look(path)
 	switch {
 	case !n.exists:
 		return tree.Change{}, proto.CodeNoNode
 	case n.children > 0:
 		return tree.Change{}, proto.CodeNotEmpty
-	case t.s.tree.Ephemeral(n.owner):
+	case t.e.Tree.Ephemeral(n.owner):
 		return tree.Change{}, proto.CodeBadVersion
 	}
 	return tree.Change{Op: proto.OpDelete, Path: path}, proto.CodeOK
 }
 
-func (t *txn) setData(path string, data []byte, version int32) (tree.Change, proto.Code) {
+// SetData checks a setData.
+func (t *Txn) SetData(path string, data []byte, version int32) (tree.Change, proto.Code) {
 	n, code := t.target(path, proto.PermWrite)
 	if code != proto.CodeOK {
 		return tree.Change{}, code
@@ -233,7 +239,8 @@ func (t *txn) setData(path string, data []byte, version int32) (tree.Change, pro
 	return tree.Change{Op: proto.OpSetData, Path: path, Data: data, Version: n.version}, proto.CodeOK
 }
 
-func (t *txn) check(path string, version int32) (tree.Change, proto.Code) {
+// Check checks the version of a node.
+func (t *Txn) Check(path string, version int32) (tree.Change, proto.Code) {
 	n, code := t.target(path, proto.PermRead)
 	if code == proto.CodeOK && version != -1 && version != n.version {
 		code = proto.CodeBadVersion
@@ -241,14 +248,15 @@ func (t *txn) check(path string, version int32) (tree.Change, proto.Code) {
 	return tree.Change{Op: proto.OpCheck, Path: path}, code
 }
 
-func (t *txn) setACL(path string, list []proto.ACL, aversion int32) (tree.Change, proto.Code) {
+// SetACL checks a setACL.
+func (t *Txn) SetACL(path string, list []proto.ACL, aversion int32) (tree.Change, proto.Code) {
 	if t.expired() {
 		return tree.Change{}, proto.CodeSessionExpired
 	}
 	if !tree.ValidPath(path) {
 		return tree.Change{}, proto.CodeBadArguments
 	}
-	acl, code := t.s.cfg.access.Fix(list, t.ids)
+	acl, code := t.e.Access.Fix(list, t.ids)
 	if code != proto.CodeOK {
 		return tree.Change{}, code
 	}
@@ -263,7 +271,7 @@ func (t *txn) setACL(path string, list []proto.ACL, aversion int32) (tree.Change
 }
 
 // target finds a node that is to be read or written.
-func (t *txn) target(path string, perm int32) (view, proto.Code) {
+func (t *Txn) target(path string, perm int32) (view, proto.Code) {
 	switch {
 	case t.expired():
 		return view{}, proto.CodeSessionExpired
@@ -280,41 +288,41 @@ func (t *txn) target(path string, perm int32) (view, proto.Code) {
 	return n, proto.CodeOK
 }
 
-// apply applies a change and sends its events, in the order of DataTree. It returns the node for the reply.
-func (t *txn) apply(c tree.Change) *tree.Node {
+// Apply applies a change and sends its events, in the order of DataTree. It returns the node for the reply.
+func (t *Txn) Apply(c tree.Change) *tree.Node {
 	if c.Op == proto.OpCheck {
-		return t.s.tree.Get(c.Path)
+		return t.e.Tree.Get(c.Path)
 	}
 	at := tree.Stamp{Zxid: t.zxid, Millis: t.time.UnixMilli()}
-	n := t.s.tree.Apply(c, at)
+	n := t.e.Tree.Apply(c, at)
 	switch c.Op {
 	case proto.OpDelete:
-		if owner := t.s.sessions[n.Owner]; owner != nil {
-			owner.ephemerals.Remove(c.Path)
+		if owner := t.e.Sessions[n.Owner]; owner != nil {
+			owner.Ephemerals.Remove(c.Path)
 		}
-		t.s.ledger.deleted(n)
-		t.did(ChangeDelete, n)
+		t.e.ledger.deleted(n)
+		t.did(proto.OpDelete, n)
 	case proto.OpSetData:
-		t.did(ChangeSet, n)
+		t.did(proto.OpSetData, n)
 	case proto.OpSetACL:
-		t.did(ChangeACL, n)
+		t.did(proto.OpSetACL, n)
 	default:
-		if t.s.tree.Ephemeral(n.Owner) {
-			t.session.ephemerals.Add(n.Path)
+		if t.e.Tree.Ephemeral(n.Owner) {
+			t.session.Ephemerals.Add(n.Path)
 		}
 		suffix := int64(math.MinInt64)
 		if c.Suffix {
 			suffix = int64(c.Cversion - 1)
 		}
-		t.s.ledger.created(n, suffix)
-		t.did(ChangeCreate, n)
+		t.e.ledger.created(n, suffix)
+		t.did(proto.OpCreate, n)
 	}
-	for _, f := range t.s.fronts {
+	for _, f := range t.e.Fronts {
 		f.see(c, n, at)
 	}
 	return n
 }
 
-func (t *txn) did(kind ChangeKind, n *tree.Node) {
-	t.done = append(t.done, Change{Kind: kind, Path: n.Path, Owner: n.Owner})
+func (t *Txn) did(op proto.Op, n *tree.Node) {
+	t.done = append(t.done, Effect{op, n.Path, n.Owner})
 }
