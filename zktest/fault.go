@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
 )
 
 // Who selects clients: by [Label], by [Session], or [Everyone].
@@ -239,17 +240,7 @@ func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Re
 		return Action{}, Request{}, false
 	}
 	req := Request{Client: c.Label, Session: c.Session.ID, Xid: xid, Op: Op(op)}
-	peek := *d
-	switch op {
-	case proto.OpMulti, proto.OpMultiRead:
-		ops, _ := decodeMulti(&peek)
-		for _, o := range ops {
-			req.Paths = append(req.Paths, o.path)
-		}
-	case proto.OpPing, proto.OpCloseSession, proto.OpAuth, proto.OpSASL, proto.OpSetWatches, proto.OpSetWatches2, proto.OpReconfig, proto.OpWhoAmI:
-	default:
-		req.Path = peek.Str()
-	}
+	req.Path, req.Paths = request.Paths(op, *d)
 	act, hit := c.s.faults.match(req)
 	return act, req, hit
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
 )
 
 // conn is the server's side of one connection. One goroutine reads and handles requests, and one writes the queue. The
@@ -76,12 +77,12 @@ type mute struct {
 
 // startMute gives a connection its time for the handshake, from now on.
 func (s *Server) startMute(c *conn) {
-	c.mute.until = time.Now().Add(handshakeLimit)
+	c.mute.until = time.Now().Add(request.HandshakeLimit)
 	if c.mute.timer != nil {
-		c.mute.timer.Reset(handshakeLimit)
+		c.mute.timer.Reset(request.HandshakeLimit)
 		return
 	}
-	c.mute.timer = time.AfterFunc(handshakeLimit, func() {
+	c.mute.timer = time.AfterFunc(request.HandshakeLimit, func() {
 		s.lock()
 		defer s.unlock()
 		if !c.dead && !s.frozen && !c.mute.until.IsZero() && !time.Now().Before(c.mute.until) {
@@ -263,7 +264,7 @@ func readFrame(r *bufio.Reader, buf []byte, limit int, first bool) ([]byte, erro
 	if err != nil {
 		return buf, err
 	}
-	if first && isWord(head) {
+	if first && request.IsWord(head) {
 		return buf, fourLetterWord(head)
 	}
 	n := int(int32(binary.BigEndian.Uint32(head)))
@@ -342,7 +343,7 @@ func closeOnce(ch chan struct{}) bool {
 
 // answerWord answers a four-letter word and closes the connection.
 func (c *conn) answerWord(word string, r io.Reader) {
-	ask, err := readWord(word, r, c.s.cfg.words, c.s.cfg.ReadOnly)
+	ask, err := request.ReadWord(word, r, c.s.cfg.words, c.s.cfg.ReadOnly)
 	if err != nil {
 		return
 	}

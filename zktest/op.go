@@ -6,26 +6,27 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
 )
 
 // handshake opens or resumes a session. It returns false if no further request is to be handled.
 //
 // Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
 func (c *conn) handshake(frame []byte) bool {
-	h, ok := readHello(frame)
+	h, ok := request.ReadHello(frame)
 	if !ok {
 		c.end()
 		return false
 	}
 	s := c.s
-	req := Request{Client: c.Label, Session: h.id, Op: OpConnect}
+	req := Request{Client: c.Label, Session: h.Id, Op: OpConnect}
 	act, hit := s.faults.match(req)
 	if hit && !c.before(act, req) {
 		return false
 	}
 	hold := c.during(act)
 	if s.cfg.deviates(NoResumption) {
-		h.id = 0
+		h.Id = 0
 	}
 	s.lock()
 	ses, ok := c.welcome(h, act, hold)
@@ -41,28 +42,28 @@ func (c *conn) handshake(frame []byte) bool {
 }
 
 // welcome answers a handshake; false means that the connection has ended without an answer. The caller holds Server.mu.
-func (c *conn) welcome(h hello, act Action, hold <-chan struct{}) (ses *ensemble.Session, ok bool) {
+func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *ensemble.Session, ok bool) {
 	if c.dead {
 		return nil, false
 	}
-	if !h.admitted(c.Front) {
+	if !h.Admitted(c.Front) {
 		c.s.release(c, abrupt)
 		return nil, false
 	}
 	if act.kind != actFail {
-		if ses = h.attach(c.Client); ses != nil {
+		if ses = h.Attach(c.Client); ses != nil {
 			c.s.stallConn(c)
 		}
 	}
 	c.s.state.Received++
 	c.Received++
 	c.Last = ensemble.LastRequest{Op: proto.OpConnect, Zxid: c.s.state.Zxid, At: time.Now()}
-	answer := func() { c.sendAfter(hold, func(e *proto.Encoder) { h.welcome(e, c.Front, ses) }) }
+	answer := func() { c.sendAfter(hold, func(e *proto.Encoder) { h.Welcome(e, c.Front, ses) }) }
 	switch {
 	case ses == nil:
 		answer()
 		c.s.release(c, flush)
-	case h.id == 0 && ses.Local == nil:
+	case h.Id == 0 && ses.Local == nil:
 		c.later(answer) // a write, as far as an ensemble is concerned
 	default:
 		answer()
@@ -109,7 +110,7 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 	s.state.Received++
 	c.Received++
 	s.scratch.B = s.scratch.B[:0]
-	if !authReadable(op, *d) {
+	if !request.AuthReadable(op, *d) {
 		s.release(c, flush)
 		return false
 	}
@@ -117,11 +118,11 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		s.release(c, abrupt)
 		return false
 	}
-	q := &call{
-		client: c.Client, op: op, in: d, out: &s.scratch, misuse: s.misuse,
-		unknown: op == proto.OpMulti && s.cfg.deviates(NoMulti),
+	q := &request.Call{
+		Client: c.Client, Op: op, In: d, Out: &s.scratch, Misuse: s.misuse,
+		Unknown: op == proto.OpMulti && s.cfg.deviates(NoMulti),
 	}
-	zxid, code, over := q.serve(fail)
+	zxid, code, over := q.Serve(fail)
 	if op.Writes() && s.cfg.deviates(NoZxid) {
 		zxid = 0
 	}
@@ -133,17 +134,17 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 	default:
 	}
 	c.Last = ensemble.LastRequest{Op: op, Xid: xid, Zxid: zxid, At: time.Now()}
-	if q.silent {
+	if q.Silent {
 		return !c.dead
 	}
 	if c.Front.Lags() && (op.Writes() || op == proto.OpSync && !s.cfg.deviates(LocalSync)) {
-		body := bytes.Clone(q.out.B)
+		body := bytes.Clone(q.Out.B)
 		c.later(func() {
 			c.reply(hold, xid, zxid, code, body, over)
 			c.outbox.wake()
 		})
 	} else {
-		c.reply(hold, xid, zxid, code, q.out.B, over)
+		c.reply(hold, xid, zxid, code, q.Out.B, over)
 	}
 	if cap(s.scratch.B) > 1<<16 {
 		s.scratch.B = nil

@@ -162,9 +162,9 @@ func TestAddWatch_PersistentAndRecursive_StayUntilRemoved(t *testing.T) {
 				{NodeDeleted, "/a/b"},
 			}, events)
 			for _, c := range []*raw{p, r} {
-				require.Equal(t, CodeOK, c.do(OpCheckWatches, versionBody("/a", watcherAny)))
-				require.Equal(t, CodeOK, c.do(OpRemoveWatches, versionBody("/a", watcherAny)))
-				require.Equal(t, CodeNoWatcher, c.do(OpRemoveWatches, versionBody("/a", watcherAny)))
+				require.Equal(t, CodeOK, c.do(OpCheckWatches, versionBody("/a", anyWatches)))
+				require.Equal(t, CodeOK, c.do(OpRemoveWatches, versionBody("/a", anyWatches)))
+				require.Equal(t, CodeNoWatcher, c.do(OpRemoveWatches, versionBody("/a", anyWatches)))
 			}
 		})
 	}

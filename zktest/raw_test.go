@@ -29,6 +29,16 @@ func putACLs(e *proto.Encoder, list []ACL) {
 	}
 }
 
+// anyWatches stands for all watches of a client on a path.
+const anyWatches = 3
+
+// putPart writes what comes before an operation of a multi, or the end of them.
+func putPart(e *proto.Encoder, op Op, last bool) {
+	e.Int32(int32(op))
+	e.Bool(last)
+	e.Int32(-1)
+}
+
 // takeACLs reads an access list.
 func takeACLs(d proto.Decoder) (list []ACL) {
 	for _, a := range d.ACLs() {
@@ -281,10 +291,10 @@ type part struct {
 func multiBody(parts ...part) func(*proto.Encoder) {
 	return func(e *proto.Encoder) {
 		for _, p := range parts {
-			multiHeader(e, proto.Op(p.op), false, opErrorCode)
+			putPart(e, p.op, false)
 			p.body(e)
 		}
-		endMulti(e)
+		putPart(e, -1, true)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
 )
 
 func TestReplies_Unread_TheServerStopsReadingRequests(t *testing.T) {
@@ -68,18 +70,18 @@ func TestConnection_WithoutAHandshake_IsClosedAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
 		mute := dialRaw(t, s, "")
-		time.Sleep(handshakeLimit - 1)
+		time.Sleep(request.HandshakeLimit - 1)
 		require.Equal(t, 1, s.Connections())
 		require.Equal(t, time.Duration(1), took(mute.closed))
 
 		half := dialRaw(t, s, "")
 		_, err := half.nc.Write([]byte{0, 0})
 		require.NoError(t, err)
-		require.Equal(t, handshakeLimit, took(half.closed))
+		require.Equal(t, request.HandshakeLimit, took(half.closed))
 
 		s.Freeze()
 		frozen := dialRaw(t, s, "")
-		time.Sleep(3 * handshakeLimit)
+		time.Sleep(3 * request.HandshakeLimit)
 		require.Equal(t, 1, s.Connections())
 		go s.Thaw()
 		require.True(t, frozen.connect(0, 10*time.Second, 0, nil))

@@ -1,4 +1,4 @@
-package zktest
+package request
 
 import (
 	"strings"
@@ -10,8 +10,8 @@ import (
 
 // setWatches sets the watches of an earlier connection again, and sends the events that the client has missed since a
 // zxid. Like DataTree.setWatches it checks no access list, and breaks at a null list or path when it gets there.
-func (q *call) setWatches() proto.Code {
-	front, since := q.client.Front, q.in.Int64()
+func (q *Call) setWatches() proto.Code {
+	front, since := q.Client.Front, q.In.Int64()
 	nodes := front.Nodes()
 	type list struct {
 		paths []string
@@ -19,28 +19,28 @@ func (q *call) setWatches() proto.Code {
 		set   func(path string)
 	}
 	lists := []list{
-		{q.in.Strs(), true, func(path string) {
+		{q.In.Strs(), true, func(path string) {
 			n := nodes.Get(path)
-			q.rearm(q.client, front.DataWatches, path, n, n != nil && n.Mzxid > since, proto.NodeDataChanged)
+			q.rearm(q.Client, front.DataWatches, path, n, n != nil && n.Mzxid > since, proto.NodeDataChanged)
 		}},
-		{q.in.Strs(), true, func(path string) {
+		{q.In.Strs(), true, func(path string) {
 			if nodes.Get(path) != nil {
-				q.e.Notify(q.client, -1, proto.NodeCreated, path, nil)
+				q.e.Notify(q.Client, -1, proto.NodeCreated, path, nil)
 			} else {
-				front.DataWatches.Add(path, q.client, ensemble.WatchOnce)
+				front.DataWatches.Add(path, q.Client, ensemble.WatchOnce)
 			}
 		}},
-		{q.in.Strs(), true, func(path string) {
+		{q.In.Strs(), true, func(path string) {
 			n := nodes.Get(path)
-			q.rearm(q.client, front.ChildWatches, path, n, n != nil && n.Pzxid > since, proto.NodeChildrenChanged)
+			q.rearm(q.Client, front.ChildWatches, path, n, n != nil && n.Pzxid > since, proto.NodeChildrenChanged)
 		}},
 	}
-	if q.op == proto.OpSetWatches2 {
+	if q.Op == proto.OpSetWatches2 {
 		lists = append(lists,
-			list{q.in.Strs(), false, func(path string) { q.addPersistent(path, q.client) }},
-			list{q.in.Strs(), false, func(path string) { q.addRecursive(path, q.client) }})
+			list{q.In.Strs(), false, func(path string) { q.addPersistent(path, q.Client) }},
+			list{q.In.Strs(), false, func(path string) { q.addRecursive(path, q.Client) }})
 	}
-	if q.in.Bad {
+	if q.In.Bad {
 		return proto.CodeMarshallingError
 	}
 	for _, l := range lists {
@@ -57,7 +57,7 @@ func (q *call) setWatches() proto.Code {
 	return proto.CodeOK
 }
 
-func (q *call) rearm(c *ensemble.Client, w *ensemble.WatchTable, path string, n *tree.Node, missed bool, ev proto.Event) {
+func (q *Call) rearm(c *ensemble.Client, w *ensemble.WatchTable, path string, n *tree.Node, missed bool, ev proto.Event) {
 	switch {
 	case n == nil:
 		q.e.Notify(c, -1, proto.NodeDeleted, path, nil)
@@ -68,29 +68,29 @@ func (q *call) rearm(c *ensemble.Client, w *ensemble.WatchTable, path string, n 
 	}
 }
 
-func (q *call) addPersistent(path string, c *ensemble.Client) {
+func (q *Call) addPersistent(path string, c *ensemble.Client) {
 	c.Front.DataWatches.Add(path, c, ensemble.WatchPersistent)
 	c.Front.ChildWatches.Add(path, c, ensemble.WatchPersistent)
 }
 
-func (q *call) addRecursive(path string, c *ensemble.Client) {
+func (q *Call) addRecursive(path string, c *ensemble.Client) {
 	c.Front.DataWatches.Add(path, c, ensemble.WatchRecursive)
 	if !q.e.Traits.WatchesAddUp {
 		c.Front.ChildWatches.Add(path, c, ensemble.WatchRecursive)
 	}
 }
 
-func (q *call) addWatch() proto.Code {
-	path, mode := q.in.Str(), q.in.Int32()
-	if q.in.Bad || mode < 0 || mode > 1 {
+func (q *Call) addWatch() proto.Code {
+	path, mode := q.In.Str(), q.In.Int32()
+	if q.In.Bad || mode < 0 || mode > 1 {
 		return proto.CodeMarshallingError
 	}
 	if mode == 1 {
-		q.addRecursive(path, q.client)
+		q.addRecursive(path, q.Client)
 	} else {
-		q.addPersistent(path, q.client)
+		q.addPersistent(path, q.Client)
 	}
-	q.out.Int32(0)
+	q.Out.Int32(0)
 	return proto.CodeOK
 }
 
@@ -104,7 +104,7 @@ const (
 )
 
 // watchSelection says what a watcher type stands for: modes in the data table and in the child table.
-func (q *call) watchSelection(kind int32) (data, child ensemble.WatchMode, ok bool) {
+func (q *Call) watchSelection(kind int32) (data, child ensemble.WatchMode, ok bool) {
 	all := ensemble.WatchOnce | ensemble.WatchPersistent | ensemble.WatchRecursive
 	one := all // 3.8 knows one mode per path
 	if q.e.Traits.WatchesAddUp {
@@ -126,24 +126,24 @@ func (q *call) watchSelection(kind int32) (data, child ensemble.WatchMode, ok bo
 }
 
 // findWatches serves checkWatches and removeWatches.
-func (q *call) findWatches() proto.Code {
-	front := q.client.Front
-	path, kind := q.in.Str(), q.in.Int32()
+func (q *Call) findWatches() proto.Code {
+	front := q.Client.Front
+	path, kind := q.In.Str(), q.In.Int32()
 	data, child, ok := q.watchSelection(kind)
-	if q.in.Bad || !ok {
+	if q.In.Bad || !ok {
 		return proto.CodeMarshallingError
 	}
 	var found bool
 	switch {
-	case q.op == proto.OpRemoveWatches:
-		inData, inChild := front.DataWatches.Drop(path, q.client, data), front.ChildWatches.Drop(path, q.client, child)
+	case q.Op == proto.OpRemoveWatches:
+		inData, inChild := front.DataWatches.Drop(path, q.Client, data), front.ChildWatches.Drop(path, q.Client, child)
 		found = inData || inChild
 	case !q.e.Traits.WatchesAddUp && path != "" && !strings.Contains(path, "/"):
 		return proto.CodeMarshallingError // where 3.8 looks for the parent
 	case !q.e.Traits.WatchesAddUp: // which looks for watches of any client
 		found = data != 0 && len(front.DataWatches.Paths[path]) > 0 || child != 0 && len(front.ChildWatches.Paths[path]) > 0
 	default:
-		found = front.DataWatches.Mode(path, q.client)&data != 0 || front.ChildWatches.Mode(path, q.client)&child != 0
+		found = front.DataWatches.Mode(path, q.Client)&data != 0 || front.ChildWatches.Mode(path, q.Client)&child != 0
 	}
 	if !found {
 		return proto.CodeNoWatcher

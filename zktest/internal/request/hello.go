@@ -1,4 +1,4 @@
-package zktest
+package request
 
 import (
 	"time"
@@ -7,14 +7,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-// handshakeLimit is how long a connection may take for its handshake.
+// HandshakeLimit is how long a connection may take for its handshake.
 //
 // Source: zookeeper.nio.sessionlessCnxnTimeout.
-const handshakeLimit = 10 * time.Second
+const HandshakeLimit = 10 * time.Second
 
-// hello is the request of a handshake.
-type hello struct {
-	id       int64 // of the session; 0 for a new one
+// Hello is the request of a handshake.
+type Hello struct {
+	Id       int64 // of the session; 0 for a new one
 	lastZxid int64
 	timeout  int32 // in milliseconds
 	passwd   []byte
@@ -22,19 +22,19 @@ type hello struct {
 	readOnly bool // the client accepts a server that only reads
 }
 
-// readHello reads a handshake; false means that it is malformed.
-func readHello(frame []byte) (h hello, ok bool) {
+// ReadHello reads a handshake; false means that it is malformed.
+func ReadHello(frame []byte) (h Hello, ok bool) {
 	d := &proto.Decoder{B: frame}
 	d.Int32() // protocol version
-	h.lastZxid, h.timeout, h.id, h.passwd = d.Int64(), d.Int32(), d.Int64(), d.Bytes()
+	h.lastZxid, h.timeout, h.Id, h.passwd = d.Int64(), d.Int32(), d.Int64(), d.Bytes()
 	h.modern = len(d.B) > 0
 	h.readOnly = h.modern && d.Bool()
 	return h, !d.Bad
 }
 
-// admitted says whether the front serves the client at all. A read-only front serves no session of the majority.
-func (h hello) admitted(f *ensemble.Front) bool {
-	ses := f.Ensemble.Sessions[h.id]
+// Admitted says whether the front serves the client at all. A read-only front serves no session of the majority.
+func (h Hello) Admitted(f *ensemble.Front) bool {
+	ses := f.Ensemble.Sessions[h.Id]
 	switch f.Role {
 	case ensemble.Looking, ensemble.Absent:
 		return false
@@ -47,14 +47,14 @@ func (h hello) admitted(f *ensemble.Front) bool {
 	return h.lastZxid <= f.LastZxid()
 }
 
-// attach opens or resumes the session, or returns nil if there is none.
-func (h hello) attach(c *ensemble.Client) *ensemble.Session {
+// Attach opens or resumes the session, or returns nil if there is none.
+func (h Hello) Attach(c *ensemble.Client) *ensemble.Session {
 	e := c.Front.Ensemble
-	return e.Attach(c, h.id, h.passwd, min(max(time.Duration(h.timeout)*time.Millisecond, e.MinTimeout), e.MaxTimeout))
+	return e.Attach(c, h.Id, h.passwd, min(max(time.Duration(h.timeout)*time.Millisecond, e.MinTimeout), e.MaxTimeout))
 }
 
-// welcome answers a handshake.
-func (h hello) welcome(e *proto.Encoder, f *ensemble.Front, ses *ensemble.Session) {
+// Welcome answers a handshake.
+func (h Hello) Welcome(e *proto.Encoder, f *ensemble.Front, ses *ensemble.Session) {
 	e.Int32(0)
 	if ses == nil {
 		e.Int32(0)

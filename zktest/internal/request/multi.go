@@ -1,4 +1,4 @@
-package zktest
+package request
 
 import (
 	"slices"
@@ -58,6 +58,22 @@ func decodeMulti(d *proto.Decoder) ([]multiOp, bool) {
 	}
 }
 
+// Paths returns the path that a request is about, or those of the operations of a multi. It reads a copy of the decoder.
+func Paths(op proto.Op, d proto.Decoder) (path string, paths []string) {
+	switch op {
+	case proto.OpMulti, proto.OpMultiRead:
+		ops, _ := decodeMulti(&d)
+		for _, o := range ops {
+			paths = append(paths, o.path)
+		}
+	case proto.OpPing, proto.OpCloseSession, proto.OpAuth, proto.OpSASL, proto.OpSetWatches, proto.OpSetWatches2,
+		proto.OpReconfig, proto.OpWhoAmI:
+	default:
+		path = d.Str()
+	}
+	return path, paths
+}
+
 // hasNullPath says whether the real server breaks on the operations.
 func hasNullPath(ops []multiOp) bool {
 	return slices.ContainsFunc(ops, func(o multiOp) bool { return o.path == proto.Null })
@@ -107,8 +123,8 @@ func strict(ops []multiOp) (readable, failed bool) {
 }
 
 // multi applies all of its operations under one zxid, or none.
-func (q *call) multi() proto.Code {
-	ops, ok := decodeMulti(q.in)
+func (q *Call) multi() proto.Code {
+	ops, ok := decodeMulti(q.In)
 	if q.e.Traits.Create2InMulti {
 		readable, failed := strict(ops)
 		if failed {
@@ -120,13 +136,13 @@ func (q *call) multi() proto.Code {
 			ops[i].plain()
 		}
 	}
-	t := q.e.Begin(q.session, q.client.IDs)
+	t := q.e.Begin(q.session, q.Client.IDs)
 	if !ok || len(ops) > 0 && ops[0].reads() {
-		q.e.Record(t, q.op, "", proto.CodeMarshallingError)
+		q.e.Record(t, q.Op, "", proto.CodeMarshallingError)
 		return proto.CodeMarshallingError
 	}
 	if hasNullPath(ops) {
-		q.e.Record(t, q.op, "", proto.CodeMarshallingError)
+		q.e.Record(t, q.Op, "", proto.CodeMarshallingError)
 		return q.breakMulti()
 	}
 	t.KeepDecisions()
@@ -134,27 +150,27 @@ func (q *call) multi() proto.Code {
 	for _, o := range ops {
 		c, code := o.prepare(t)
 		if code != proto.CodeOK {
-			q.e.Record(t, q.op, "", code)
+			q.e.Record(t, q.Op, "", code)
 			if code == proto.CodeMarshallingError {
 				return proto.CodeMarshallingError
 			}
-			failMulti(q.out, len(changes), len(ops), code)
+			failMulti(q.Out, len(changes), len(ops), code)
 			return proto.CodeOK
 		}
 		changes = append(changes, c)
 	}
 	for _, c := range changes {
-		q.reply(q.out, c, t.Apply(c))
+		q.reply(q.Out, c, t.Apply(c))
 	}
-	endMulti(q.out)
-	q.e.Record(t, q.op, "", proto.CodeOK)
+	endMulti(q.Out)
+	q.e.Record(t, q.Op, "", proto.CodeOK)
 	return proto.CodeOK
 }
 
 // breakMulti answers a multi on which the real server breaks. In 3.8 the reply has a body in spite of the error.
-func (q *call) breakMulti() proto.Code {
+func (q *Call) breakMulti() proto.Code {
 	if q.e.Traits.FailsWithBody {
-		endMulti(q.out)
+		endMulti(q.Out)
 	}
 	return proto.CodeMarshallingError
 }
@@ -176,7 +192,7 @@ func (o multiOp) prepare(t *ensemble.Txn) (tree.Change, proto.Code) {
 }
 
 // reply writes the result of one operation that was applied.
-func (q *call) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
+func (q *Call) reply(e *proto.Encoder, c tree.Change, n *tree.Node) {
 	kind := c.Op
 	if kind == proto.OpCreateContainer || kind == proto.OpCreateTTL {
 		kind = proto.OpCreate2
@@ -222,30 +238,30 @@ func endMulti(e *proto.Encoder) { multiHeader(e, proto.OpError, true, opErrorCod
 const opErrorCode = proto.Code(-1)
 
 // multiRead answers each of its reads for itself.
-func (q *call) multiRead() proto.Code {
-	ops, ok := decodeMulti(q.in)
+func (q *Call) multiRead() proto.Code {
+	ops, ok := decodeMulti(q.In)
 	if !ok {
 		return proto.CodeMarshallingError
 	}
 	if len(ops) > 0 && !ops[0].reads() || hasNullPath(ops) {
-		endMulti(q.out)
+		endMulti(q.Out)
 		return proto.CodeMarshallingError
 	}
 	for _, o := range ops {
 		n, code := q.readable(o.path, proto.PermRead)
 		switch {
 		case code != proto.CodeOK:
-			multiHeader(q.out, proto.OpError, false, code)
-			q.out.Int32(int32(code))
+			multiHeader(q.Out, proto.OpError, false, code)
+			q.Out.Int32(int32(code))
 		case o.op == proto.OpGetData:
-			multiHeader(q.out, o.op, false, proto.CodeOK)
-			q.out.Bytes(n.Data)
-			q.out.Stat(n.Stat(q.e.Tree))
+			multiHeader(q.Out, o.op, false, proto.CodeOK)
+			q.Out.Bytes(n.Data)
+			q.Out.Stat(n.Stat(q.e.Tree))
 		default:
-			multiHeader(q.out, o.op, false, proto.CodeOK)
-			q.out.Strs(n.Children.List())
+			multiHeader(q.Out, o.op, false, proto.CodeOK)
+			q.Out.Strs(n.Children.List())
 		}
 	}
-	endMulti(q.out)
+	endMulti(q.Out)
 	return proto.CodeOK
 }

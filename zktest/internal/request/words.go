@@ -1,4 +1,4 @@
-package zktest
+package request
 
 import (
 	"cmp"
@@ -47,12 +47,12 @@ var words = map[string]func(f *ensemble.Front, b *strings.Builder){
 	},
 }
 
-// isWord says whether the first bytes of a connection are a four-letter word.
-func isWord(head []byte) bool { return words[string(head)] != nil }
+// IsWord says whether the first bytes of a connection are a four-letter word.
+func IsWord(head []byte) bool { return words[string(head)] != nil }
 
-// readWord reads what follows a word, and returns the function that answers it. Of the words those in allowed are answered,
+// ReadWord reads what follows a word, and returns the function that answers it. Of the words those in allowed are answered,
 // or all for nil.
-func readWord(word string, r io.Reader, allowed []string, readOnly bool) (answer func(f *ensemble.Front) string, err error) {
+func ReadWord(word string, r io.Reader, allowed []string, readOnly bool) (answer func(f *ensemble.Front) string, err error) {
 	if allowed != nil && word != "srvr" && !(word == "isro" && readOnly) && !slices.Contains(allowed, word) {
 		return func(*ensemble.Front) string { return word + " is not executed because it is not in the whitelist.\n" }, nil
 	}
@@ -160,6 +160,7 @@ func brief(c *ensemble.Client) string {
 // wordOp is an operation as cons names it.
 type wordOp proto.Op
 
+// String is the operation as cons names it.
 func (o wordOp) String() string {
 	switch proto.Op(o) {
 	case proto.OpAny:
@@ -263,7 +264,7 @@ func wordDump(f *ensemble.Front, b *strings.Builder) {
 	}
 	list := f.Connected()
 	fmt.Fprintf(b, "Connections dump:\nConnections Sets (1)/(%d):\n%d expire at %s:\n",
-		len(list), len(list), time.Now().Add(handshakeLimit).Format(javaDate))
+		len(list), len(list), time.Now().Add(HandshakeLimit).Format(javaDate))
 	for _, c := range list {
 		fmt.Fprintf(b, "\tip: /%v sessionId: %#x\n", c.Remote, c.SessionID())
 	}
