@@ -255,9 +255,9 @@ func (c *conn) before(a Action, req Request) bool {
 		return false
 	case actDelay:
 		if a.until != nil {
-			return c.await(a.until)
+			return c.Await(a.until)
 		}
-		return c.pause(a.delay)
+		return c.Pause(a.delay)
 	case actBefore:
 		a.fn(req)
 	case actForbid:
@@ -273,7 +273,7 @@ func (c *conn) before(a Action, req Request) bool {
 func (c *conn) during(a Action) <-chan struct{} {
 	switch a.kind {
 	case actCut:
-		c.outbox.deafen() // the client must not see its connection end before the request is applied
+		c.Deafen() // the client must not see its connection end before the request is applied
 	case actHold:
 		if a.until != nil {
 			return a.until

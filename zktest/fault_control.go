@@ -5,6 +5,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
 // Direction is one way of a connection, or both.
@@ -57,8 +58,8 @@ func (s *Server) stallConn(c *conn) {
 			out = out && x.dir == ToServer
 		}
 	}
-	c.in.set(in)
-	c.out.set(out)
+	c.In.Set(in)
+	c.Out.Set(out)
 }
 
 // stalled says whether a client that dials now gets no answer. The caller holds mu.
@@ -73,7 +74,7 @@ func (s *Server) Cut(who Who) int {
 	n := 0
 	for c := range s.conns {
 		if !c.dead && who.includes(c.Label, c.SessionID()) {
-			s.release(c, abrupt)
+			s.release(c, transport.Abrupt)
 			n++
 		}
 	}
@@ -129,7 +130,7 @@ func (s *Server) setFrozen(on bool) {
 		}
 	}
 	s.state.Tracker.Wake()
-	s.thaw.set(!on)
+	s.thaw.Set(!on)
 }
 
 // Down takes the server away: connections are cut, new ones are closed at once, and no session expires. Data and
@@ -140,7 +141,7 @@ func (s *Server) Down() {
 	s.down = true
 	s.pause()
 	for c := range s.conns {
-		s.release(c, abrupt)
+		s.release(c, transport.Abrupt)
 	}
 }
 

@@ -54,10 +54,10 @@ func newLateQueue(c *conn) *lateQueue {
 func (q *lateQueue) serve(c *conn) {
 	defer close(q.ended)
 	for f := range q.frames {
-		if !c.pause(time.Until(f.due)) || !c.s.thaw.pass(c.gone) || !c.process(f.frame, f.first) {
+		if !c.Pause(time.Until(f.due)) || !c.Thawed() || !c.process(f.frame, f.first) {
 			return
 		}
-		c.outbox.wake()
+		c.Wake()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
 // handshake opens or resumes a session. It returns false if no further request is to be handled.
@@ -19,14 +20,14 @@ func (c *conn) handshake(frame []byte) bool {
 		return false
 	}
 	s := c.s
-	req := Request{Client: c.Label, Session: h.Id, Op: OpConnect}
+	req := Request{Client: c.Label, Session: h.ID, Op: OpConnect}
 	act, hit := s.faults.match(req)
 	if hit && !c.before(act, req) {
 		return false
 	}
 	hold := c.during(act)
 	if s.cfg.deviates(NoResumption) {
-		h.Id = 0
+		h.ID = 0
 	}
 	s.lock()
 	ses, ok := c.welcome(h, act, hold)
@@ -47,7 +48,7 @@ func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *
 		return nil, false
 	}
 	if !h.Admitted(c.Front) {
-		c.s.release(c, abrupt)
+		c.s.release(c, transport.Abrupt)
 		return nil, false
 	}
 	if act.kind != actFail {
@@ -62,8 +63,8 @@ func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *
 	switch {
 	case ses == nil:
 		answer()
-		c.s.release(c, flush)
-	case h.Id == 0 && ses.Local == nil:
+		c.s.release(c, transport.Flush)
+	case h.ID == 0 && ses.Local == nil:
 		c.later(answer) // a write, as far as an ensemble is concerned
 	default:
 		answer()
@@ -111,15 +112,15 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 	c.Received++
 	s.scratch.B = s.scratch.B[:0]
 	if !request.AuthReadable(op, *d) {
-		s.release(c, flush)
+		s.release(c, transport.Flush)
 		return false
 	}
 	if op == proto.OpCreateContainer && s.cfg.deviates(HangsUpOnContainers) {
-		s.release(c, abrupt)
+		s.release(c, transport.Abrupt)
 		return false
 	}
 	q := &request.Call{
-		Client: c.Client, Op: op, In: d, Out: &s.scratch, Misuse: s.misuse,
+		Client: c.Client, Op: op, In: d, Out: &s.scratch,
 		Unknown: op == proto.OpMulti && s.cfg.deviates(NoMulti),
 	}
 	zxid, code, over := q.Serve(fail)
@@ -141,7 +142,7 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		body := bytes.Clone(q.Out.B)
 		c.later(func() {
 			c.reply(hold, xid, zxid, code, body, over)
-			c.outbox.wake()
+			c.Wake()
 		})
 	} else {
 		c.reply(hold, xid, zxid, code, q.Out.B, over)
@@ -150,7 +151,7 @@ func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struc
 		s.scratch.B = nil
 	}
 	if len(s.untold) > 0 {
-		c.outbox.wake() // the function that gets violations may wait for the client
+		c.Wake() // the function that gets violations may wait for the client
 	}
 	return !over
 }
@@ -165,6 +166,6 @@ func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code proto.Cod
 		e.B = append(e.B, body...)
 	})
 	if over {
-		c.s.release(c, flush)
+		c.s.release(c, transport.Flush)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
 // Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
@@ -18,7 +19,7 @@ type Server struct {
 	cfg  config
 	done chan struct{} // closed by Close
 	wg   sync.WaitGroup
-	thaw gate // closed while the server is frozen
+	thaw transport.Gate // closed while the server is frozen
 
 	faults  faults
 	latency latency
@@ -76,7 +77,7 @@ func Start(opts ...Option) (*Server, error) {
 	}
 	s.SetLatency(cfg.latency)
 	s.SetWriteLatency(cfg.writeLatency)
-	cfg.Now, cfg.Recorded, cfg.Violated = time.Now, s.remember, s.report
+	cfg.Now, cfg.Recorded, cfg.Violated, cfg.Misused = time.Now, s.remember, s.report, s.misuse
 	s.state = ensemble.New(cfg.Settings)
 	for _, f := range s.state.Fronts {
 		f.Addr = fmt.Sprintf(inMemoryAddr, f.ID)
@@ -106,7 +107,7 @@ func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	s.startMute(c)
 	s.wg.Go(func() {
 		var writer sync.WaitGroup
-		writer.Go(c.write)
+		writer.Go(c.Write)
 		c.read()
 		writer.Wait()
 		s.lock()
@@ -126,7 +127,7 @@ func (s *Server) Close() {
 		close(s.done)
 		s.closeListeners(nil)
 		for c := range s.conns {
-			s.release(c, abrupt)
+			s.release(c, transport.Abrupt)
 		}
 	}
 	s.unlock()

@@ -26,7 +26,8 @@ type Settings struct {
 
 	Now      func() time.Time
 	Recorded func(Record)
-	Violated func(error) // gets what contradicts the ledger
+	Violated func(error)                      // gets what contradicts the ledger
+	Misused  func(format string, args ...any) // gets what damages a real server
 }
 
 // Ensemble is what the servers of an ensemble agree on: nodes, sessions, and who leads. It has no goroutine and no lock:

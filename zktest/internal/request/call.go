@@ -14,7 +14,6 @@ type Call struct {
 	In      *proto.Decoder
 	Out     *proto.Encoder // body of the reply
 	Unknown bool           // the server does not know the operation
-	Misuse  func(format string, args ...any)
 
 	Silent  bool // there is no reply
 	e       *ensemble.Ensemble

@@ -14,7 +14,7 @@ const HandshakeLimit = 10 * time.Second
 
 // Hello is the request of a handshake.
 type Hello struct {
-	Id       int64 // of the session; 0 for a new one
+	ID       int64 // of the session; 0 for a new one
 	lastZxid int64
 	timeout  int32 // in milliseconds
 	passwd   []byte
@@ -26,7 +26,7 @@ type Hello struct {
 func ReadHello(frame []byte) (h Hello, ok bool) {
 	d := &proto.Decoder{B: frame}
 	d.Int32() // protocol version
-	h.lastZxid, h.timeout, h.Id, h.passwd = d.Int64(), d.Int32(), d.Int64(), d.Bytes()
+	h.lastZxid, h.timeout, h.ID, h.passwd = d.Int64(), d.Int32(), d.Int64(), d.Bytes()
 	h.modern = len(d.B) > 0
 	h.readOnly = h.modern && d.Bool()
 	return h, !d.Bad
@@ -34,7 +34,7 @@ func ReadHello(frame []byte) (h Hello, ok bool) {
 
 // Admitted says whether the front serves the client at all. A read-only front serves no session of the majority.
 func (h Hello) Admitted(f *ensemble.Front) bool {
-	ses := f.Ensemble.Sessions[h.Id]
+	ses := f.Ensemble.Sessions[h.ID]
 	switch f.Role {
 	case ensemble.Looking, ensemble.Absent:
 		return false
@@ -50,7 +50,7 @@ func (h Hello) Admitted(f *ensemble.Front) bool {
 // Attach opens or resumes the session, or returns nil if there is none.
 func (h Hello) Attach(c *ensemble.Client) *ensemble.Session {
 	e := c.Front.Ensemble
-	return e.Attach(c, h.Id, h.passwd, min(max(time.Duration(h.timeout)*time.Millisecond, e.MinTimeout), e.MaxTimeout))
+	return e.Attach(c, h.ID, h.passwd, min(max(time.Duration(h.timeout)*time.Millisecond, e.MinTimeout), e.MaxTimeout))
 }
 
 // Welcome answers a handshake.

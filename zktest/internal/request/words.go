@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -47,8 +48,14 @@ var words = map[string]func(f *ensemble.Front, b *strings.Builder){
 	},
 }
 
-// IsWord says whether the first bytes of a connection are a four-letter word.
-func IsWord(head []byte) bool { return words[string(head)] != nil }
+// PeekWord returns the four-letter word with which a connection begins, or nothing.
+func PeekWord(r *bufio.Reader) string {
+	head, _ := r.Peek(4) // reading the frame meets the error
+	if words[string(head)] == nil {
+		return ""
+	}
+	return string(head)
+}
 
 // ReadWord reads what follows a word, and returns the function that answers it. Of the words those in allowed are answered,
 // or all for nil.

@@ -30,7 +30,7 @@ func decodeCreate(op proto.Op, d *proto.Decoder) ensemble.Create {
 func (q *Call) create() proto.Code {
 	r := decodeCreate(q.Op, q.In)
 	if r.Mode == proto.Container && q.Op != proto.OpCreateContainer && !q.In.Bad {
-		q.Misuse("%v of %s with the container flag makes a persistent node", q.Op, r.Path)
+		q.e.Misused("%v of %s with the container flag makes a persistent node", q.Op, r.Path)
 	}
 	fatal := false
 	n, code := q.write(r.Path, func(t *ensemble.Txn) (tree.Change, proto.Code) {
@@ -41,7 +41,7 @@ func (q *Call) create() proto.Code {
 		return c, code
 	})
 	if fatal { // the real server ends when it applies the transaction, which is in its log then
-		q.Misuse("createTTL of %s with mode %d ends a real server, which cannot start again", r.Path, r.Mode)
+		q.e.Misused("createTTL of %s with mode %d ends a real server, which cannot start again", r.Path, r.Mode)
 		q.Silent = true
 		q.Client.Link.Cut()
 	}
@@ -83,7 +83,7 @@ func (q *Call) check() proto.Code {
 	path, version := q.In.Str(), q.In.Int32()
 	_, code := q.write(path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Check(path, version) })
 	if q.Silent = code == proto.CodeOK; q.Silent {
-		q.Misuse("check of %s outside of a multi makes a real server unable to start again", path)
+		q.e.Misused("check of %s outside of a multi makes a real server unable to start again", path)
 	}
 	return code
 }

@@ -1,4 +1,4 @@
-package zktest
+package transport
 
 import (
 	"slices"
@@ -133,6 +133,13 @@ func (o *outbox) full() <-chan struct{} {
 		o.drained = make(chan struct{})
 	}
 	return o.drained
+}
+
+// size is the number of bytes that are queued or being written.
+func (o *outbox) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.unread
 }
 
 // wrote takes note of bytes that the peer's buffers have taken.

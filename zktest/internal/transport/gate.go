@@ -1,14 +1,15 @@
-package zktest
+package transport
 
 import "sync"
 
-// gate lets goroutines pass or makes them wait. The zero gate is open.
-type gate struct {
+// Gate lets goroutines pass or makes them wait. The zero Gate is open.
+type Gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed when the gate opens; nil while it is open
 }
 
-func (g *gate) set(open bool) {
+// Set opens or closes the gate.
+func (g *Gate) Set(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -20,14 +21,15 @@ func (g *gate) set(open bool) {
 	}
 }
 
-func (g *gate) open() bool {
+// Open says whether goroutines pass.
+func (g *Gate) Open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened == nil
 }
 
-// pass waits until the gate is open; false means that end came first.
-func (g *gate) pass(end <-chan struct{}) bool {
+// Pass waits until the gate is open; false means that end came first.
+func (g *Gate) Pass(end <-chan struct{}) bool {
 	for {
 		g.mu.Lock()
 		opened := g.opened
