@@ -7,6 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
 )
 
 // Who selects clients: by [Label], by [Session], or [Everyone].
@@ -81,7 +84,7 @@ type Action struct {
 	kind  actionKind
 	delay time.Duration
 	until <-chan struct{}
-	code  Code
+	code  proto.Code
 	fn    func(Request)
 	end   chan struct{} // closed by finish, which ends the hold of actAfter
 }
@@ -112,7 +115,7 @@ func HoldReply(d time.Duration) Action { return Action{kind: actHold, delay: d} 
 func HoldReplyUntil(ch <-chan struct{}) Action { return Action{kind: actHold, until: ch} }
 
 // Fail answers with the error and applies nothing. A handshake is answered as if the session had expired.
-func Fail(code Code) Action { return Action{kind: actFail, code: code} }
+func Fail(code Code) Action { return Action{kind: actFail, code: proto.Code(code)} }
 
 // Before calls fn and then serves the request. fn may use the server, and block; the connection waits.
 func Before(fn func(Request)) Action { return Action{kind: actBefore, fn: fn} }
@@ -232,22 +235,12 @@ func (f *faults) hit(r *Rule) bool {
 }
 
 // intercepted looks for a rule for the request that d is about to decode.
-func (c *conn) intercepted(xid int32, op Op, d *decoder) (Action, Request, bool) {
+func (c *conn) intercepted(xid int32, op proto.Op, d *proto.Decoder) (Action, Request, bool) {
 	if c.s.faults.live.Load() == 0 {
 		return Action{}, Request{}, false
 	}
-	req := Request{Client: c.label, Session: c.session.id, Xid: xid, Op: op}
-	peek := *d
-	switch op {
-	case OpMulti, OpMultiRead:
-		ops, _ := decodeMulti(&peek)
-		for _, o := range ops {
-			req.Paths = append(req.Paths, o.path)
-		}
-	case OpPing, OpCloseSession, OpAuth, opSASL, OpSetWatches, OpSetWatches2, OpReconfig, OpWhoAmI:
-	default:
-		req.Path = peek.Str()
-	}
+	req := Request{Client: c.Label, Session: c.Session.ID, Xid: xid, Op: Op(op)}
+	req.Path, req.Paths = request.Paths(op, *d)
 	act, hit := c.s.faults.match(req)
 	return act, req, hit
 }
@@ -262,14 +255,14 @@ func (c *conn) before(a Action, req Request) bool {
 		return false
 	case actDelay:
 		if a.until != nil {
-			return c.await(a.until)
+			return c.Await(a.until)
 		}
-		return c.pause(a.delay)
+		return c.Pause(a.delay)
 	case actBefore:
 		a.fn(req)
 	case actForbid:
 		c.s.lock()
-		c.s.violate("forbidden request: %v", req)
+		c.s.report(fmt.Errorf("forbidden request: %v", req))
 		c.s.unlock()
 	default:
 	}
@@ -280,7 +273,7 @@ func (c *conn) before(a Action, req Request) bool {
 func (c *conn) during(a Action) <-chan struct{} {
 	switch a.kind {
 	case actCut:
-		c.outbox.deafen() // the client must not see its connection end before the request is applied
+		c.Deafen() // the client must not see its connection end before the request is applied
 	case actHold:
 		if a.until != nil {
 			return a.until

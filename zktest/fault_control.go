@@ -2,6 +2,10 @@ package zktest
 
 import (
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
 // Direction is one way of a connection, or both.
@@ -49,20 +53,13 @@ func (s *Server) stallAll() {
 func (s *Server) stallConn(c *conn) {
 	in, out := true, true
 	for _, x := range s.stalls {
-		if x.who.includes(c.label, c.sessionID()) {
+		if x.who.includes(c.Label, c.SessionID()) {
 			in = in && x.dir == FromServer
 			out = out && x.dir == ToServer
 		}
 	}
-	c.in.set(in)
-	c.out.set(out)
-}
-
-func (c *conn) sessionID() int64 {
-	if c.session == nil {
-		return 0
-	}
-	return c.session.id
+	c.In.Set(in)
+	c.Out.Set(out)
 }
 
 // stalled says whether a client that dials now gets no answer. The caller holds mu.
@@ -76,8 +73,8 @@ func (s *Server) Cut(who Who) int {
 	defer s.unlock()
 	n := 0
 	for c := range s.conns {
-		if !c.dead && who.includes(c.label, c.sessionID()) {
-			s.release(c, abrupt)
+		if !c.dead && who.includes(c.Label, c.SessionID()) {
+			s.release(c, transport.Abrupt)
 			n++
 		}
 	}
@@ -123,16 +120,17 @@ func (s *Server) setFrozen(on bool) {
 		return
 	}
 	s.frozen = on
+	s.pause()
 	if !on {
-		s.tracker.grace()
+		s.state.Tracker.Grace()
 		for c := range s.conns {
 			if !c.mute.until.IsZero() {
 				s.startMute(c)
 			}
 		}
 	}
-	s.tracker.wake()
-	s.thaw.set(!on)
+	s.state.Tracker.Wake()
+	s.thaw.Set(!on)
 }
 
 // Down takes the server away: connections are cut, new ones are closed at once, and no session expires. Data and
@@ -141,8 +139,9 @@ func (s *Server) Down() {
 	s.lock()
 	defer s.unlock()
 	s.down = true
+	s.pause()
 	for c := range s.conns {
-		s.release(c, abrupt)
+		s.release(c, transport.Abrupt)
 	}
 }
 
@@ -153,19 +152,13 @@ func (s *Server) Up() {
 	s.lock()
 	defer s.unlock()
 	s.down = false
-	s.renewSessions()
-	s.tracker.wake()
+	s.pause()
+	s.state.RenewSessions()
+	s.state.Tracker.Wake()
 }
 
-// renewSessions gives every session a full timeout. The caller holds mu.
-func (s *Server) renewSessions() {
-	for _, ses := range s.sessions {
-		s.tracker.touch(ses)
-	}
-}
-
-// ticks says whether sessions and containers expire. The caller holds mu.
-func (s *Server) ticks() bool { return !s.down && !s.frozen && s.leader != nil }
+// pause tells the state whether time passes for sessions and containers. The caller holds mu.
+func (s *Server) pause() { s.state.Paused = s.down || s.frozen }
 
 // Restart is [Server.Down] and [Server.Up] with no time in between.
 func (s *Server) Restart() {
@@ -178,9 +171,9 @@ func (s *Server) Restart() {
 func (s *Server) Expire(id int64) bool {
 	s.lock()
 	defer s.unlock()
-	ses := s.sessions[id]
+	ses := s.state.Sessions[id]
 	if ses != nil {
-		s.expire(ses)
+		s.state.Expire(ses)
 	}
 	return ses != nil
 }
@@ -192,8 +185,8 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	defer s.unlock()
 	n := 0
 	for _, w := range s.watchTables() {
-		for _, x := range slices.Clone(w.paths[path]) {
-			if who.includes(x.c.label, x.c.sessionID()) && w.drop(path, x.c, ^watchMode(0)) {
+		for _, x := range slices.Clone(w.Paths[path]) {
+			if who.includes(x.Client.Label, x.Client.SessionID()) && w.Drop(path, x.Client, ^ensemble.WatchMode(0)) {
 				n++
 			}
 		}
@@ -207,8 +200,8 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	defer s.unlock()
 	n := 0
 	for c := range s.conns {
-		if !c.dead && c.session != nil && who.includes(c.label, c.session.id) {
-			s.notify(c, s.zxid, ev, path, nil)
+		if !c.dead && c.Session != nil && who.includes(c.Label, c.Session.ID) {
+			s.state.Notify(c.Client, s.state.Zxid, proto.Event(ev), path, nil)
 			n++
 		}
 	}
@@ -220,6 +213,5 @@ func (s *Server) SendEvent(who Who, ev Event, path string) int {
 func (s *Server) SetZxid(zxid int64) {
 	s.lock()
 	defer s.unlock()
-	s.zxid = zxid
-	s.ledger.zxid = zxid
+	s.state.SetZxid(zxid)
 }

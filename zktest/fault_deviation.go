@@ -1,6 +1,10 @@
 package zktest
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+)
 
 // A Deviation is a way in which another server that speaks the protocol differs from ZooKeeper. docs/other-servers.md says
 // which servers do.
@@ -38,7 +42,7 @@ func (c *config) deviates(d Deviation) bool { return c.deviations&d != 0 }
 const lateness = 100 * time.Millisecond
 
 // sendEvent queues an event. The caller holds Server.mu.
-func (c *conn) sendEvent(fill func(*encoder)) {
+func (c *conn) sendEvent(fill func(*proto.Encoder)) {
 	if !c.s.cfg.deviates(LateEvents) {
 		c.send(fill)
 		return

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // latency is how long requests wait before they are served.
@@ -19,7 +21,7 @@ func (s *Server) SetWriteLatency(d time.Duration) { s.latency.writes.Store(int64
 func (l *latency) of(frame []byte, first bool) time.Duration {
 	d := l.all.Load()
 	if writes := l.writes.Load(); writes > 0 {
-		if first || len(frame) >= 8 && Op(int32(binary.BigEndian.Uint32(frame[4:]))).writes() {
+		if first || len(frame) >= 8 && proto.Op(int32(binary.BigEndian.Uint32(frame[4:]))).Writes() {
 			d += writes
 		}
 	}
@@ -52,10 +54,10 @@ func newLateQueue(c *conn) *lateQueue {
 func (q *lateQueue) serve(c *conn) {
 	defer close(q.ended)
 	for f := range q.frames {
-		if !c.pause(time.Until(f.due)) || !c.s.thaw.pass(c.gone) || !c.process(f.frame, f.first) {
+		if !c.Pause(time.Until(f.due)) || !c.Thawed() || !c.process(f.frame, f.first) {
 			return
 		}
-		c.outbox.wake()
+		c.Wake()
 	}
 }
 

@@ -2,9 +2,10 @@ package zktest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strings"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
 )
 
 // Front is one address of the server, which clients take for one member of an ensemble. All fronts have one tree and one
@@ -14,37 +15,8 @@ import (
 // takes its place: all connections end, and every session gets a full timeout again. Without a majority no front serves,
 // and no session expires.
 type Front struct {
-	s  *Server
-	id int // from 1
-
-	// Guarded by Server.mu.
-	addr                      string
-	stopped, isolated         bool
-	role                      role
-	lag                       *lag // nil while the front is up to date
-	dataWatches, childWatches *watchTable
-}
-
-// role is what a front does.
-type role int
-
-const (
-	following role = iota // also the role of a server that stands alone
-	leading
-	looking // for a majority: nothing is served
-	readingOnly
-	absent
-)
-
-// serves says whether the front takes part in the majority.
-func (r role) serves() bool { return r == following || r == leading }
-
-func newFront(s *Server, id int) *Front {
-	addUp := s.cfg.traits.watchesAddUp
-	return &Front{
-		s: s, id: id, addr: fmt.Sprintf(inMemoryAddr, id),
-		dataWatches: newWatchTable(addUp), childWatches: newWatchTable(addUp),
-	}
+	s     *Server
+	state *ensemble.Front // guarded by Server.mu
 }
 
 // Fronts returns the fronts of [WithFronts]; a server that stands alone has one.
@@ -64,7 +36,7 @@ func (s *Server) frontAt(addr string) *Front {
 	s.lock()
 	defer s.unlock()
 	for _, f := range s.fronts {
-		if f.addr == addr {
+		if f.state.Addr == addr {
 			return f
 		}
 	}
@@ -75,7 +47,7 @@ func (s *Server) frontAt(addr string) *Front {
 func (f *Front) Addr() string {
 	f.s.lock()
 	defer f.s.unlock()
-	return f.addr
+	return f.state.Addr
 }
 
 // DialAs is [Server.DialAs] for this front, whatever the address.
@@ -89,23 +61,22 @@ func (f *Front) DialAs(label string) func(ctx context.Context, network, addr str
 func (f *Front) Leads() bool {
 	f.s.lock()
 	defer f.s.unlock()
-	return f.role == leading
+	return f.state.Role == ensemble.Leading
 }
 
 // Stop ends the front as the end of its process does: connections end, and new ones are refused.
 func (f *Front) Stop() {
 	f.s.lock()
 	defer f.s.unlock()
-	f.stopped = true
 	f.s.closeListeners(f)
-	f.s.elect()
+	f.state.SetStopped(true)
 }
 
 // Start brings a stopped front back at its address.
 // Errors: the error of net.Listen; the front stays stopped then.
 func (f *Front) Start() error {
 	f.s.lock()
-	stopped, addr := f.stopped, f.addr
+	stopped, addr := f.state.Stopped, f.state.Addr
 	f.s.unlock()
 	if !stopped {
 		return nil
@@ -117,8 +88,7 @@ func (f *Front) Start() error {
 	}
 	f.s.lock()
 	defer f.s.unlock()
-	f.stopped = false
-	f.s.elect()
+	f.state.SetStopped(false)
 	return nil
 }
 
@@ -132,77 +102,21 @@ func (f *Front) Rejoin() { f.setIsolated(false) }
 func (f *Front) setIsolated(on bool) {
 	f.s.lock()
 	defer f.s.unlock()
-	f.isolated = on
-	f.s.elect()
+	f.state.SetIsolated(on)
 }
 
-// elect decides again what each front does, after one has come or gone. The caller holds mu.
-func (s *Server) elect() {
-	var active []*Front
-	for _, f := range s.fronts {
-		if !f.stopped && !f.isolated {
-			active = append(active, f)
-		}
-	}
-	var leader *Front
-	if len(active) > len(s.fronts)/2 {
-		leader = active[len(active)-1]
-		if s.leader != nil && !s.leader.stopped && !s.leader.isolated {
-			leader = s.leader
-		}
-	}
-	changed := leader != s.leader
-	s.leader = leader
-	for _, f := range s.fronts {
-		if r := s.roleOf(f); r != f.role || changed {
-			f.become(r)
-		}
-	}
-	if changed && leader != nil {
-		s.nextEpoch()
-		s.renewSessions()
-	}
-	s.tracker.wake()
+// Lag makes the front fall behind, until [Front.CatchUp]. Its clients read what is there now, get no events, and wait for
+// the replies to writes and to sync. A client that has seen a later transaction elsewhere is turned away.
+func (f *Front) Lag() {
+	f.s.lock()
+	defer f.s.unlock()
+	f.state.FallBehind()
 }
 
-// nextEpoch starts the zxids of a new leader, whose upper half counts the leaders.
-func (s *Server) nextEpoch() { s.zxid = (s.zxid>>32 + 1) << 32 }
-
-func (s *Server) roleOf(f *Front) role {
-	switch {
-	case f.stopped:
-		return absent
-	case s.leader != nil && !f.isolated && f == s.leader && len(s.fronts) > 1:
-		return leading
-	case s.leader != nil && !f.isolated:
-		return following
-	case s.cfg.readOnly:
-		return readingOnly
-	default:
-		return looking
-	}
-}
-
-// become changes what a front does, which ends its connections. What it knows stands still while it is not part of the
-// majority, and sessions that it has made alone end with that time. The caller holds mu.
-func (f *Front) become(r role) {
-	for c := range f.s.conns {
-		if c.front == f && (c.session != nil || r == absent) {
-			f.s.release(c, abrupt)
-		}
-	}
-	if f.role == readingOnly {
-		for id, ses := range f.s.sessions {
-			if ses.local == f {
-				f.s.tracker.drop(ses)
-				delete(f.s.sessions, id)
-			}
-		}
-	}
-	f.role = r
-	if r.serves() {
-		f.catchUp()
-	} else if f.lag == nil {
-		f.lag = newLag(f.s)
-	}
+// CatchUp ends [Front.Lag]: events and replies go out in the order of the transactions. A front that is not part of the
+// majority cannot catch up.
+func (f *Front) CatchUp() {
+	f.s.lock()
+	defer f.s.unlock()
+	f.state.Rejoin()
 }

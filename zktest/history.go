@@ -1,6 +1,11 @@
 package zktest
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+)
 
 // Txn is one transaction of the server's history: a write, successful or not, or the birth or end of a session.
 type Txn struct {
@@ -61,4 +66,24 @@ func (h *history) list() []Txn {
 	list := make([]Txn, 0, len(h.ring))
 	list = append(list, h.ring[h.next:]...)
 	return append(list, h.ring[:h.next]...)
+}
+
+// remember adds a transaction to the history.
+func (s *Server) remember(r ensemble.Record) {
+	t := Txn{Zxid: r.Zxid, Time: r.Time, Op: Op(r.Op), Path: r.Path, Err: Code(r.Code)}
+	if r.Session != nil {
+		t.Session, t.Client = r.Session.ID, r.Session.Label
+	}
+	if len(r.Effects) > 0 {
+		t.Changes = make([]Change, len(r.Effects))
+	}
+	for i, x := range r.Effects {
+		t.Changes[i] = Change{Kind: changeKinds[x.Op], Path: x.Path, Owner: x.Owner}
+	}
+	s.history.add(t)
+}
+
+// changeKinds are what requests do to nodes.
+var changeKinds = map[proto.Op]ChangeKind{
+	proto.OpCreate: ChangeCreate, proto.OpDelete: ChangeDelete, proto.OpSetData: ChangeSet, proto.OpSetACL: ChangeACL,
 }

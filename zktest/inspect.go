@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // Node is a znode as the server has it.
@@ -18,13 +21,13 @@ type Node struct {
 	Sequence  int32         // number that the next sequential child gets
 }
 
-func (s *Server) describe(n *node) Node {
+func (s *Server) describe(n *tree.Node) Node {
 	d := Node{
-		Path: n.path, Data: slices.Clone(n.data), Stat: n.stat(s.tree), ACL: slices.Clone(n.acl),
-		Container: n.owner == ownerContainer, Sequence: n.cversion,
+		Path: n.Path, Data: slices.Clone(n.Data), Stat: Stat(n.Stat(s.state.Tree)),
+		Container: n.Owner == tree.OwnerContainer, TTL: s.state.Tree.Lifetime(n), Sequence: n.Cversion,
 	}
-	if s.tree.ttl(n.owner) {
-		d.TTL = time.Duration(n.owner&^ownerTTLMask) * time.Millisecond
+	for _, a := range n.ACL {
+		d.ACL = append(d.ACL, ACL(a))
 	}
 	return d
 }
@@ -33,7 +36,7 @@ func (s *Server) describe(n *node) Node {
 func (s *Server) Node(path string) (Node, bool) {
 	s.lock()
 	defer s.unlock()
-	if n := s.tree.get(path); n != nil {
+	if n := s.state.Tree.Get(path); n != nil {
 		return s.describe(n), true
 	}
 	return Node{}, false
@@ -43,18 +46,18 @@ func (s *Server) Node(path string) (Node, bool) {
 func (s *Server) Exists(path string) bool {
 	s.lock()
 	defer s.unlock()
-	return s.tree.get(path) != nil
+	return s.state.Tree.Get(path) != nil
 }
 
 // Children returns the names of a node's children, sorted; none if there is no node.
 func (s *Server) Children(path string) []string {
 	s.lock()
 	defer s.unlock()
-	n := s.tree.get(path)
+	n := s.state.Tree.Get(path)
 	if n == nil {
 		return nil
 	}
-	list := n.children.List()
+	list := n.Children.List()
 	slices.Sort(list)
 	return list
 }
@@ -65,8 +68,8 @@ func (s *Server) Tree(path string) []Node {
 	s.lock()
 	defer s.unlock()
 	var list []Node
-	for _, n := range s.tree.nodes {
-		if under(n.path, path) && (!under(n.path, "/zookeeper") || under(path, "/zookeeper")) {
+	for n := range s.state.Tree.All() {
+		if under(n.Path, path) && (!under(n.Path, "/zookeeper") || under(path, "/zookeeper")) {
 			list = append(list, s.describe(n))
 		}
 	}
@@ -88,12 +91,12 @@ type SessionInfo struct {
 func (s *Server) Sessions() []SessionInfo {
 	s.lock()
 	defer s.unlock()
-	list := make([]SessionInfo, 0, len(s.sessions))
-	for _, ses := range s.sessions {
+	list := make([]SessionInfo, 0, len(s.state.Sessions))
+	for _, ses := range s.state.Sessions {
 		list = append(list, SessionInfo{
-			ID: ses.id, Client: ses.client, Timeout: ses.timeout, Connected: ses.conn != nil,
-			Expires:    s.tracker.end(ses.bucket),
-			Ephemerals: ses.paths(),
+			ID: ses.ID, Client: ses.Label, Timeout: ses.Timeout, Connected: ses.Client != nil,
+			Expires:    s.state.Tracker.End(ses.Bucket),
+			Ephemerals: ses.Paths(),
 		})
 	}
 	slices.SortFunc(list, func(a, b SessionInfo) int { return cmp.Compare(a.ID, b.ID) })
@@ -119,8 +122,8 @@ func (s *Server) SessionOf(label string) int64 {
 func (s *Server) Ephemerals(session int64) []string {
 	s.lock()
 	defer s.unlock()
-	if ses := s.sessions[session]; ses != nil {
-		return ses.paths()
+	if ses := s.state.Sessions[session]; ses != nil {
+		return ses.Paths()
 	}
 	return nil
 }
@@ -132,8 +135,8 @@ func (s *Server) Watches() (total, paths int) {
 	defer s.unlock()
 	distinct := map[string]struct{}{}
 	for _, w := range s.watchTables() {
-		total += w.count()
-		for path := range w.paths {
+		total += w.Count()
+		for path := range w.Paths {
 			distinct[path] = struct{}{}
 		}
 	}
@@ -141,10 +144,10 @@ func (s *Server) Watches() (total, paths int) {
 }
 
 // watchTables lists the tables of all fronts.
-func (s *Server) watchTables() []*watchTable {
-	var list []*watchTable
-	for _, f := range s.fronts {
-		list = append(list, f.dataWatches, f.childWatches)
+func (s *Server) watchTables() []*ensemble.WatchTable {
+	var list []*ensemble.WatchTable
+	for _, f := range s.state.Fronts {
+		list = append(list, f.DataWatches, f.ChildWatches)
 	}
 	return list
 }
@@ -155,8 +158,8 @@ func (s *Server) Watchers(path string) []int64 {
 	defer s.unlock()
 	var list []int64
 	for _, w := range s.watchTables() {
-		for _, x := range w.paths[path] {
-			list = append(list, x.c.sessionID())
+		for _, x := range w.Paths[path] {
+			list = append(list, x.Client.SessionID())
 		}
 	}
 	slices.Sort(list)
@@ -187,7 +190,7 @@ func (s *Server) History() []Txn {
 func (s *Server) Zxid() int64 {
 	s.lock()
 	defer s.unlock()
-	return s.zxid
+	return s.state.Zxid
 }
 
 // Violations returns what the server has found wrong, the first 1,000; see [OnViolation].

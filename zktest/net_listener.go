@@ -55,7 +55,7 @@ func (f *Front) listen(addr string) error {
 		_ = l.Close() // it has accepted nothing
 		return fmt.Errorf("zktest: listen on %s: %w", addr, net.ErrClosed)
 	}
-	f.addr = l.Addr().String()
+	f.state.Addr = l.Addr().String()
 	if s.cfg.tls != nil {
 		l = tls.NewListener(l, s.cfg.tls)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // The reading goroutine writes until the socket is full. The writing goroutine takes over within a reply.
@@ -35,14 +37,14 @@ func TestReplies_OverTCPUnread_KeepTheirOrder(t *testing.T) {
 	for i := range reads {
 		f := r.next()
 		require.True(t, bytes.Equal(content(i), f.body.Bytes()))
-		require.EqualValues(t, xidPing, r.next().xid)
+		require.EqualValues(t, proto.XidPing, r.next().xid)
 	}
 	require.Equal(t, event{NodeDataChanged, "/big"}, r.next().event())
 	require.Equal(t, CodeOK, r.do(OpPing, nil))
 }
 
 // askAlone returns once the server has read the request. By then it has answered those before.
-func (r *raw) askAlone(s *Server, op Op, fill func(*encoder)) {
+func (r *raw) askAlone(s *Server, op Op, fill func(*proto.Encoder)) {
 	read := s.Intercept(Match{Op: op}, Proceed())
 	r.ask(op, fill)
 	<-read.Done()
@@ -57,8 +59,8 @@ func TestReplies_OverTCPStalled_Wait(t *testing.T) {
 	}
 	require.Positive(t, queued(s, ""))
 	s.Heal(Everyone)
-	require.EqualValues(t, xidPing, r.next().xid)
-	require.EqualValues(t, xidPing, r.next().xid)
+	require.EqualValues(t, proto.XidPing, r.next().xid)
+	require.EqualValues(t, proto.XidPing, r.next().xid)
 }
 
 // The function that gets violations may wait for the client that caused one.

@@ -4,165 +4,92 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
-
-// call is one request while it is handled.
-type call struct {
-	c       *conn
-	session *session
-	op      Op
-	in      *decoder
-	out     *encoder // body of the reply
-	silent  bool     // there is no reply
-}
-
-type handler func(s *Server, q *call) Code
-
-// handlers serve the operations. Authentication and unknown codes are treated before.
-var handlers map[Op]handler
-
-func init() {
-	handlers = map[Op]handler{
-		OpCreate: (*Server).create, OpCreate2: (*Server).create, OpCreateContainer: (*Server).create,
-		OpCreateTTL: (*Server).create, OpDelete: (*Server).delete, OpSetData: (*Server).setData,
-		OpSetACL: (*Server).setACL, OpMulti: (*Server).multi, OpCheck: (*Server).check,
-		OpCloseSession: (*Server).closeSession,
-		OpExists:       (*Server).exists, OpGetData: (*Server).getData, OpGetACL: (*Server).getACL,
-		OpGetChildren: (*Server).getChildren, OpGetChildren2: (*Server).getChildren,
-		OpSync: (*Server).sync, OpMultiRead: (*Server).multiRead, OpWhoAmI: (*Server).whoAmI,
-		OpGetEphemerals: (*Server).getEphemerals, OpGetAllChildrenNumber: (*Server).getAllChildrenNumber,
-		OpSetWatches: (*Server).setWatches, OpSetWatches2: (*Server).setWatches, OpAddWatch: (*Server).addWatch,
-		OpCheckWatches: (*Server).findWatches, OpRemoveWatches: (*Server).findWatches,
-		// Switched off by default, and a server that stands alone could not do it.
-		OpReconfig:        (*Server).reconfig,
-		OpDeleteContainer: (*Server).deleteContainer,
-		OpConnect:         denied(CodeMarshallingError),
-		OpPing:            func(*Server, *call) Code { return CodeOK },
-	}
-}
 
 // handshake opens or resumes a session. It returns false if no further request is to be handled.
 //
 // Source: ZooKeeperServer.processConnectRequest, whose order of decisions this is.
 func (c *conn) handshake(frame []byte) bool {
-	d := &decoder{jute.Decoder{B: frame}}
-	d.Int32() // protocol version
-	lastZxid, timeout, id, passwd := d.Int64(), d.Int32(), d.Int64(), d.Bytes()
-	modern := len(d.B) > 0 // carries the read-only flag
-	readOnly := modern && d.Bool()
-	if d.Bad {
+	h, ok := request.ReadHello(frame)
+	if !ok {
 		c.end()
 		return false
 	}
-	req := Request{Client: c.label, Session: id, Op: OpConnect}
-	act, hit := c.s.faults.match(req)
+	s := c.s
+	req := Request{Client: c.Label, Session: h.ID, Op: OpConnect}
+	act, hit := s.faults.match(req)
 	if hit && !c.before(act, req) {
 		return false
 	}
 	hold := c.during(act)
-	s := c.s
 	if s.cfg.deviates(NoResumption) {
-		id = 0
+		h.ID = 0
 	}
 	s.lock()
-	if !c.admitted(lastZxid, readOnly, id) {
-		s.unlock()
+	ses, ok := c.welcome(h, act, hold)
+	s.unlock()
+	if !ok {
 		return false
 	}
-	var ses *session
-	if act.kind != actFail {
-		ses = s.attach(c, id, passwd, s.clamp(timeout))
-	}
-	s.received++
-	c.received++
-	c.last = lastRequest{wordOp(OpConnect), 0, s.zxid, time.Now()}
-	flagged := modern || s.cfg.traits.readOnlyFlagEver
-	answer := func() { c.sendAfter(hold, func(e *encoder) { welcome(e, ses, flagged, c.front.role) }) }
-	switch {
-	case ses == nil:
-		answer()
-		s.release(c, flush)
-	case id == 0 && ses.local == nil:
-		c.front.later(c, answer) // a write, as far as an ensemble is concerned
-	default:
-		answer()
-	}
 	if ses != nil {
-		req.Session = ses.id
+		req.Session = ses.ID
 	}
-	s.unlock()
 	c.finish(act, req)
 	return ses != nil
 }
 
-// admitted reports whether the front serves the client at all; if not, the connection ends. A read-only front serves no
-// session of the majority. The caller holds Server.mu.
-func (c *conn) admitted(lastZxid int64, readOnly bool, id int64) bool {
-	role, ses := c.front.role, c.s.sessions[id]
-	refused := role == readingOnly && (!readOnly || ses != nil && ses.local == nil)
-	if role == looking || role == absent || refused || lastZxid > c.front.zxid() {
-		c.s.release(c, abrupt)
+// welcome answers a handshake; false means that the connection has ended without an answer. The caller holds Server.mu.
+func (c *conn) welcome(h request.Hello, act Action, hold <-chan struct{}) (ses *ensemble.Session, ok bool) {
+	if c.dead {
+		return nil, false
 	}
-	return !c.dead
-}
-
-func (s *Server) clamp(ms int32) time.Duration {
-	return min(max(time.Duration(ms)*time.Millisecond, s.cfg.minTimeout), s.cfg.maxTimeout)
-}
-
-// attach returns the session of a handshake, or nil if it has none. It closes an earlier connection of the session
-// before it checks the password, so a wrong password ends a healthy connection.
-func (s *Server) attach(c *conn, id int64, passwd []byte, timeout time.Duration) *session {
-	var ses *session
-	if id == 0 {
-		ses = s.openSession(timeout, c)
-	} else {
-		ses = s.sessions[id]
-		if ses != nil && ses.conn != nil {
-			s.release(ses.conn, kick)
+	if !h.Admitted(c.Front) {
+		c.s.release(c, transport.Abrupt)
+		return nil, false
+	}
+	if act.kind != actFail {
+		if ses = h.Attach(c.Client); ses != nil {
+			c.s.stallConn(c)
 		}
-		if ses == nil || !bytes.Equal(passwd, password(id)) {
-			return nil
-		}
-		ses.timeout = timeout
-		s.tracker.touch(ses)
 	}
-	if ses.conn != nil {
-		s.violate("session %#x has two live connections", ses.id)
+	c.s.state.Received++
+	c.Received++
+	c.Last = ensemble.LastRequest{Op: proto.OpConnect, Zxid: c.s.state.Zxid, At: time.Now()}
+	answer := func() { c.sendAfter(hold, func(e *proto.Encoder) { h.Welcome(e, c.Front, ses) }) }
+	switch {
+	case ses == nil:
+		answer()
+		c.s.release(c, transport.Flush)
+	case h.ID == 0 && ses.Local == nil:
+		c.later(answer) // a write, as far as an ensemble is concerned
+	default:
+		answer()
 	}
-	ses.conn, ses.client, c.session = c, c.label, ses
-	s.stallConn(c)
-	return ses
+	return ses, true
 }
 
-func welcome(e *encoder, ses *session, modern bool, r role) {
-	e.Int32(0)
-	if ses == nil {
-		e.Int32(0)
-		e.Int64(0)
-		e.Bytes(make([]byte, 16))
-	} else {
-		e.Int32(int32(ses.timeout / time.Millisecond))
-		e.Int64(ses.id)
-		e.Bytes(password(ses.id))
-	}
-	if modern {
-		e.Bool(r == readingOnly)
+// later runs do when the front is up to date. Then the next request is served.
+func (c *conn) later(do func()) {
+	if over := c.Front.Later(do); over != nil {
+		c.behind = over
 	}
 }
 
 // handle serves one request. It returns false if no further request is to be handled.
 func (c *conn) handle(frame []byte) bool {
-	d := &decoder{jute.Decoder{B: frame}}
-	xid, op := d.Int32(), Op(d.Int32())
+	d := &proto.Decoder{B: frame}
+	xid, op := d.Int32(), proto.Op(d.Int32())
 	if d.Bad {
 		c.end()
 		return false
 	}
 	act, req, hit := c.intercepted(xid, op, d)
 	if !hit {
-		return c.serve(xid, op, d, nil, CodeOK)
+		return c.serve(xid, op, d, nil, proto.CodeOK)
 	}
 	if !c.before(act, req) {
 		return act.kind == actIgnore
@@ -174,102 +101,71 @@ func (c *conn) handle(frame []byte) bool {
 
 // serve applies the request and queues the reply, behind hold if there is one. If fail is an error, it answers with
 // that alone.
-func (c *conn) serve(xid int32, op Op, d *decoder, hold <-chan struct{}, fail Code) bool {
+func (c *conn) serve(xid int32, op proto.Op, d *proto.Decoder, hold <-chan struct{}, fail proto.Code) bool {
 	s := c.s
 	s.lock()
 	defer s.unlock()
-	if c.dead || c.session.closing {
+	if c.dead || c.Session.Closing {
 		return false
 	}
-	s.received++
-	c.received++
-	q := &call{c: c, session: c.session, op: op, in: d, out: &s.scratch}
-	q.out.B = q.out.B[:0]
-	if !authReadable(op, *d) {
-		s.release(c, flush)
+	s.state.Received++
+	c.Received++
+	s.scratch.B = s.scratch.B[:0]
+	if !request.AuthReadable(op, *d) {
+		s.release(c, transport.Flush)
 		return false
 	}
-	if op == OpCreateContainer && s.cfg.deviates(HangsUpOnContainers) {
-		s.release(c, abrupt)
+	if op == proto.OpCreateContainer && s.cfg.deviates(HangsUpOnContainers) {
+		s.release(c, transport.Abrupt)
 		return false
 	}
-	zxid, code, over := s.dispatch(q, fail)
-	if op.writes() && s.cfg.deviates(NoZxid) {
+	q := &request.Call{
+		Client: c.Client, Op: op, In: d, Out: &s.scratch,
+		Unknown: op == proto.OpMulti && s.cfg.deviates(NoMulti),
+	}
+	zxid, code, over := q.Serve(fail)
+	if op.Writes() && s.cfg.deviates(NoZxid) {
 		zxid = 0
 	}
 	switch op {
-	case OpPing:
-		xid = xidPing
-	case OpAuth, opSASL:
+	case proto.OpPing:
+		xid = proto.XidPing
+	case proto.OpAuth, proto.OpSASL:
 		zxid = 0
 	default:
 	}
-	c.last = lastRequest{wordOp(op), xid, zxid, time.Now()}
-	if q.silent {
+	c.Last = ensemble.LastRequest{Op: op, Xid: xid, Zxid: zxid, At: time.Now()}
+	if q.Silent {
 		return !c.dead
 	}
-	if c.front.lag != nil && c.front.role.serves() && (op.writes() || op == OpSync && !s.cfg.deviates(LocalSync)) {
-		body := bytes.Clone(q.out.B)
-		c.front.later(c, func() {
+	if c.Front.Lags() && (op.Writes() || op == proto.OpSync && !s.cfg.deviates(LocalSync)) {
+		body := bytes.Clone(q.Out.B)
+		c.later(func() {
 			c.reply(hold, xid, zxid, code, body, over)
-			c.outbox.wake()
+			c.Wake()
 		})
 	} else {
-		c.reply(hold, xid, zxid, code, q.out.B, over)
+		c.reply(hold, xid, zxid, code, q.Out.B, over)
 	}
 	if cap(s.scratch.B) > 1<<16 {
 		s.scratch.B = nil
 	}
 	if len(s.untold) > 0 {
-		c.outbox.wake() // the function that gets violations may wait for the client
+		c.Wake() // the function that gets violations may wait for the client
 	}
 	return !over
 }
 
 // reply queues a reply, behind hold if there is one, and ends the connection after it if over. The caller sees to the
 // writing.
-func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code Code, body []byte, over bool) {
-	c.queue(hold, func(e *encoder) {
+func (c *conn) reply(hold <-chan struct{}, xid int32, zxid int64, code proto.Code, body []byte, over bool) {
+	c.queue(hold, func(e *proto.Encoder) {
 		e.Int32(xid)
 		e.Int64(zxid)
 		e.Int32(int32(code))
 		e.B = append(e.B, body...)
 	})
 	if over {
-		c.s.release(c, flush)
+		c.s.release(c, transport.Flush)
 	}
-}
-
-// dispatch returns zxid and code of the reply, and whether the connection ends with it.
-func (s *Server) dispatch(q *call, fail Code) (zxid int64, code Code, over bool) {
-	if q.op == OpAuth && fail == CodeOK {
-		code = s.authenticate(q)
-		return 0, code, code != CodeOK
-	}
-	if q.op == opSASL && fail == CodeOK {
-		code = s.sasl(q)
-		return 0, code, code != CodeOK
-	}
-	if !s.cfg.authenticated(q.c.ids) {
-		return 0, CodeNeedsSASL, true
-	}
-	s.tracker.touch(q.session)
-	serve, known := handlers[q.op]
-	front := q.c.front
-	switch {
-	case fail != CodeOK:
-		return front.zxid(), fail, false
-	case !known, q.op == OpCreateContainer && s.cfg.noContainers, q.op == OpCheck && s.cfg.traits.noCheck,
-		q.op == OpMulti && s.cfg.deviates(NoMulti):
-		return -1, CodeUnimplemented, true
-	case front.role == readingOnly && (q.op.writes() || q.op == OpSync || q.op == OpCheck):
-		if q.op != OpCloseSession || q.session.local == nil {
-			return front.zxid(), CodeNotReadOnly, false
-		}
-	}
-	code = serve(s, q)
-	if zxid = s.zxid; !q.op.writes() {
-		zxid = front.zxid()
-	}
-	return zxid, code, q.op == OpCloseSession
 }

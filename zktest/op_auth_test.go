@@ -6,32 +6,34 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
-func digestBody(credential string) func(*encoder) {
-	return func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }
+func digestBody(credential string) func(*proto.Encoder) {
+	return func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte(credential)) }
 }
 
 func TestWithoutACLs_EverythingIsAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := attachRaw(t, Run(t, InMemory(), WithoutACLs()), "", 10*time.Second)
-		list := ACL{permRead, "digest", "bob:hash"}
+		list := ACL{proto.PermRead, "digest", "bob:hash"}
 		require.Equal(t, CodeOK, r.do(OpCreate, createFor("/n", list)))
 		require.Equal(t, CodeOK, r.do(OpCreate, createFor("/n/child", list)))
 		f, _ := r.call(OpGetACL, pathBody("/n"))
-		require.Equal(t, []ACL{list}, f.body.acls(), "not masked")
+		require.Equal(t, []ACL{list}, takeACLs(f.body), "not masked")
 		require.Equal(t, CodeOK, r.do(OpGetData, watchBody("/n/child", true)))
-		_, told := r.call(OpDelete, func(e *encoder) { e.Str("/n/child"); e.Int32(-1) })
+		_, told := r.call(OpDelete, func(e *proto.Encoder) { e.Str("/n/child"); e.Int32(-1) })
 		require.Equal(t, []event{{NodeDeleted, "/n/child"}}, told)
-		require.Equal(t, CodeInvalidACL, r.do(OpCreate, createFor("/m", ACL{permAll, "digest", "no hash"})))
+		require.Equal(t, CodeInvalidACL, r.do(OpCreate, createFor("/m", ACL{proto.PermAll, "digest", "no hash"})))
 	})
 }
 
 func TestWithDigest_Nil_SchemeIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := attachRaw(t, Run(t, InMemory(), WithDigest(nil)), "", 10*time.Second)
-		for _, id := range []string{"bob:hash", nullString} {
-			require.Equal(t, CodeInvalidACL, r.do(OpCreate, createFor("/n", ACL{permAll, "digest", id})))
+		for _, id := range []string{"bob:hash", proto.Null} {
+			require.Equal(t, CodeInvalidACL, r.do(OpCreate, createFor("/n", ACL{proto.PermAll, "digest", id})))
 		}
 		require.Equal(t, CodeAuthFailed, r.do(OpAuth, digestBody("bob:secret")))
 		r.closed()
@@ -76,7 +78,7 @@ func TestSASL_SuperUsers(t *testing.T) {
 		bob, root := attachRaw(t, s, "", 10*time.Second), attachRaw(t, s, "", 10*time.Second)
 		require.Equal(t, CodeOK, bob.logIn("bob", "1"))
 		require.Equal(t, CodeOK, root.logIn("root", "2"))
-		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/n", ACL{permAll, "digest", s.cfg.digest("joe:secret")})))
+		require.Equal(t, CodeOK, bob.do(OpCreate, createFor("/n", ACL{proto.PermAll, "digest", s.cfg.Access.Digest("joe:secret")})))
 		require.Equal(t, CodeNoAuth, bob.do(OpGetData, watchBody("/n", false)))
 		require.Equal(t, CodeOK, root.do(OpGetData, watchBody("/n", false)))
 	})

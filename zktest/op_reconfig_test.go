@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 const initialConfig = "server.1=127.0.0.1:2888:3888:participant;127.0.0.1:1\n" +
@@ -16,8 +18,8 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithFronts(3), WithReconfig(), WithSuperUser("super:secret"))
 		r, super := attachFront(t, s.Fronts()[0]), attachFront(t, s.Fronts()[1])
-		require.Equal(t, CodeOK, super.do(OpAuth, func(e *encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
-		f, _ := r.call(OpGetData, watchBody(configPath, true))
+		require.Equal(t, CodeOK, super.do(OpAuth, func(e *proto.Encoder) { e.Int32(0); e.Str("digest"); e.Bytes([]byte("super:secret")) }))
+		f, _ := r.call(OpGetData, watchBody("/zookeeper/config", true))
 		require.Equal(t, initialConfig, string(f.body.Bytes()))
 		require.EqualValues(t, -1, readStat(&f.body).Version)
 		const four = "server.4=10.0.0.4:2888:3888;10.0.0.4:2181"
@@ -27,22 +29,22 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 			version                   int64
 			want                      Code
 		}{
-			{"version", "nonsense", nullString, nullString, 7, CodeBadVersion},
-			{"joining", "nonsense", nullString, nullString, -1, CodeBadArguments},
-			{"joining: no client address", "server.4=10.0.0.4:2888:3888", nullString, nullString, -1, CodeBadArguments},
-			{"joining: port", "server.4=10.0.0.4:0:3888;2181", nullString, nullString, -1, CodeBadArguments},
-			{"joining: role", "server.4=10.0.0.4:2888:3888:king;2181", nullString, nullString, -1, CodeBadArguments},
-			{"joining: address twice", four + ",server.5=10.0.0.4:1:3888;9", nullString, nullString, -1, CodeBadArguments},
-			{"leaving", nullString, "one", nullString, -1, CodeMarshallingError},
-			{"leaving: one voter is left", nullString, "1,2", nullString, -1, CodeBadArguments},
-			{"members", nullString, nullString, "asdf", -1, CodeBadArguments},
-			{"members: none is here", nullString, nullString, four + "\nserver.5=10.0.0.5:2888:3888;2181", -1, CodeNewConfigNoQuorum},
-			{"permission", four, nullString, nullString, -1, CodeNoAuth},
+			{"version", "nonsense", proto.Null, proto.Null, 7, CodeBadVersion},
+			{"joining", "nonsense", proto.Null, proto.Null, -1, CodeBadArguments},
+			{"joining: no client address", "server.4=10.0.0.4:2888:3888", proto.Null, proto.Null, -1, CodeBadArguments},
+			{"joining: port", "server.4=10.0.0.4:0:3888;2181", proto.Null, proto.Null, -1, CodeBadArguments},
+			{"joining: role", "server.4=10.0.0.4:2888:3888:king;2181", proto.Null, proto.Null, -1, CodeBadArguments},
+			{"joining: address twice", four + ",server.5=10.0.0.4:1:3888;9", proto.Null, proto.Null, -1, CodeBadArguments},
+			{"leaving", proto.Null, "one", proto.Null, -1, CodeMarshallingError},
+			{"leaving: one voter is left", proto.Null, "1,2", proto.Null, -1, CodeBadArguments},
+			{"members", proto.Null, proto.Null, "asdf", -1, CodeBadArguments},
+			{"members: none is here", proto.Null, proto.Null, four + "\nserver.5=10.0.0.5:2888:3888;2181", -1, CodeNewConfigNoQuorum},
+			{"permission", four, proto.Null, proto.Null, -1, CodeNoAuth},
 		} {
 			require.Equal(t, c.want, r.do(OpReconfig, reconfigBody(c.joining, c.leaving, c.members, c.version)), c.name)
 		}
 
-		f, _ = super.call(OpReconfig, reconfigBody(four+",server.5=10.0.0.5:2888:3888:observer;2181", "3", nullString, 1<<32))
+		f, _ = super.call(OpReconfig, reconfigBody(four+",server.5=10.0.0.5:2888:3888:observer;2181", "3", proto.Null, 1<<32))
 		require.Equal(t, CodeOK, f.code)
 		want := "server.1=127.0.0.1:2888:3888:participant;127.0.0.1:1\n" +
 			"server.2=127.0.0.2:2888:3888:participant;127.0.0.2:1\n" +
@@ -53,10 +55,10 @@ func TestReconfig_MembersJoinAndLeave_ErrorsInTheOrderOfTheRealServer(t *testing
 		stat := readStat(&f.body)
 		require.EqualValues(t, -1, stat.Version)
 		require.Equal(t, f.zxid, stat.Mzxid)
-		require.Equal(t, event{NodeDataChanged, configPath}, r.next().event())
-		n, _ := s.Node(configPath)
+		require.Equal(t, event{NodeDataChanged, "/zookeeper/config"}, r.next().event())
+		n, _ := s.Node("/zookeeper/config")
 		require.Equal(t, want, string(n.Data))
-		require.Equal(t, CodeOK, super.do(OpReconfig, reconfigBody(nullString, nullString, initialConfig, f.zxid)))
+		require.Equal(t, CodeOK, super.do(OpReconfig, reconfigBody(proto.Null, proto.Null, initialConfig, f.zxid)))
 	})
 }
 
@@ -64,6 +66,6 @@ func TestReconfig_ServerAlone_IsUnimplemented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory(), WithReconfig())
 		r := attachFront(t, s.Fronts()[0])
-		require.Equal(t, CodeUnimplemented, r.do(OpReconfig, reconfigBody(nullString, nullString, nullString, -1)))
+		require.Equal(t, CodeUnimplemented, r.do(OpReconfig, reconfigBody(proto.Null, proto.Null, proto.Null, -1)))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 func TestWatch_EachChange_BringsItsEventOnceAndBeforeTheReply(t *testing.T) {
@@ -17,7 +19,7 @@ func TestWatch_EachChange_BringsItsEventOnceAndBeforeTheReply(t *testing.T) {
 		for _, c := range []struct {
 			name   string
 			op     Op
-			body   func(*encoder)
+			body   func(*proto.Encoder)
 			events []event
 		}{
 			{"create", OpCreate, createBody("/a", 0), []event{{NodeCreated, "/a"}, {NodeChildrenChanged, "/"}}},
@@ -47,12 +49,12 @@ func TestWatch_FailedWritesAndSetACL_BringNothing(t *testing.T) {
 		r.run(OpGetChildren, watchBody("/a", true))
 		for _, c := range []struct {
 			op   Op
-			body func(*encoder)
+			body func(*proto.Encoder)
 		}{
 			{OpSetData, setBody("/a", nil, 7)},
 			{OpDelete, versionBody("/a", 7)},
 			{OpMulti, multiBody(part{OpSetData, setBody("/a", nil, -1)}, part{OpDelete, versionBody("/none", -1)})},
-			{OpSetACL, func(e *encoder) { e.Str("/a"); e.acls(openACL); e.Int32(-1) }},
+			{OpSetACL, func(e *proto.Encoder) { e.Str("/a"); putACLs(e, anyone); e.Int32(-1) }},
 		} {
 			_, events := r.call(c.op, c.body)
 			require.Empty(t, events)
@@ -82,10 +84,10 @@ func TestWatch_WithoutReadPermission_EventIsWithheld(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
 		r.run(OpExists, watchBody("/a", true))
-		_, events := r.call(OpCreate, func(e *encoder) {
+		_, events := r.call(OpCreate, func(e *proto.Encoder) {
 			e.Str("/a")
 			e.Bytes(nil)
-			e.acls([]ACL{{permAll &^ permRead, "world", "anyone"}})
+			putACLs(e, []ACL{{proto.PermAll &^ proto.PermRead, "world", "anyone"}})
 			e.Int32(0)
 		})
 		require.Empty(t, events)
@@ -106,7 +108,7 @@ func TestSetWatches_TellsWhatWasMissedInOrderAndArmsTheRest(t *testing.T) {
 		require.NoError(t, s.Delete("/deleted"))
 		_, err = s.Create("/new", nil, Persistent)
 		require.NoError(t, err)
-		_, events := r.call(OpSetWatches, func(e *encoder) {
+		_, events := r.call(OpSetWatches, func(e *proto.Encoder) {
 			e.Int64(seen)
 			e.Strs([]string{"/changed", "/same", "/deleted"})
 			e.Strs([]string{"/new", "/later"})
@@ -160,11 +162,10 @@ func TestAddWatch_PersistentAndRecursive_StayUntilRemoved(t *testing.T) {
 				{NodeDeleted, "/a/b"},
 			}, events)
 			for _, c := range []*raw{p, r} {
-				require.Equal(t, CodeOK, c.do(OpCheckWatches, versionBody("/a", watcherAny)))
-				require.Equal(t, CodeOK, c.do(OpRemoveWatches, versionBody("/a", watcherAny)))
-				require.Equal(t, CodeNoWatcher, c.do(OpRemoveWatches, versionBody("/a", watcherAny)))
+				require.Equal(t, CodeOK, c.do(OpCheckWatches, versionBody("/a", anyWatches)))
+				require.Equal(t, CodeOK, c.do(OpRemoveWatches, versionBody("/a", anyWatches)))
+				require.Equal(t, CodeNoWatcher, c.do(OpRemoveWatches, versionBody("/a", anyWatches)))
 			}
-			require.Zero(t, s.fronts[0].dataWatches.recursive)
 		})
 	}
 }
@@ -189,7 +190,7 @@ func TestSetWatches2_ArmsPersistentWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
 		r := attachRaw(t, s, "", 10*time.Second)
-		require.Equal(t, CodeOK, r.do(OpSetWatches2, func(e *encoder) {
+		require.Equal(t, CodeOK, r.do(OpSetWatches2, func(e *proto.Encoder) {
 			e.Int64(0)
 			for _, list := range [][]string{nil, nil, nil, {"/p"}, {"/r"}} {
 				e.Strs(list)

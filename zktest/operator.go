@@ -2,21 +2,20 @@ package zktest
 
 import (
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
 )
 
 // operator runs a write of the server itself, which may do everything.
-func (s *Server) operator(op Op, path string, prepare func(*txn) (change, Code)) (*node, error) {
+func (s *Server) operator(op proto.Op, path string, prepare func(*ensemble.Txn) (tree.Change, proto.Code)) (*tree.Node, error) {
 	s.lock()
 	defer s.unlock()
-	t := s.begin(nil, []identity{{"super", ""}})
-	var n *node
-	c, code := prepare(t)
-	if code == CodeOK {
-		n = t.apply(c)
-	}
-	s.record(t, op, path, code)
-	if code != CodeOK {
-		return nil, code
+	n, code := s.state.Write(nil, []access.Identity{access.SuperUser}, op, path, prepare)
+	if code != proto.CodeOK {
+		return nil, Code(code)
 	}
 	return n, nil
 }
@@ -25,33 +24,34 @@ func (s *Server) operator(op Op, path string, prepare func(*txn) (change, Code))
 // number. Ephemeral nodes and nodes with a time to live are refused.
 // Errors: a [Code].
 func (s *Server) Create(path string, data []byte, mode Mode) (string, error) {
-	if mode.ephemeral() || mode.ttl() {
+	kind := proto.Mode(mode)
+	if kind.Ephemeral() || kind.TTL() {
 		return "", CodeBadArguments
 	}
-	op := OpCreate
+	op := proto.OpCreate
 	if mode == Container {
-		op = OpCreateContainer
+		op = proto.OpCreateContainer
 	}
-	r := createSpec{op: op, path: path, data: slices.Clone(data), acl: openACL, mode: mode, ttl: -1}
-	n, err := s.operator(op, path, func(t *txn) (change, Code) { return t.create(r) })
+	r := ensemble.Create{Op: op, Path: path, Data: slices.Clone(data), ACL: proto.OpenACL, Mode: kind, TTL: -1}
+	n, err := s.operator(op, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Create(r) })
 	if err != nil {
 		return "", err
 	}
-	return n.path, nil
+	return n.Path, nil
 }
 
 // Set replaces the data of a node.
 // Errors: a [Code].
 func (s *Server) Set(path string, data []byte) error {
 	data = slices.Clone(data)
-	_, err := s.operator(OpSetData, path, func(t *txn) (change, Code) { return t.setData(path, data, -1) })
+	_, err := s.operator(proto.OpSetData, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.SetData(path, data, -1) })
 	return err
 }
 
 // Delete deletes a node, also an ephemeral one.
 // Errors: a [Code].
 func (s *Server) Delete(path string) error {
-	_, err := s.operator(OpDelete, path, func(t *txn) (change, Code) { return t.delete(path, -1) })
+	_, err := s.operator(proto.OpDelete, path, func(t *ensemble.Txn) (tree.Change, proto.Code) { return t.Delete(path, -1) })
 	return err
 }
 
@@ -64,7 +64,7 @@ func (s *Server) DeleteAll(path string) error {
 		if path == "/" {
 			child = path + name
 		}
-		if special(child) {
+		if tree.Special(child) {
 			continue
 		}
 		if err := s.DeleteAll(child); err != nil {
@@ -79,11 +79,10 @@ func (s *Server) DeleteAll(path string) error {
 func (s *Server) SetCversion(path string, n int32) error {
 	s.lock()
 	defer s.unlock()
-	parent := s.tree.get(path)
+	parent := s.state.Tree.Get(path)
 	if parent == nil {
 		return CodeNoNode
 	}
-	parent.cversion = n
-	s.ledger.forget(path)
+	s.state.SetCversion(parent, n)
 	return nil
 }

@@ -9,6 +9,10 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 // Option changes how a server behaves.
@@ -19,30 +23,14 @@ type option func(*config)
 func (o option) apply(c *config) { o(c) }
 
 type config struct {
+	ensemble.Settings
 	listen       string // address; empty for none
-	tick         time.Duration
-	minTimeout   time.Duration
-	maxTimeout   time.Duration
 	reap         time.Duration
-	neverUsed    time.Duration
-	extended     bool
-	noContainers bool
-	quotas       bool
-	readOnly     bool
-	fronts       int
-	users        map[string]string // of SASL, with their passwords; nil without SASL
-	reconfig     bool
 	maxBuffer    int
 	tls          *tls.Config
 	words        []string // that are answered; nil for all
 	release      Release
-	traits       traits // of the release
 	history      int
-	super        string // "user:password"; empty for none
-	saslSupers   []string
-	hash         func() hash.Hash // of scheme digest; nil without it
-	noACLs       bool
-	required     []string // schemes of which a client must use one; nil for none
 	latency      time.Duration
 	writeLatency time.Duration
 	deviations   Deviation
@@ -51,8 +39,8 @@ type config struct {
 
 func defaults() config {
 	return config{
-		listen: "127.0.0.1:0", tick: 2 * time.Second, reap: time.Minute, release: Release39, history: 1 << 16,
-		maxBuffer: defaultMaxBuffer, fronts: 1, hash: sha1.New,
+		Settings: ensemble.Settings{Tick: 2 * time.Second, Size: 1, Access: access.Policy{Hash: sha1.New}},
+		listen:   "127.0.0.1:0", reap: time.Minute, release: Release39, history: 1 << 16, maxBuffer: defaultMaxBuffer,
 	}
 }
 
@@ -60,52 +48,53 @@ func defaults() config {
 const defaultMaxBuffer = 1<<20 - 1
 
 func (c *config) check() error {
-	if c.tick < time.Millisecond {
-		return fmt.Errorf("zktest: tick time %v is below a millisecond", c.tick)
+	if c.Tick < time.Millisecond {
+		return fmt.Errorf("zktest: tick time %v is below a millisecond", c.Tick)
 	}
 	if c.reap <= 0 {
 		return fmt.Errorf("zktest: container check interval %v is not positive", c.reap)
 	}
-	if c.fronts < 1 || c.fronts > 255 {
-		return fmt.Errorf("zktest: %d fronts are not 1 to 255", c.fronts)
+	if c.Size < 1 || c.Size > 255 {
+		return fmt.Errorf("zktest: %d fronts are not 1 to 255", c.Size)
 	}
 	if c.maxBuffer <= 0 {
 		return fmt.Errorf("zktest: %d bytes are not enough for a request", c.maxBuffer)
 	}
-	for _, scheme := range c.required {
-		if !c.provides(scheme) {
+	for _, scheme := range c.Access.Required {
+		if !c.Access.Provides(scheme) {
 			return fmt.Errorf("zktest: scheme %q cannot be required: want digest, or sasl with WithSASLUsers", scheme)
 		}
 	}
-	for _, user := range c.saslSupers {
-		if _, known := c.users[user]; !known {
+	for _, user := range c.Access.SASLSupers {
+		if _, known := c.Access.Users[user]; !known {
 			return fmt.Errorf("zktest: super user %q of SASL is none of WithSASLUsers", user)
 		}
 	}
 	if c.latency < 0 || c.writeLatency < 0 {
 		return errors.New("zktest: a latency is negative")
 	}
-	if c.minTimeout == 0 {
-		c.minTimeout = 2 * c.tick
+	if c.MinTimeout == 0 {
+		c.MinTimeout = 2 * c.Tick
 	}
-	if c.maxTimeout == 0 {
-		c.maxTimeout = 20 * c.tick
+	if c.MaxTimeout == 0 {
+		c.MaxTimeout = 20 * c.Tick
 	}
-	if c.minTimeout > c.maxTimeout {
+	if c.MinTimeout > c.MaxTimeout {
 		return errors.New("zktest: the shortest session timeout is above the longest")
 	}
 	var err error
-	c.traits, err = c.release.traits()
+	c.Traits, err = proto.TraitsOf(string(c.release))
+	c.Access.IPv6 = c.Traits.IPv6
 	return err
 }
 
 // WithTickTime sets the unit of session expiry; default 2 s. Sessions get at least two ticks and at most twenty, and
 // expire on a multiple of it, counted from the start of the server.
-func WithTickTime(d time.Duration) Option { return option(func(c *config) { c.tick = d }) }
+func WithTickTime(d time.Duration) Option { return option(func(c *config) { c.Tick = d }) }
 
 // WithSessionTimeouts replaces the range of session timeouts, two to twenty ticks.
 func WithSessionTimeouts(shortest, longest time.Duration) Option {
-	return option(func(c *config) { c.minTimeout, c.maxTimeout = shortest, longest })
+	return option(func(c *config) { c.MinTimeout, c.MaxTimeout = shortest, longest })
 }
 
 // WithContainerCheck sets how often empty containers, and nodes whose time to live is over, are removed; default 60 s.
@@ -113,15 +102,15 @@ func WithContainerCheck(d time.Duration) Option { return option(func(c *config) 
 
 // WithMaxNeverUsed removes containers, too, that never had a child for so long. By default they stay.
 // Source: znode.container.maxNeverUsedIntervalMs.
-func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { c.neverUsed = d }) }
+func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { c.NeverUsed = d }) }
 
 // WithExtendedTypes allows nodes with a time to live, which ZooKeeper has switched off by default.
 // Source: zookeeper.extendedTypesEnabled.
-func WithExtendedTypes() Option { return option(func(c *config) { c.extended = true }) }
+func WithExtendedTypes() Option { return option(func(c *config) { c.Extended = true }) }
 
 // WithoutContainers answers createContainer as a server that does not know it: unimplemented, and the connection is
 // closed.
-func WithoutContainers() Option { return option(func(c *config) { c.noContainers = true }) }
+func WithoutContainers() Option { return option(func(c *config) { c.NoContainers = true }) }
 
 // WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection.
 // Source: jute.maxbuffer.
@@ -130,7 +119,7 @@ func WithMaxBuffer(n int) Option { return option(func(c *config) { c.maxBuffer =
 // WithQuotas refuses creates and sets that would exceed a hard limit below /zookeeper/quota. By default the server counts
 // only, as ZooKeeper does.
 // Source: zookeeper.enforceQuota.
-func WithQuotas() Option { return option(func(c *config) { c.quotas = true }) }
+func WithQuotas() Option { return option(func(c *config) { c.Quotas = true }) }
 
 // WithFourLetterWords answers only these four-letter words, and always srvr; by default all are answered.
 // Source: 4lw.commands.whitelist.
@@ -140,26 +129,28 @@ func WithFourLetterWords(words ...string) Option {
 
 // WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
 func WithSuperUser(credential string) Option {
-	return option(func(c *config) { c.super = credential })
+	return option(func(c *config) { c.Access.Super = credential })
 }
 
 // WithDigest sets the hash of scheme digest, such as sha256.New; default [sha1.New]. With nil the server does not know the
 // scheme: authentication fails, and access lists cannot name it.
 // Source: zookeeper.DigestAuthenticationProvider.digestAlg and enabled.
-func WithDigest(hash func() hash.Hash) Option { return option(func(c *config) { c.hash = hash }) }
+func WithDigest(hash func() hash.Hash) Option {
+	return option(func(c *config) { c.Access.Hash = hash })
+}
 
 // WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
 // nodes can name them in access lists with scheme sasl. A user with the name super is allowed what any of them is.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
-	return option(func(c *config) { c.users = passwords })
+	return option(func(c *config) { c.Access.Users = passwords })
 }
 
 // WithSASLSuperUsers lets clients that authenticate as one of these users of [WithSASLUsers] do everything.
 // Source: zookeeper.superUser.
 func WithSASLSuperUsers(users ...string) Option {
 	users = slices.Clone(users)
-	return option(func(c *config) { c.saslSupers = users })
+	return option(func(c *config) { c.Access.SASLSupers = users })
 }
 
 // WithRequiredAuth refuses the requests of a connection that has not authenticated in one of the schemes: digest, or sasl
@@ -168,12 +159,12 @@ func WithSASLSuperUsers(users ...string) Option {
 // Source: zookeeper.enforce.auth.schemes, zookeeper.sessionRequireClientSASLAuth.
 func WithRequiredAuth(schemes ...string) Option {
 	schemes = slices.Clone(schemes)
-	return option(func(c *config) { c.required = schemes })
+	return option(func(c *config) { c.Access.Required = schemes })
 }
 
 // WithoutACLs lets all clients do everything. Access lists are kept, and must still be valid.
 // Source: zookeeper.skipACL.
-func WithoutACLs() Option { return option(func(c *config) { c.noACLs = true }) }
+func WithoutACLs() Option { return option(func(c *config) { c.Access.NoACLs = true }) }
 
 // WithHistory sets how many transactions [Server.History] keeps; default 65,536, the newest.
 func WithHistory(n int) Option { return option(func(c *config) { c.history = n }) }
@@ -183,17 +174,17 @@ func WithListener(addr string) Option { return option(func(c *config) { c.listen
 
 // WithFronts gives the server n addresses, which clients take for an ensemble; default 1. The first listens where
 // [WithListener] says, the others on free ports of the same host. See [Front].
-func WithFronts(n int) Option { return option(func(c *config) { c.fronts = n }) }
+func WithFronts(n int) Option { return option(func(c *config) { c.Size = n }) }
 
 // WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate]. Answers
 // keep the order of the requests, where a real server may send a refusal before the answers to earlier reads.
 // Source: readonlymode.enabled with localSessionsEnabled, without which no client gets a session in that mode.
-func WithReadOnlyMode() Option { return option(func(c *config) { c.readOnly = true }) }
+func WithReadOnlyMode() Option { return option(func(c *config) { c.ReadOnly = true }) }
 
 // WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig. It takes
 // [WithFronts], and the fronts stay what they are.
 // Source: reconfigEnabled.
-func WithReconfig() Option { return option(func(c *config) { c.reconfig = true }) }
+func WithReconfig() Option { return option(func(c *config) { c.Reconfig = true }) }
 
 // WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration. For a TLS listener beside a plain one
 // there are tls.Listen and [Server.Serve].

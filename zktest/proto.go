@@ -1,6 +1,6 @@
 package zktest
 
-import "strconv"
+import "github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 
 // Op is an operation code of the wire protocol.
 type Op int32
@@ -39,38 +39,11 @@ const (
 	OpWhoAmI               Op = 107
 	OpConnect              Op = -10
 	OpCloseSession         Op = -11
-	opSASL                 Op = 102
-	opError                Op = -1
 )
-
-var opNames = map[Op]string{
-	OpAny: "any", OpCreate: "create", OpDelete: "delete", OpExists: "exists", OpGetData: "getData",
-	OpSetData: "setData", OpGetACL: "getACL", OpSetACL: "setACL", OpGetChildren: "getChildren", OpSync: "sync",
-	OpPing: "ping", OpGetChildren2: "getChildren2", OpCheck: "check", OpMulti: "multi", OpCreate2: "create2",
-	OpReconfig: "reconfig", OpCheckWatches: "checkWatches", OpRemoveWatches: "removeWatches",
-	OpCreateContainer: "createContainer", OpDeleteContainer: "deleteContainer", OpCreateTTL: "createTTL",
-	OpMultiRead: "multiRead", OpAuth: "auth", OpSetWatches: "setWatches", OpGetEphemerals: "getEphemerals",
-	OpGetAllChildrenNumber: "getAllChildrenNumber", OpSetWatches2: "setWatches2", OpAddWatch: "addWatch",
-	OpWhoAmI: "whoAmI", OpConnect: "connect", OpCloseSession: "closeSession", opError: "error",
-}
 
 // String returns the name ZooKeeper's sources use for the operation.
 func (o Op) String() string {
-	if name, ok := opNames[o]; ok {
-		return name
-	}
-	return "op " + strconv.Itoa(int(o))
-}
-
-// writes says whether the operation takes a zxid.
-func (o Op) writes() bool {
-	switch o {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL, OpMulti,
-		OpReconfig, OpCloseSession:
-		return true
-	default:
-		return false
-	}
+	return proto.Op(o).String()
 }
 
 // Code is the error code of a reply. It is an error, so that errors.Is compares against the constants; CodeOK is not.
@@ -103,24 +76,9 @@ const (
 	CodeThrottled               Code = -127
 )
 
-var codeNames = map[Code]string{
-	CodeOK: "ok", CodeNewConfigNoQuorum: "new config has no quorum", CodeRuntimeInconsistency: "runtime inconsistency", CodeMarshallingError: "marshalling error",
-	CodeUnimplemented: "unimplemented", CodeOperationTimeout: "operation timeout", CodeBadArguments: "bad arguments",
-	CodeNoNode: "no node", CodeNoAuth: "no auth", CodeBadVersion: "bad version",
-	CodeNoChildrenForEphemerals: "no children for ephemerals", CodeNodeExists: "node exists",
-	CodeNotEmpty: "not empty", CodeSessionExpired: "session expired", CodeInvalidACL: "invalid ACL",
-	CodeAuthFailed: "auth failed", CodeSessionMoved: "session moved", CodeNotReadOnly: "not read-only",
-	CodeNoWatcher: "no watcher", CodeReconfigDisabled: "reconfig disabled", CodeNeedsSASL: "needs SASL", CodeQuotaExceeded: "quota exceeded",
-	CodeThrottled: "throttled",
-}
-
 // Error returns the code in words and as a number.
 func (c Code) Error() string {
-	name, ok := codeNames[c]
-	if !ok {
-		name = "error"
-	}
-	return name + " (" + strconv.Itoa(int(c)) + ")"
+	return proto.Code(c).Error()
 }
 
 // Mode says what kind of node a create makes; the numbers are the flags of the wire protocol.
@@ -137,15 +95,6 @@ const (
 	PersistentSequentialTTL Mode = 6
 )
 
-func (m Mode) valid() bool { return m >= Persistent && m <= PersistentSequentialTTL }
-func (m Mode) ttl() bool   { return m == PersistentTTL || m == PersistentSequentialTTL }
-
-func (m Mode) ephemeral() bool { return m == Ephemeral || m == EphemeralSequential }
-
-func (m Mode) sequential() bool {
-	return m == PersistentSequential || m == EphemeralSequential || m == PersistentSequentialTTL
-}
-
 // Event is the type of a watch event.
 type Event int32
 
@@ -157,18 +106,19 @@ const (
 	NodeChildrenChanged Event = 4
 )
 
-// Permissions of an ACL entry.
-const (
-	permRead   = 1
-	permWrite  = 2
-	permCreate = 4
-	permDelete = 8
-	permAdmin  = 16
-	permAll    = 31
-)
+// ACL is one entry of a node's access control list: the id, in its scheme, has the permissions (bits: read 1, write 2,
+// create 4, delete 8, admin 16).
+type ACL struct {
+	Perms  int32
+	Scheme string
+	ID     string
+}
 
-// xids with a meaning of their own.
-const (
-	xidNotification = -1
-	xidPing         = -2
-)
+// Stat describes a node as ZooKeeper does.
+type Stat struct {
+	Czxid, Mzxid, Ctime, Mtime  int64
+	Version, Cversion, Aversion int32
+	EphemeralOwner              int64
+	DataLength, NumChildren     int32
+	Pzxid                       int64
+}

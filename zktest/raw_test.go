@@ -10,8 +10,42 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/zktest/internal/jute"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
+
+// opSASL has no public name.
+const opSASL = Op(proto.OpSASL)
+
+// anyone is an access list that allows everything.
+var anyone = []ACL{{proto.PermAll, "world", "anyone"}}
+
+// putACLs writes an access list.
+func putACLs(e *proto.Encoder, list []ACL) {
+	e.Int32(int32(len(list)))
+	for _, a := range list {
+		e.Int32(a.Perms)
+		e.Str(a.Scheme)
+		e.Str(a.ID)
+	}
+}
+
+// anyWatches stands for all watches of a client on a path.
+const anyWatches = 3
+
+// putPart writes what comes before an operation of a multi, or the end of them.
+func putPart(e *proto.Encoder, op Op, last bool) {
+	e.Int32(int32(op))
+	e.Bool(last)
+	e.Int32(-1)
+}
+
+// takeACLs reads an access list.
+func takeACLs(d proto.Decoder) (list []ACL) {
+	for _, a := range d.ACLs() {
+		list = append(list, ACL(a))
+	}
+	return list
+}
 
 // raw is a client that sees the bytes: frames as they come, in the order they come.
 type raw struct {
@@ -31,7 +65,7 @@ type frame struct {
 	xid  int32
 	zxid int64
 	code Code
-	body decoder
+	body proto.Decoder
 }
 
 // event is what a notification says.
@@ -65,7 +99,7 @@ func attachRaw(tb testing.TB, s *Server, label string, timeout time.Duration) *r
 // connect does the handshake and says whether a session came of it.
 func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []byte) bool {
 	r.t.Helper()
-	r.send(func(e *encoder) {
+	r.send(func(e *proto.Encoder) {
 		e.Int32(0)
 		e.Int64(lastZxid)
 		e.Int32(int32(timeout.Milliseconds()))
@@ -79,7 +113,7 @@ func (r *raw) connect(lastZxid int64, timeout time.Duration, id int64, passwd []
 	if err != nil {
 		return false
 	}
-	d := &decoder{jute.Decoder{B: p}}
+	d := &proto.Decoder{B: p}
 	d.Int32()
 	r.timeout = time.Duration(d.Int32()) * time.Millisecond
 	r.session, r.passwd = d.Int64(), d.Bytes()
@@ -97,8 +131,8 @@ func (r *raw) connectReadOnly() bool {
 	return r.connect(0, 10*time.Second, 0, nil)
 }
 
-func (r *raw) send(fill func(*encoder)) {
-	var e encoder
+func (r *raw) send(fill func(*proto.Encoder)) {
+	var e proto.Encoder
 	start := e.Begin()
 	fill(&e)
 	e.End(start)
@@ -117,9 +151,9 @@ func (r *raw) recv() ([]byte, error) {
 }
 
 // ask sends a request and does not wait.
-func (r *raw) ask(op Op, fill func(*encoder)) {
+func (r *raw) ask(op Op, fill func(*proto.Encoder)) {
 	r.xid++
-	r.send(func(e *encoder) {
+	r.send(func(e *proto.Encoder) {
 		e.Int32(r.xid)
 		e.Int32(int32(op))
 		if fill != nil {
@@ -137,7 +171,7 @@ func (r *raw) next() frame {
 }
 
 func parseFrame(p []byte) frame {
-	d := decoder{jute.Decoder{B: p}}
+	d := proto.Decoder{B: p}
 	f := frame{xid: d.Int32(), zxid: d.Int64(), code: Code(d.Int32())}
 	f.body = d
 	return f
@@ -152,13 +186,13 @@ func (f frame) event() event {
 }
 
 // call sends a request and returns its reply and the events that came before it.
-func (r *raw) call(op Op, fill func(*encoder)) (frame, []event) {
+func (r *raw) call(op Op, fill func(*proto.Encoder)) (frame, []event) {
 	r.t.Helper()
 	r.ask(op, fill)
 	var events []event
 	for {
 		f := r.next()
-		if f.xid != xidNotification {
+		if f.xid != proto.XidNotification {
 			return f, events
 		}
 		events = append(events, f.event())
@@ -166,14 +200,14 @@ func (r *raw) call(op Op, fill func(*encoder)) (frame, []event) {
 }
 
 // do is call for tests of the error.
-func (r *raw) do(op Op, fill func(*encoder)) Code {
+func (r *raw) do(op Op, fill func(*proto.Encoder)) Code {
 	r.t.Helper()
 	f, _ := r.call(op, fill)
 	return f.code
 }
 
 // run is do for tests of what the request leaves behind.
-func (r *raw) run(op Op, fill func(*encoder)) {
+func (r *raw) run(op Op, fill func(*proto.Encoder)) {
 	r.t.Helper()
 	r.call(op, fill)
 }
@@ -198,48 +232,48 @@ func (r *raw) create(path string, mode Mode) (string, Code) {
 	return f.body.Str(), f.code
 }
 
-func createBody(path string, mode Mode) func(*encoder) {
-	return func(e *encoder) {
+func createBody(path string, mode Mode) func(*proto.Encoder) {
+	return func(e *proto.Encoder) {
 		e.Str(path)
 		e.Bytes(nil)
-		e.acls(openACL)
+		putACLs(e, anyone)
 		e.Int32(int32(mode))
 	}
 }
 
-func createTTLBody(path string, mode Mode, ttl int64) func(*encoder) {
-	return func(e *encoder) {
+func createTTLBody(path string, mode Mode, ttl int64) func(*proto.Encoder) {
+	return func(e *proto.Encoder) {
 		createBody(path, mode)(e)
 		e.Int64(ttl)
 	}
 }
 
-func pathBody(path string) func(*encoder) { return func(e *encoder) { e.Str(path) } }
+func pathBody(path string) func(*proto.Encoder) { return func(e *proto.Encoder) { e.Str(path) } }
 
-func watchBody(path string, watch bool) func(*encoder) {
-	return func(e *encoder) {
+func watchBody(path string, watch bool) func(*proto.Encoder) {
+	return func(e *proto.Encoder) {
 		e.Str(path)
 		e.Bool(watch)
 	}
 }
 
-func versionBody(path string, version int32) func(*encoder) {
-	return func(e *encoder) {
+func versionBody(path string, version int32) func(*proto.Encoder) {
+	return func(e *proto.Encoder) {
 		e.Str(path)
 		e.Int32(version)
 	}
 }
 
-func setBody(path string, data []byte, version int32) func(*encoder) {
-	return func(e *encoder) {
+func setBody(path string, data []byte, version int32) func(*proto.Encoder) {
+	return func(e *proto.Encoder) {
 		e.Str(path)
 		e.Bytes(data)
 		e.Int32(version)
 	}
 }
 
-func reconfigBody(joining, leaving, members string, version int64) func(*encoder) {
-	return func(e *encoder) {
+func reconfigBody(joining, leaving, members string, version int64) func(*proto.Encoder) {
+	return func(e *proto.Encoder) {
 		e.Str(joining)
 		e.Str(leaving)
 		e.Str(members)
@@ -250,21 +284,21 @@ func reconfigBody(joining, leaving, members string, version int64) func(*encoder
 // part is one operation of a multi.
 type part struct {
 	op   Op
-	body func(*encoder)
+	body func(*proto.Encoder)
 }
 
 // multiBody joins operations.
-func multiBody(parts ...part) func(*encoder) {
-	return func(e *encoder) {
+func multiBody(parts ...part) func(*proto.Encoder) {
+	return func(e *proto.Encoder) {
 		for _, p := range parts {
-			multiHeader(e, p.op, false, opErrorCode)
+			putPart(e, p.op, false)
 			p.body(e)
 		}
-		endMulti(e)
+		putPart(e, -1, true)
 	}
 }
 
-func readStat(d *decoder) Stat {
+func readStat(d *proto.Decoder) Stat {
 	return Stat{
 		Czxid: d.Int64(), Mzxid: d.Int64(), Ctime: d.Int64(), Mtime: d.Int64(),
 		Version: d.Int32(), Cversion: d.Int32(), Aversion: d.Int32(),

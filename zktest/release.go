@@ -1,11 +1,5 @@
 package zktest
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
-
 // A Release is a release of ZooKeeper, by its number, such as "3.8.4". Two numbers stand for the newest such release
 // that zktest was compared with.
 type Release string
@@ -33,57 +27,3 @@ const (
 //   - 3.9.0 to 3.9.2: the answer to every handshake has the read-only flag. Before and after, only if the client sent one.
 //   - 3.9.4: an ACL of scheme ip may hold an IPv6 address.
 func WithRelease(r Release) Option { return option(func(c *config) { c.release = r }) }
-
-// traits are what differs between releases.
-type traits struct {
-	number            string // of the release, in full
-	create2InMulti    bool
-	failsWithBody     bool // a multi on which the server breaks
-	existsNeedsRead   bool
-	eventsNeedRead    bool
-	noCheck           bool // outside a multi
-	eventZxid         bool
-	deletesContainers bool // for clients
-	watchesAddUp      bool // those of one connection on one path
-	readsFirst        bool // a write, before it takes a zxid
-	readOnlyFlagEver  bool // also for clients that send none
-	ipv6              bool
-}
-
-// newest are the patch numbers of the newest releases that zktest was compared with, by the number before.
-var newest = map[int]int{8: 6, 9: 5}
-
-func (r Release) traits() (traits, error) {
-	number, suffix, _ := strings.Cut(string(r), "-")
-	minor, patch, ok := parseRelease(number)
-	if !ok {
-		return traits{}, fmt.Errorf("zktest: release %q is not known: want 3.8, 3.9 or a number such as 3.9.2", r)
-	}
-	since := func(in38, in39 int) bool { return minor == 8 && patch >= in38 || minor == 9 && patch >= in39 }
-	const never = 1 << 16
-	return traits{
-		number:            fmt.Sprintf("3.%d.%d", minor, patch),
-		create2InMulti:    since(2, 0),
-		failsWithBody:     !since(never, 0),
-		existsNeedsRead:   since(4, 2),
-		eventsNeedRead:    since(4, 2) || suffix != "", // Debian's
-		noCheck:           since(5, 3),
-		eventZxid:         since(never, 0),
-		deletesContainers: since(never, 0),
-		watchesAddUp:      since(never, 0),
-		readsFirst:        since(never, 0),
-		readOnlyFlagEver:  since(never, 0) && !since(never, 3),
-		ipv6:              since(never, 4),
-	}, nil
-}
-
-func parseRelease(number string) (minor, patch int, ok bool) {
-	major, rest, _ := strings.Cut(number, ".")
-	first, second, three := strings.Cut(rest, ".")
-	minor, err := strconv.Atoi(first)
-	patch, known := newest[minor]
-	if three && err == nil {
-		patch, err = strconv.Atoi(second)
-	}
-	return minor, patch, major == "3" && known && err == nil && patch >= 0
-}

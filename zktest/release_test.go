@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
 )
 
 func TestRelease_IsKnownByItsNumber(t *testing.T) {
 	for r, want := range map[Release]string{
 		Release38: "3.8.6", Release39: "3.9.5", ReleaseDebian: "3.8.0", "3.8.0": "3.8.0", "3.9.17": "3.9.17",
 	} {
-		got, err := r.traits()
+		got, err := proto.TraitsOf(string(r))
 		require.NoError(t, err, r)
-		require.Equal(t, want, got.number)
+		require.Equal(t, want, got.Number)
 	}
 	for _, r := range []Release{"", "3", "3.7", "3.8.", "3.8.x", "3.8.-1", "3.10", "4.8.0", "3.8.0.1", "v3.8.0", "38"} {
 		_, err := Start(WithRelease(r))
@@ -24,12 +26,12 @@ func TestRelease_IsKnownByItsNumber(t *testing.T) {
 
 // Each difference is looked at in the last release before it and in the first that has it.
 func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
-	mine := ACL{Perms: permAll, Scheme: "digest", ID: "u:x"}
-	body := func(path string, acl ACL) func(*encoder) {
-		return func(e *encoder) {
+	mine := ACL{Perms: proto.PermAll, Scheme: "digest", ID: "u:x"}
+	body := func(path string, acl ACL) func(*proto.Encoder) {
+		return func(e *proto.Encoder) {
 			e.Str(path)
 			e.Bytes(nil)
-			e.acls([]ACL{acl})
+			putACLs(e, []ACL{acl})
 			e.Int32(0)
 		}
 	}
@@ -127,7 +129,7 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			func(t *testing.T, s *Server, _ *raw) bool {
 				t.Helper()
 				r := dialRaw(t, s, "")
-				r.send(func(e *encoder) {
+				r.send(func(e *proto.Encoder) {
 					e.Int32(0)
 					e.Int64(0)
 					e.Int32(10_000)
@@ -145,8 +147,8 @@ func TestRelease_DecidesWhatTheServerDoes(t *testing.T) {
 			[]Release{"3.9.4"},
 			func(t *testing.T, _ *Server, r *raw) bool {
 				t.Helper()
-				require.Equal(t, CodeInvalidACL, r.do(OpCreate, body("/a", ACL{permAll, "ip", "1:2"})))
-				return r.do(OpCreate, body("/a", ACL{permAll, "ip", "fe80::/10"})) == CodeOK
+				require.Equal(t, CodeInvalidACL, r.do(OpCreate, body("/a", ACL{proto.PermAll, "ip", "1:2"})))
+				return r.do(OpCreate, body("/a", ACL{proto.PermAll, "ip", "fe80::/10"})) == CodeOK
 			},
 		},
 	} {

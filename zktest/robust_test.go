@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/request"
 )
 
 func TestReplies_Unread_TheServerStopsReadingRequests(t *testing.T) {
@@ -19,7 +21,7 @@ func TestReplies_Unread_TheServerStopsReadingRequests(t *testing.T) {
 			r.ask(OpGetData, watchBody("/big", false))
 		}
 		synctest.Wait()
-		require.LessOrEqual(t, queued(s, "a"), maxUnread+size+1000)
+		require.LessOrEqual(t, queued(s, "a"), 4<<20+size+1000)
 		require.Equal(t, CodeOK, other.do(OpPing, nil))
 		for range reads {
 			f := r.next()
@@ -36,10 +38,8 @@ func queued(s *Server, label string) (n int) {
 	s.lock()
 	defer s.unlock()
 	for c := range s.conns {
-		if c.label == label {
-			c.outbox.mu.Lock()
-			n += c.outbox.unread
-			c.outbox.mu.Unlock()
+		if c.Label == label {
+			n += c.Unread()
 		}
 	}
 	return n
@@ -68,18 +68,18 @@ func TestConnection_WithoutAHandshake_IsClosedAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Run(t, InMemory())
 		mute := dialRaw(t, s, "")
-		time.Sleep(muteLimit - 1)
+		time.Sleep(request.HandshakeLimit - 1)
 		require.Equal(t, 1, s.Connections())
 		require.Equal(t, time.Duration(1), took(mute.closed))
 
 		half := dialRaw(t, s, "")
 		_, err := half.nc.Write([]byte{0, 0})
 		require.NoError(t, err)
-		require.Equal(t, muteLimit, took(half.closed))
+		require.Equal(t, request.HandshakeLimit, took(half.closed))
 
 		s.Freeze()
 		frozen := dialRaw(t, s, "")
-		time.Sleep(3 * muteLimit)
+		time.Sleep(3 * request.HandshakeLimit)
 		require.Equal(t, 1, s.Connections())
 		go s.Thaw()
 		require.True(t, frozen.connect(0, 10*time.Second, 0, nil))

@@ -7,6 +7,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/transport"
 )
 
 // Server is a ZooKeeper server in this process, with its nodes, sessions and watches in memory. All methods are safe
@@ -15,7 +19,7 @@ type Server struct {
 	cfg  config
 	done chan struct{} // closed by Close
 	wg   sync.WaitGroup
-	thaw gate // closed while the server is frozen
+	thaw transport.Gate // closed while the server is frozen
 
 	faults  faults
 	latency latency
@@ -23,27 +27,18 @@ type Server struct {
 	// mu guards what follows, and is never held while waiting for anything but another mutex.
 	mu                   sync.Mutex
 	closed, down, frozen bool
+	state                *ensemble.Ensemble
 	fronts               []*Front // set by Start
-	leader               *Front   // nil without a majority
 	listeners            map[net.Listener]*Front
 	conns                map[*conn]struct{} // those with live goroutines
-	lastConn             uint64
 	lastPort             int
-	tree                 *tree
-	zxid                 int64
-	sessions             map[int64]*session
-	lastSession          int64
-	tracker              *tracker
 	stalls               []stall
 	refused              []Who
 	healed               chan struct{} // closed when a stall ends
 	history              history
-	ledger               ledger
 	violations           []error // the first maxViolations
 	untold               []error // violations that are to be reported
-	scratch              encoder
-	traceMask            int64
-	traffic
+	scratch              proto.Encoder
 }
 
 // Run is [Start] for tests. It closes the server when the test ends. A violation (see [OnViolation]) fails the test, and
@@ -78,30 +73,21 @@ func Start(opts ...Option) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, done: make(chan struct{}), listeners: map[net.Listener]*Front{},
-		conns: map[*conn]struct{}{}, tree: newTree(cfg.extended), sessions: map[int64]*session{},
-		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
-		lastSession: int64(uint64(time.Now().UnixMilli())<<24>>8 | 1<<56),
-		tracker:     newTracker(cfg.tick), healed: make(chan struct{}), history: history{limit: cfg.history},
-		traceMask: 306,
+		conns: map[*conn]struct{}{}, healed: make(chan struct{}), history: history{limit: cfg.history},
 	}
 	s.SetLatency(cfg.latency)
 	s.SetWriteLatency(cfg.writeLatency)
-	s.ledger = newLedger(s)
-	for id := range cfg.fronts {
-		s.fronts = append(s.fronts, newFront(s, id+1))
-	}
-	s.leader = s.fronts[cfg.fronts-1]
-	for _, f := range s.fronts {
-		f.role = s.roleOf(f)
+	cfg.Now, cfg.Recorded, cfg.Violated, cfg.Misused = time.Now, s.remember, s.report, s.misuse
+	s.state = ensemble.New(cfg.Settings)
+	for _, f := range s.state.Fronts {
+		f.Addr = fmt.Sprintf(inMemoryAddr, f.ID)
+		s.fronts = append(s.fronts, &Front{s: s, state: f})
 	}
 	if err := s.listenAll(); err != nil {
 		s.Close()
 		return nil, err
 	}
-	if len(s.fronts) > 1 {
-		s.nextEpoch()
-		s.fillConfig()
-	}
+	s.state.Start()
 	s.wg.Go(s.expireLoop)
 	s.wg.Go(s.reapLoop)
 	return s, nil
@@ -111,22 +97,22 @@ func Start(opts ...Option) (*Server, error) {
 func (s *Server) admit(nc net.Conn, label string, f *Front) bool {
 	s.lock()
 	defer s.unlock()
-	if s.refuses(label) || f.stopped {
+	if s.refuses(label) || f.state.Stopped {
 		return false
 	}
-	c := newConn(f, nc, label)
-	s.lastConn++
-	c.id = s.lastConn
+	c := newConn(s, nc)
+	c.Client = f.state.Join(label, nc.RemoteAddr(), c)
 	s.conns[c] = struct{}{}
 	s.stallConn(c)
 	s.startMute(c)
 	s.wg.Go(func() {
 		var writer sync.WaitGroup
-		writer.Go(c.write)
+		writer.Go(c.Write)
 		c.read()
 		writer.Wait()
 		s.lock()
 		delete(s.conns, c)
+		c.Forget()
 		s.unlock()
 	})
 	return true
@@ -141,7 +127,7 @@ func (s *Server) Close() {
 		close(s.done)
 		s.closeListeners(nil)
 		for c := range s.conns {
-			s.release(c, abrupt)
+			s.release(c, transport.Abrupt)
 		}
 	}
 	s.unlock()
@@ -181,16 +167,20 @@ func (s *Server) misuse(format string, args ...any) {
 	s.report(fmt.Errorf("%w: %s", ErrMisuse, fmt.Sprintf(format, args...)))
 }
 
-func (s *Server) violate(format string, args ...any) {
-	s.report(fmt.Errorf(format, args...))
-}
-
-// record ends a transaction and adds it to the history.
-func (s *Server) record(t *txn, op Op, path string, code Code) {
-	entry := Txn{Zxid: t.zxid, Time: t.time, Op: op, Path: path, Err: code, Changes: t.done}
-	if t.session != nil {
-		entry.Session, entry.Client = t.session.id, t.session.client
+// expireLoop ends sessions until the server is closed.
+func (s *Server) expireLoop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		s.lock()
+		wait := s.state.Tick()
+		s.unlock()
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-s.state.Tracker.Woken:
+		case <-s.done:
+			return
+		}
 	}
-	s.history.add(entry)
-	s.ledger.check(t)
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/zkrecipes/zkrecipes/zktest/internal/javaset"
 )
 
 func TestRun_OnTheLoopback_ServesAndAnswersWords(t *testing.T) {
@@ -152,55 +150,4 @@ func TestInspect_ShowsTreeSessionsAndNodes(t *testing.T) {
 		require.False(t, ok)
 		require.Empty(t, s.Violations())
 	})
-}
-
-// The ledger must notice when the tree does not agree with it.
-func TestLedger_RejectsACorruptedTree(t *testing.T) {
-	for name, corrupt := range map[string]func(s *Server, r *raw){
-		"lost ephemeral": func(s *Server, r *raw) {
-			s.sessions[r.session].ephemerals.Remove("/p/e")
-			r.run(OpCloseSession, nil)
-		},
-		"counter set back": func(s *Server, r *raw) {
-			s.tree.get("/p").cversion = 0
-			r.make("/p/n-", PersistentSequential)
-		},
-		"child out of nowhere": func(s *Server, r *raw) {
-			s.tree.add(&node{path: "/p/ghost"})
-			r.make("/p/n-", PersistentSequential)
-		},
-		"zxid set back": func(s *Server, r *raw) {
-			s.zxid = 0
-			r.make("/q", Persistent)
-		},
-		"ephemeral of a dead session": func(s *Server, r *raw) {
-			t := s.begin(&session{id: 7, closing: true, ephemerals: javaset.New(ephemeralBuckets)}, nil)
-			t.apply(change{op: OpCreate, path: "/dead", owner: 7, cversion: 9})
-			s.record(t, OpCreate, "/dead", CodeOK)
-		},
-		"two connections": func(s *Server, r *raw) {
-			ses := s.sessions[r.session]
-			old := ses.conn
-			ses.conn = nil
-			b := dialRaw(r.t, s, "")
-			ses.conn = old
-			old.dead = true
-			b.connect(0, time.Second, r.session, r.passwd)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var found []error
-			synctest.Test(t, func(t *testing.T) {
-				s := Run(t, InMemory(), OnViolation(func(err error) { found = append(found, err) }))
-				r := attachRaw(t, s, "", 10*time.Second)
-				r.make("/p", Persistent)
-				r.make("/p/e", Ephemeral)
-				r.make("/p/n-", PersistentSequential)
-				require.Empty(t, s.Violations())
-				corrupt(s, r)
-				_ = s.Violations()
-			})
-			require.NotEmpty(t, found)
-		})
-	}
 }

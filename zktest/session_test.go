@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-func TestPassword_IsWhatJavaMakesOfTheID(t *testing.T) {
-	// new Random(0x100000000000001L ^ 0xB3415C00L).nextBytes(16)
-	require.Equal(t, javaBytes, password(0x100000000000001))
-}
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+)
 
 func TestConnect_TimeoutOutOfRange_IsClamped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +24,7 @@ func TestConnect_ReadOnlyFlag_IsEchoedOnlyIfSent(t *testing.T) {
 		s := Run(t, InMemory())
 		for _, flag := range []bool{false, true} {
 			r := dialRaw(t, s, "")
-			r.send(func(e *encoder) {
+			r.send(func(e *proto.Encoder) {
 				e.Int32(0)
 				e.Int64(0)
 				e.Int32(10_000)
@@ -114,11 +111,12 @@ func TestExpiry_HappensOnTheFirstTickAfterTheTimeout(t *testing.T) {
 		{1999 * time.Millisecond, 4001 * time.Millisecond, 8 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
 			s := Run(t, InMemory())
 			r := attachRaw(t, s, "", c.timeout)
 			time.Sleep(c.heard)
 			require.Equal(t, CodeOK, r.do(OpPing, nil))
-			require.Equal(t, s.tracker.start.Add(c.gone), s.Sessions()[0].Expires)
+			require.Equal(t, start.Add(c.gone), s.Sessions()[0].Expires)
 			time.Sleep(c.gone - c.heard - 1)
 			synctest.Wait()
 			require.Len(t, s.Sessions(), 1)
@@ -197,15 +195,11 @@ func TestFreeze_HoldsRequestsAndClocks_AndThawServesRequestsFirst(t *testing.T) 
 		time.Sleep(time.Minute)
 		require.Len(t, s.Sessions(), 1)
 		s.Thaw()
-		require.EqualValues(t, xidPing, a.next().xid)
+		require.EqualValues(t, proto.XidPing, a.next().xid)
 		require.True(t, fresh.connect(0, 10*time.Second, 0, nil))
 		require.Len(t, s.Sessions(), 2)
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
 		require.Empty(t, s.Sessions())
 	})
-}
-
-var javaBytes = []byte{
-	0x05, 0x4c, 0xc7, 0x4a, 0x37, 0x32, 0x7d, 0xb2, 0x15, 0xe7, 0x02, 0xe2, 0x0c, 0x73, 0xf0, 0x05,
 }

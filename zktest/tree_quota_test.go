@@ -11,12 +11,12 @@ import (
 // setQuota makes the nodes that ZooKeeper's shell makes, and returns a function that reads the usage.
 func setQuota(t *testing.T, s *Server, path, limits string) func() string {
 	t.Helper()
-	for _, n := range [][2]string{{path, ""}, {path + "/" + quotaLimits, limits}, {path + "/" + quotaStats, "count=0,bytes=0"}} {
-		_, err := s.Create(quotaRoot+n[0], []byte(n[1]), Persistent)
+	for _, n := range [][2]string{{path, ""}, {path + "/zookeeper_limits", limits}, {path + "/zookeeper_stats", "count=0,bytes=0"}} {
+		_, err := s.Create("/zookeeper/quota"+n[0], []byte(n[1]), Persistent)
 		require.NoError(t, err)
 	}
 	return func() string {
-		n, _ := s.Node(quotaRoot + path + "/" + quotaStats)
+		n, _ := s.Node("/zookeeper/quota" + path + "/zookeeper_stats")
 		require.Zero(t, n.Stat.Version)
 		return string(n.Data)
 	}
@@ -37,7 +37,7 @@ func TestQuota_CountsNodesAndBytesBelowItsPath(t *testing.T) {
 		require.Equal(t, "count=3,bytes=3", used())
 		r.run(OpCloseSession, nil)
 		require.Equal(t, "count=2,bytes=3", used())
-		require.NoError(t, s.Delete(quotaRoot+"/a/"+quotaLimits))
+		require.NoError(t, s.Delete("/zookeeper/quota/a/zookeeper_limits"))
 		require.NoError(t, s.Delete("/a/x"))
 		require.Equal(t, "count=2,bytes=3", used())
 	})
@@ -57,15 +57,4 @@ func TestQuota_HardLimitsEnforced_RefuseCreatesAndSets(t *testing.T) {
 		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/a", []byte("432"), -1)))
 		require.Equal(t, CodeOK, r.do(OpSetData, setBody("/a/x", []byte("5"), -1)))
 	})
-}
-
-func TestUsage_FormatsWhatItParses(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                              "count=-1,bytes=-1",
-		"count=3,bytes=4":               "count=3,bytes=4",
-		"bytes=4;count=3=;":             "count=3,bytes=4",
-		"count=,bytes=4=;b=2;a=1;x=bad": "count=-1,bytes=4=;a=1;b=2",
-	} {
-		require.Equal(t, want, string(parseUsage([]byte(in)).format()), in)
-	}
 }

@@ -71,13 +71,23 @@ var rules = map[string]rule{
 	"recipes/group": {imports: []string{".", "conn", "internal/recipe", "internal/session", "recipes/node", zk}}, // a member is a kept node
 	"zkhttp":        {imports: []string{".", "conn", "internal/session", "recipes/election"}},
 	"zktest":        {imports: []string{"zktest/"}, goroutines: true, tests: true},
-	"zktest/":       {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	// What is for tests of a holder needs the types of a hold. zktest itself does without, so that its users compile nothing else.
 	"zktest/check":    {imports: []string{"."}, tests: true},
 	"zktest/fakehold": {imports: []string{".", "internal/grant"}},
-	"cmd/zktestd":     {imports: []string{"zktest"}, goroutines: true},
-	"docs/":           {imports: []string{".", "conn", "fence", "recipes/", "zkhttp", zk}},
-	"examples/":       {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
+
+	// One way, from a request to the words of the protocol. Only zktest has goroutines.
+	"zktest/internal/request":   {imports: []string{"zktest/internal/access", "zktest/internal/ensemble", "zktest/internal/proto", "zktest/internal/tree"}},
+	"zktest/internal/ensemble":  {imports: []string{"zktest/internal/access", "zktest/internal/javaset", "zktest/internal/proto", "zktest/internal/tree"}},
+	"zktest/internal/tree":      {imports: []string{"zktest/internal/javaset", "zktest/internal/proto"}},
+	"zktest/internal/access":    {imports: []string{"zktest/internal/proto"}},
+	"zktest/internal/transport": {imports: []string{"zktest/internal/proto"}},
+	"zktest/internal/proto":     {},
+	"zktest/internal/javaset":   {},
+	"zktest/internal/mempipe":   {},
+
+	"cmd/zktestd": {imports: []string{"zktest"}, goroutines: true},
+	"docs/":       {imports: []string{".", "conn", "fence", "recipes/", "zkhttp", zk}},
+	"examples/":   {imports: []string{".", "conn", "examples/internal/", "fence", "recipes/", "zkhttp", "zktest", zk}, goroutines: true},
 }
 
 func ruleOf(dir string) (rule, bool) {

@@ -1,0 +1,134 @@
+// Package ensemble is what the servers of an ensemble agree on: sessions, transactions, watches, and who leads. It is a state
+// machine: no network, no goroutine, no lock, and its clock is given to it.
+package ensemble
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+	"github.com/zkrecipes/zkrecipes/zktest/internal/tree"
+)
+
+// Settings is what an ensemble is like.
+type Settings struct {
+	Tick, MinTimeout, MaxTimeout time.Duration
+	NeverUsed                    time.Duration // after which containers go that never had a child; 0 for never
+	Size                         int           // number of fronts
+	Extended                     bool          // nodes can have a time to live
+	NoContainers                 bool
+	Quotas                       bool // are enforced
+	ReadOnly                     bool // fronts without a majority serve reads
+	Reconfig                     bool
+	Access                       access.Policy
+	Traits                       proto.Traits
+
+	Now      func() time.Time
+	Recorded func(Record)
+	Violated func(error)                      // gets what contradicts the ledger
+	Misused  func(format string, args ...any) // gets what damages a real server
+}
+
+// Ensemble is what the servers of an ensemble agree on: nodes, sessions, and who leads. It has no goroutine and no lock:
+// its methods are called one at a time.
+type Ensemble struct {
+	Settings
+	Tree        *tree.Tree
+	Zxid        int64 // of the last transaction
+	Sessions    map[int64]*Session
+	Tracker     *Tracker
+	Fronts      []*Front
+	leader      *Front // nil without a majority
+	Paused      bool   // no session and no container ends
+	lastSession int64
+	lastClient  uint64
+	TraceMask   int64 // which nothing looks at
+	ledger      ledger
+	Traffic
+}
+
+// New returns an ensemble whose servers run. Its fronts need their addresses, then comes Start.
+func New(of Settings) *Ensemble {
+	e := &Ensemble{
+		Settings: of, Tree: tree.New(of.Extended), Sessions: map[int64]*Session{}, Tracker: newTracker(of.Tick, of.Now),
+		// The server id, 1, in the top byte, then the time. Source: SessionTrackerImpl.initializeNextSessionId.
+		lastSession: int64(uint64(of.Now().UnixMilli())<<24>>8 | 1<<56),
+	}
+	e.TraceMask = 306
+	e.ledger = newLedger(e)
+	for id := range of.Size {
+		e.Fronts = append(e.Fronts, newFront(e, id+1))
+	}
+	e.leader = e.Fronts[of.Size-1]
+	for _, f := range e.Fronts {
+		f.Role = e.roleOf(f)
+	}
+	return e
+}
+
+// Start begins the first epoch of an ensemble whose fronts have their addresses. A server that stands alone has none.
+func (e *Ensemble) Start() {
+	if len(e.Fronts) > 1 {
+		e.nextEpoch()
+		e.fillConfig()
+	}
+}
+
+// Ticks says whether sessions and containers end.
+func (e *Ensemble) Ticks() bool { return !e.Paused && e.leader != nil }
+
+// Record is one transaction that has ended: a write, successful or not, or the birth or end of a session.
+type Record struct {
+	Zxid    int64
+	Time    time.Time
+	Session *Session // nil for the server itself
+	Op      proto.Op
+	Path    string
+	Code    proto.Code
+	Effects []Effect
+}
+
+// Effect is what a transaction did to a node.
+type Effect struct {
+	Op    proto.Op // create, delete, setData or setACL
+	Path  string
+	Owner int64
+}
+
+// Record ends a transaction.
+func (e *Ensemble) Record(t *Txn, op proto.Op, path string, code proto.Code) {
+	e.Recorded(Record{t.zxid, t.time, t.session, op, path, code, t.done})
+	e.ledger.check(t)
+}
+
+// Write runs one change as a transaction of its own. It returns the changed node.
+func (e *Ensemble) Write(ses *Session, ids []access.Identity, op proto.Op, path string, prepare func(*Txn) (tree.Change, proto.Code)) (n *tree.Node, code proto.Code) {
+	t := e.Begin(ses, ids)
+	c, code := prepare(t)
+	if code == proto.CodeOK {
+		n = t.Apply(c)
+	}
+	e.Record(t, op, path, code)
+	return n, code
+}
+
+// Reap removes a container, or a node whose time to live is over.
+func (e *Ensemble) Reap(path string) bool {
+	_, code := e.Write(nil, nil, proto.OpDeleteContainer, path, func(t *Txn) (tree.Change, proto.Code) { return t.DeleteContainer(path) })
+	return code == proto.CodeOK
+}
+
+// Reapable lists what reap should remove now.
+func (e *Ensemble) Reapable() []string { return e.Tree.Reapable(e.Now(), e.NeverUsed) }
+
+// SetCversion sets the sequence number of the next child.
+func (e *Ensemble) SetCversion(n *tree.Node, cversion int32) {
+	n.Cversion = cversion
+	e.ledger.forget(n.Path)
+}
+
+// SetZxid sets the zxid of the last transaction.
+func (e *Ensemble) SetZxid(zxid int64) { e.Zxid, e.ledger.zxid = zxid, zxid }
+
+func (e *Ensemble) violate(format string, args ...any) { e.Violated(fmt.Errorf(format, args...)) }

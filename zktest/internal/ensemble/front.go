@@ -1,0 +1,148 @@
+package ensemble
+
+import (
+	"maps"
+	"net"
+	"slices"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/access"
+)
+
+// Front is one address of the ensemble, with its own clients and watches.
+type Front struct {
+	Ensemble                  *Ensemble
+	ID                        int // from 1
+	Addr                      string
+	Stopped, Isolated         bool
+	Role                      Role
+	lag                       *lag                 // nil while the front is up to date
+	clients                   map[*Client]struct{} // until their connections have ended
+	DataWatches, ChildWatches *WatchTable
+}
+
+// Role is what a front does.
+type Role int
+
+// The roles.
+const (
+	Following Role = iota // also the role of a server that stands alone
+	Leading
+	Looking // for a majority: nothing is served
+	ReadingOnly
+	Absent
+)
+
+// serves says whether the front takes part in the majority.
+func (r Role) serves() bool { return r == Following || r == Leading }
+
+func newFront(e *Ensemble, id int) *Front {
+	addUp := e.Traits.WatchesAddUp
+	return &Front{
+		Ensemble: e, ID: id, clients: map[*Client]struct{}{},
+		DataWatches: newWatchTable(addUp), ChildWatches: newWatchTable(addUp),
+	}
+}
+
+// Join takes a client in, which leaves when its connection ends.
+func (f *Front) Join(label string, remote net.Addr, l Link) *Client {
+	host, _, err := net.SplitHostPort(remote.String())
+	if err != nil {
+		host = remote.String()
+	}
+	f.Ensemble.lastClient++
+	c := &Client{
+		ID: f.Ensemble.lastClient, Label: label, Front: f, IDs: []access.Identity{{Scheme: "ip", Name: host}}, Link: l,
+		Remote: remote, Since: f.Ensemble.Now(),
+	}
+	f.clients[c] = struct{}{}
+	return c
+}
+
+// Connected lists the clients of the front, oldest first.
+func (f *Front) Connected() []*Client {
+	list := slices.SortedFunc(maps.Keys(f.clients), ByID)
+	return slices.DeleteFunc(list, func(c *Client) bool { return c.left })
+}
+
+// SetStopped stops the front, or starts it again.
+func (f *Front) SetStopped(on bool) {
+	f.Stopped = on
+	f.Ensemble.elect()
+}
+
+// SetIsolated cuts the front off from the others, or ends that.
+func (f *Front) SetIsolated(on bool) {
+	f.Isolated = on
+	f.Ensemble.elect()
+}
+
+// elect decides again what each front does, after one has come or gone.
+func (e *Ensemble) elect() {
+	var active []*Front
+	for _, f := range e.Fronts {
+		if !f.Stopped && !f.Isolated {
+			active = append(active, f)
+		}
+	}
+	var leader *Front
+	if len(active) > len(e.Fronts)/2 {
+		leader = active[len(active)-1]
+		if e.leader != nil && !e.leader.Stopped && !e.leader.Isolated {
+			leader = e.leader
+		}
+	}
+	changed := leader != e.leader
+	e.leader = leader
+	for _, f := range e.Fronts {
+		if r := e.roleOf(f); r != f.Role || changed {
+			f.become(r)
+		}
+	}
+	if changed && leader != nil {
+		e.nextEpoch()
+		e.RenewSessions()
+	}
+	e.Tracker.Wake()
+}
+
+// nextEpoch starts the zxids of a new leader, whose upper half counts the leaders.
+func (e *Ensemble) nextEpoch() { e.Zxid = (e.Zxid>>32 + 1) << 32 }
+
+func (e *Ensemble) roleOf(f *Front) Role {
+	switch {
+	case f.Stopped:
+		return Absent
+	case e.leader != nil && !f.Isolated && f == e.leader && len(e.Fronts) > 1:
+		return Leading
+	case e.leader != nil && !f.Isolated:
+		return Following
+	case e.ReadOnly:
+		return ReadingOnly
+	default:
+		return Looking
+	}
+}
+
+// become changes what a front does, which ends its connections. What it knows stands still while it is not part of the
+// majority, and sessions that it has made alone end with that time.
+func (f *Front) become(r Role) {
+	for c := range f.clients {
+		if c.Session != nil || r == Absent {
+			c.Link.Cut()
+		}
+	}
+	if f.Role == ReadingOnly {
+		for id, ses := range f.Ensemble.Sessions {
+			if ses.Local == f {
+				f.Ensemble.Tracker.drop(ses)
+				delete(f.Ensemble.Sessions, id)
+			}
+		}
+	}
+	f.Role = r
+	if r.serves() {
+		f.catchUp()
+	} else {
+		f.FallBehind()
+	}
+}

@@ -1,0 +1,83 @@
+package ensemble
+
+import "github.com/zkrecipes/zkrecipes/zktest/internal/tree"
+
+// lag is the state of a front that is behind: a tree of its own, and what is to happen when it catches up.
+type lag struct {
+	tree    *tree.Tree
+	zxid    int64
+	pending []func() // in the order of transactions
+	over    chan struct{}
+}
+
+func newLag(e *Ensemble) *lag {
+	return &lag{tree: e.Tree.Clone(), zxid: e.Zxid, over: make(chan struct{})}
+}
+
+// FallBehind makes the front read what it knows now.
+func (f *Front) FallBehind() {
+	if f.lag == nil {
+		f.lag = newLag(f.Ensemble)
+	}
+}
+
+// Rejoin ends fallBehind, unless the front is not part of the majority.
+func (f *Front) Rejoin() {
+	if f.Role.serves() {
+		f.catchUp()
+	}
+}
+
+// Lags says whether the front is behind a majority that it is part of.
+func (f *Front) Lags() bool { return f.lag != nil && f.Role.serves() }
+
+// catchUp brings the front up to date.
+func (f *Front) catchUp() {
+	if f.lag == nil {
+		return
+	}
+	for _, do := range f.lag.pending {
+		do()
+	}
+	close(f.lag.over)
+	f.lag = nil
+}
+
+// Nodes is what clients of the front read.
+func (f *Front) Nodes() *tree.Tree {
+	if f.lag != nil {
+		return f.lag.tree
+	}
+	return f.Ensemble.Tree
+}
+
+// LastZxid is the last transaction that the front knows.
+func (f *Front) LastZxid() int64 {
+	if f.lag != nil {
+		return f.lag.zxid
+	}
+	return f.Ensemble.Zxid
+}
+
+// see tells the front of a change that has been applied. n is the node in the server's tree.
+func (f *Front) see(c tree.Change, n *tree.Node, at tree.Stamp) {
+	if f.lag == nil {
+		f.fire(c, n, at.Zxid)
+		return
+	}
+	f.lag.pending = append(f.lag.pending, func() {
+		n := f.lag.tree.Apply(c, at)
+		f.lag.zxid = at.Zxid
+		f.fire(c, n, at.Zxid)
+	})
+}
+
+// Later runs do when the front is up to date: now, unless it lags. It returns the channel that is closed then, or nil.
+func (f *Front) Later(do func()) <-chan struct{} {
+	if f.lag == nil {
+		do()
+		return nil
+	}
+	f.lag.pending = append(f.lag.pending, do)
+	return f.lag.over
+}

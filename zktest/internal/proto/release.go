@@ -1,0 +1,63 @@
+package proto
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Traits are what differs between releases.
+type Traits struct {
+	Number            string // of the release, in full
+	Create2InMulti    bool
+	FailsWithBody     bool // a multi on which the server breaks
+	ExistsNeedsRead   bool
+	EventsNeedRead    bool
+	NoCheck           bool // outside a multi
+	EventZxid         bool
+	DeletesContainers bool // for clients
+	WatchesAddUp      bool // those of one connection on one path
+	ReadsFirst        bool // a write, before it takes a zxid
+	ReadOnlyFlagEver  bool // also for clients that send none
+	IPv6              bool
+}
+
+// newest are the patch numbers of the newest releases that zktest was compared with, by the number before.
+var newest = map[int]int{8: 6, 9: 5}
+
+// TraitsOf returns what is special in a release.
+// Errors: the release is not known.
+func TraitsOf(release string) (Traits, error) {
+	number, suffix, _ := strings.Cut(release, "-")
+	minor, patch, ok := parseRelease(number)
+	if !ok {
+		return Traits{}, fmt.Errorf("zktest: release %q is not known: want 3.8, 3.9 or a number such as 3.9.2", release)
+	}
+	since := func(in38, in39 int) bool { return minor == 8 && patch >= in38 || minor == 9 && patch >= in39 }
+	const never = 1 << 16
+	return Traits{
+		Number:            fmt.Sprintf("3.%d.%d", minor, patch),
+		Create2InMulti:    since(2, 0),
+		FailsWithBody:     !since(never, 0),
+		ExistsNeedsRead:   since(4, 2),
+		EventsNeedRead:    since(4, 2) || suffix != "", // Debian's
+		NoCheck:           since(5, 3),
+		EventZxid:         since(never, 0),
+		DeletesContainers: since(never, 0),
+		WatchesAddUp:      since(never, 0),
+		ReadsFirst:        since(never, 0),
+		ReadOnlyFlagEver:  since(never, 0) && !since(never, 3),
+		IPv6:              since(never, 4),
+	}, nil
+}
+
+func parseRelease(number string) (minor, patch int, ok bool) {
+	major, rest, _ := strings.Cut(number, ".")
+	first, second, three := strings.Cut(rest, ".")
+	minor, err := strconv.Atoi(first)
+	patch, known := newest[minor]
+	if three && err == nil {
+		patch, err = strconv.Atoi(second)
+	}
+	return minor, patch, major == "3" && known && err == nil && patch >= 0
+}

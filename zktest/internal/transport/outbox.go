@@ -1,0 +1,176 @@
+package transport
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/zktest/internal/proto"
+)
+
+// outbox is the queue of bytes to write. Its lock is held for copying only.
+type outbox struct {
+	mu      sync.Mutex
+	chunks  []chunk
+	spare   []byte
+	deaf    bool          // no further bytes are taken
+	closed  bool          // the writer ends after the queued bytes
+	ready   chan struct{} // wakes the writer
+	unread  int           // bytes that are queued or being written
+	drained chan struct{} // closed when unread falls to maxUnread; nil while the reading goroutine does not wait
+
+	// writing is held from before bytes are taken until they are written. Only the writing goroutine waits for it.
+	writing sync.Mutex
+}
+
+// chunk is a run of frames that is written at once, after the hold on it, if any, has ended.
+type chunk struct {
+	hold <-chan struct{}
+	data []byte
+}
+
+// put queues one frame, which fill writes, behind a hold if there is one. It reports false if nothing is taken any more.
+// The caller sees to the writing, by wake or by writeNow.
+func (o *outbox) put(hold <-chan struct{}, fill func(*proto.Encoder)) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.deaf {
+		return false
+	}
+	if len(o.chunks) == 0 || hold != nil {
+		o.chunks = append(o.chunks, chunk{hold: hold, data: o.spare[:0]})
+		o.spare = nil
+	}
+	last := &o.chunks[len(o.chunks)-1]
+	e := proto.Encoder{B: last.data}
+	start := e.Begin()
+	fill(&e)
+	e.End(start)
+	o.unread += len(e.B) - len(last.data)
+	last.data = e.B
+	return true
+}
+
+// putText queues bytes that are not a frame.
+func (o *outbox) putText(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.deaf {
+		o.chunks = append(o.chunks, chunk{data: []byte(text)})
+		o.unread += len(text)
+		o.wake()
+	}
+}
+
+// take returns the queued chunks, and whether the queue is closed. It uses the buffer of the last take again. The caller
+// holds writing.
+func (o *outbox) take(used []chunk) ([]chunk, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(used) == 1 {
+		o.reuse(used[0].data)
+	}
+	chunks := o.chunks
+	o.chunks = nil
+	return chunks, o.closed
+}
+
+// writeNow writes the queued bytes with a function that does not wait and returns how many it has written. It leaves the
+// other bytes to the writing goroutine. It leaves all of them while that goroutine writes, if some must wait, and at the
+// end of the connection.
+func (o *outbox) writeNow(write func([]byte) int) {
+	if !o.writing.TryLock() {
+		o.wake()
+		return
+	}
+	defer o.writing.Unlock()
+	data := o.takeNow()
+	if data == nil {
+		return
+	}
+	n := write(data)
+	o.wrote(n)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n == len(data) {
+		o.reuse(data)
+		return
+	}
+	o.chunks = slices.Insert(o.chunks, 0, chunk{data: data[n:]})
+	o.wake()
+}
+
+// takeNow returns the queued bytes if they can be written at once. If not, it wakes the writing goroutine.
+func (o *outbox) takeNow() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.chunks) != 1 || o.chunks[0].hold != nil || o.closed {
+		o.wake()
+		return nil
+	}
+	data := o.chunks[0].data
+	o.chunks = o.chunks[:0]
+	return data
+}
+
+func (o *outbox) reuse(buf []byte) {
+	if cap(buf) <= 1<<16 {
+		o.spare = buf
+	}
+}
+
+// maxUnread is how many bytes of replies a connection may leave unread before the server stops reading its requests.
+// Otherwise a client that asks and does not read could fill the memory.
+const maxUnread = 4 << 20
+
+// full returns a channel that is closed when there is room for the next reply, or nil if there is room now.
+func (o *outbox) full() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unread <= maxUnread {
+		return nil
+	}
+	if o.drained == nil {
+		o.drained = make(chan struct{})
+	}
+	return o.drained
+}
+
+// size is the number of bytes that are queued or being written.
+func (o *outbox) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.unread
+}
+
+// wrote takes note of bytes that the peer's buffers have taken.
+func (o *outbox) wrote(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unread -= n
+	if o.drained != nil && o.unread <= maxUnread {
+		close(o.drained)
+		o.drained = nil
+	}
+}
+
+// deafen makes the queue drop further bytes. The connection stays open.
+func (o *outbox) deafen() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.deaf = true
+}
+
+// close ends the queue. The connection ends when the queued bytes have been written.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.deaf, o.closed = true, true
+	o.wake()
+}
+
+func (o *outbox) wake() {
+	select {
+	case o.ready <- struct{}{}:
+	default:
+	}
+}

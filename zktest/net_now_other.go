@@ -1,8 +1,0 @@
-//go:build !unix
-
-package zktest
-
-import "net"
-
-// nowWriter returns nil: here no write returns without waiting.
-func nowWriter(net.Conn) func(p []byte) int { return nil }
