@@ -40,11 +40,11 @@ func newOptions(opts []Option) (*options, error) {
 	}
 	o := &options{Config: session.Config{
 		SessionTimeout: 15 * time.Second,
-		Margin:         1.0 / 20,
 		Log:            slog.Default(),
 		ACL:            zk.WorldACL(zk.PermAll),
 		Identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
 	}}
+	o.Margin = 1.0 / 20
 	var errs []error
 	for i, opt := range opts {
 		if opt == nil {

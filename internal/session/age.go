@@ -56,17 +56,17 @@ func (a *Age) LookAgain() time.Duration { return a.session.lookAgain() }
 func (s *session) hears() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Now().Before(s.proof.silentUntil())
+	return time.Now().Before(s.upkeep.SilentUntil())
 }
 
 // lookAgain returns how long hears stays true unless a server answers; if it is false, a short time.
 func (s *session) lookAgain() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if left := time.Until(s.proof.silentUntil()); left > 0 {
+	if left := time.Until(s.upkeep.SilentUntil()); left > 0 {
 		return left
 	}
-	return s.proof.timeout / 8
+	return s.upkeep.Timeout() / 8
 }
 
 // Disconnected is closed when the connection of the request is lost.

@@ -50,7 +50,7 @@ func (s *session) serve(server Server) error {
 		c.Drop() // nothing was sent: a server that is reached after the end gets no session to keep
 		return nil
 	}
-	s.asks(sent)
+	s.resuming(sent)
 	return c.Serve(func() error { return s.handshake(c, sent) })
 }
 
@@ -105,7 +105,7 @@ func (s *session) connectionUp() {
 	}
 	// Within the lock, here and in connectionDown, so that all learn of the facts in their order. A writer may already find that
 	// the connection is gone. And a caller that finds a live session gets a watch or a feed after this, not before.
-	log := s.core.transit(established, s.circumstancesLocked(nil), "timeout", s.proof.timeout)
+	log := s.core.transit(established, s.circumstancesLocked(nil), "timeout", s.upkeep.Timeout())
 	s.watches.fireAll()
 	s.tell(News{Kind: Up})
 	s.core.sessionUp()
@@ -125,7 +125,7 @@ func (s *session) Disconnected() <-chan struct{} {
 func (s *session) Heard() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proof.heard
+	return s.upkeep.Heard()
 }
 
 // heardOn is Heard for the connection whose end closes down; zero if another one has come up since.
@@ -136,7 +136,7 @@ func (s *session) heardOn(down <-chan struct{}) time.Time {
 	case s.down != down:
 		return time.Time{}
 	case s.isUp():
-		return s.proof.heard
+		return s.upkeep.Heard()
 	default:
 		return s.heardLast
 	}
@@ -173,11 +173,11 @@ func (s *session) connectionDown(c *link.Connection) {
 		return
 	}
 	s.up = make(chan struct{})
-	s.heardLast = s.proof.heard
+	s.heardLast = s.upkeep.Heard()
 	close(s.down)
 	// Within the lock: nothing that was heard on a later connection can come before this.
-	s.tell(News{Kind: Down, Heard: s.proof.heard})
-	s.syncing = false
+	s.tell(News{Kind: Down, Heard: s.upkeep.Heard()})
+	s.upkeep.SyncDone()
 	if s.lost != nil {
 		s.mu.Unlock()
 		return

@@ -18,7 +18,7 @@ func (s *session) connectFrame() []byte {
 	zxid := s.lastZxid()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return wire.ConnectFrame(zxid, cmp.Or(s.proof.timeout, s.core.opts.SessionTimeout), s.id, s.password)
+	return wire.ConnectFrame(zxid, cmp.Or(s.upkeep.Timeout(), s.core.opts.SessionTimeout), s.id, s.password)
 }
 
 // handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
@@ -90,15 +90,15 @@ func (s *session) identify(id int64, password []byte) bool {
 // of the answer.
 func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
 	s.mu.Lock()
-	first := s.proof.timeout == 0
+	first := s.upkeep.Timeout() == 0
 	s.core.granted.Store(int64(timeout))
 	now := time.Now()
 	notices := s.lapseIfDue(now)
-	least := s.proof.least
-	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
+	least := s.upkeep.Least()
+	s.upkeep.Connected(sent, now, timeout)
 	s.answer = answer{now, now.Sub(sent)}
 	s.deadlineMoved()
-	hopeless := s.proof.hopeless()
+	hopeless := s.upkeep.Hopeless()
 	s.mu.Unlock()
 	notices.deliver()
 	if hopeless {
@@ -122,15 +122,14 @@ func (s *session) lastZxid() int64 {
 	return s.zxid.Load()
 }
 
-// asks notes that a connect request is about to leave. If it resumes the session, the timeout that the server grants is not
+// resuming notes that a connect request is about to leave. If it resumes the session, the timeout that the server grants is not
 // known until the answer comes.
-func (s *session) asks(sent time.Time) {
+func (s *session) resuming(sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id == 0 {
 		return
 	}
-	grant := s.core.opts.leastGrant(s.proof.least)
-	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
+	s.upkeep.Resuming(sent)
 	s.deadlineMoved()
 }

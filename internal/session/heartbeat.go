@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
 // runHeartbeat ends what has run out, and keeps the proof fresh, until the session ends. Every step works out anew what is
@@ -45,72 +46,37 @@ func (s *session) wakeHeartbeatBefore(due time.Time) {
 func (s *session) heartbeat(now time.Time) time.Time {
 	s.mu.Lock()
 	notices := s.lapseIfDue(now)
-	silent := s.proof.silentUntil()
-	if s.connection != nil {
-		silent = latest(silent, s.connection.Arrived().Add(s.proof.timeout))
-	}
-	due := silent
-	if len(s.callbacks) > 0 {
-		due = earliest(due, s.proof.validUntil())
-	}
-	warn, warningDue := s.nextWarning(now)
-	due = soonest(due, warningDue)
-	syncDue, syncNow, drop := s.nextSync(now)
+	step := s.upkeep.Step(now, len(s.callbacks) > 0, s.line())
+	s.nextHeartbeat = step.Next
 	c := s.connection
-	due = earliest(due, syncDue)
-	if syncNow {
-		s.syncing, s.lastSync = true, now
-	}
-	s.nextHeartbeat = due
 	s.mu.Unlock()
 	notices.deliver()
-	for _, f := range warn {
+	for _, f := range step.Warn {
 		f()
 	}
 
-	if !now.Before(silent) {
-		s.end(lost(zkrecipes.LossDeadline, silent, errors.New("nothing answered for a whole session timeout")))
+	if !now.Before(step.Silent) {
+		s.end(lost(zkrecipes.LossDeadline, step.Silent, errors.New("nothing answered for a whole session timeout")))
 		return now
 	}
-	if drop {
+	if step.Drop {
 		c.Fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(s.Timeout()/4)))
 	}
-	if syncNow {
+	if step.Sync {
 		s.core.start(s.sendSync)
 	}
-	return due
+	return step.Next
 }
 
-// nextSync works out when the next sync is due, whether that is now, and whether the connection is to be dropped because a
-// sync was unanswered for too long. Called with mu held.
-func (s *session) nextSync(now time.Time) (due time.Time, syncNow, drop bool) {
-	timeout := s.proof.least
-	far := now.Add(timeout)
-	if s.retained == 0 || !s.isUp() {
-		return far, false, false
+// line returns what the heartbeat looks at of the connection. Called with mu held.
+func (s *session) line() liveness.Line {
+	if s.connection == nil {
+		return liveness.Line{}
 	}
-	due = far
-	if oldest := s.connection.OldestSync(); !oldest.IsZero() {
-		overdue := latest(oldest, s.connection.Arrived()).Add(timeout / 4)
-		if !now.Before(overdue) {
-			return far, false, true
-		}
-		due = overdue
-	}
-	if !s.syncing {
-		next := s.lastSync.Add(timeout / 8)
-		if ripe := s.proof.ripe(); s.lastSync.Before(ripe) && !s.lasts(timeout/8) {
-			next = earliest(next, ripe)
-		}
-		if !now.Before(next) {
-			return earliest(due, now.Add(timeout/4)), true, false // the answer wakes the heartbeat before that
-		}
-		due = earliest(due, next)
-	}
-	return due, false, false
+	return liveness.Line{Up: s.isUp(), OldestSync: s.connection.OldestSync(), Arrived: s.connection.Arrived()}
 }
 
-// sendSync sends a sync, and a barrier with it if a hold needs one; see proof. The connection books the answers as proof.
+// sendSync sends a sync, and a barrier with it if a hold needs one; see [liveness.Proof]. The connection books the answers as proof.
 func (s *session) sendSync() {
 	view := &Session{session: s}
 	requests := []request{view.syncRequest("/", func(_ string, err error) {
@@ -118,7 +84,7 @@ func (s *session) sendSync() {
 			s.core.opts.Log.Debug("zookeeper: sync", "error", err)
 		}
 		s.mu.Lock()
-		s.syncing = false
+		s.upkeep.SyncDone()
 		s.mu.Unlock()
 		s.wakeHeartbeat()
 	})}
@@ -142,7 +108,7 @@ func (s *session) sendSync() {
 // wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.
 // Called with mu held.
 func (s *session) wantsBarrier() bool {
-	return len(s.callbacks) > 0 && s.proof.doubtful() && s.confirming != s.connection
+	return len(s.callbacks) > 0 && s.upkeep.Doubtful() && s.confirming != s.connection
 }
 
 // barrierRefused makes another barrier due on the connection.
@@ -157,33 +123,22 @@ func (s *session) barrierRefused(c *link.Connection) {
 // hurryBarrier makes a sync due now if a hold needs the barrier that goes with it. Called with mu held.
 func (s *session) hurryBarrier() {
 	if s.wantsBarrier() {
-		s.lastSync = time.Time{}
+		s.upkeep.HurrySync()
 		s.wakeHeartbeat()
 	}
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // Retain keeps the proof fresh until release is called: a sync goes out every eighth of the timeout. If a sync is unanswered
 // for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
 func (s *session) Retain() (release func()) {
 	s.mu.Lock()
-	s.retained++
-	if s.retained == 1 {
-		if s.lasts(s.proof.least / 8) {
-			s.lastSync = time.Now() // the first sync has time, and a short hold needs none
-		}
-		s.wakeHeartbeatBefore(s.lastSync.Add(s.proof.least / 8))
+	if s.upkeep.Retain(time.Now()) {
+		s.wakeHeartbeatBefore(s.upkeep.SyncDue())
 	}
 	s.mu.Unlock()
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.retained--
+		s.upkeep.Release()
 	})
 }

@@ -19,7 +19,7 @@ func (s *session) circumstances(why error) circumstances {
 
 // circumstancesLocked is circumstances with mu held.
 func (s *session) circumstancesLocked(why error) circumstances {
-	in := circumstances{session: s.id, timeout: s.proof.timeout, err: why}
+	in := circumstances{session: s.id, timeout: s.upkeep.Timeout(), err: why}
 	if s.connection != nil {
 		in.server = s.connection.Server()
 	}
@@ -31,7 +31,7 @@ func (s *session) holdsLeft() []any {
 	if len(s.callbacks) == 0 {
 		return nil
 	}
-	return []any{"holds", len(s.callbacks), "left", rounded(time.Until(s.proof.validUntil()))}
+	return []any{"holds", len(s.callbacks), "left", rounded(time.Until(s.upkeep.ValidUntil()))}
 }
 
 // transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.

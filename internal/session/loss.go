@@ -27,12 +27,12 @@ func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop fun
 	callback := &lossCallback{onSuspend, f}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || onSuspend && !s.isUp() {
+	if s.lost != nil || !time.Now().Before(s.upkeep.ValidUntil()) || onSuspend && !s.isUp() {
 		return nil, false
 	}
 	s.callbacks[callback] = struct{}{}
 	s.hurryBarrier()
-	s.wakeHeartbeatBefore(s.proof.validUntil())
+	s.wakeHeartbeatBefore(s.upkeep.ValidUntil())
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop fun
 
 // lapseIfDue collects all callbacks if the proof has run out by now. Called with mu held.
 func (s *session) lapseIfDue(now time.Time) lossNotices {
-	until := s.proof.validUntil()
+	until := s.upkeep.ValidUntil()
 	if len(s.callbacks) == 0 || now.Before(until) {
 		return lossNotices{}
 	}

@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
 // lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
 func lapsed() (s *session, until time.Time) {
 	s = &session{core: &core{opts: &Config{}, lastErr: errCut}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
-	s.proof.connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour, time.Minute, time.Minute)
-	s.proof.heard = now
-	return s, s.proof.validUntil()
+	s.upkeep.Connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour)
+	s.upkeep.Answered(now, now, liveness.AnyServer)
+	return s, s.upkeep.ValidUntil()
 }
 
 // A hold on a session that is not proven alive is refused. The heartbeat makes that rare: only a process
@@ -25,8 +26,8 @@ func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 	s, _ := lapsed()
 	_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { t.Error("told, although refused") })
 	require.False(t, ok)
-	s.proof.connected(time.Now(), time.Now(), time.Hour, time.Minute, time.Minute)
-	s.answered(time.Now(), time.Now(), quorum)
+	s.upkeep.Connected(time.Now(), time.Now(), time.Hour)
+	s.answered(time.Now(), time.Now(), liveness.Quorum)
 	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
 	require.True(t, ok)
 	stop()
@@ -37,7 +38,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*session, time.Time){
 		"clock":       func(s *session, now time.Time) { s.heartbeat(now) },
-		"late answer": func(s *session, now time.Time) { s.answered(now, now, leader) },
+		"late answer": func(s *session, now time.Time) { s.answered(now, now, liveness.Leader) },
 		"resumption":  func(s *session, now time.Time) { s.takeGrant(now, time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -31,7 +32,7 @@ func (o owner) Saw(zxid int64) { o.zxid.Store(zxid) }
 // Answered books an answer as proof of liveness.
 func (o owner) Answered(op, code int32, sent, at time.Time) {
 	if wire.FromTree(code) {
-		o.answered(sent, at, witnessOf(op, code))
+		o.answered(sent, at, liveness.WitnessOf(op, code))
 	}
 }
 

@@ -26,15 +26,20 @@ func (s *Session) Prove(ctx context.Context) error {
 		if s.proven() {
 			continue
 		}
-		// A sync confirms only contacts that are old enough when it is sent.
-		_ = Sleep(ctx, min(s.Timeout()/64, s.core.opts.lag(s.Timeout())/4)) // askLeader looks at ctx
+		_ = Sleep(ctx, s.provePause()) // askLeader looks at ctx
 	}
 }
 
 func (s *session) proven() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Until(s.proof.validUntil()) > s.proof.enough()
+	return s.upkeep.Proven(time.Now())
+}
+
+func (s *session) provePause() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.upkeep.Pause()
 }
 
 // Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
@@ -44,12 +49,12 @@ func (s *session) proven() bool {
 // While one such request is on its way, another would prove little more, so a thousand waiters that wake together send one.
 func (s *Session) Freshen() {
 	s.mu.Lock()
-	c, doubtful := s.connection, s.proof.doubtful()
-	if s.lasts(s.proof.least/8) || s.freshening == c {
+	c, doubtful := s.connection, s.upkeep.Doubtful()
+	if s.freshening == c || !s.upkeep.Freshen(time.Now()) {
 		s.mu.Unlock()
 		return
 	}
-	s.lastSync, s.freshening = time.Now(), c
+	s.freshening = c
 	s.mu.Unlock()
 	done := func() {
 		s.mu.Lock()
@@ -63,16 +68,11 @@ func (s *Session) Freshen() {
 	s.sendNow(s.ctx, nil, []request{r}) // if there is no connection, the next is another
 }
 
-// lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that. Called with mu held.
-func (s *session) lasts(spare time.Duration) bool {
-	return time.Until(s.proof.validUntil()) > s.proof.lag+spare
-}
-
 // askLeader sends what prolongs the proof soonest: a barrier if the session was resumed and no write has confirmed that,
 // else a sync.
 func (s *Session) askLeader(ctx context.Context) error {
 	s.mu.Lock()
-	doubtful := s.proof.doubtful()
+	doubtful := s.upkeep.Doubtful()
 	s.mu.Unlock()
 	if doubtful {
 		return s.Barrier(ctx)

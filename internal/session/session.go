@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
 
 // Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
@@ -35,7 +36,7 @@ type session struct {
 	mu            sync.Mutex
 	id            int64 // 0 until the first connect answer
 	password      []byte
-	proof         proof
+	upkeep        liveness.Upkeep
 	connection    *link.Connection // the newest; nil before the first
 	up            chan struct{}    // closed while connected
 	down          chan struct{}    // closed while not connected
@@ -44,11 +45,7 @@ type session struct {
 	lost          *zkrecipes.LostError
 	delivering    int // losses whose callbacks are running
 	callbacks     map[*lossCallback]struct{}
-	warnings      map[*warning]struct{} // nil until there is one
 	answer        answer
-	retained      int // holds; while there is any, a sync goes out every T/8
-	syncing       bool
-	lastSync      time.Time
 	freshening    *link.Connection // on which a request of Freshen is unanswered; nil if there is none
 	confirming    *link.Connection // on which a barrier was sent, and not refused; nil if there is none
 	nextHeartbeat time.Time        // when the next step is planned
@@ -61,6 +58,7 @@ func newSession(c *core) *session {
 	s := &session{
 		core:      c,
 		pauses:    newPauses(c.newBackOff),
+		upkeep:    liveness.New(c.opts.Terms),
 		wake:      make(chan struct{}, 1),
 		up:        make(chan struct{}),
 		down:      make(chan struct{}),
@@ -84,7 +82,7 @@ func (s *session) ID() int64 {
 func (s *session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proof.timeout
+	return s.upkeep.Timeout()
 }
 
 // ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
@@ -94,10 +92,11 @@ func (s *session) ValidUntil() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Only after all loss callbacks have returned: a caller that looks earlier would take it for a deadline that has passed.
-	if s.over() {
-		return earliest(s.proof.validUntil(), s.lost.At)
+	until := s.upkeep.ValidUntil()
+	if s.over() && s.lost.At.Before(until) {
+		return s.lost.At
 	}
-	return s.proof.validUntil()
+	return until
 }
 
 // Done is closed when the session has ended.
@@ -121,10 +120,10 @@ func (s *session) Go(f func(ctx context.Context)) bool {
 
 // answered books an answer as proof. If the proof ran out before the answer came, the holds end first. So it does not matter
 // whether the answer or the clock is looked at first: a hold whose deadline has passed ends either way.
-func (s *session) answered(sent, at time.Time, by witness) {
+func (s *session) answered(sent, at time.Time, by liveness.Witness) {
 	s.mu.Lock()
 	notices := s.lapseIfDue(at)
-	s.proof.answered(sent, at, by)
+	s.upkeep.Answered(sent, at, by)
 	s.answer = answer{at, at.Sub(sent)}
 	s.mu.Unlock()
 	notices.deliver()

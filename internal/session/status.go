@@ -47,7 +47,7 @@ func (c *Client) Status() Status {
 	if s.lost != nil || s.since.IsZero() {
 		return st
 	}
-	st.Session, st.Timeout, st.ValidUntil, st.Holds = s.id, s.proof.timeout, s.proof.validUntil(), len(s.callbacks)
+	st.Session, st.Timeout, st.ValidUntil, st.Holds = s.id, s.upkeep.Timeout(), s.upkeep.ValidUntil(), len(s.callbacks)
 	if s.isUp() {
 		st.Server = s.connection.Server()
 	}

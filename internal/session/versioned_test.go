@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -50,7 +51,8 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 
 func configTo(srv *zktest.Server) *Config {
 	return &Config{
-		Servers: []string{srv.Addr()}, SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second, Margin: 0.05,
+		Servers: []string{srv.Addr()}, SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second,
+		Terms:      liveness.Terms{Margin: 0.05},
 		NewBackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
 		Log:        slog.New(slog.DiscardHandler), ACL: zk.WorldACL(zk.PermAll),
 		Dial: func(ctx context.Context, server Server) (net.Conn, error) {
