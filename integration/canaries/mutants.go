@@ -66,7 +66,7 @@ var mutants = []mutant{
 		name:  "proof: a server that hangs up has not resumed the session",
 		edits: []edit{
 			{"internal/liveness", "Proof.Resuming", "	grant := ", "	if sent.IsZero() {\n		p.doubt = sent\n		return\n	}\n	grant := "},
-			{"internal/session", "session.handshake", "		s.core.refused()\n", "		s.core.refused()\n		s.mu.Lock()\n		s.upkeep.Resuming(time.Time{})\n		s.mu.Unlock()\n"},
+			{"internal/session", "session.handshake", "		s.ensemble.refused()\n", "		s.ensemble.refused()\n		s.mu.Lock()\n		s.upkeep.Resuming(time.Time{})\n		s.mu.Unlock()\n"},
 		},
 		tests: []test{connTests},
 	},
@@ -92,7 +92,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: the next one may read what is older",
-		edits: []edit{{"internal/session", "core.open", "s.zxid.Store(before.zxid.Load())", "_ = before"}},
+		edits: []edit{{"internal/session", "core.open", "zxid = before.Zxid()", "_ = before"}},
 		tests: []test{connTests},
 	},
 	{
@@ -122,7 +122,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "request: too large by half",
-		edits: []edit{{"internal/session", "core.checkSize", "most := c.opts.MaxRequest; size > most", "most := c.opts.MaxRequest; size > most*3/2"}},
+		edits: []edit{{"internal/session", "Ensemble.CheckSize", "most := e.opts.MaxRequest; size > most", "most := e.opts.MaxRequest; size > most*3/2"}},
 		tests: []test{connTests},
 	},
 	{

@@ -64,17 +64,6 @@ func (p *pauses) pause() time.Duration {
 	return longestPause // the policy says nothing but Stop
 }
 
-// newBackOff returns the user's policy, or one that leaves time for several attempts before the session expires.
-func (c *core) newBackOff() backoff.BackOff {
-	if c.opts.NewBackOff != nil {
-		return c.opts.NewBackOff()
-	}
-	const shortest = 50 * time.Millisecond
-	longest := min(max(c.timeout()/6, shortest), longestPause)
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortest), backoff.WithMaxInterval(longest),
-		backoff.WithMaxElapsedTime(0))
-}
-
 func (p *pauses) wait(ctx context.Context) error { return Sleep(ctx, p.pause()) }
 
 // Sleep waits for d, or for the end of ctx.

@@ -37,7 +37,7 @@ const (
 
 // launch waits for the connection and sends the request. An error says that nothing was sent.
 func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r request) error {
-	if err := s.core.checkSize(c.op, c.path, len(r.frame)); err != nil {
+	if err := s.ensemble.CheckSize(c.op, c.path, len(r.frame)); err != nil {
 		return err
 	}
 	if err := s.awaitUp(ctx); err != nil {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +49,8 @@ func newClient(ctx context.Context, config *Config) *Client {
 	c := &core{
 		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[string]any),
 	}
-	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
-	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
 	config.Log = c.log.logger(config.Log)
-	c.hosts = newHosts(config)
+	c.hosts, c.ensemble = newHosts(config), NewEnsemble(config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return &Client{core: c, prefix: config.Chroot}
 }
@@ -82,8 +79,10 @@ func (c *Client) Close() error {
 	s := c.core.session
 	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
 	c.core.mu.Unlock()
-	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.core.transit(closed, s.circumstances(nil), "reason", zkrecipes.LossClosed.String())()
+	s.Close()
+	last := s.Report()
+	last.Err = nil
+	c.core.transit(closed, last, "reason", zkrecipes.LossClosed.String())()
 	c.core.stop()
 	c.core.wg.Wait()
 	c.core.log.flush()
@@ -96,6 +95,9 @@ func (c *Client) State() State { return c.core.states.current().state }
 // States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
 // caller, it misses none.
 func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.core.states.all(ctx) }
+
+// Explain is [Session.Explain] for a call that has no session at hand.
+func (c *Client) Explain(cause error) error { return withReason(cause, c.core.InTheWay()) }
 
 // Session returns the live session, waiting for it if there is none. It may be disconnected at the moment.
 //
@@ -111,7 +113,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
 			return nil, withReason(context.Cause(ctx), obstacle)
-		case s.live():
+		case s.Live():
 			return &Session{session: s, prefix: c.prefix}, nil
 		case errors.Is(lastErr, ErrAuthFailed):
 			return nil, lastErr
@@ -156,14 +158,7 @@ func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 // Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. It reports false, and does
 // not run f, once the client is closed.
 func (c *Client) Go(f func(ctx context.Context)) bool {
-	return !c.gone.Load() && c.core.start(func() { f(c.core.ctx) })
-}
-
-// live reports that the session has come up and has not ended.
-func (s *session) live() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost == nil && !s.since.IsZero()
+	return !c.gone.Load() && c.core.Start(func() { f(c.core.ctx) })
 }
 
 // sessionFor is Session for an operation, which the error names.

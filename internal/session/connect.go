@@ -1,9 +1,7 @@
 package session
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"net"
 	"time"
 
@@ -11,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
-// run connects to one server after the other until the session ends.
-func (s *session) run() {
+// Run connects to one server after the other until the session ends.
+func (s *session) Run() {
 	for s.pauses.wait(s.ctx) == nil {
 		// A round counts as failed until one of its connections has lasted, so that servers which accept and hang up are not
 		// dialed without a pause.
@@ -24,13 +22,9 @@ func (s *session) run() {
 // goRound tries each address of the servers once. It ends when a connection that has lasted is gone: the next round begins at
 // once, and looks up the names again.
 func (s *session) goRound() {
-	for _, server := range s.core.round(s.ctx) {
-		if s.ctx.Err() != nil {
-			return
-		}
-		s.core.tries(server)
+	for server := range s.owner.Servers(s.ctx) {
 		if err := s.serve(server); err != nil && !s.ended() { // else the end says why
-			s.core.connectFailed(server.String(), err)
+			s.owner.Failed(server.String(), err)
 		}
 		if s.pauses.none() {
 			return
@@ -40,8 +34,8 @@ func (s *session) goRound() {
 
 // serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
 func (s *session) serve(server Server) error {
-	dial := func(ctx context.Context) (net.Conn, error) { return s.core.dial(ctx, server) }
-	c, err := link.Dial(s.ctx, s.core.connectTimeout(), server.String(), dial, owner{s})
+	dial := func(ctx context.Context) (net.Conn, error) { return s.ensemble.Dial(ctx, server) }
+	c, err := link.Dial(s.ctx, s.ensemble.ConnectTimeout(), server.String(), dial, owner{s})
 	if err != nil {
 		return err
 	}
@@ -52,29 +46,6 @@ func (s *session) serve(server Server) error {
 	}
 	s.resuming(sent)
 	return c.Serve(func() error { return s.handshake(c, sent) })
-}
-
-// dial opens a connection to a server.
-func (c *core) dial(ctx context.Context, server Server) (net.Conn, error) {
-	raw, err := c.opts.Dial(ctx, server)
-	if err == nil && raw == nil {
-		err = errors.New("the function given to WithDialer returned neither a connection nor an error")
-	}
-	return raw, err
-}
-
-// connectTimeout bounds one attempt to connect. By default it comes from the timeout that the servers grant, which may be
-// far below what was asked for: a server that accepts and does not answer must not cost the session.
-func (c *core) connectTimeout() time.Duration {
-	if d := c.opts.ConnectTimeout; d > 0 {
-		return d
-	}
-	return max(time.Second, c.timeout()/6)
-}
-
-// timeout returns the session timeout that the servers grant, or what was asked for while that is not known.
-func (c *core) timeout() time.Duration {
-	return cmp.Or(time.Duration(c.granted.Load()), c.opts.SessionTimeout)
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.
@@ -105,10 +76,10 @@ func (s *session) connectionUp() {
 	}
 	// Within the lock, here and in connectionDown, so that all learn of the facts in their order. A writer may already find that
 	// the connection is gone. And a caller that finds a live session gets a watch or a feed after this, not before.
-	log := s.core.transit(established, s.circumstancesLocked(nil), "timeout", s.upkeep.Timeout())
+	s.ensemble.accepted()
+	log := s.owner.Up(s.report(nil))
 	s.watches.fireAll()
 	s.tell(News{Kind: Up})
-	s.core.sessionUp()
 	s.mu.Unlock()
 	log()
 }
@@ -182,9 +153,8 @@ func (s *session) connectionDown(c *link.Connection) {
 		s.mu.Unlock()
 		return
 	}
-	s.core.connectionFailed(c)
 	notices := s.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
-	log := s.core.transit(disconnected, s.circumstancesLocked(c.Reason()), s.holdsLeft()...)
+	log := s.owner.Down(s.report(c.Reason()))
 	s.mu.Unlock()
 	notices.deliver()
 	log()

@@ -53,7 +53,7 @@ func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) 
 	for _, path := range remove {
 		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})
 	}
-	return c.core.checkSize("create", path, size+len(wire.MultiFrame(nil)))
+	return c.core.ensemble.CheckSize("create", path, size+len(wire.MultiFrame(nil)))
 }
 
 // ErrNotDeleted says that a node to be deleted together with a create did not exist: nothing was created.
@@ -66,7 +66,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 		c.markSent() // also if the request was never sent
 		c.end(paths, err)
 	}
-	one := &zk.CreateRequest{Path: s.abs(c.path), Data: data, Acl: s.core.opts.ACL, Flags: flags}
+	one := &zk.CreateRequest{Path: s.abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
 	if n == 1 && len(remove) == 0 {
 		return request{wire.OpCreate, c.path, wire.CreateFrame(wire.OpCreate, one), func(r reply, err error) {
 			var created string

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -47,8 +46,7 @@ func (c *slowToClose) Close() error {
 
 // Two goroutines find that the connection is gone. The first has closed it, the second tells the holds.
 func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
-	s := &session{core: &core{opts: &Config{}, states: newStateLog()}, up: make(chan struct{}), down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
-	s.core.log = newLogQueue()
+	s := &session{owner: &alone{}, opts: &Config{}, up: make(chan struct{}), down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	raw := &slowToClose{Conn: near, closing: make(chan struct{}), release: make(chan struct{})}
@@ -79,7 +77,7 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 
 // A goroutine may find out late that its connection is gone. The next one is not touched by that.
 func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
-	s := &session{core: &core{opts: &Config{}}, up: make(chan struct{}), down: make(chan struct{})}
+	s := &session{owner: &alone{}, opts: &Config{}, up: make(chan struct{}), down: make(chan struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	old := connectionOf(t, s, near)
@@ -91,44 +89,30 @@ func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
 
 // The session ends while a server is giving it to us.
 func TestConnectionUp_SessionOver_LetsNothingThrough(t *testing.T) {
-	s := &session{core: &core{opts: &Config{}, states: newStateLog()}, up: make(chan struct{}), lost: lost(zkrecipes.LossClosed, time.Now(), nil)}
+	client := &alone{}
+	s := &session{owner: client, up: make(chan struct{}), lost: lost(zkrecipes.LossClosed, time.Now(), nil)}
 	s.connectionUp()
 	require.False(t, s.isUp())
-	require.Equal(t, Connecting, s.core.states.current().state)
-}
-
-// duringLog is a log handler that calls a function when something is first logged.
-type duringLog struct {
-	slog.Handler
-	called bool
-	f      func()
-}
-
-func (d *duringLog) Enabled(context.Context, slog.Level) bool {
-	if !d.called {
-		d.called = true
-		d.f()
-	}
-	return false
+	require.Zero(t, client.ups)
 }
 
 // A writer finds that the connection is gone while the reader is telling that it is up.
 func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	s := &session{up: make(chan struct{}), down: make(chan struct{})}
+	s := &session{opts: &Config{}, ensemble: &Ensemble{}, up: make(chan struct{}), down: make(chan struct{})}
 	close(s.down)
 	s.watches.init()
-	s.core = &core{states: newStateLog(), changed: make(chan struct{})}
 	c := connectionOf(t, s, near)
 	s.connection = c
-	s.core.opts = &Config{Log: slog.New(&duringLog{f: func() { c.Fail(errCut) }})}
+	client := &alone{log: func() { c.Fail(errCut) }}
+	s.owner = client
 	f := (&Session{session: s}).Follow("/", nil)
 	s.connectionUp()
 	require.False(t, s.isUp())
 	require.True(t, f.down)
 	require.Equal(t, []NewsKind{Up, Down}, kindsOf(f.Take()))
-	require.ErrorIs(t, s.core.inTheWay(), errCut)
+	require.ErrorIs(t, client.down.Err, errCut)
 }
 
 func kindsOf(news []News) (kinds []NewsKind) {
@@ -140,7 +124,8 @@ func kindsOf(news []News) (kinds []NewsKind) {
 
 // A caller orders its later requests behind a request that was told as sent. So a request that never left must not be told so.
 func TestConnection_Closed_CallIsNotToldAsSent(t *testing.T) {
-	s := &session{core: &core{opts: &Config{MaxRequest: maxRequest}}, up: make(chan struct{}), done: make(chan struct{})}
+	opts := &Config{MaxRequest: maxRequest}
+	s := &session{owner: &alone{}, opts: opts, ensemble: &Ensemble{opts: opts}, up: make(chan struct{}), done: make(chan struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	l := connectionOf(t, s, near)

@@ -88,7 +88,7 @@ func (f *Feed) Stop() {
 }
 
 // Room returns how many bytes of paths one call of SetWatches may take.
-func (f *Feed) Room() int { return min(128<<10, f.session.core.opts.MaxRequest/2) }
+func (f *Feed) Room() int { return min(128<<10, f.session.opts.MaxRequest/2) }
 
 // Heard returns when the newest request of the session was sent that a server has answered.
 func (f *Feed) Heard() time.Time { return f.session.Heard() }

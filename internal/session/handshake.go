@@ -18,7 +18,7 @@ func (s *session) connectFrame() []byte {
 	zxid := s.lastZxid()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return wire.ConnectFrame(zxid, cmp.Or(s.upkeep.Timeout(), s.core.opts.SessionTimeout), s.id, s.password)
+	return wire.ConnectFrame(zxid, cmp.Or(s.upkeep.Timeout(), s.opts.SessionTimeout), s.id, s.password)
 }
 
 // handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
@@ -30,7 +30,7 @@ func (s *session) handshake(c *link.Connection, sent time.Time) error {
 	// Only an end in order, between two frames, comes from a server that lags behind; see lastZxid. If this client has closed
 	// the connection, an end says nothing of the server: some connections read as ended then.
 	if err == io.EOF && c.Reason() == nil { //nolint:errorlint // see above
-		s.core.refused()
+		s.ensemble.refused()
 	}
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *session) handshake(c *link.Connection, sent time.Time) error {
 	if !s.takeGrant(sent, g.Timeout) {
 		return nil
 	}
-	for _, credential := range s.core.opts.Auth {
+	for _, credential := range s.opts.Auth {
 		if err := s.authenticate(c, credential); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *session) identify(id int64, password []byte) bool {
 func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
 	s.mu.Lock()
 	first := s.upkeep.Timeout() == 0
-	s.core.granted.Store(int64(timeout))
+	s.ensemble.granted.Store(int64(timeout))
 	now := time.Now()
 	notices := s.lapseIfDue(now)
 	least := s.upkeep.Least()
@@ -107,7 +107,7 @@ func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
 		return false
 	}
 	if first {
-		s.core.start(s.runHeartbeat)
+		s.owner.Start(s.runHeartbeat)
 	}
 	return true
 }
@@ -116,7 +116,7 @@ func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
 // time. If servers have only refused for a whole timeout, perhaps no server will ever reach that zxid again: the ensemble
 // was restored from a backup, or made anew. A new session then begins without one.
 func (s *session) lastZxid() int64 {
-	if s.ID() == 0 && s.core.refusedFor() >= s.core.opts.SessionTimeout {
+	if s.ID() == 0 && s.ensemble.refusedFor() >= s.opts.SessionTimeout {
 		return 0
 	}
 	return s.zxid.Load()

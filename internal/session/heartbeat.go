@@ -63,7 +63,7 @@ func (s *session) heartbeat(now time.Time) time.Time {
 		c.Fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(s.Timeout()/4)))
 	}
 	if step.Sync {
-		s.core.start(s.sendSync)
+		s.owner.Start(s.sendSync)
 	}
 	return step.Next
 }
@@ -81,7 +81,7 @@ func (s *session) sendSync() {
 	view := &Session{session: s}
 	requests := []request{view.syncRequest("/", func(_ string, err error) {
 		if err != nil {
-			s.core.opts.Log.Debug("zookeeper: sync", "error", err)
+			s.opts.Log.Debug("zookeeper: sync", "error", err)
 		}
 		s.mu.Lock()
 		s.upkeep.SyncDone()
@@ -98,7 +98,7 @@ func (s *session) sendSync() {
 		requests = append(requests, view.barrierRequest(func(_ transaction, err error) {
 			if err != nil {
 				s.barrierRefused(c)
-				s.core.opts.Log.Debug("zookeeper: barrier", "error", err)
+				s.opts.Log.Debug("zookeeper: barrier", "error", err)
 			}
 		}))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -116,14 +117,29 @@ func (h *hosts) requireAddress(ctx context.Context, patience time.Duration) erro
 	return err
 }
 
+// Servers yields what to try in a round, and notes it.
+func (c *core) Servers(ctx context.Context) iter.Seq[Server] {
+	return func(yield func(Server) bool) {
+		for _, server := range c.round(ctx) {
+			if ctx.Err() != nil {
+				return
+			}
+			c.tries(server)
+			if !yield(server) {
+				return
+			}
+		}
+	}
+}
+
 // round looks up the names and returns what to try. The lookups together take at most as long as one attempt to connect. If a
 // lookup fails, that is noted like an attempt that failed.
 func (c *core) round(ctx context.Context) []Server {
-	limited, cancel := context.WithTimeout(ctx, c.connectTimeout())
+	limited, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()
 	for i, err := range c.hosts.lookUp(limited, false) {
 		if err != nil && ctx.Err() == nil {
-			c.connectFailed(c.hosts.names[i], err)
+			c.Failed(c.hosts.names[i], err)
 		}
 	}
 	return c.hosts.order()

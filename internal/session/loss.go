@@ -46,7 +46,7 @@ func (s *session) lapseIfDue(now time.Time) lossNotices {
 	if len(s.callbacks) == 0 || now.Before(until) {
 		return lossNotices{}
 	}
-	return s.collect(lost(zkrecipes.LossDeadline, until, s.core.inTheWay()), func(*lossCallback) bool { return true })
+	return s.collect(lost(zkrecipes.LossDeadline, until, s.owner.InTheWay()), func(*lossCallback) bool { return true })
 }
 
 // lossNotices are the callbacks to call for one loss, once no lock is held.
@@ -81,12 +81,12 @@ func (d lossNotices) deliver() {
 	}
 	s.mu.Lock()
 	s.delivering--
-	over, c, granted := s.over(), s.connection, s.id != 0
+	over, c, granted, last := s.over(), s.connection, s.id != 0, s.report(nil)
 	s.mu.Unlock()
 	if !over {
 		return
 	}
-	s.core.sessionEnded(s, s.lost)
+	s.owner.Ended(s.lost, last)
 	close(s.done)
 	s.stop()
 	switch {

@@ -12,7 +12,7 @@ import (
 
 // lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
 func lapsed() (s *session, until time.Time) {
-	s = &session{core: &core{opts: &Config{}, lastErr: errCut}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	s = &session{owner: &alone{why: errCut}, opts: &Config{}, ensemble: &Ensemble{}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
 	now := time.Now()
 	s.upkeep.Connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour)
 	s.upkeep.Answered(now, now, liveness.AnyServer)

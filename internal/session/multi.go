@@ -109,7 +109,7 @@ func (s *Session) requests(ops []zkrecipes.Op) ([]any, error) {
 
 func (s *Session) request(op zkrecipes.Op) (any, error) {
 	if op.Root != nil {
-		if err := RequireRoot(op.Root, root{s.core, s.prefix}); err != nil {
+		if err := RequireRoot(op.Root, s.owner.Root(s.prefix)); err != nil {
 			return nil, fmt.Errorf("the operation %w", err)
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Session) request(op zkrecipes.Op) (any, error) {
 	case zkrecipes.KindCreate:
 		acl := op.ACL
 		if len(acl) == 0 {
-			acl = s.core.opts.ACL
+			acl = s.opts.ACL
 		}
 		if op.Flags == zk.FlagContainer {
 			return nil, errors.New("a container cannot be created in a transaction")

@@ -45,17 +45,7 @@ func (s seal) Is(target error) bool {
 }
 
 // Explain adds to the cause of a context why the session is not connected, if it is not.
-func (s *session) Explain(cause error) error { return withReason(cause, s.core.inTheWay()) }
-
-// Explain is [Session.Explain] for a call that has no session at hand.
-func (c *Client) Explain(cause error) error { return withReason(cause, c.core.inTheWay()) }
-
-// inTheWay returns why there is no connection; nil if there is one.
-func (c *core) inTheWay() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.obstacle()
-}
+func (s *session) Explain(cause error) error { return withReason(cause, s.owner.InTheWay()) }
 
 // ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, that is what is missing.
 func (s *session) ExplainUnanswered(cause error) error {
@@ -66,24 +56,4 @@ func (s *session) ExplainUnanswered(cause error) error {
 		return s.Explain(cause)
 	}
 	return withReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", c.Server(), rounded(time.Since(newest))))
-}
-
-// obstacle returns why there is no connection. Called with mu held.
-func (c *core) obstacle() error {
-	switch {
-	case c.lastErr != nil:
-		return c.lastErr
-	case c.trying != "":
-		return fmt.Errorf("no answer from %s yet", c.trying)
-	default:
-		return nil
-	}
-}
-
-// tries notes that a server is about to be dialed.
-func (c *core) tries(server Server) {
-	c.hosts.tries(server)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.trying = server.String()
 }

@@ -55,7 +55,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 		return "", &OpError{"create", path, zk.ErrInvalidFlags}
 	}
 	if len(acl) == 0 {
-		acl = s.core.opts.ACL
+		acl = s.opts.ACL
 	}
 	op := int32(wire.OpCreate)
 	if flags == zk.FlagContainer {
@@ -77,9 +77,9 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 // Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
 	for {
-		hangups := s.core.containerHangups.Load()
+		hangups := s.ensemble.containerHangups.Load()
 		flags := int32(zk.FlagContainer)
-		if s.core.noContainers.Load() {
+		if s.ensemble.noContainers.Load() {
 			flags = 0
 		}
 		_, err := s.Create(ctx, path, nil, flags)
@@ -92,32 +92,19 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			}
 		}
 		if flags != 0 {
-			s.core.judgeContainers(hangups, err)
+			s.ensemble.judgeContainers(hangups, err)
 		}
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
 			return nil
 		case flags != 0 && errors.Is(err, wire.CodeUnimplemented):
-			s.core.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
-			s.core.noContainers.Store(true)
+			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
+			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:
 			return &OpError{"create", path, unknownOutcome(causeOf(ctx))}
 		case !again:
 			return err
 		}
-	}
-}
-
-// judgeContainers counts the connections in a row that ended under createContainer and made no node. Hangups is the count when
-// the request was made: the calls that one connection took with it count once.
-func (c *core) judgeContainers(hangups int32, err error) {
-	switch {
-	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
-		c.containerHangups.Store(0)
-	case errors.Is(err, zk.ErrConnectionClosed) && c.containerHangups.CompareAndSwap(hangups, hangups+1) && hangups+1 == 3:
-		c.opts.Log.Warn("zookeeper: three connections in a row ended under createContainer: the server seems to have no " +
-			"containers, so parents stay behind when queues empty")
-		c.noContainers.Store(true)
 	}
 }
 

@@ -23,9 +23,8 @@ type orphan struct {
 // up, since then there is a server. If its credentials were refused, it is closed at once: there is a server now, and there
 // may be no next session.
 func (c *core) noteOrphan(s *session) {
-	s.mu.Lock()
-	reason, left := s.lost.Reason, orphan{s.id, s.password}
-	s.mu.Unlock()
+	reason, id, password := s.Remains()
+	left := orphan{id, password}
 	switch reason {
 	case zkrecipes.LossDeadline:
 		c.mu.Lock()
@@ -58,9 +57,9 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 
 // closeOrphanAt closes the session at a server, see [link.CloseSession].
 func (c *core) closeOrphanAt(ctx context.Context, server Server, left orphan) error {
-	ctx, cancel := context.WithTimeout(ctx, c.connectTimeout())
+	ctx, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()
-	raw, err := c.dial(ctx, server)
+	raw, err := c.ensemble.Dial(ctx, server)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (o owner) Answered(op, code int32, sent, at time.Time) {
 
 // TooLarge returns the error of a reply of so many bytes if that is too large, else nil.
 func (o owner) TooLarge(size int) error {
-	if most := o.core.opts.MaxReply; size > most {
+	if most := o.opts.MaxReply; size > most {
 		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, most)
 	}
 	return nil

@@ -41,8 +41,8 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 			}
 			return err
 		}
-		if path == s.core.opts.Chroot {
-			s.core.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
+		if path == s.opts.Chroot {
+			s.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
 		}
 	}
 	return nil

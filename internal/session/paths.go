@@ -17,7 +17,10 @@ type root struct {
 }
 
 // Root returns where the paths of this client begin.
-func (c *Client) Root() zkrecipes.Root { return root{c.core, c.prefix} }
+func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.prefix) }
+
+// Root returns where the paths below a prefix begin.
+func (c *core) Root(prefix string) zkrecipes.Root { return root{c, prefix} }
 
 // String names the servers, the node and the session.
 func (r root) String() string {

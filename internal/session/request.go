@@ -45,7 +45,7 @@ func (s *session) sendNow(ctx context.Context, sent func(), requests []request) 
 func (s *session) sendOn(ctx context.Context, c *link.Connection, requests []request) bool {
 	asked := make([]link.Request, 0, 4) // so that few take no memory of the heap
 	for _, r := range requests {
-		if tracers := s.core.opts.Tracers; tracers.ObserveRequests() {
+		if tracers := s.opts.Tracers; tracers.ObserveRequests() {
 			r.answer = traced(ctx, tracers, r)
 		}
 		asked = append(asked, link.Request{Op: r.op, Frame: r.frame, Answer: r.answer})

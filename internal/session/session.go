@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,26 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 )
+
+// Owner is what a session needs of its client, whose lock may be taken while the session holds its own.
+type Owner interface {
+	// Start runs f on a goroutine that the client waits for when it is closed; false once it is.
+	Start(f func()) bool
+	// Servers yields each server once, in the order to try them, until ctx ends.
+	Servers(ctx context.Context) iter.Seq[Server]
+	// Failed takes why a server gave no session.
+	Failed(server string, err error)
+	// Up takes that the session is connected, and Down that it is not any more. Both are called with the lock of the session
+	// held. What they return logs that, and is called without it.
+	Up(Report) (log func())
+	Down(Report) (log func())
+	// Ended takes that the session has ended. The next one may open when Done is closed, which is after this.
+	Ended(why *zkrecipes.LostError, last Report)
+	// InTheWay returns why there is no connection; nil if there is one.
+	InTheWay() error
+	// Root returns where the paths below a prefix begin.
+	Root(prefix string) zkrecipes.Root
+}
 
 // Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
 // fails; nothing that belongs to it ever runs in the session after it. A Session is safe for concurrent use, and its
@@ -24,12 +45,14 @@ type Session struct {
 
 // session is what all views of one session share.
 type session struct {
-	core   *core
-	pauses *pauses
-	ctx    context.Context // ends with the session
-	stop   context.CancelFunc
-	zxid   atomic.Int64  // the newest one seen, here or in an earlier session
-	asked  atomic.Uint32 // how many requests of ours, for their xids
+	owner    Owner
+	ensemble *Ensemble
+	opts     *Config
+	pauses   *pauses
+	ctx      context.Context // ends with the session
+	stop     context.CancelFunc
+	zxid     atomic.Int64  // the newest one seen, here or in an earlier session
+	asked    atomic.Uint32 // how many requests of ours, for their xids
 
 	wake chan struct{} // wakes the heartbeat; holds one
 
@@ -54,11 +77,14 @@ type session struct {
 	done    chan struct{}
 }
 
-func newSession(c *core) *session {
+// newSession returns a session that Run connects. The newest zxid that was seen in the session before is zxid.
+func newSession(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *session {
 	s := &session{
-		core:      c,
-		pauses:    newPauses(c.newBackOff),
-		upkeep:    liveness.New(c.opts.Terms),
+		owner:     owner,
+		ensemble:  ensemble,
+		opts:      ensemble.opts,
+		pauses:    newPauses(ensemble.NewBackOff),
+		upkeep:    liveness.New(ensemble.opts.Terms),
 		wake:      make(chan struct{}, 1),
 		up:        make(chan struct{}),
 		down:      make(chan struct{}),
@@ -67,7 +93,8 @@ func newSession(c *core) *session {
 	}
 	close(s.down)
 	s.watches.init()
-	s.ctx, s.stop = context.WithCancel(c.ctx)
+	s.zxid.Store(zxid)
+	s.ctx, s.stop = context.WithCancel(ctx)
 	return s
 }
 
@@ -115,7 +142,7 @@ func (s *session) Err() error {
 // Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
 // and does not run f, once the client is closed.
 func (s *session) Go(f func(ctx context.Context)) bool {
-	return s.core.start(func() { f(s.ctx) })
+	return s.owner.Start(func() { f(s.ctx) })
 }
 
 // answered books an answer as proof. If the proof ran out before the answer came, the holds end first. So it does not matter
@@ -143,14 +170,24 @@ func (s *session) end(why *zkrecipes.LostError) {
 	notices.deliver()
 }
 
+// Close ends the session for the client, which is being closed.
+func (s *session) Close() { s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
+
+// Live reports that the session has come up and has not ended.
+func (s *session) Live() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost == nil && !s.since.IsZero()
+}
+
 func (s *session) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost != nil
 }
 
-// lifetime is how long the session has been usable; 0 if it never was.
-func (s *session) lifetime() time.Duration {
+// Lived is how long the session has been usable; 0 if it never was.
+func (s *session) Lived() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.IsZero() {

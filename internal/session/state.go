@@ -54,19 +54,11 @@ type stateLog struct {
 }
 
 type transition struct {
-	state State
-	at    time.Time
-	circumstances
-	after chan struct{} // closed once next is set
-	next  *transition
-}
-
-// circumstances are what the log and tracers are told of a change of the state, beside the state.
-type circumstances struct {
-	server  string
-	session int64
-	timeout time.Duration
-	err     error // nil unless a connection or a session is gone
+	state  State
+	at     time.Time
+	Report               // of the session then
+	after  chan struct{} // closed once next is set
+	next   *transition
 }
 
 func newStateLog() *stateLog {
@@ -74,7 +66,7 @@ func newStateLog() *stateLog {
 }
 
 // apply moves the state by e, and returns the states before and after, which are the same if it did not change.
-func (l *stateLog) apply(e event, in circumstances) (from, to *transition) {
+func (l *stateLog) apply(e event, in Report) (from, to *transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from = l.last
@@ -82,7 +74,7 @@ func (l *stateLog) apply(e event, in circumstances) (from, to *transition) {
 	if state == from.state {
 		return from, from
 	}
-	to = &transition{state: state, at: time.Now(), circumstances: in, after: make(chan struct{})}
+	to = &transition{state: state, at: time.Now(), Report: in, after: make(chan struct{})}
 	from.next = to
 	close(from.after)
 	l.last = to

@@ -47,14 +47,14 @@ func TestStateLog_SlowReader_MissesNothing(t *testing.T) {
 		want := []State{Connecting}
 		for range 1000 {
 			for _, e := range []event{established, disconnected, ended} {
-				from, to := l.apply(e, circumstances{})
+				from, to := l.apply(e, Report{})
 				require.NotEqual(t, from, to)
 				want = append(want, to.state)
 			}
 		}
-		from, to := l.apply(ended, circumstances{})
+		from, to := l.apply(ended, Report{})
 		require.Equal(t, from, to, "no change")
-		l.apply(closed, circumstances{})
+		l.apply(closed, Report{})
 		close(happened)
 		synctest.Wait()
 		require.Equal(t, append(want, Closed), got)
@@ -72,7 +72,7 @@ func TestStateLog_Reader_EndsWithItsContextOrItsLoop(t *testing.T) {
 	for range l.all(ctx) {
 		cancel()
 	}
-	l.apply(closed, circumstances{})
+	l.apply(closed, Report{})
 	for s := range l.all(t.Context()) {
 		require.Equal(t, Closed, s)
 	}

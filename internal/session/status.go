@@ -17,12 +17,6 @@ type Status struct {
 	LastErrorAt time.Time
 }
 
-// answer is the newest answer of a server.
-type answer struct {
-	at        time.Time
-	roundTrip time.Duration
-}
-
 // trouble is the newest failure of a connection, of an attempt to connect, or of a session.
 type trouble struct {
 	err error
@@ -35,21 +29,20 @@ func (c *Client) Status() Status {
 	s, bad, before := c.core.session, c.core.trouble, c.core.answer
 	c.core.mu.Unlock()
 	st := Status{LastError: bad.err, LastErrorAt: bad.at}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := c.core.states.current()
-	st.State, st.Since = now.state, now.at
-	newest := s.answer
-	if newest.at.IsZero() {
-		newest = before // of the session before, since this one has none
-	}
-	st.LastAnswer, st.RoundTrip = newest.at, newest.roundTrip
-	if s.lost != nil || s.since.IsZero() {
-		return st
-	}
-	st.Session, st.Timeout, st.ValidUntil, st.Holds = s.id, s.upkeep.Timeout(), s.upkeep.ValidUntil(), len(s.callbacks)
-	if s.isUp() {
-		st.Server = s.connection.Server()
-	}
+	s.Look(func(r Report) {
+		now := c.core.states.current()
+		st.State, st.Since = now.state, now.at
+		st.LastAnswer, st.RoundTrip = r.LastAnswer, r.RoundTrip
+		if st.LastAnswer.IsZero() { // then that of the session before
+			st.LastAnswer, st.RoundTrip = before.at, before.roundTrip
+		}
+		if r.Err != nil || !r.WasUp {
+			return
+		}
+		st.Session, st.Timeout, st.ValidUntil, st.Holds = r.Session, r.Timeout, r.ValidUntil, r.Holds
+		if r.Up {
+			st.Server = r.Server
+		}
+	})
 	return st
 }

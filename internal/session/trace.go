@@ -74,7 +74,7 @@ func (c *core) traceStates(from *transition) {
 		to := from.next
 		c.opts.Tracers.State(zkrecipes.StateChange{
 			From: from.state, To: to.state, At: to.at, Lasted: to.at.Sub(from.at),
-			Server: to.server, Session: to.session, Timeout: to.timeout, Err: to.err,
+			Server: to.Server, Session: to.Session, Timeout: to.Timeout, Err: to.Err,
 		})
 		from = to
 	}

@@ -147,7 +147,7 @@ func (s *Session) KeepWatch(path string) bool {
 				idle = other
 			}
 		}
-		if now.Sub(w.kept[idle]) <= time.Duration(s.core.granted.Load()) || s.core.removalsLost.Load() > 1 {
+		if now.Sub(w.kept[idle]) <= time.Duration(s.ensemble.granted.Load()) || s.ensemble.removalsLost.Load() > 1 {
 			return false
 		}
 		delete(w.kept, idle)
@@ -227,15 +227,15 @@ func (s *Session) Release(w *Watch) {
 // sets its watch again meanwhile is told of a change when the answer comes, because the server may have served its read before.
 // Without a connection there is nothing to remove.
 func (s *session) removeWatches(r removal) {
-	if s.core.removalsLost.Load() > 1 {
+	if s.ensemble.removalsLost.Load() > 1 {
 		return
 	}
 	s.watches.fire(r.keys...)
 	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, r.path, wire.RemoveWatchesFrame(r.path, r.kind), func(_ reply, err error) {
 		if errors.Is(err, zk.ErrConnectionClosed) {
-			s.core.removalsLost.Add(1)
+			s.ensemble.removalsLost.Add(1)
 		} else {
-			s.core.removalsLost.Store(0)
+			s.ensemble.removalsLost.Store(0)
 		}
 		s.watchesRemoved(r)
 	}}})
