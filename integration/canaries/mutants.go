@@ -598,7 +598,7 @@ var mutants = []mutant{
 	{
 		name: "double barrier: members that are in count for the next round",
 		edits: []edit{
-			{"recipes/barrier", "rounds.waiting", "{m, data, stat.Version == 0}", "{m, data, true}"},
+			{"recipes/barrier", "rounds.waiting", "data, stat.Version == 0}", "data, true}"},
 			{"recipes/barrier", "rounds.letIn", "data, 0)", "data, -1)"},
 		},
 		tests: []test{barrierTests},
@@ -726,7 +726,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "group: all members are read at once",
-		edits: []edit{{"recipes/group", "inFlight", "inFlight = 64", "inFlight = 100_000"}},
+		edits: []edit{{"internal/session", "MostInFlight", "MostInFlight = 64", "MostInFlight = 100_000"}},
 		tests: []test{groupTests},
 	},
 	{

@@ -24,7 +24,7 @@ func (g *Grant) watch() {
 func (g *Grant) watchPath(ctx context.Context, path string) {
 	for {
 		select {
-		case <-g.over: // before this goroutine came to run: a short hold costs no watch
+		case <-g.over: // also before this goroutine came to run: a short hold costs no watch
 			return
 		default:
 		}
@@ -41,17 +41,6 @@ func (g *Grant) watchPath(ctx context.Context, path string) {
 		case string(data) == RevokeRequest:
 			g.revokeOnce()
 		}
-		recheck := time.NewTimer(g.Node.Session.RecheckAfter()) // an event may be lost
-		select {
-		case <-changed.Fired():
-		case <-recheck.C:
-		case <-g.over:
-			recheck.Stop()
-			return
-		case <-ctx.Done():
-			recheck.Stop()
-			return
-		}
-		recheck.Stop()
+		_, _ = g.Node.Session.AwaitChange(ctx, g.Node.Session.RecheckAfter(), changed.Fired(), g.over) // the loop looks at both
 	}
 }

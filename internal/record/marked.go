@@ -55,25 +55,17 @@ func (m *Marked) lock(ctx context.Context) (unlock func(), err error) {
 //
 // Errors: those of next, and nothing was written; ErrUnknownOutcome if the session ended, or ctx did, before the outcome
 // was known; otherwise what the server said, and nothing was written.
-func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) ([]byte, error) {
+func (m *Marked) Update(ctx context.Context, next func(data []byte) ([]byte, error)) (updated []byte, err error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return nil, &session.OpError{Op: "update", Path: m.path, Err: err}
 	}
 	defer unlock()
-	for {
-		s, err := m.client.Session(ctx)
-		if err != nil {
-			return nil, &session.OpError{Op: "update", Path: m.path, Err: err}
-		}
-		data, err := m.updateIn(ctx, s, next)
-		switch {
-		case err == nil:
-			return data, nil
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome), s.Err() == nil, ctx.Err() != nil, m.client.State() == session.Closed:
-			return nil, err
-		}
-	}
+	err = m.client.InSession(ctx, "update", m.path, func(s *session.Session) (err error) {
+		updated, err = m.updateIn(ctx, s, next)
+		return err
+	})
+	return updated, err
 }
 
 // updateIn is one update in one session.
@@ -194,10 +186,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) error {
 		_, err := s.Create(ctx, m.marker, nil, zk.FlagEphemeral)
 		m.late = m.late || errors.Is(err, zkrecipes.ErrUnknownOutcome)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = remakes.Pause(ctx, err); err == nil {
-				err = s.Ensure(ctx, m.path, m.seed)
-			}
-			if err == nil {
+			if err = remakes.Ensure(ctx, s, m.path, m.seed, err); err == nil {
 				continue
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -99,10 +98,10 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	case errors.Is(err, zkrecipes.ErrFenced) && w.doubt != nil:
 		return session.Node{}, false, w.doubt // a copy may have been applied before
 	case r.missing(err):
-		if err = w.remakes.Pause(ctx, err); err == nil {
-			err = r.makeParents(ctx)
-		}
-		if err == nil {
+		missing := err
+		if err = r.Client.InSession(ctx, "set", r.Path, func(s *session.Session) error {
+			return w.remakes.MakeParents(ctx, s, r.Path, missing)
+		}); err == nil {
 			return session.Node{}, true, nil
 		}
 	}
@@ -128,29 +127,16 @@ func (r Replacement) write(ctx context.Context, now session.Node, data []byte) (
 }
 
 // multi sends a transaction, in the next session if it was certainly not executed in this one.
-func (r Replacement) multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
-	for {
-		s, err := r.Client.Session(ctx)
-		if err != nil {
-			return nil, &session.OpError{Op: "set", Path: r.Path, Err: err}
-		}
-		results, err := s.Multi(ctx, ops...)
-		if err == nil || errors.Is(err, zkrecipes.ErrUnknownOutcome) || s.Err() == nil || ctx.Err() != nil || r.Client.State() == session.Closed {
-			return results, err
-		}
-	}
+func (r Replacement) multi(ctx context.Context, ops ...zkrecipes.Op) (results []zkrecipes.OpResult, err error) {
+	err = r.Client.InSession(ctx, "set", r.Path, func(s *session.Session) (err error) {
+		results, err = s.Multi(ctx, ops...)
+		return err
+	})
+	return results, err
 }
 
 // missing reports that there is no node, or no parent.
 func (r Replacement) missing(err error) bool {
 	var failed *session.OpError
 	return errors.Is(err, zk.ErrNoNode) && errors.As(err, &failed) && failed.Path == r.Path
-}
-
-func (r Replacement) makeParents(ctx context.Context) error {
-	s, err := r.Client.Session(ctx)
-	if err != nil {
-		return &session.OpError{Op: "set", Path: r.Path, Err: err}
-	}
-	return s.MakeContainers(ctx, r.Path[:max(strings.LastIndexByte(r.Path, '/'), 1)])
 }

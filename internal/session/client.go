@@ -12,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // Client is the user's handle on an ensemble. It lives through many sessions. It is safe for concurrent use, and one
@@ -170,48 +169,54 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, err
 	return s, nil
 }
 
-// read calls f with the live session. If that session ends, read calls f with the next one.
-func read[T any](ctx context.Context, c *Client, op, path string, f func(*Session) (T, error)) (T, error) {
+// InSession calls f with the live session, and again with the next one if f failed because its session has ended. That is known
+// from the error, which matches the loss. An answer of the server counts, also if the session has ended since. A write in doubt is
+// not repeated: another session cannot tell whether it was applied.
+//
+// Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, of the operation on the path.
+func (c *Client) InSession(ctx context.Context, op, path string, f func(*Session) error) error {
 	for {
 		s, err := c.sessionFor(ctx, op, path)
 		if err != nil {
-			var none T
-			return none, err
+			return err
 		}
-		v, err := f(s)
-		if err == nil || s.Err() == nil {
-			return v, err
+		err = f(s)
+		if over := s.Err(); over == nil || !errors.Is(err, over) || errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+			return err
 		}
 	}
 }
 
 // Get returns a node's data and Stat; it survives reconnects and sessions, within ctx.
-func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	d, err := read(ctx, c, "get", path, func(s *Session) (wire.Data, error) {
-		b, stat, err := s.Get(ctx, path)
-		return wire.Data{Bytes: b, Stat: stat}, err
+func (c *Client) Get(ctx context.Context, path string) (b []byte, stat zk.Stat, err error) {
+	err = c.InSession(ctx, "get", path, func(s *Session) (err error) {
+		b, stat, err = s.Get(ctx, path)
+		return err
 	})
-	return d.Bytes, d.Stat, err
+	return b, stat, err
 }
 
 // Exists reports whether there is a node, and its Stat; it survives reconnects and sessions, within ctx.
-func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	e, err := read(ctx, c, "exists", path, func(s *Session) (existence, error) {
-		exists, stat, err := s.Exists(ctx, path)
-		return existence{exists, stat}, err
+func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.Stat, err error) {
+	err = c.InSession(ctx, "exists", path, func(s *Session) (err error) {
+		exists, stat, err = s.Exists(ctx, path)
+		return err
 	})
-	return e.exists, e.stat, err
+	return exists, stat, err
 }
 
 // Children returns the names of a node's children, in no order; it survives reconnects and sessions, within ctx.
-func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
-	return read(ctx, c, "children", path, func(s *Session) ([]string, error) { return s.Children(ctx, path) })
+func (c *Client) Children(ctx context.Context, path string) (names []string, err error) {
+	err = c.InSession(ctx, "children", path, func(s *Session) (err error) {
+		names, err = s.Children(ctx, path)
+		return err
+	})
+	return names, err
 }
 
 // Sync waits until the server has caught up with the leader; it survives reconnects and sessions, within ctx.
 func (c *Client) Sync(ctx context.Context, path string) error {
-	_, err := read(ctx, c, "sync", path, func(s *Session) (struct{}, error) { return struct{}{}, s.Sync(ctx, path) })
-	return err
+	return c.InSession(ctx, "sync", path, func(s *Session) error { return s.Sync(ctx, path) })
 }
 
 // Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
@@ -265,27 +270,21 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, s
 	var doubt error // of an earlier try, which may have been applied, or may still be
 	var hangups Hangups
 	for {
-		s, err := c.sessionFor(ctx, op, path)
-		if err != nil {
-			return zk.Stat{}, errors.Join(doubt, err)
-		}
-		stat, err := write(s)
-		err = hangups.Judge(size, err)
-		if !errors.Is(err, zkrecipes.ErrUnknownOutcome) || wire.ServerFault(err) {
-			switch {
-			case err != nil && !wire.ServerFault(err) && s.Err() != nil:
-				continue // the session ended before the write began
-			case doubt != nil && errors.Is(err, zk.ErrNoNode):
-				return stat, fmt.Errorf("%w: %w", errGone, doubt)
-			case doubt != nil && err != nil:
-				return stat, errors.Join(doubt, err)
-			}
+		var stat zk.Stat
+		err := c.InSession(ctx, op, path, func(s *Session) (err error) {
+			stat, err = write(s)
+			return hangups.Judge(size, err)
+		})
+		switch {
+		case ReplyLost(err):
+			doubt = err
+		case doubt != nil && errors.Is(err, zk.ErrNoNode):
+			return stat, fmt.Errorf("%w: %w", errGone, doubt)
+		case doubt != nil && err != nil:
+			return stat, errors.Join(doubt, err)
+		default:
 			return stat, err
 		}
-		if errors.Is(err, ErrTooLarge) {
-			return stat, err
-		}
-		doubt = err
 		// The sync makes the read newer than the write in question, as far as that has reached the leader.
 		if syncErr := c.Sync(ctx, path); syncErr != nil {
 			return stat, errors.Join(err, syncErr)

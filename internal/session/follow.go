@@ -22,30 +22,25 @@ type Reading[T any] func(context.Context, *Session) (T, *Watch, error)
 
 // Follow yields what read returns, and then each view that differs from the last: in its value, as same says, or in being
 // current. It reads again when the watch has fired, and only when the caller asks for the next view. So a slow caller gets the
-// newest value, and no backlog.
+// newest value, and no backlog. Errors of the client name the path.
 //
 // In three cases Follow yields the last value again at once, with Current false: the connection is lost, a reading takes an
 // eighth of the session timeout, or no server has answered for a whole session timeout. It goes on in the next session.
 //
 // It ends, without an error, when ctx does or the caller stops; with one, the last that it yields, when it cannot go on.
-func Follow[T any](ctx context.Context, c *Client, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
+func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T], same func(a, b T) bool) iter.Seq2[View[T], error] {
 	return func(yield func(View[T], error) bool) {
 		tell := func(v View[T], err error) bool { return ctx.Err() == nil && yield(v, err) }
 		f := &follower[T]{read: read, same: same, yield: tell}
-		for {
-			s, err := c.Session(ctx)
-			if err == nil {
-				err = f.follow(ctx, s)
+		err := c.InSession(ctx, "watch", path, func(s *Session) error {
+			err := f.follow(ctx, s)
+			if errors.Is(err, errStopped) {
+				return nil // also if the session has ended, too
 			}
-			switch {
-			case ctx.Err() != nil || errors.Is(err, errStopped):
-				return
-			case s != nil && s.Err() != nil && !errors.Is(s.Err(), zkrecipes.ErrClosed):
-				// The next session goes on.
-			default:
-				yield(View[T]{}, err)
-				return
-			}
+			return err
+		})
+		if err != nil {
+			tell(View[T]{}, err)
 		}
 	}
 }
@@ -102,7 +97,8 @@ func (f *follower[T]) follow(ctx context.Context, s *Session) error {
 	}
 }
 
-// wait waits until it has to be read again. If the last view is no longer current, it tells that.
+// wait waits until it has to be read again. If the last view is no longer current, it tells that. So it waits for more than
+// [Session.AwaitChange] does.
 func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
 	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
@@ -185,7 +181,7 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[Node], e
 	if err := checkPath("watch", path); err != nil {
 		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }
 	}
-	return Follow(ctx, c, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.look(ctx, path) }, Node.same)
+	return Follow(ctx, c, path, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.look(ctx, path) }, Node.same)
 }
 
 // look reads a node that may be missing. Only then it sets a watch that the server keeps until the node is created.

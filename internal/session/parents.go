@@ -12,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // parentOf is for absolute paths other than the root.
@@ -67,6 +66,23 @@ func (r *Remakes) Pause(ctx context.Context, why error) error {
 	return nil
 }
 
+// MakeParents makes, as containers, what is missing above path, that of the chroot included. Why says that something is. Before
+// that comes the pause that is due. Errors: the cause of ctx; what the server said of a parent.
+func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why error) error {
+	if err := r.Pause(ctx, why); err != nil {
+		return err
+	}
+	return s.Root().MakeContainers(ctx, parentOf(s.Abs(path)))
+}
+
+// Ensure makes a missing node, see [Session.Ensure], after the pause that is due.
+func (r *Remakes) Ensure(ctx context.Context, s *Session, path string, data []byte, why error) error {
+	if err := r.Pause(ctx, why); err != nil {
+		return err
+	}
+	return s.Ensure(ctx, path, data)
+}
+
 // Ensure is CreateAll for a caller that is content with any node at path and reads it next. It returns nil also if the answer
 // was lost. After a fault of the server it returns an error, since a caller that tries again would only meet the next.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
@@ -85,18 +101,10 @@ func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl .
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
-		if err := remakes.Pause(ctx, err); err != nil {
-			return err
-		}
-		if err := s.makeParents(ctx, path); err != nil {
+		if err := remakes.MakeParents(ctx, s, path, err); err != nil {
 			return err
 		}
 	}
-}
-
-// makeParents makes what is missing above path, that of the chroot included.
-func (s *Session) makeParents(ctx context.Context, path string) error {
-	return s.Root().MakeContainers(ctx, parentOf(s.Abs(path)))
 }
 
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
@@ -114,36 +122,28 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	var hangups Hangups
 	var remakes Remakes
 	for {
-		s, err := c.sessionFor(ctx, "create", path)
-		if err != nil {
-			return errors.Join(doubt, err)
-		}
-		before := s.zxid.Load()
-		_, err = s.Create(ctx, path, data, 0, acl...)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err = remakes.Pause(ctx, err); err == nil {
-				err = s.makeParents(ctx, path)
-			}
-			if err == nil || s.Err() != nil {
-				continue // it does no harm to make a container again
-			}
-			return errors.Join(doubt, err)
-		}
-		err = hangups.Judge(len(data), err)
+		var tried *Session
+		var before int64
+		err := c.InSession(ctx, "create", path, func(s *Session) error {
+			tried, before = s, s.zxid.Load()
+			_, err := s.Create(ctx, path, data, 0, acl...)
+			return hangups.Judge(len(data), err)
+		})
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrTooLarge), wire.ServerFault(err):
-			return errors.Join(doubt, err)
-		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+		case ReplyLost(err):
 			doubt = err
 		case errors.Is(err, zk.ErrNodeExists) && doubt != nil:
-		case s.Err() != nil:
-			continue // the session ended before the write began
+		case errors.Is(err, zk.ErrNoNode):
+			if err = remakes.MakeParents(ctx, tried, path, err); err == nil || tried.Err() != nil {
+				continue // it does no harm to make a container again
+			}
+			return errors.Join(doubt, err)
 		default:
 			return errors.Join(doubt, err)
 		}
-		made, err := c.settle(ctx, path, data, s, before)
+		made, err := c.settle(ctx, path, data, tried, before)
 		if made {
 			return nil
 		}
@@ -169,8 +169,11 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 //
 // Errors: that either is missing; that there is a node with other data; the errors of a read.
 func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
-	s, err := read(ctx, c, "create", path, func(s *Session) (*Session, error) { return s, s.Barrier(ctx) })
-	if err != nil {
+	var behind int64 // the session of the barrier
+	if err := c.InSession(ctx, "create", path, func(s *Session) error {
+		behind = s.ID()
+		return s.Barrier(ctx)
+	}); err != nil {
 		return false, err
 	}
 	now, _, err := c.Get(ctx, path)
@@ -182,20 +185,22 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 	}
 	var over *zkrecipes.LostError
 	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
-	if s.ID() != tried.ID() && !expired {
+	if behind != tried.ID() && !expired {
 		return false, &OpError{"create", path, errors.New("its session was lost, and the node may still come to exist")}
 	}
 	for above := parentOf(c.Abs(path)); ; above = parentOf(above) { // the root exists
-		parent, err := read(ctx, c, "create", path, func(s *Session) (existence, error) {
-			exists, stat, err := s.Root().Exists(ctx, above)
-			return existence{exists, stat}, err
+		var exists bool
+		var stat zk.Stat
+		err := c.InSession(ctx, "create", path, func(s *Session) (err error) {
+			exists, stat, err = s.Root().Exists(ctx, above)
+			return err
 		})
 		switch {
 		case err != nil:
 			return false, err
-		case parent.exists && parent.stat.Pzxid <= before:
+		case exists && stat.Pzxid <= before:
 			return false, nil
-		case parent.exists:
+		case exists:
 			return false, &OpError{"create", path, errors.New("there is no node now: it may have been made, and deleted since")}
 		}
 	}

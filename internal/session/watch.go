@@ -52,6 +52,29 @@ func (s *Session) RecheckAfter() time.Duration {
 	return 2*timeout + rand.N(timeout)
 }
 
+// AwaitChange waits until one of the changes is told, or for so long. It reports whether one was told. Callers wait for
+// RecheckAfter, and then take an event for lost.
+//
+// Errors: the session's own; the cause of ctx.
+func (s *Session) AwaitChange(ctx context.Context, within time.Duration, changes ...<-chan struct{}) (told bool, err error) {
+	var change [3]<-chan struct{}
+	copy(change[:], changes)
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-change[0]:
+	case <-change[1]:
+	case <-change[2]:
+	case <-timer.C:
+		return false, nil
+	case <-s.Done():
+		return false, s.Err()
+	case <-ctx.Done():
+		return false, s.Explain(context.Cause(ctx))
+	}
+	return true, nil
+}
+
 type watchKind int
 
 const (

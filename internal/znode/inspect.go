@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -24,18 +23,11 @@ func (q *Queue) List(ctx context.Context) ([]zkrecipes.Participant, error) {
 		err error
 	}
 	readings := make([]reading, len(contenders))
-	var wg sync.WaitGroup
-	turns := make(chan struct{}, 64) // in flight at once: enough to fill the pipe
-	for i, c := range contenders {
-		wg.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			path := q.Child(c.Name)
-			data, stat, err := q.Client().Get(ctx, path)
-			readings[i] = reading{participant(path, data, stat), err}
-		})
-	}
-	wg.Wait()
+	session.InFlight(len(contenders), func(i int) {
+		path := q.Child(contenders[i].Name)
+		data, stat, err := q.Client().Get(ctx, path)
+		readings[i] = reading{participant(path, data, stat), err}
+	})
 	var list []zkrecipes.Participant
 	for _, r := range readings {
 		switch {

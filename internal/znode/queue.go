@@ -150,7 +150,9 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 	}))
 }
 
-// inSession repeats f in the next session for as long as the end of a session is what makes it fail.
+// inSession repeats f in the next session for as long as the end of a session is what makes it fail. It is not
+// [session.Client.InSession], for three reasons. A contender that was deleted by hand queues again, in the same session. A create in
+// doubt is no reason to stop: what it made goes with its session. The end of ctx is a *WaitError.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
 	for {
 		s, err := q.parent.Client.Session(ctx)

@@ -217,30 +217,16 @@ func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 			w.release = w.session.Retain()
 		}
 	}()
-	var changed [3]*session.Watch
-	copy(changed[:], watches)
-	timer := time.NewTimer(nameAfter)
-	defer timer.Stop()
-	for named := false; ; named = true {
-		select {
-		case <-changed[0].Fired():
-			return false, nil
-		case <-changed[1].Fired():
-			return false, nil
-		case <-changed[2].Fired():
-			return false, nil
-		case <-ctx.Done():
-			return false, w.session.Explain(context.Cause(ctx))
-		case <-w.session.Done():
-			return false, w.session.Err()
-		case <-timer.C:
-		}
-		if named {
-			return true, nil
-		}
-		w.readHolder()
-		timer.Reset(w.session.RecheckAfter() - nameAfter)
+	var changes [3]<-chan struct{}
+	for i, watch := range watches {
+		changes[i] = watch.Fired()
 	}
+	told, err := w.session.AwaitChange(ctx, nameAfter, changes[:]...)
+	if err == nil && !told {
+		w.readHolder()
+		told, err = w.session.AwaitChange(ctx, w.session.RecheckAfter()-nameAfter, changes[:]...)
+	}
+	return !told && err == nil, err
 }
 
 // saw notes the waiter's place.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -70,17 +68,7 @@ func (b *Barrier) failed(op string, err error) error {
 //
 // Source: Curator's DistributedBarrier.setBarrier.
 func (b *Barrier) Set(ctx context.Context) error {
-	for {
-		s, err := b.client.Session(ctx)
-		if err != nil {
-			return b.failed("set", err)
-		}
-		err = b.raise(ctx, s)
-		if err == nil || errors.Is(err, zkrecipes.ErrUnknownOutcome) || s.Err() == nil || ctx.Err() != nil ||
-			b.client.State() == session.Closed {
-			return err
-		}
-	}
+	return b.client.InSession(ctx, "set", b.path, func(s *session.Session) error { return b.raise(ctx, s) })
 }
 
 // raise raises the barrier in one session. A create whose reply was lost is never repeated: if another client has seen the
@@ -106,10 +94,7 @@ func (b *Barrier) raise(ctx context.Context, s *session.Session) error {
 		case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 			return b.settle(ctx, s, err)
 		case errors.Is(err, zk.ErrNoNode):
-			if err := remakes.Pause(ctx, err); err != nil {
-				return err
-			}
-			if err := s.MakeContainers(ctx, b.path[:max(strings.LastIndexByte(b.path, '/'), 1)]); err != nil {
+			if err := remakes.MakeParents(ctx, s, b.path, err); err != nil {
 				return err
 			}
 		default:
@@ -183,16 +168,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	if err := b.client.Sync(ctx, b.path); err != nil {
 		return err
 	}
-	for {
-		s, err := b.client.Session(ctx)
-		if err != nil {
-			return b.failed("wait", err)
-		}
-		err = b.wait(ctx, s)
-		if err == nil || s.Err() == nil || ctx.Err() != nil || b.client.State() == session.Closed {
-			return err
-		}
-	}
+	return b.client.InSession(ctx, "wait", b.path, func(s *session.Session) error { return b.wait(ctx, s) })
 }
 
 func (b *Barrier) wait(ctx context.Context, s *session.Session) error {
@@ -209,24 +185,8 @@ func (b *Barrier) wait(ctx context.Context, s *session.Session) error {
 		if err != nil {
 			return err
 		}
-		if err := awaitChange(ctx, s, changed); err != nil {
+		if _, err := s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired()); err != nil {
 			return b.failed("wait", err)
 		}
-	}
-}
-
-// awaitChange waits until the watch fires, or its event may have been lost. Errors: the session's own, or the cause of ctx.
-func awaitChange(ctx context.Context, s *session.Session, w *session.Watch) error {
-	recheck := time.NewTimer(s.RecheckAfter())
-	defer recheck.Stop()
-	select {
-	case <-w.Fired():
-		return nil
-	case <-recheck.C:
-		return nil
-	case <-s.Done():
-		return s.Err()
-	case <-ctx.Done():
-		return s.Explain(context.Cause(ctx))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -127,22 +126,15 @@ type waitingMember struct {
 // also if that one was let in before.
 func (r *rounds) waiting(ctx context.Context, s *session.Session, members []znode.Contender) ([]waitingMember, error) {
 	found, errs := make([]*waitingMember, len(members)), make([]error, len(members))
-	var all sync.WaitGroup
-	turns := make(chan struct{}, 64) // in flight at once: enough to fill the pipe
-	for i, m := range members {
-		all.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			data, stat, err := s.Get(ctx, r.queue.Child(m.Name))
-			switch {
-			case err == nil && stat.EphemeralOwner != 0:
-				found[i] = &waitingMember{m, data, stat.Version == 0}
-			case err != nil && !errors.Is(err, zk.ErrNoNode):
-				errs[i] = err
-			}
-		})
-	}
-	all.Wait()
+	session.InFlight(len(members), func(i int) {
+		data, stat, err := s.Get(ctx, r.queue.Child(members[i].Name))
+		switch {
+		case err == nil && stat.EphemeralOwner != 0:
+			found[i] = &waitingMember{members[i], data, stat.Version == 0}
+		case err != nil && !errors.Is(err, zk.ErrNoNode):
+			errs[i] = err
+		}
+	})
 	var waiting []waitingMember
 	seen := map[string]bool{}
 	for _, m := range found {
@@ -171,16 +163,7 @@ func parseSpan(path string, data []byte, stat zk.Stat) (span, error) {
 //
 // Errors: the cause of ctx; ErrClosed; otherwise what the server said.
 func (r *rounds) awaitLeft(ctx context.Context, in span) error {
-	for {
-		s, err := r.queue.Client().Session(ctx)
-		if err != nil {
-			return &session.OpError{Op: "leave", Path: r.queue.Path(), Err: err}
-		}
-		err = r.awaitLeftIn(ctx, s, in)
-		if err == nil || s.Err() == nil || ctx.Err() != nil || r.queue.Client().State() == session.Closed {
-			return err
-		}
-	}
+	return r.queue.Client().InSession(ctx, "leave", r.queue.Path(), func(s *session.Session) error { return r.awaitLeftIn(ctx, s, in) })
 }
 
 func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) error {
@@ -206,7 +189,7 @@ func (r *rounds) awaitLeftIn(ctx context.Context, s *session.Session, in span) e
 		case stat.Czxid > in.zxid:
 			return nil // the parent was deleted when the members of the round had left, and numbers began again
 		}
-		if err := awaitChange(ctx, s, gone); err != nil {
+		if _, err := s.AwaitChange(ctx, s.RecheckAfter(), gone.Fired()); err != nil {
 			return &session.OpError{Op: "leave", Path: r.queue.Path(), Err: fmt.Errorf("%s is still in: %w", last, err)}
 		}
 	}

@@ -661,7 +661,7 @@ func TestWatch_Closed(t *testing.T) {
 		told := observe(t, e)
 		told()
 		require.NoError(t, c.Close())
-		require.Equal(t, []string{"none", "?", "error: session: lost (closed): client closed"}, told())
+		require.Equal(t, []string{"none", "?", "error: watch /app/leader: client closed"}, told())
 	})
 }
 

@@ -26,21 +26,16 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 	if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {
 		return zkrecipes.Participant{}, err
 	}
-	for {
-		s, err := e.queue.Client().Session(ctx)
-		if err != nil {
-			return zkrecipes.Participant{}, &session.OpError{Op: "leader", Path: e.queue.Path(), Err: err}
-		}
-		leader, found, _, err := e.queue.Head(ctx, s)
-		switch {
-		case err == nil && found:
-			return leader, nil
-		case err == nil:
-			return zkrecipes.Participant{}, fmt.Errorf("%s: %w", e.queue.Path(), zkrecipes.ErrNoLeader)
-		case s.Err() == nil:
-			return zkrecipes.Participant{}, err
-		}
+	var leader zkrecipes.Participant
+	var found bool
+	err := e.queue.Client().InSession(ctx, "leader", e.queue.Path(), func(s *session.Session) (err error) {
+		leader, found, _, err = e.queue.Head(ctx, s)
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s: %w", e.queue.Path(), zkrecipes.ErrNoLeader)
 	}
+	return leader, err
 }
 
 // Watch tells who leads now, then every change, also of what a leader proclaims. Between two leaders it always tells
@@ -59,7 +54,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	same := func(a, b Leadership) bool { return a == b }
 	return func(yield func(Leadership, error) bool) {
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was
-		for view, err := range session.Follow(ctx, e.queue.Client(), head, same) {
+		for view, err := range session.Follow(ctx, e.queue.Client(), e.queue.Path(), head, same) {
 			if err != nil {
 				yield(Leadership{}, err)
 				return

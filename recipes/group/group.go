@@ -68,20 +68,15 @@ func (g *Group) Members(ctx context.Context) (View, error) {
 	if err := g.client.Sync(ctx, g.path); err != nil {
 		return View{}, err
 	}
-	for {
-		s, err := g.client.Session(ctx)
-		if err != nil {
-			return View{}, &session.OpError{Op: "members", Path: g.path, Err: err}
-		}
+	var view View
+	err := g.client.InSession(ctx, "members", g.path, func(s *session.Session) error {
 		r := &reader{group: g, session: s}
-		v, err := r.read(ctx)
+		now, err := r.read(ctx)
 		if err == nil {
-			view := v.now()
+			view = now.now()
 			view.Current = false
-			return view, nil
 		}
-		if ctx.Err() != nil || s.Err() == nil || g.client.State() == session.Closed {
-			return View{}, err
-		}
-	}
+		return err
+	})
+	return view, err
 }

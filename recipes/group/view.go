@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -50,9 +49,6 @@ func (v View) same(other View) bool {
 		return a.Path == b.Path && a.Czxid == b.Czxid && a.ID == b.ID && bytes.Equal(a.Data, b.Data)
 	})
 }
-
-// inFlight bounds the requests of one reader that are in flight: enough to fill the pipe.
-const inFlight = 64
 
 // reader reads the group in one session. With watches it remembers the members, and reads those alone that may have changed.
 type reader struct {
@@ -152,20 +148,18 @@ func (r *reader) names(ctx context.Context) ([]string, zk.Stat, error) {
 func (r *reader) entries(ctx context.Context, names []string, pzxid int64) (entries []*entry, complete bool, err error) {
 	entries = make([]*entry, len(names))
 	errs := make([]error, len(names))
-	turns := make(chan struct{}, inFlight)
-	var wg sync.WaitGroup
+	var unread []int
 	for i, name := range names {
 		if e := r.known[name]; e != nil && !e.doubtful && !e.watch.HasFired() {
 			entries[i] = e
-			continue
+		} else {
+			unread = append(unread, i)
 		}
-		turns <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turns }()
-			entries[i], errs[i] = r.entry(ctx, name)
-		})
 	}
-	wg.Wait()
+	session.InFlight(len(unread), func(n int) {
+		i := unread[n]
+		entries[i], errs[i] = r.entry(ctx, names[i])
+	})
 	complete = true
 	before, seen := r.known, make(map[string]int64, len(names))
 	if r.watching {
@@ -233,7 +227,7 @@ func (r *reader) memberChanged() bool {
 // read the longest ago, so that each has its turn.
 func (r *reader) doubt() {
 	entries := slices.SortedFunc(maps.Values(r.known), func(a, b *entry) int { return a.read.Compare(b.read) })
-	for _, e := range entries[:min(len(entries), inFlight)] {
+	for _, e := range entries[:min(len(entries), session.MostInFlight)] {
 		e.doubtful = true
 	}
 }

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -90,26 +89,16 @@ type watcher struct {
 	changed chan struct{} // closed, and replaced, when one of the above changes
 }
 
-// follow reads in one session after the other.
+// follow reads in one session after the other. ctx ends with the client, too. If it ended with the caller, nobody is told.
 func (w *watcher) follow(ctx context.Context) {
-	for {
-		s, err := w.group.client.Session(ctx)
-		if err == nil {
-			err = w.observe(ctx, s)
-			if s.Err() != nil && ctx.Err() == nil {
-				continue
-			}
-		}
-		// The state says so a moment after the session is gone, but before ctx ends. For a client made by Sub it never does.
-		if ctx.Err() == nil && errors.Is(err, zkrecipes.ErrClosed) || w.group.client.State() == session.Closed {
-			err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
-		}
-		w.mu.Lock()
-		w.err = err
-		w.broadcast()
-		w.mu.Unlock()
-		return
+	err := w.group.client.InSession(ctx, "watch", w.group.path, func(s *session.Session) error { return w.observe(ctx, s) })
+	if ctx.Err() != nil { // the session has ended at the same moment, and either may have been seen first
+		err = &session.OpError{Op: "watch", Path: w.group.path, Err: zkrecipes.ErrClosed}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+	w.broadcast()
 }
 
 // observe reads within one session, again and again.
@@ -154,23 +143,18 @@ func (w *watcher) observe(ctx context.Context, s *session.Session) error {
 
 // awaitChange waits until the members have to be read again: they have changed, or an event may have been lost.
 func awaitChange(ctx context.Context, r *reader, dirty <-chan struct{}) (isChange bool, err error) {
-	recheck := time.NewTimer(r.session.RecheckAfter())
-	defer recheck.Stop()
+	recheck := time.Now().Add(r.session.RecheckAfter())
 	for {
-		select {
-		case <-r.list.Fired(): // also if the connection was away since the read, and is back
-			return true, nil
-		case <-dirty:
-			if r.memberChanged() { // else it was read since
-				return true, nil
-			}
-		case <-recheck.C:
+		// The list's watch fires also if the connection was away since the read, and is back.
+		told, err := r.session.AwaitChange(ctx, time.Until(recheck), r.list.Fired(), dirty)
+		switch {
+		case err != nil:
+			return false, err
+		case !told:
 			r.doubt()
 			return false, nil
-		case <-r.session.Done():
-			return false, r.session.Err()
-		case <-ctx.Done():
-			return false, r.session.Explain(context.Cause(ctx))
+		case r.list.HasFired() || r.memberChanged(): // else the member was read since
+			return true, nil
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -143,10 +142,7 @@ func (k *keeper) create(ctx context.Context, instead *zk.Stat) error {
 		case unknown, errors.Is(err, zk.ErrNodeExists), instead != nil && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion)):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
-			if err := remakes.Pause(ctx, err); err != nil {
-				return err
-			}
-			if err := k.session.MakeContainers(ctx, k.path[:max(strings.LastIndexByte(k.path, '/'), 1)]); err != nil {
+			if err := remakes.MakeParents(ctx, k.session, k.path, err); err != nil {
 				return err
 			}
 		default:
@@ -184,15 +180,7 @@ func (k *keeper) write(ctx context.Context, found, want []byte, number int, vers
 
 // watch waits until it has to be looked again: what was read has changed, or there is new data.
 func (k *keeper) watch(ctx context.Context, set <-chan struct{}) {
-	recheck := time.NewTimer(k.session.RecheckAfter())
-	defer recheck.Stop()
-	select {
-	case <-k.look.Fired():
-	case <-set:
-	case <-recheck.C:
-	case <-k.session.Done():
-	case <-ctx.Done():
-	}
+	_, _ = k.session.AwaitChange(ctx, k.session.RecheckAfter(), k.look.Fired(), set) // the caller looks at both
 }
 
 // remove removes the node if there is one of ours. It is repeated until that is certain, or the session over.

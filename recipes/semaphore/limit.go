@@ -49,10 +49,7 @@ func (l *limit) follow(ctx context.Context, s *session.Session) (int, *session.W
 	for {
 		data, _, w, err := s.GetW(ctx, l.node)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err := remakes.Pause(ctx, err); err != nil {
-				return 0, nil, err
-			}
-			if err := s.Ensure(ctx, l.node, encode(l.seed)); err != nil {
+			if err := remakes.Ensure(ctx, s, l.node, encode(l.seed), err); err != nil {
 				return 0, nil, err
 			}
 			continue
@@ -72,10 +69,7 @@ func (l *limit) agree(ctx context.Context, s *session.Session) error {
 	for {
 		data, _, err := s.Get(ctx, l.kazoo)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err := remakes.Pause(ctx, err); err != nil {
-				return err
-			}
-			if err := s.Ensure(ctx, l.kazoo, []byte(strconv.Itoa(l.seed))); err != nil {
+			if err := remakes.Ensure(ctx, s, l.kazoo, []byte(strconv.Itoa(l.seed)), err); err != nil {
 				return err
 			}
 			continue
