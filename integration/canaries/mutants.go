@@ -14,7 +14,7 @@ func chaos(kinds string) test {
 }
 
 var (
-	connTests    = bubbles("./internal/link", "./internal/liveness", "./internal/session", "./conn")
+	connTests    = bubbles("./internal/link", "./internal/liveness", "./internal/lifetime", "./internal/session", "./conn")
 	queueTests   = bubbles("./internal/znode", "./internal/hold", "./internal/ephemeral")
 	mutexTests   = bubbles("./recipes/mutex")
 	valueTests   = bubbles("./recipes/value", "./internal/record")
@@ -66,7 +66,7 @@ var mutants = []mutant{
 		name:  "proof: a server that hangs up has not resumed the session",
 		edits: []edit{
 			{"internal/liveness", "Proof.Resuming", "	grant := ", "	if sent.IsZero() {\n		p.doubt = sent\n		return\n	}\n	grant := "},
-			{"internal/session", "session.handshake", "		s.ensemble.refused()\n", "		s.ensemble.refused()\n		s.mu.Lock()\n		s.upkeep.Resuming(time.Time{})\n		s.mu.Unlock()\n"},
+			{"internal/lifetime", "Lifetime.handshake", "		l.ensemble.refused()\n", "		l.ensemble.refused()\n		l.mu.Lock()\n		l.upkeep.Resuming(time.Time{})\n		l.mu.Unlock()\n"},
 		},
 		tests: []test{connTests},
 	},
@@ -107,12 +107,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: whatever session the server gives is ours",
-		edits: []edit{{"internal/session", "session.identify", "ours := s.id == 0 || s.id == id", "ours := true || s.id == id"}},
+		edits: []edit{{"internal/lifetime", "Lifetime.identify", "ours := l.id == 0 || l.id == id", "ours := true || l.id == id"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "session: over before all have been told",
-		edits: []edit{{"internal/session", "session.over", "return s.lost != nil && s.delivering == 0", "return s.lost != nil"}},
+		edits: []edit{{"internal/lifetime", "Lifetime.over", "return l.lost != nil && l.delivering == 0", "return l.lost != nil"}},
 		tests: []test{connTests},
 	},
 	{
@@ -247,12 +247,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: no hold is told when the proof runs out",
-		edits: []edit{{"internal/session", "session.lapseIfDue", "if len(s.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
-		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests, isolation},
+		edits: []edit{{"internal/lifetime", "Lifetime.lapseIfDue", "if len(l.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
+		tests: []test{{args: []string{"-run=OnLoss", "./internal/lifetime"}}, connTests, isolation},
 	},
 	{
 		name:  "session: watches are lost at a reconnect",
-		edits: []edit{{"internal/session", "session.connectionUp", "	s.watches.fireAll()\n", ""}},
+		edits: []edit{{"internal/session", "listener.Up", "	l.watches.fireAll()\n", ""}},
 		tests: []test{connTests, chaos("cut,partition-short")},
 	},
 	{
@@ -289,9 +289,9 @@ var mutants = []mutant{
 		name: "grant: without a proof that the session lives, in both places that ask",
 		edits: []edit{
 			{"internal/hold", "Grant.endOnLoss", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
-			{"internal/session", "session.OnLoss", "if s.lost != nil || !time.Now().Before(s.upkeep.ValidUntil()) || ", "if s.lost != nil || "},
+			{"internal/lifetime", "Lifetime.OnLoss", "if l.lost != nil || !time.Now().Before(l.upkeep.ValidUntil()) || ", "if l.lost != nil || "},
 		},
-		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests},
+		tests: []test{{args: []string{"-run=OnLoss", "./internal/lifetime"}}, connTests},
 	},
 	{
 		name:  "grant: a hold that is being lost holds on to its node",
@@ -675,7 +675,7 @@ var mutants = []mutant{
 		name: "node: a state is current until the next one is read",
 		edits: []edit{
 			{"internal/session", "Age.Current", "	case <-a.down:\n		return false\n", "	case <-a.down:\n		return true\n"},
-			{"internal/session", "Age.Current", "return a.session.hears()", "return true"},
+			{"internal/session", "Age.Current", "return a.session.Hears()", "return true"},
 		},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
 	},
@@ -691,7 +691,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a frozen process looks at the connection alone",
-		edits: []edit{{"internal/session", "Age.Current", "return a.session.hears()", "return true"}},
+		edits: []edit{{"internal/session", "Age.Current", "return a.session.Hears()", "return true"}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -799,7 +799,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "cache: a loss of the connection is told when it is back",
-		edits: []edit{{"internal/session", "session.connectionDown", "	s.tell(News{Kind: Down, Heard: s.upkeep.Heard()})\n", ""}},
+		edits: []edit{{"internal/session", "listener.Down", "l.tell(News{Kind: Down, Heard: heard})", ""}},
 		tests: []test{cacheTests},
 	},
 	{

@@ -37,13 +37,13 @@ const (
 
 // launch waits for the connection and sends the request. An error says that nothing was sent.
 func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r request) error {
-	if err := s.ensemble.CheckSize(c.op, c.path, len(r.frame)); err != nil {
+	if err := s.ensemble.CheckSize(c.op, c.path, len(r.Frame)); err != nil {
 		return err
 	}
 	if err := s.awaitUp(ctx); err != nil {
 		return &OpError{c.op, c.path, err}
 	}
-	s.send(ctx, sent, []request{r})
+	s.Send(ctx, sent, []request{r})
 	return nil
 }
 
@@ -52,16 +52,14 @@ func (s *session) awaitUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return causeOf(ctx)
 	}
-	s.mu.Lock()
-	up, over := s.up, s.lost
-	s.mu.Unlock()
+	up, over := s.Connected()
 	if over != nil {
 		return over
 	}
 	select {
 	case <-up:
 		return nil
-	case <-s.done:
+	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
 		return s.Explain(context.Cause(ctx))
@@ -122,7 +120,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 		}
 		err = m.unanswered(err)
 	case expired:
-		s.end(lost(zkrecipes.LossExpired, time.Now(), err))
+		s.Expired(err)
 		err = s.Err()
 	case refused:
 	}

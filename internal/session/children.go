@@ -39,7 +39,7 @@ type ListFunc func(names []string, stat zk.Stat, err error)
 // ReadChildren is ChildrenThen that does not wait: listed is called once. It reports false, and does nothing, once the client
 // is closed.
 func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
-	if ValidatePath(path) == nil && s.sendNow(s.ctx, sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
+	if ValidatePath(path) == nil && s.SendNow(s.Context(), sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
 		return true
 	}
 	return s.Go(func(ctx context.Context) { listed(s.ChildrenThen(ctx, path, sent)) })
@@ -62,7 +62,7 @@ func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wi
 }
 
 func (s *Session) childrenRequest(path string, watch bool, done func(wire.Children, error)) request {
-	return request{wire.OpChildren, path, wire.ReadFrame(wire.OpChildren, s.abs(path), watch), taking(wire.ChildrenReply, done)}
+	return request{Op: wire.OpChildren, Path: path, Frame: wire.ReadFrame(wire.OpChildren, s.abs(path), watch), Answer: taking(wire.ChildrenReply, done)}
 }
 
 // ChildrenW is Children with a watch on the list.

@@ -113,7 +113,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case ctx.Err() != nil:
 			return nil, withReason(context.Cause(ctx), obstacle)
 		case s.Live():
-			return &Session{session: s, prefix: c.prefix}, nil
+			return &Session{session: s.session, prefix: c.prefix}, nil
 		case errors.Is(lastErr, ErrAuthFailed):
 			return nil, lastErr
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // core is what a client and the clients made by its Sub share: the sequence of sessions.
@@ -25,7 +26,7 @@ type core struct {
 
 	mu       sync.Mutex
 	closed   bool
-	session  *session      // the newest
+	session  *Session      // the newest
 	changed  chan struct{} // closed, and replaced, when a session comes up or ends
 	lastErr  error         // why the last attempt to connect, or the last connection, failed; nil while there is a session
 	trying   string        // the server of the newest attempt
@@ -59,14 +60,14 @@ func (c *core) open() bool {
 	if before := c.session; before != nil {
 		zxid = before.Zxid()
 	}
-	c.session = newSession(c.ctx, c, c.ensemble, zxid)
+	c.session = NewSession(c.ctx, c, c.ensemble, zxid)
 	c.wg.Go(c.session.Run)
 	return true
 }
 
 // run opens a session after each that has ended.
 func (c *core) run() {
-	pauses := newPauses(c.ensemble.NewBackOff)
+	pauses := lifetime.NewPacer(c.ensemble.NewBackOff)
 	brief := false // the last session ended soon after it came up
 	for {
 		c.mu.Lock()
@@ -76,14 +77,14 @@ func (c *core) run() {
 		c.noteOrphan(s) // before the next session can come up, since that is when orphans are closed
 		switch lived := s.Lived(); {
 		case lived > s.Timeout() && lived > time.Second:
-			pauses.succeeded()
+			pauses.Succeeded()
 			brief = false
 		case lived > 0 && !brief:
 			brief = true // the first brief session costs no pause, the second in a row does
 		default:
-			pauses.failed()
+			pauses.Failed()
 		}
-		if pauses.wait(c.ctx) != nil {
+		if pauses.Wait(c.ctx) != nil {
 			return
 		}
 		if !c.open() {
@@ -93,7 +94,7 @@ func (c *core) run() {
 }
 
 // Up wakes the callers that wait for a session, and closes the orphaned sessions.
-func (c *core) Up(now Report) (log func()) {
+func (c *core) Up(now lifetime.Report) (log func()) {
 	log = c.transit(established, now, "timeout", now.Timeout)
 	c.mu.Lock()
 	c.lastErr, c.trying, c.attempts = nil, "", attempts{}
@@ -108,7 +109,7 @@ func (c *core) Up(now Report) (log func()) {
 }
 
 // Down notes why a connection that was up is gone.
-func (c *core) Down(now Report) (log func()) {
+func (c *core) Down(now lifetime.Report) (log func()) {
 	err := fmt.Errorf("connection to %s: %w", now.Server, now.Err)
 	c.mu.Lock()
 	c.lastErr = err
@@ -123,7 +124,7 @@ func (c *core) Down(now Report) (log func()) {
 
 // Ended wakes the callers that wait for the next session, and moves the state. A session that never came up was an attempt that
 // failed.
-func (c *core) Ended(why *zkrecipes.LostError, last Report) {
+func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	last.Err = why
 	if !last.WasUp && why.Reason != zkrecipes.LossClosed {
 		c.logAttempt(last.Server, why) // before Dial learns of it, and closes the client
@@ -192,7 +193,7 @@ func (c *core) obstacle() error {
 }
 
 // tries notes that a server is about to be dialed.
-func (c *core) tries(server Server) {
+func (c *core) tries(server lifetime.Server) {
 	c.hosts.tries(server)
 	c.mu.Lock()
 	defer c.mu.Unlock()

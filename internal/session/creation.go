@@ -68,7 +68,7 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 	}
 	one := &zk.CreateRequest{Path: s.abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
 	if n == 1 && len(remove) == 0 {
-		return request{wire.OpCreate, c.path, wire.CreateFrame(wire.OpCreate, one), func(r reply, err error) {
+		return request{Op: wire.OpCreate, Path: c.path, Frame: wire.CreateFrame(wire.OpCreate, one), Answer: func(r reply, err error) {
 			var created string
 			if err == nil {
 				created, err = wire.CreateReply(r.Body)

@@ -113,12 +113,12 @@ func (f *Feed) Idle() bool {
 }
 
 // LookAgain is [Age.LookAgain] for IsDown.
-func (f *Feed) LookAgain() time.Duration { return f.session.lookAgain() }
+func (f *Feed) LookAgain() time.Duration { return f.session.LookAgain() }
 
 // IsDown reports that the connection is gone, or the session, also if the reader has not taken the news yet; or that no server
 // was heard for the session timeout, see [Age.Current].
 func (f *Feed) IsDown() bool {
-	if f.session.ended() || !f.session.hears() {
+	if f.session.Ended() || !f.session.Hears() {
 		return true
 	}
 	f.mu.Lock()
@@ -179,7 +179,7 @@ func (f *Feed) Batch() *Batch { return &Batch{feed: f, sent: time.Now()} }
 func (b *Batch) Len() int { return len(b.requests) }
 
 // Send sends the requests. Without a connection it reports false and does nothing: there will be no answers.
-func (b *Batch) Send() bool { return b.feed.session.sendNow(b.feed.session.ctx, nil, b.requests) }
+func (b *Batch) Send() bool { return b.feed.session.SendNow(b.feed.session.Context(), nil, b.requests) }
 
 // Get reads data and Stat, and sets a watch on the data unless there is an error.
 func (b *Batch) Get(path string, value any) {
@@ -280,7 +280,7 @@ func (b *Batch) abs(path string) string { return b.feed.session.abs(path) }
 
 func (b *Batch) add(op, path string, code int32, frame []byte, value any, read func(body []byte, a *Answer) error) {
 	f, sent := b.feed, b.sent
-	b.requests = append(b.requests, request{code, path, frame, func(r reply, err error) {
+	b.requests = append(b.requests, request{Op: code, Path: path, Frame: frame, Answer: func(r reply, err error) {
 		a := Answer{For: value, Sent: sent, Zxid: r.Zxid, Bytes: len(r.Body)}
 		if err == nil && read != nil {
 			err = read(r.Body, &a)

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // The log has the keys that package conn documents.
 
 // transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.
-func (c *core) transit(e event, in Report, more ...any) (log func()) {
+func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 	from, to := c.states.apply(e, in)
 	if from == to {
 		return func() {}

@@ -41,7 +41,7 @@ type transaction struct {
 }
 
 func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
-	return request{wire.OpMulti, path, wire.MultiFrame(absolute), func(r reply, err error) {
+	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Answer: func(r reply, err error) {
 		t := transaction{zxid: r.Zxid}
 		if err == nil {
 			if t.responses, err = wire.MultiReply(r.Body); len(t.responses) != len(absolute) {

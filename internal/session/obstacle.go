@@ -44,16 +44,12 @@ func (s seal) Is(target error) bool {
 	return reflect.TypeOf(target).Comparable() && target == s.error && (errors.Unwrap(target) != nil || !isAnswer(target))
 }
 
-// Explain adds to the cause of a context why the session is not connected, if it is not.
-func (s *session) Explain(cause error) error { return withReason(cause, s.owner.InTheWay()) }
-
 // ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, that is what is missing.
 func (s *session) ExplainUnanswered(cause error) error {
-	s.mu.Lock()
-	c, up, newest := s.connection, s.isUp(), s.answer.at
-	s.mu.Unlock()
-	if !up {
+	now := s.Report()
+	if !now.Up {
 		return s.Explain(cause)
 	}
-	return withReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", c.Server(), rounded(time.Since(newest))))
+	late := time.Since(now.LastAnswer).Round(time.Millisecond)
+	return withReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", now.Server, late))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -63,7 +64,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	}
 	created, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
 		one := &zk.CreateRequest{Path: s.abs(path), Data: data, Acl: acl, Flags: flags}
-		return request{op, path, wire.CreateFrame(op, one), taking(wire.CreateReply, done)}
+		return request{Op: op, Path: path, Frame: wire.CreateFrame(op, one), Answer: taking(wire.CreateReply, done)}
 	})
 	return s.rel(created), err
 }
@@ -120,7 +121,7 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
-	return request{wire.OpGetData, path, wire.ReadFrame(wire.OpGetData, s.abs(path), watch), taking(wire.DataReply, done)}
+	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.abs(path), watch), Answer: taking(wire.DataReply, done)}
 }
 
 // GetW is Get with a watch on the node's data and its deletion. For a missing node it returns zk.ErrNoNode and no watch.
@@ -138,7 +139,7 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 		return zk.Stat{}, err
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
-		return request{wire.OpSetData, path, wire.SetFrame(s.abs(path), b, version), taking(wire.StatReply, done)}
+		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.abs(path), b, version), Answer: taking(wire.StatReply, done)}
 	})
 }
 
@@ -148,7 +149,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
-		return request{wire.OpDelete, path, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) { done(struct{}{}, err) }}
+		return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.abs(path), version), Answer: func(_ reply, err error) { done(struct{}{}, err) }}
 	})
 	return err
 }
@@ -156,7 +157,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // StartDelete begins to delete a node and does not wait. done is called with the outcome, on the goroutine that reads from the
 // connection, and must not wait for anything. Without a connection StartDelete reports false and does nothing.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil && s.sendNow(s.ctx, nil, []request{{wire.OpDelete, path, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) {
+	return ValidatePath(path) == nil && s.SendNow(s.Context(), nil, []request{{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.abs(path), version), Answer: func(_ reply, err error) {
 		if err != nil {
 			err = s.failed("delete", path, writing, err)
 		}
@@ -170,7 +171,7 @@ type existence struct {
 }
 
 func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
-	return request{wire.OpExists, path, wire.ReadFrame(wire.OpExists, s.abs(path), watch), func(r reply, err error) {
+	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, s.abs(path), watch), Answer: func(r reply, err error) {
 		var e existence
 		if err == nil {
 			e.stat, err = wire.StatReply(r.Body)
@@ -210,28 +211,17 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkPath("sync", path); err != nil {
 		return err
 	}
-	_, err := ask(ctx, s, "sync", path, readOnly, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })
+	_, err := ask(ctx, s, "sync", path, readOnly, nil, func(done func(struct{}, error)) request {
+		return lifetime.SyncRequest(s.abs(path), path, func(err error) { done(struct{}{}, err) })
+	})
 	return err
-}
-
-func (s *Session) syncRequest(path string, done func(string, error)) request {
-	return request{wire.OpSync, path, wire.SyncFrame(s.abs(path)), taking(wire.CreateReply, done)}
 }
 
 // Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new as
 // this call, also if the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
-	_, err := ask(ctx, s, "barrier", "/", readOnly, nil, s.barrierRequest)
-	return err
-}
-
-// barrierRequest checks the version of the root. On the way the leader checks the session, and refuses if another server has
-// it by now.
-func (s *Session) barrierRequest(done func(transaction, error)) request {
-	return s.multiRequest("/", []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}, func(t transaction, err error) {
-		if errors.Is(err, zk.ErrNoAuth) {
-			err = nil // the root may not be read; a quorum has agreed all the same
-		}
-		done(t, err)
+	_, err := ask(ctx, s, "barrier", "/", readOnly, nil, func(done func(struct{}, error)) request {
+		return lifetime.BarrierRequest(func(err error) { done(struct{}{}, err) })
 	})
+	return err
 }

@@ -125,7 +125,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		var tried *Session
 		var before int64
 		err := c.InSession(ctx, "create", path, func(s *Session) error {
-			tried, before = s, s.zxid.Load()
+			tried, before = s, s.Zxid()
 			_, err := s.Create(ctx, path, data, 0, acl...)
 			return hangups.Judge(len(data), err)
 		})

@@ -10,13 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
-var ErrTooLarge = errors.New("too large")
-
-const (
-	maxRequest = 1<<20 - 4<<10 // below the default jute.maxbuffer, with room for what servers add when they pass it on
-	maxReply   = 256 << 20
-)
+const maxRequest = 1<<20 - 4<<10 // below the default jute.maxbuffer, with room for what servers add when they pass it on
 
 // suspect is the least size of a request that may have ended its connection by its size. No server is useful with a lower limit.
 const suspect = 64 << 10

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // State is the state of a client.
@@ -54,11 +55,11 @@ type stateLog struct {
 }
 
 type transition struct {
-	state  State
-	at     time.Time
-	Report               // of the session then
-	after  chan struct{} // closed once next is set
-	next   *transition
+	state           State
+	at              time.Time
+	lifetime.Report               // of the session then
+	after           chan struct{} // closed once next is set
+	next            *transition
 }
 
 func newStateLog() *stateLog {
@@ -66,7 +67,7 @@ func newStateLog() *stateLog {
 }
 
 // apply moves the state by e, and returns the states before and after, which are the same if it did not change.
-func (l *stateLog) apply(e event, in Report) (from, to *transition) {
+func (l *stateLog) apply(e event, in lifetime.Report) (from, to *transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from = l.last

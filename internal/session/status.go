@@ -1,6 +1,10 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+)
 
 // Status is what a client knows of itself at one moment; package conn documents the fields.
 type Status struct {
@@ -17,6 +21,12 @@ type Status struct {
 	LastErrorAt time.Time
 }
 
+// answer is the newest answer of a server.
+type answer struct {
+	at        time.Time
+	roundTrip time.Duration
+}
+
 // trouble is the newest failure of a connection, of an attempt to connect, or of a session.
 type trouble struct {
 	err error
@@ -29,7 +39,7 @@ func (c *Client) Status() Status {
 	s, bad, before := c.core.session, c.core.trouble, c.core.answer
 	c.core.mu.Unlock()
 	st := Status{LastError: bad.err, LastErrorAt: bad.at}
-	s.Look(func(r Report) {
+	s.Look(func(r lifetime.Report) {
 		now := c.core.states.current()
 		st.State, st.Since = now.state, now.at
 		st.LastAnswer, st.RoundTrip = r.LastAnswer, r.RoundTrip

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -50,13 +51,14 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 }
 
 func configTo(srv *zktest.Server) *Config {
-	return &Config{
-		Servers: []string{srv.Addr()}, SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second,
+	life := lifetime.Config{
+		SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second,
 		Terms:      liveness.Terms{Margin: 0.05},
 		NewBackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
-		Log:        slog.New(slog.DiscardHandler), ACL: zk.WorldACL(zk.PermAll),
-		Dial: func(ctx context.Context, server Server) (net.Conn, error) {
+		Log:        slog.New(slog.DiscardHandler),
+		Dial: func(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 			return srv.DialAs("c")(ctx, "tcp", server.Address)
 		},
 	}
+	return &Config{Config: life, Servers: []string{srv.Addr()}, ACL: zk.WorldACL(zk.PermAll)}
 }

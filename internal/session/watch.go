@@ -170,7 +170,7 @@ func (s *Session) KeepWatch(path string) bool {
 				idle = other
 			}
 		}
-		if now.Sub(w.kept[idle]) <= time.Duration(s.ensemble.granted.Load()) || s.ensemble.removalsLost.Load() > 1 {
+		if now.Sub(w.kept[idle]) <= s.ensemble.Timeout() || s.ensemble.removalsLost.Load() > 1 {
 			return false
 		}
 		delete(w.kept, idle)
@@ -254,7 +254,7 @@ func (s *session) removeWatches(r removal) {
 		return
 	}
 	s.watches.fire(r.keys...)
-	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, r.path, wire.RemoveWatchesFrame(r.path, r.kind), func(_ reply, err error) {
+	s.SendNow(s.Context(), nil, []request{{Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind), Answer: func(_ reply, err error) {
 		if errors.Is(err, zk.ErrConnectionClosed) {
 			s.ensemble.removalsLost.Add(1)
 		} else {

@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"time"
@@ -27,40 +27,40 @@ type answer struct {
 }
 
 // report is called with mu held.
-func (s *session) report(err error) Report {
+func (l *Lifetime) report(err error) Report {
 	r := Report{
-		Session: s.id, Timeout: s.upkeep.Timeout(), ValidUntil: s.upkeep.ValidUntil(), Holds: len(s.callbacks),
-		Up: s.isUp(), WasUp: !s.since.IsZero(), LastAnswer: s.answer.at, RoundTrip: s.answer.roundTrip, Err: err,
+		Session: l.id, Timeout: l.upkeep.Timeout(), ValidUntil: l.upkeep.ValidUntil(), Holds: len(l.callbacks),
+		Up: l.isUp(), WasUp: !l.since.IsZero(), LastAnswer: l.answer.at, RoundTrip: l.answer.roundTrip, Err: err,
 	}
-	if s.connection != nil {
-		r.Server = s.connection.Server()
+	if l.connection != nil {
+		r.Server = l.connection.Server()
 	}
 	return r
 }
 
 // Report returns what the session says of itself now.
-func (s *session) Report() (now Report) {
-	s.Look(func(r Report) { now = r })
+func (l *Lifetime) Report() (now Report) {
+	l.Look(func(r Report) { now = r })
 	return now
 }
 
 // Look calls f with a report. Meanwhile the session cannot come up or go down.
-func (s *session) Look(f func(Report)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost != nil {
-		f(s.report(s.lost))
+func (l *Lifetime) Look(f func(Report)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		f(l.report(l.lost))
 		return
 	}
-	f(s.report(nil))
+	f(l.report(nil))
 }
 
 // Remains returns what servers may keep of a session that has ended: why it has, and what is needed to close it.
-func (s *session) Remains() (reason zkrecipes.LossReason, id int64, password []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost.Reason, s.id, s.password
+func (l *Lifetime) Remains() (reason zkrecipes.LossReason, id int64, password []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost.Reason, l.id, l.password
 }
 
 // Zxid returns the newest transaction that the session has heard of.
-func (s *session) Zxid() int64 { return s.zxid.Load() }
+func (l *Lifetime) Zxid() int64 { return l.zxid.Load() }

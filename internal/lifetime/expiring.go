@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import "time"
 
@@ -6,18 +6,18 @@ import "time"
 // After stop, f is not called any more; it may be running then. Nor is it called after the session has ended.
 //
 // f is called on the heartbeat goroutine and must not wait for anything.
-func (s *session) OnExpiring(lead time.Duration, f func()) (stop func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.upkeep.Expect(lead, f)
-	s.wakeHeartbeatBefore(s.upkeep.WarningDue(w))
+func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.upkeep.Expect(lead, f)
+	l.wakeHeartbeatBefore(l.upkeep.WarningDue(w))
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.upkeep.Forget(w)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.upkeep.Forget(w)
 	}
 }
 
 // deadlineMoved makes the heartbeat take a step if the deadline has moved back past what the heartbeat has planned. Called
 // with mu held.
-func (s *session) deadlineMoved() { s.wakeHeartbeatBefore(s.upkeep.DeadlineDue()) }
+func (l *Lifetime) deadlineMoved() { l.wakeHeartbeatBefore(l.upkeep.DeadlineDue()) }

@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 // longestPause is the longest pause of the default policy, and the pause of a policy that only says stop, with a negative pause.
 const longestPause = 5 * time.Second
 
-// pauses says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
+// Pacer says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
 // round over all servers.
-type pauses struct {
+type Pacer struct {
 	newBackOff func() backoff.BackOff
 
 	mu      sync.Mutex
@@ -21,17 +21,20 @@ type pauses struct {
 	due     bool            // an attempt has failed
 }
 
-func newPauses(newBackOff func() backoff.BackOff) *pauses {
-	return &pauses{newBackOff: newBackOff}
+// NewPacer returns a pacer whose first attempt may start at once.
+func NewPacer(newBackOff func() backoff.BackOff) *Pacer {
+	return &Pacer{newBackOff: newBackOff}
 }
 
-func (p *pauses) failed() {
+// Failed takes that an attempt has failed.
+func (p *Pacer) Failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.due = true
 }
 
-func (p *pauses) succeeded() {
+// Succeeded takes that an attempt has succeeded: the next one may start at once.
+func (p *Pacer) Succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.due = false
@@ -39,14 +42,14 @@ func (p *pauses) succeeded() {
 }
 
 // none reports that the next attempt may start at once.
-func (p *pauses) none() bool {
+func (p *Pacer) none() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.due
 }
 
 // pause returns how long to wait before the next attempt.
-func (p *pauses) pause() time.Duration {
+func (p *Pacer) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.due {
@@ -64,17 +67,14 @@ func (p *pauses) pause() time.Duration {
 	return longestPause // the policy says nothing but Stop
 }
 
-func (p *pauses) wait(ctx context.Context) error { return Sleep(ctx, p.pause()) }
-
-// Sleep waits for d, or for the end of ctx.
-func Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return causeOf(ctx)
+// Wait waits until the next attempt may start, or ctx ends. Errors: that of ctx.
+func (p *Pacer) Wait(ctx context.Context) error {
+	if d := p.pause(); d > 0 {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+		}
 	}
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return causeOf(ctx)
-	}
+	return ctx.Err()
 }

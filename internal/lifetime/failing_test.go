@@ -1,7 +1,6 @@
-package session
+package lifetime
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -15,16 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
-
-var errCut = errors.New("cut")
-
-// connectionOf returns a connection of s on raw that is never up.
-func connectionOf(t *testing.T, s *session, raw net.Conn) *link.Connection {
-	dial := func(context.Context) (net.Conn, error) { return raw, nil }
-	c, err := link.Dial(t.Context(), time.Hour, "10.0.0.1:2181", dial, owner{s})
-	require.NoError(t, err)
-	return c
-}
 
 // slowToClose is a connection whose first Close waits for the test.
 type slowToClose struct {
@@ -46,17 +35,17 @@ func (c *slowToClose) Close() error {
 
 // Two goroutines find that the connection is gone. The first has closed it, the second tells the holds.
 func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
-	s := &session{owner: &alone{}, opts: &Config{}, up: make(chan struct{}), down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
+	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}), down: make(chan struct{}), callbacks: make(map[*lossCallback]struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	raw := &slowToClose{Conn: near, closing: make(chan struct{}), release: make(chan struct{})}
-	c := connectionOf(t, s, raw)
-	s.connection = c
-	close(s.up)
+	c := connectionOf(t, l, raw)
+	l.connection = c
+	close(l.up)
 	inCallback, callback := make(chan struct{}), make(chan struct{})
-	s.callbacks[&lossCallback{true, func(*zkrecipes.LostError) { close(inCallback); <-callback }}] = struct{}{}
+	l.callbacks[&lossCallback{true, func(*zkrecipes.LostError) { close(inCallback); <-callback }}] = struct{}{}
 	failed := make(chan error, 1)
-	require.True(t, s.sendOn(t.Context(), c, []request{{wire.OpSync, "/", wire.SyncFrame("/"), func(_ reply, err error) { failed <- err }}}))
+	require.True(t, l.sendOn(t.Context(), c, []Request{{wire.OpSync, "/", wire.SyncFrame("/"), func(_ link.Reply, err error) { failed <- err }}}))
 
 	var both sync.WaitGroup
 	both.Go(func() { c.Fail(errors.New("first")) })
@@ -77,22 +66,22 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 
 // A goroutine may find out late that its connection is gone. The next one is not touched by that.
 func TestConnection_FailsAgainWhenTheNextIsUp_TheNextStaysUp(t *testing.T) {
-	s := &session{owner: &alone{}, opts: &Config{}, up: make(chan struct{}), down: make(chan struct{})}
+	l := &Lifetime{owner: &alone{}, opts: &Config{}, listener: &heard{}, up: make(chan struct{}), down: make(chan struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	old := connectionOf(t, s, near)
-	s.connection = connectionOf(t, s, near)
-	close(s.up)
+	old := connectionOf(t, l, near)
+	l.connection = connectionOf(t, l, near)
+	close(l.up)
 	old.Fail(errCut)
-	require.True(t, s.isUp())
+	require.True(t, l.isUp())
 }
 
 // The session ends while a server is giving it to us.
 func TestConnectionUp_SessionOver_LetsNothingThrough(t *testing.T) {
 	client := &alone{}
-	s := &session{owner: client, up: make(chan struct{}), lost: lost(zkrecipes.LossClosed, time.Now(), nil)}
-	s.connectionUp()
-	require.False(t, s.isUp())
+	l := &Lifetime{owner: client, up: make(chan struct{}), lost: lost(zkrecipes.LossClosed, time.Now(), nil)}
+	l.connectionUp()
+	require.False(t, l.isUp())
 	require.Zero(t, client.ups)
 }
 
@@ -100,42 +89,30 @@ func TestConnectionUp_SessionOver_LetsNothingThrough(t *testing.T) {
 func TestConnectionUp_GoneAtOnce_IsDown(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	s := &session{opts: &Config{}, ensemble: &Ensemble{}, up: make(chan struct{}), down: make(chan struct{})}
-	close(s.down)
-	s.watches.init()
-	c := connectionOf(t, s, near)
-	s.connection = c
+	l := &Lifetime{opts: &Config{}, ensemble: &Ensemble{}, up: make(chan struct{}), down: make(chan struct{})}
+	close(l.down)
+	c := connectionOf(t, l, near)
+	l.connection = c
 	client := &alone{log: func() { c.Fail(errCut) }}
-	s.owner = client
-	f := (&Session{session: s}).Follow("/", nil)
-	s.connectionUp()
-	require.False(t, s.isUp())
-	require.True(t, f.down)
-	require.Equal(t, []NewsKind{Up, Down}, kindsOf(f.Take()))
+	l.owner = client
+	told := &heard{}
+	l.listener = told
+	l.connectionUp()
+	require.False(t, l.isUp())
+	require.Equal(t, heard{"up", "down"}, *told)
 	require.ErrorIs(t, client.down.Err, errCut)
 }
 
-func kindsOf(news []News) (kinds []NewsKind) {
-	for _, n := range news {
-		kinds = append(kinds, n.Kind)
-	}
-	return kinds
-}
-
 // A caller orders its later requests behind a request that was told as sent. So a request that never left must not be told so.
-func TestConnection_Closed_CallIsNotToldAsSent(t *testing.T) {
-	opts := &Config{MaxRequest: maxRequest}
-	s := &session{owner: &alone{}, opts: opts, ensemble: &Ensemble{opts: opts}, up: make(chan struct{}), done: make(chan struct{})}
+func TestSend_ConnectionClosed_IsNotToldAsSent(t *testing.T) {
+	l := &Lifetime{opts: &Config{}, up: make(chan struct{})}
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
-	l := connectionOf(t, s, near)
-	l.Drop()
-	s.connection = l
-	close(s.up) // its end is not told yet
-	view, sent := &Session{session: s}, false
-	c := newCall[wire.Children]("children", "/a", readOnly)
-	require.NoError(t, launch(t.Context(), view, c, func() { sent = true }, view.childrenRequest("/a", false, c.end)))
-	<-c.done
-	require.ErrorIs(t, c.err, zk.ErrNoServer)
-	require.False(t, sent)
+	c := connectionOf(t, l, near)
+	c.Drop()
+	l.connection = c
+	close(l.up) // its end is not told yet
+	var failed error
+	l.Send(t.Context(), func() { t.Error("told as sent") }, []Request{SyncRequest("/", "/", func(err error) { failed = err })})
+	require.ErrorIs(t, failed, zk.ErrNoServer)
 }

@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // owner is a session as its connections see it.
-type owner struct{ *session }
+type owner struct{ *Lifetime }
 
 // NextXid returns an xid that no request of the session has had in the last two billion. A server matches the commit of a
 // write to the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next
@@ -44,8 +44,8 @@ func (o owner) TooLarge(size int) error {
 	return nil
 }
 
-// Event tells the watches and the feeds.
-func (o owner) Event(e zk.Event) { o.onEvent(e) }
+// Event passes an event on.
+func (o owner) Event(e zk.Event) { o.listener.Event(e) }
 
 // Down tells the session that a connection has closed.
 func (o owner) Down(c *link.Connection) { o.connectionDown(c) }

@@ -1,0 +1,66 @@
+package lifetime
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/trace"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// traced returns the answer function of a request. It tells the tracers first, so that a call that returns has been told.
+func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Reply, error) {
+	return func(answer link.Reply, err error) {
+		told := err
+		if r.Op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
+			told = nil // which is an answer to the question
+		}
+		at := answer.At
+		if at.IsZero() {
+			at = time.Now()
+		}
+		tracers.Request(ctx, zkrecipes.Request{
+			Op: wire.OpName(r.Op), Path: r.Path, Sent: answer.Sent, Took: at.Sub(answer.Sent), Code: codeName(told), Err: told,
+		})
+		r.Answer(answer, err)
+	}
+}
+
+// codeName returns a short name for the error of a request. There are few, so that each can be a label of a metric.
+func codeName(err error) string {
+	if err == nil {
+		return ""
+	}
+	for known, name := range codeNames {
+		if errors.Is(err, known) {
+			return name
+		}
+	}
+	return "other"
+}
+
+var codeNames = map[error]string{
+	zk.ErrNoNode:                  "no-node",
+	zk.ErrNodeExists:              "node-exists",
+	zk.ErrBadVersion:              "bad-version",
+	zk.ErrNotEmpty:                "not-empty",
+	zk.ErrNoAuth:                  "no-auth",
+	zk.ErrNoChildrenForEphemerals: "no-children-for-ephemerals",
+	zk.ErrInvalidACL:              "invalid-acl",
+	zk.ErrBadArguments:            "bad-arguments",
+	zk.ErrSessionExpired:          "session-expired",
+	zk.ErrSessionMoved:            "session-moved",
+	zk.ErrConnectionClosed:        "connection-loss",
+	zk.ErrNoServer:                "connection-loss",
+	ErrTooLarge:                   "too-large",
+	wire.CodeUnimplemented:        "unimplemented",
+	wire.CodeQuotaExceeded:        "quota-exceeded",
+	wire.CodeThrottled:            "throttled",
+	wire.CodeRequestTimeout:       "request-timeout",
+	wire.CodeNotReadOnly:          "not-read-only",
+}
