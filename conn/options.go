@@ -39,11 +39,9 @@ func newOptions(opts []Option) (*options, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	o := &options{Config: session.Config{
-		ACL:      zk.WorldACL(zk.PermAll),
-		Identity: fmt.Sprintf("%s/%d", host, os.Getpid()),
-	}}
+	o := &options{}
 	o.SessionTimeout, o.Margin, o.Log = 15*time.Second, 1.0/20, slog.Default()
+	o.ACL, o.Identity = zk.WorldACL(zk.PermAll), fmt.Sprintf("%s/%d", host, os.Getpid())
 	var errs []error
 	for i, opt := range opts {
 		if opt == nil {

@@ -23,7 +23,7 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 // reach the server after it. So a caller gets two answers in one round trip, in a known order. sent must not wait for
 // anything. It is called again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
-	if err := checkPath("children", path); err != nil {
+	if err := CheckPath("children", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	f, err := ask(ctx, s, "children", path, readOnly, sent, func(done func(wire.Children, error)) request {
@@ -73,7 +73,7 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 
 // ChildrenStatW is ChildrenStat with a watch on the list.
 func (s *Session) ChildrenStatW(ctx context.Context, path string) ([]string, zk.Stat, *Watch, error) {
-	if err := checkPath("children", path); err != nil {
+	if err := CheckPath("children", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
 	f, w, err := watched(ctx, s, "children", path, watchChildren, s.childrenRequest)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
 // Client is the user's handle on an ensemble. It lives through many sessions. It is safe for concurrent use, and one
@@ -96,7 +97,7 @@ func (c *Client) State() State { return c.core.states.current().state }
 func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.core.states.all(ctx) }
 
 // Explain is [Session.Explain] for a call that has no session at hand.
-func (c *Client) Explain(cause error) error { return withReason(cause, c.core.InTheWay()) }
+func (c *Client) Explain(cause error) error { return WithReason(cause, c.core.InTheWay()) }
 
 // Session returns the live session, waiting for it if there is none. It may be disconnected at the moment.
 //
@@ -111,9 +112,9 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case isClosed || c.gone.Load():
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
-			return nil, withReason(context.Cause(ctx), obstacle)
+			return nil, WithReason(context.Cause(ctx), obstacle)
 		case s.Live():
-			return &Session{session: s.session, prefix: c.prefix}, nil
+			return s.At(c.prefix), nil
 		case errors.Is(lastErr, ErrAuthFailed):
 			return nil, lastErr
 		}
@@ -143,13 +144,16 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
 // View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
-func (c *Client) View(s *Session) *Session { return &Session{session: s.session, prefix: c.prefix} }
+func (c *Client) View(s *Session) *Session { return s.At(c.prefix) }
 
 // Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
 
 // Abs returns the path on the server of what this client calls path.
-func (c *Client) Abs(path string) string { return (&Session{prefix: c.prefix}).abs(path) }
+func (c *Client) Abs(path string) string { return Below(c.prefix, path) }
+
+// Tracers returns the tracers of the client; nil is none.
+func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
 // Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
@@ -164,7 +168,7 @@ func (c *Client) Go(f func(ctx context.Context)) bool {
 func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, error) {
 	s, err := c.Session(ctx)
 	if err != nil {
-		return nil, &OpError{op, path, err}
+		return nil, &OpError{Op: op, Path: path, Err: err}
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -198,4 +199,22 @@ func (c *core) tries(server lifetime.Server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trying = server.String()
+}
+
+// root is where the paths of a client begin. Two are equal if their clients share a connection and a prefix.
+type root struct {
+	core   *core
+	prefix string
+}
+
+// Root returns where the paths of this client begin.
+func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.prefix) }
+
+// Root returns where the paths below a prefix begin.
+func (c *core) Root(prefix string) zkrecipes.Root { return root{c, prefix} }
+
+// String names the servers, the node and the session.
+func (r root) String() string {
+	c := &Client{core: r.core, prefix: r.prefix}
+	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), c.Abs("/"), c.Status().Session)
 }

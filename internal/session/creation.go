@@ -26,11 +26,11 @@ type Creation struct {
 //
 // Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; then nothing was sent.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, remove ...string) (*Creation, error) {
-	if err := checkPath("create", path); err != nil {
+	if err := CheckPath("create", path); err != nil {
 		return nil, err
 	}
 	for _, path := range remove {
-		if err := checkPath("delete", path); err != nil {
+		if err := CheckPath("delete", path); err != nil {
 			return nil, err
 		}
 	}
@@ -40,20 +40,6 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 		return nil, err
 	}
 	return c, nil
-}
-
-// CheckCreate returns the errors of [Session.StartCreate] that do not depend on a session: a bad path, or a request that is
-// too large together with the nodes to delete.
-func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) error {
-	if err := checkPath("create", path); err != nil {
-		return err
-	}
-	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})
-	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
-	for _, path := range remove {
-		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})
-	}
-	return c.core.ensemble.CheckSize("create", path, size+len(wire.MultiFrame(nil)))
 }
 
 // ErrNotDeleted says that a node to be deleted together with a create did not exist: nothing was created.

@@ -95,7 +95,7 @@ func (s *Session) requests(ops []zkrecipes.Op) ([]any, error) {
 		if !slices.Contains(kinds, op.Kind) {
 			return nil, fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
 		}
-		if err := checkPath("multi: "+string(op.Kind), op.Path); err != nil {
+		if err := CheckPath("multi: "+string(op.Kind), op.Path); err != nil {
 			return nil, err
 		}
 		r, err := s.request(op)

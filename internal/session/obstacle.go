@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// withReason adds to the end of a context what was in the way.
-func withReason(cause, reason error) error {
+// WithReason adds to the end of a context what was in the way.
+func WithReason(cause, reason error) error {
 	cause = sealed(cause)
 	if reason == nil {
 		return cause
@@ -19,8 +19,8 @@ func withReason(cause, reason error) error {
 	return fmt.Errorf("%w (%w)", cause, reason)
 }
 
-// causeOf returns the cause of ctx, for the error of a call.
-func causeOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
+// CauseOf returns the cause of ctx, for the error of a call.
+func CauseOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
 
 // sealed returns the cause of a context, for the error of a call. The cause may be what the server has answered to another call,
 // as with an errgroup. That must not pass for its answer to this one: a node is not missing because another one was.
@@ -51,5 +51,5 @@ func (s *session) ExplainUnanswered(cause error) error {
 		return s.Explain(cause)
 	}
 	late := time.Since(now.LastAnswer).Round(time.Millisecond)
-	return withReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", now.Server, late))
+	return WithReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", now.Server, late))
 }

@@ -12,16 +12,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-func (s *Session) abs(path string) string {
+// Below returns the path on the server of what a client whose paths begin at the prefix calls path.
+func Below(prefix, path string) string {
 	switch {
-	case s.prefix == "":
+	case prefix == "":
 		return path
 	case path == "/":
-		return s.prefix
+		return prefix
 	default:
-		return s.prefix + path
+		return prefix + path
 	}
 }
+
+func (s *Session) abs(path string) string { return Below(s.prefix, path) }
 
 func (s *Session) rel(path string) string {
 	if path != "" && path == s.prefix {
@@ -30,13 +33,17 @@ func (s *Session) rel(path string) string {
 	return path[min(len(s.prefix), len(path)):]
 }
 
+// At returns the same session with the paths below the prefix.
+func (s *Session) At(prefix string) *Session { return &Session{session: s.session, prefix: prefix} }
+
 // Root returns the same session without the chroot: paths are those of the server.
-func (s *Session) Root() *Session { return &Session{session: s.session} }
+func (s *Session) Root() *Session { return s.At("") }
 
 // Abs returns the path on the server of what this session calls path.
 func (s *Session) Abs(path string) string { return s.abs(path) }
 
-func checkPath(op, path string) error {
+// CheckPath returns the error of an operation on a path that is not valid.
+func CheckPath(op, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
@@ -49,7 +56,7 @@ func checkPath(op, path string) error {
 //
 // Errors: what the server said, such as zk.ErrNodeExists; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	if err := checkPath("create", path); err != nil {
+	if err := CheckPath("create", path); err != nil {
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagContainer {
@@ -102,7 +109,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:
-			return &OpError{"create", path, unknownOutcome(causeOf(ctx))}
+			return &OpError{"create", path, unknownOutcome(CauseOf(ctx))}
 		case !again:
 			return err
 		}
@@ -111,7 +118,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 
 // Get returns a node's data and Stat.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	if err := checkPath("get", path); err != nil {
+	if err := CheckPath("get", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	d, err := ask(ctx, s, "get", path, readOnly, nil, func(done func(wire.Data, error)) request {
@@ -126,7 +133,7 @@ func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error
 
 // GetW is Get with a watch on the node's data and its deletion. For a missing node it returns zk.ErrNoNode and no watch.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
-	if err := checkPath("get", path); err != nil {
+	if err := CheckPath("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
 	d, w, err := watched(ctx, s, "get", path, watchData, s.getRequest)
@@ -135,7 +142,7 @@ func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watc
 
 // Set replaces a node's data if its version is the given one; -1 is any.
 func (s *Session) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	if err := checkPath("set", path); err != nil {
+	if err := CheckPath("set", path); err != nil {
 		return zk.Stat{}, err
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
@@ -145,7 +152,7 @@ func (s *Session) Set(ctx context.Context, path string, b []byte, version int32)
 
 // Delete removes a node if its version is the given one; -1 is any.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	if err := checkPath("delete", path); err != nil {
+	if err := CheckPath("delete", path); err != nil {
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
@@ -185,7 +192,7 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 
 // Exists reports whether there is a node, and its Stat.
 func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	if err := checkPath("exists", path); err != nil {
+	if err := CheckPath("exists", path); err != nil {
 		return false, zk.Stat{}, err
 	}
 	e, err := ask(ctx, s, "exists", path, readOnly, nil, func(done func(existence, error)) request {
@@ -197,7 +204,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 // ExistsW is Exists with a watch, also on a node that does not exist. It stays on the server until it fires, so it is
 // for paths that will come to exist, or are few.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
-	if err := checkPath("exists", path); err != nil {
+	if err := CheckPath("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
 	}
 	e, w, err := watched(ctx, s, "exists", path, watchExist, s.existsRequest)
@@ -208,7 +215,7 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 // the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened since; that takes
 // up to a tick and a half. Where that matters, use [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
-	if err := checkPath("sync", path); err != nil {
+	if err := CheckPath("sync", path); err != nil {
 		return err
 	}
 	_, err := ask(ctx, s, "sync", path, readOnly, nil, func(done func(struct{}, error)) request {

@@ -10,24 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// root is where the paths of a client begin. Two are equal if their clients share a connection and a prefix.
-type root struct {
-	core   *core
-	prefix string
-}
-
-// Root returns where the paths of this client begin.
-func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.prefix) }
-
-// Root returns where the paths below a prefix begin.
-func (c *core) Root(prefix string) zkrecipes.Root { return root{c, prefix} }
-
-// String names the servers, the node and the session.
-func (r root) String() string {
-	c := &Client{core: r.core, prefix: r.prefix}
-	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), c.Abs("/"), c.Status().Session)
-}
-
 // RequireRoot refuses what is of one root for a write below another. Another connection has another session, which cannot
 // guard the write. With another root, a path is another node. The caller puts a subject before the error.
 func RequireRoot(of, write zkrecipes.Root) error {

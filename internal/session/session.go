@@ -1,3 +1,7 @@
+// Package session is one ZooKeeper session as package conn and the recipes use it: its operations, its watches and feeds. A [Client]
+// opens one session after the other.
+//
+// A recipe reaches it by converting the *conn.Client that it was given to *[Client]; the types are made for that.
 package session
 
 import (
@@ -80,4 +84,4 @@ func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(
 }
 
 // Explain adds to the cause of a context why the session is not connected, if it is not.
-func (s *session) Explain(cause error) error { return withReason(cause, s.owner.InTheWay()) }
+func (s *session) Explain(cause error) error { return WithReason(cause, s.owner.InTheWay()) }

@@ -99,3 +99,16 @@ func (l *stateLog) all(ctx context.Context) iter.Seq[State] {
 		}
 	}
 }
+
+// traceStates tells the tracers of every change of the state, in their order, until the client is closed.
+func (c *core) traceStates(from *transition) {
+	for from.state != Closed {
+		<-from.after
+		to := from.next
+		c.opts.Tracers.State(zkrecipes.StateChange{
+			From: from.state, To: to.state, At: to.at, Lasted: to.at.Sub(from.at),
+			Server: to.Server, Session: to.Session, Timeout: to.Timeout, Err: to.Err,
+		})
+		from = to
+	}
+}
