@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"testing"
@@ -34,7 +35,7 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 				stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
 				if tries++; tries == 1 {
 					require.NoError(t, err) // applied, and this is what the client hears of it:
-					err = s.failed("set", "/a", writing, wire.ErrorOf(-5))
+					err = &OpError{Op: "set", Path: "/a", Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5))}
 					srv.Expire(s.ID())
 					<-s.Done()
 					require.NoError(t, srv.Set("/a", []byte("another's")))
