@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -38,13 +39,9 @@ func newOptions(opts []Option) (*options, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	o := &options{Config: session.Config{
-		SessionTimeout: 15 * time.Second,
-		Margin:         1.0 / 20,
-		Log:            slog.Default(),
-		ACL:            zk.WorldACL(zk.PermAll),
-		Identity:       fmt.Sprintf("%s/%d", host, os.Getpid()),
-	}}
+	o := &options{}
+	o.SessionTimeout, o.Margin, o.Log = 15*time.Second, 1.0/20, slog.Default()
+	o.ACL, o.Identity = zk.WorldACL(zk.PermAll), fmt.Sprintf("%s/%d", host, os.Getpid())
 	var errs []error
 	for i, opt := range opts {
 		if opt == nil {
@@ -243,7 +240,7 @@ func WithAuth(scheme, cred string) Option {
 		if scheme == "" {
 			return errors.New("auth: empty scheme")
 		}
-		o.Auth = append(o.Auth, session.Credential{Scheme: scheme, Credential: []byte(cred)})
+		o.Auth = append(o.Auth, lifetime.Credential{Scheme: scheme, Credential: []byte(cred)})
 		return nil
 	}
 }
@@ -275,7 +272,7 @@ func WithIdentity(id string) Option {
 }
 
 // dial opens a connection, with TLS if asked for, within the context.
-func (o *options) dial(ctx context.Context, server session.Server) (net.Conn, error) {
+func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 	raw, err := o.rawDial(ctx, "tcp", server.Address)
 	if err != nil || o.tls == nil {
 		return raw, err

@@ -14,7 +14,7 @@ func chaos(kinds string) test {
 }
 
 var (
-	connTests    = bubbles("./internal/link", "./internal/session", "./conn")
+	connTests    = bubbles("./internal/link", "./internal/liveness", "./internal/lifetime", "./internal/session", "./conn")
 	queueTests   = bubbles("./internal/znode", "./internal/hold", "./internal/ephemeral")
 	mutexTests   = bubbles("./recipes/mutex")
 	valueTests   = bubbles("./recipes/value", "./internal/record")
@@ -29,47 +29,50 @@ var (
 var mutants = []mutant{
 	{
 		name:  "proof: an answer of any server counts as one of the leader's",
-		edits: []edit{{"internal/session", "proof.answered", "if by >= leader {", "if true {"}},
+		edits: []edit{{"internal/liveness", "Proof.Answered", "if by >= Leader {", "if true {"}},
 		tests: []test{connTests, isolation},
 	},
 	{
 		name:  "proof: the newest sync proves itself, without the lag of the report",
-		edits: []edit{{"internal/session", "proof.answered", "p.confirm(sent.Add(-p.lag))", "p.confirm(at)"}},
+		edits: []edit{{"internal/liveness", "Proof.confirm", "limit := served.Add(-p.lag)", "limit := served"}},
 		tests: []test{connTests, isolation},
 	},
 	{
 		name:  "proof: a deadline from the last answer of any kind",
-		edits: []edit{{"internal/session", "proof.validUntil", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.heard.Add(p.timeout)"}},
+		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.heard.Add(p.timeout)"}},
 		tests: []test{connTests, isolation},
 	},
 	{
 		name:  "proof: a server that resumes the session proves it",
-		edits: []edit{{"internal/session", "proof.connected", "		p.resumed = sent\n", "		p.contact = sent\n"}},
+		edits: []edit{{"internal/liveness", "Proof.connected", "		p.resumed = sent\n", "		p.contact = sent\n"}},
 		tests: []test{connTests, {dir: "integration", args: []string{"-run=Resumed", "./lease"}}},
 	},
 	{
 		name:  "proof: what a leader answers that was replaced counts",
-		edits: []edit{{"internal/session", "Config.lag", "return max(c.Tick/2, min(c.Tick*3/2, timeout/4))", "return c.Tick / 2"}},
+		edits: []edit{{"internal/liveness", "Terms.lag", "return max(t.Tick/2, min(t.Tick*3/2, timeout/4))", "return t.Tick / 2"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "proof: the newest timeout counts, not the least",
-		edits: []edit{{"internal/session", "proof.connected", "p.least = min(timeout, cmp.Or(p.least, timeout))", "p.least = cmp.Or(timeout, p.least)"}},
+		edits: []edit{{"internal/liveness", "Proof.connected", "p.least = min(timeout, cmp.Or(p.least, timeout))", "p.least = cmp.Or(timeout, p.least)"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "proof: a resumption without an answer is granted what the session had",
-		edits: []edit{{"internal/session", "proof.validUntil", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.contact.Add(p.least - p.margin)"}},
+		edits: []edit{{"internal/liveness", "Proof.ValidUntil", "return soonest(p.contact.Add(p.least-p.margin), p.doubt)", "return p.contact.Add(p.least - p.margin)"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "proof: a server that hangs up has not resumed the session",
-		edits: []edit{{"internal/session", "session.handshake", "		s.core.refused()\n", "		s.core.refused()\n		s.mu.Lock()\n		s.proof.doubt = time.Time{}\n		s.mu.Unlock()\n"}},
+		edits: []edit{
+			{"internal/liveness", "Proof.Resuming", "	grant := ", "	if sent.IsZero() {\n		p.doubt = sent\n		return\n	}\n	grant := "},
+			{"internal/lifetime", "Lifetime.handshake", "		l.ensemble.refused()\n", "		l.ensemble.refused()\n		l.mu.Lock()\n		l.upkeep.Resuming(time.Time{})\n		l.mu.Unlock()\n"},
+		},
 		tests: []test{connTests},
 	},
 	{
 		name:  "proof: a session that cannot be proven lives on",
-		edits: []edit{{"internal/session", "proof.hopeless", "return p.timeout > p.least && (p.lag > p.least/2 || p.freshest() < p.least*3/16)", "return false"}},
+		edits: []edit{{"internal/liveness", "Proof.Hopeless", "return p.timeout > p.least && (p.lag > p.least/2 || p.freshest() < p.least*3/16)", "return false"}},
 		tests: []test{connTests},
 	},
 	{
@@ -99,12 +102,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: the next one may read what is older",
-		edits: []edit{{"internal/session", "core.open", "s.zxid.Store(before.zxid.Load())", "_ = before"}},
+		edits: []edit{{"internal/session", "core.open", "zxid = before.Zxid()", "_ = before"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "heartbeat: a reply that arrives slowly costs the connection",
-		edits: []edit{{"internal/session", "session.nextSync", "latest(oldest, s.connection.Arrived())", "oldest"}},
+		edits: []edit{{"internal/liveness", "Upkeep.stepSync", "latest(line.OldestSync, line.Arrived)", "line.OldestSync"}},
 		tests: []test{connTests},
 	},
 	{
@@ -114,12 +117,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: whatever session the server gives is ours",
-		edits: []edit{{"internal/session", "session.identify", "ours := s.id == 0 || s.id == id", "ours := true || s.id == id"}},
+		edits: []edit{{"internal/lifetime", "Lifetime.identify", "ours := l.id == 0 || l.id == id", "ours := true || l.id == id"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "session: over before all have been told",
-		edits: []edit{{"internal/session", "session.over", "return s.lost != nil && s.delivering == 0", "return s.lost != nil"}},
+		edits: []edit{{"internal/lifetime", "Lifetime.over", "return l.lost != nil && l.delivering == 0", "return l.lost != nil"}},
 		tests: []test{connTests},
 	},
 	{
@@ -129,7 +132,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "request: too large by half",
-		edits: []edit{{"internal/session", "core.checkSize", "most := c.opts.MaxRequest; size > most", "most := c.opts.MaxRequest; size > most*3/2"}},
+		edits: []edit{{"internal/session", "Ensemble.CheckSize", "most := e.opts.MaxRequest; size > most", "most := e.opts.MaxRequest; size > most*3/2"}},
 		tests: []test{connTests},
 	},
 	{
@@ -254,12 +257,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: no hold is told when the proof runs out",
-		edits: []edit{{"internal/session", "session.lapseIfDue", "if len(s.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
-		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests, isolation},
+		edits: []edit{{"internal/lifetime", "Lifetime.lapseIfDue", "if len(l.callbacks) == 0 || now.Before(until) {", "if true || now.Before(until) {"}},
+		tests: []test{{args: []string{"-run=OnLoss", "./internal/lifetime"}}, connTests, isolation},
 	},
 	{
 		name:  "session: watches are lost at a reconnect",
-		edits: []edit{{"internal/session", "session.connectionUp", "	s.watches.fireAll()\n", ""}},
+		edits: []edit{{"internal/session", "listener.Up", "	l.watches.fireAll()\n", ""}},
 		tests: []test{connTests, chaos("cut,partition-short")},
 	},
 	{
@@ -296,9 +299,9 @@ var mutants = []mutant{
 		name: "grant: without a proof that the session lives, in both places that ask",
 		edits: []edit{
 			{"internal/hold", "Grant.endOnLoss", "if err := s.Prove(ctx); err != nil {", "if err := s.Err(); err != nil {"},
-			{"internal/session", "session.OnLoss", "if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || ", "if s.lost != nil || "},
+			{"internal/lifetime", "Lifetime.OnLoss", "if l.lost != nil || !time.Now().Before(l.upkeep.ValidUntil()) || ", "if l.lost != nil || "},
 		},
-		tests: []test{{args: []string{"-run=OnLoss", "./internal/session"}}, connTests},
+		tests: []test{{args: []string{"-run=OnLoss", "./internal/lifetime"}}, connTests},
 	},
 	{
 		name:  "grant: a hold that is being lost holds on to its node",
@@ -687,7 +690,7 @@ var mutants = []mutant{
 		name: "node: a state is current until the next one is read",
 		edits: []edit{
 			{"internal/session", "Age.Current", "	case <-a.down:\n		return false\n", "	case <-a.down:\n		return true\n"},
-			{"internal/session", "Age.Current", "return a.session.hears()", "return true"},
+			{"internal/session", "Age.Current", "return a.session.Hears()", "return true"},
 		},
 		tests: []test{{args: []string{"-timeout=20s", "-short", "-run=TestState", "./recipes/node"}}}, // a reader goes round and round
 	},
@@ -703,7 +706,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a frozen process looks at the connection alone",
-		edits: []edit{{"internal/session", "Age.Current", "return a.session.hears()", "return true"}},
+		edits: []edit{{"internal/session", "Age.Current", "return a.session.Hears()", "return true"}},
 		tests: []test{nodeTests},
 	},
 	{
@@ -811,7 +814,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "cache: a loss of the connection is told when it is back",
-		edits: []edit{{"internal/session", "session.connectionDown", "	s.tell(News{Kind: Down, Heard: s.proof.heard})\n", ""}},
+		edits: []edit{{"internal/session", "listener.Down", "l.tell(News{Kind: Down, Heard: heard})", ""}},
 		tests: []test{cacheTests},
 	},
 	{

@@ -40,10 +40,10 @@ const (
 
 // rules by directory; a name that ends in a slash means all below it, and the longest match counts. Imports run one
 // way: recipes, conn, internal/znode, internal/hold, internal/record, internal/ephemeral, internal/session,
-// internal/link, internal/wire, the root package, the libraries. What is below conn does not know it: recipes convert the client.
+// internal/lifetime, internal/link, internal/liveness, internal/wire, the root package, the libraries. What is below conn does not know it: recipes convert the client.
 var rules = map[string]rule{
 	".":     {imports: []string{"internal/grant", zk}},
-	"conn":  {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
+	"conn":  {imports: []string{".", "internal/lifetime", "internal/session", "internal/wire", zk, backoff}},
 	"fence": {imports: []string{"."}},
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
@@ -57,10 +57,12 @@ var rules = map[string]rule{
 	"internal/grant":     {},
 	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/session", "internal/trace", zk, backoff}},
 	"internal/lint":      {},
+	"internal/lifetime":  {imports: []string{".", "internal/link", "internal/liveness", "internal/trace", "internal/wire", zk, backoff}},
 	"internal/link":      {imports: []string{"internal/wire", zk}, goroutines: true},
 	"internal/recipe":    {imports: []string{"internal/session"}},
+	"internal/liveness":  {imports: []string{"internal/wire"}},
 	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", "internal/wire", zk}},
-	"internal/session":   {imports: []string{".", "internal/link", "internal/trace", "internal/wire", zk, backoff}, goroutines: true},
+	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/trace", "internal/wire", zk}, goroutines: true},
 	"internal/trace":     {imports: []string{"."}},
 	"internal/wire":      {imports: []string{zk}},
 	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/session", zk}},

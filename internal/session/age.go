@@ -44,30 +44,13 @@ func (a *Age) Current() bool {
 	case <-a.down:
 		return false
 	default:
-		return a.session.hears()
+		return a.session.Hears()
 	}
 }
 
 // LookAgain returns after which time a caller that waits has to look at Current again, although nothing wakes it: only the
 // clock, and then an answer to any request, may have changed it.
-func (a *Age) LookAgain() time.Duration { return a.session.lookAgain() }
-
-// hears reports whether a server has answered a request of the last session timeout.
-func (s *session) hears() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Now().Before(s.proof.silentUntil())
-}
-
-// lookAgain returns how long hears stays true unless a server answers; if it is false, a short time.
-func (s *session) lookAgain() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if left := time.Until(s.proof.silentUntil()); left > 0 {
-		return left
-	}
-	return s.proof.timeout / 8
-}
+func (a *Age) LookAgain() time.Duration { return a.session.LookAgain() }
 
 // Disconnected is closed when the connection of the request is lost.
 func (a *Age) Disconnected() <-chan struct{} { return a.down }
@@ -76,7 +59,7 @@ func (a *Age) Disconnected() <-chan struct{} { return a.down }
 // answer to a later request. So if none of the watches has fired after the look at what was answered last, that answer had
 // seen no change. What another connection has answered says nothing.
 func (a *Age) AsOf() time.Time {
-	heard := a.session.heardOn(a.down)
+	heard := a.session.HeardOn(a.down)
 	for _, w := range a.watches {
 		if w.HasFired() {
 			heard = time.Time{}

@@ -37,31 +37,29 @@ const (
 
 // launch waits for the connection and sends the request. An error says that nothing was sent.
 func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r request) error {
-	if err := s.core.checkSize(c.op, c.path, len(r.frame)); err != nil {
+	if err := s.ensemble.CheckSize(c.op, c.path, len(r.Frame)); err != nil {
 		return err
 	}
-	if err := s.awaitUp(ctx); err != nil {
+	if err := s.AwaitUp(ctx); err != nil {
 		return &OpError{c.op, c.path, err}
 	}
-	s.send(ctx, sent, []request{r})
+	s.Send(ctx, sent, []request{r})
 	return nil
 }
 
-// awaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
-func (s *session) awaitUp(ctx context.Context) error {
+// AwaitUp waits until the session is connected. Errors: the session's own, or the cause of ctx.
+func (s *session) AwaitUp(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return causeOf(ctx)
+		return CauseOf(ctx)
 	}
-	s.mu.Lock()
-	up, ended := s.up, s.lost
-	s.mu.Unlock()
-	if ended != nil {
-		return ended
+	up, over := s.Connected()
+	if over != nil {
+		return over
 	}
 	select {
 	case <-up:
 		return nil
-	case <-s.done:
+	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
 		return s.Explain(context.Cause(ctx))
@@ -122,7 +120,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 		}
 		err = m.unanswered(err)
 	case expired:
-		s.end(lost(zkrecipes.LossExpired, time.Now(), err))
+		s.Expired(err)
 		err = s.Err()
 	case refused:
 	}
@@ -159,6 +157,19 @@ func (r *Repeats) Pause(ctx context.Context, why error) error {
 	return Sleep(ctx, r.last)
 }
 
+// Sleep waits for d, or for the end of ctx.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return CauseOf(ctx)
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return CauseOf(ctx)
+	}
+}
+
 // ask sends a request and waits for the answer. A read is repeated until it is answered, a write as long as it was certainly
 // not executed. Both wait for the connection, within ctx and the session. Each try has a request of its own. sent, if not
 // nil, is called before ask returns an answer.
@@ -175,7 +186,7 @@ func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent f
 			return v, err
 		}
 		if ended := repeats.Pause(ctx, err); ended != nil {
-			return v, &OpError{op, path, withReason(ended, errors.Unwrap(err))}
+			return v, &OpError{op, path, WithReason(ended, errors.Unwrap(err))}
 		}
 	}
 }

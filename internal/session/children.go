@@ -23,7 +23,7 @@ func (s *Session) ChildrenStat(ctx context.Context, path string) ([]string, zk.S
 // reach the server after it. So a caller gets two answers in one round trip, in a known order. sent must not wait for
 // anything. It is called again if the request is repeated on another connection.
 func (s *Session) ChildrenThen(ctx context.Context, path string, sent func()) ([]string, zk.Stat, error) {
-	if err := checkPath("children", path); err != nil {
+	if err := CheckPath("children", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	f, err := ask(ctx, s, "children", path, reading, sent, func(done func(wire.Children, error)) request {
@@ -39,7 +39,7 @@ type ListFunc func(names []string, stat zk.Stat, err error)
 // ReadChildren is ChildrenThen that does not wait: listed is called once. It reports false, and does nothing, once the client
 // is closed.
 func (s *Session) ReadChildren(path string, sent func(), listed ListFunc) bool {
-	if ValidatePath(path) == nil && s.sendNow(s.ctx, sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
+	if ValidatePath(path) == nil && s.SendNow(s.Context(), sent, []request{s.childrenRequest(path, false, s.firstAnswer(path, sent, listed))}) {
 		return true
 	}
 	return s.Go(func(ctx context.Context) { listed(s.ChildrenThen(ctx, path, sent)) })
@@ -62,7 +62,7 @@ func (s *Session) firstAnswer(path string, sent func(), listed ListFunc) func(wi
 }
 
 func (s *Session) childrenRequest(path string, watch bool, done func(wire.Children, error)) request {
-	return request{wire.OpChildren, path, wire.ReadFrame(wire.OpChildren, s.abs(path), watch), taking(wire.ChildrenReply, done)}
+	return request{Op: wire.OpChildren, Path: path, Frame: wire.ReadFrame(wire.OpChildren, s.Abs(path), watch), Done: taking(wire.ChildrenReply, done)}
 }
 
 // ChildrenW does what conn.Session says.
@@ -73,7 +73,7 @@ func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch,
 
 // ChildrenStatW is ChildrenStat with a watch on the list.
 func (s *Session) ChildrenStatW(ctx context.Context, path string) ([]string, zk.Stat, *Watch, error) {
-	if err := checkPath("children", path); err != nil {
+	if err := CheckPath("children", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
 	f, w, err := watched(ctx, s, "children", path, watchChildren, s.childrenRequest)

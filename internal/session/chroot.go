@@ -2,19 +2,19 @@ package session
 
 import "strings"
 
-// chroot is the node below which all paths of a client are. It ends without a slash, so the root of the server is "".
-type chroot string
+// Chroot is the node below which all paths of a client are. It ends without a slash, so the root of the server is "".
+type Chroot string
 
-// abs returns the path on the server of what the client calls path.
-func (r chroot) abs(path string) string {
+// Abs returns the path on the server of what the client calls path.
+func (r Chroot) Abs(path string) string {
 	if path == "/" && r != "" {
 		return string(r)
 	}
 	return string(r) + path
 }
 
-// rel returns what the client calls a path on the server; "" if that is not below the chroot.
-func (r chroot) rel(path string) string {
+// Rel returns what the client calls a path on the server; "" if that is not below the chroot.
+func (r Chroot) Rel(path string) string {
 	rest, below := strings.CutPrefix(path, string(r))
 	switch {
 	case !below || path == "":
@@ -27,10 +27,10 @@ func (r chroot) rel(path string) string {
 	return rest
 }
 
-// sub returns the chroot that the client calls path.
-func (r chroot) sub(path string) chroot {
+// Sub returns the chroot that the client calls path.
+func (r Chroot) Sub(path string) Chroot {
 	if path == "/" {
 		return r
 	}
-	return r + chroot(path)
+	return r + Chroot(path)
 }

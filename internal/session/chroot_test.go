@@ -8,7 +8,7 @@ import (
 
 func TestChroot(t *testing.T) {
 	for _, c := range []struct {
-		chroot              chroot
+		chroot              Chroot
 		path, onServer      string
 		outside, alsoBeside string
 	}{
@@ -16,13 +16,13 @@ func TestChroot(t *testing.T) {
 		{"", "/a", "/a", "", ""},
 		{"/app", "/", "/app", "/", "/apple"},
 		{"/app", "/a", "/app/a", "/a", "/apple/a"},
-		{chroot("/app").sub("/team"), "/a/b", "/app/team/a/b", "/app/a", "/app/teams"},
-		{chroot("/app").sub("/"), "/", "/app", "", "/ap"},
-		{chroot("").sub("/"), "/a", "/a", "", ""},
+		{Chroot("/app").Sub("/team"), "/a/b", "/app/team/a/b", "/app/a", "/app/teams"},
+		{Chroot("/app").Sub("/"), "/", "/app", "", "/ap"},
+		{Chroot("").Sub("/"), "/a", "/a", "", ""},
 	} {
-		require.Equal(t, c.onServer, c.chroot.abs(c.path))
-		require.Equal(t, c.path, c.chroot.rel(c.onServer))
-		require.Empty(t, c.chroot.rel(c.outside))
-		require.Empty(t, c.chroot.rel(c.alsoBeside))
+		require.Equal(t, c.onServer, c.chroot.Abs(c.path))
+		require.Equal(t, c.path, c.chroot.Rel(c.onServer))
+		require.Empty(t, c.chroot.Rel(c.outside))
+		require.Empty(t, c.chroot.Rel(c.alsoBeside))
 	}
 }

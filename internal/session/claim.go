@@ -12,7 +12,7 @@ type Claim struct {
 
 // Claim claims a path. It reports false if another object has it and is not leaving.
 func (c *Client) Claim(path string) (claim *Claim, ok bool) {
-	path = c.abs(path)
+	path = c.Abs(path)
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	before := c.core.claims[path]
@@ -53,7 +53,7 @@ func (c *Claim) Release() {
 
 // Shared returns what all objects of a client share for a path. The first of them makes it, and it lives as long as the client.
 func (c *Client) Shared(path string, create func() any) any {
-	path = c.abs(path)
+	path = c.Abs(path)
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	v, ok := c.core.shared[path]

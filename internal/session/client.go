@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +12,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
 // Client is the handle on an ensemble; package conn documents it.
 type Client struct {
 	core *core
-	chroot
+	Chroot
 	gone  atomic.Bool // only for a client made by Sub: it was closed
 	isSub bool
 }
@@ -48,12 +48,10 @@ func newClient(ctx context.Context, config *Config) *Client {
 	c := &core{
 		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[string]any),
 	}
-	config.MaxRequest = cmp.Or(config.MaxRequest, maxRequest)
-	config.MaxReply = cmp.Or(config.MaxReply, maxReply)
 	config.Log = c.log.logger(config.Log)
-	c.hosts = newHosts(config)
+	c.hosts, c.ensemble = newHosts(config), NewEnsemble(config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	return &Client{core: c, chroot: chroot(config.Chroot)}
+	return &Client{core: c, Chroot: Chroot(config.Chroot)}
 }
 
 func (c *Client) start() {
@@ -76,8 +74,10 @@ func (c *Client) Close() error {
 	s := c.core.session
 	c.core.broadcast() // the session may be over, and then nothing else wakes the callers that wait for the next
 	c.core.mu.Unlock()
-	s.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed))
-	c.core.transit(closed, s.circumstances(nil), "reason", zkrecipes.LossClosed.String())()
+	s.Close()
+	last := s.Report()
+	last.Err = nil
+	c.core.transit(closed, last, "reason", zkrecipes.LossClosed.String())()
 	c.core.stop()
 	c.core.wg.Wait()
 	c.core.log.flush()
@@ -90,6 +90,9 @@ func (c *Client) State() State { return c.core.states.current().state }
 // States does what conn.Client says.
 func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.core.states.all(ctx) }
 
+// Explain is [Session.Explain] for a call that has no session at hand.
+func (c *Client) Explain(cause error) error { return WithReason(cause, c.core.InTheWay()) }
+
 // Session does what conn.Client says.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
@@ -101,9 +104,9 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case isClosed || c.gone.Load():
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
-			return nil, withReason(context.Cause(ctx), obstacle)
-		case s.live():
-			return &Session{session: s, chroot: c.chroot}, nil
+			return nil, WithReason(context.Cause(ctx), obstacle)
+		case s.Live():
+			return s.At(c.Chroot), nil
 		case errors.Is(lastErr, ErrAuthFailed):
 			return nil, lastErr
 		}
@@ -122,23 +125,20 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 	if c.gone.Load() || c.State() == Closed {
 		return nil, fmt.Errorf("sub %s: %w", prefix, zkrecipes.ErrClosed)
 	}
-	return &Client{core: c.core, chroot: c.sub(prefix), isSub: true}, nil
+	return &Client{core: c.core, Chroot: c.Chroot.Sub(prefix), isSub: true}, nil
 }
 
 // Identity does what conn.Client says.
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
 // View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
-func (c *Client) View(s *Session) *Session { return &Session{session: s.session, chroot: c.chroot} }
+func (c *Client) View(s *Session) *Session { return s.At(c.Chroot) }
 
 // Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
 
-// Abs returns the path on the server of what this client calls path.
-func (c *Client) Abs(path string) string { return c.abs(path) }
-
-// Rel returns what this client calls a path on the server; "" if that is not below its root.
-func (c *Client) Rel(path string) string { return c.rel(path) }
+// Tracers returns the tracers of the client; nil is none.
+func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
 
 // Logger returns the logger of the client. Its methods never wait for the handler.
 func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
@@ -146,21 +146,14 @@ func (c *Client) Logger() *slog.Logger { return c.core.opts.Log }
 // Go runs f on a goroutine that the client owns: ctx ends with the client, and Close waits for f. It reports false, and does
 // not run f, once the client is closed.
 func (c *Client) Go(f func(ctx context.Context)) bool {
-	return !c.gone.Load() && c.core.start(func() { f(c.core.ctx) })
-}
-
-// live reports that the session has come up and has not ended.
-func (s *session) live() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost == nil && !s.since.IsZero()
+	return !c.gone.Load() && c.core.Start(func() { f(c.core.ctx) })
 }
 
 // sessionFor is Session for an operation, which the error names.
 func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, error) {
 	s, err := c.Session(ctx)
 	if err != nil {
-		return nil, &OpError{op, path, err}
+		return nil, &OpError{Op: op, Path: path, Err: err}
 	}
 	return s, nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // core is what a client and the clients made by its Sub share: the sequence of sessions.
@@ -21,15 +21,13 @@ type core struct {
 	states *stateLog
 	hosts  *hosts
 
-	noContainers     atomic.Bool
-	containerHangups atomic.Int32 // connections in a row that ended under createContainer and made no node
-	removalsLost     atomic.Int32 // connections in a row that ended under removeWatches: perhaps the server does not know the request
+	ensemble *Ensemble
 
 	wg sync.WaitGroup
 
 	mu         sync.Mutex
 	closed     bool
-	session    *session      // the newest
+	session    *Session      // the newest
 	changed    chan struct{} // closed, and replaced, when a session comes up or ends
 	lastErr    error         // why the last attempt to connect, or the last connection, failed; nil while there is a session
 	trying     string        // the server of the newest attempt
@@ -39,13 +37,10 @@ type core struct {
 	orphans    []orphan
 	claims     map[string]*Claim
 	shared     map[string]any
-	hangups    time.Time // when a server first hung up since a session was up; zero if none has
-
-	granted atomic.Int64 // the newest session timeout
 }
 
-// start runs f on a goroutine that Close waits for; false once the client is closed.
-func (c *core) start(f func()) bool {
+// Start runs f on a goroutine that Close waits for; false once the client is closed.
+func (c *core) Start(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -62,35 +57,35 @@ func (c *core) open() bool {
 	if c.closed {
 		return false
 	}
-	s := newSession(c)
+	var zxid int64
 	if before := c.session; before != nil {
-		s.zxid.Store(before.zxid.Load())
+		zxid = before.Zxid()
 	}
-	c.session = s
-	c.wg.Go(s.run)
+	c.session = NewSession(c.ctx, c, c.ensemble, zxid)
+	c.wg.Go(c.session.Run)
 	return true
 }
 
 // run opens a session after each that has ended.
 func (c *core) run() {
-	pauses := newPauses(c.newBackOff)
+	pauses := lifetime.NewPacer(c.ensemble.NewBackOff)
 	brief := false // the last session ended soon after it came up
 	for {
 		c.mu.Lock()
 		s := c.session
 		c.mu.Unlock()
-		<-s.done
+		<-s.Done()
 		c.noteOrphan(s) // before the next session can come up, since that is when orphans are closed
-		switch lived := s.lifetime(); {
+		switch lived := s.Lived(); {
 		case lived > s.Timeout() && lived > time.Second:
-			pauses.succeeded()
+			pauses.Succeeded()
 			brief = false
 		case lived > 0 && !brief:
 			brief = true // the first brief session costs no pause, the second in a row does
 		default:
-			pauses.failed()
+			pauses.Failed()
 		}
-		if pauses.wait(c.ctx) != nil {
+		if pauses.Wait(c.ctx) != nil {
 			return
 		}
 		if !c.open() {
@@ -99,50 +94,45 @@ func (c *core) run() {
 	}
 }
 
-// sessionUp wakes the callers that wait for a session, and closes the orphaned sessions.
-func (c *core) sessionUp() {
+// Up wakes the callers that wait for a session, and closes the orphaned sessions.
+func (c *core) Up(now lifetime.Report) (log func()) {
+	log = c.transit(established, now, "timeout", now.Timeout)
 	c.mu.Lock()
-	c.lastErr, c.trying, c.hangups, c.attempts = nil, "", time.Time{}, attempts{}
+	c.lastErr, c.trying, c.attempts = nil, "", attempts{}
 	c.broadcast()
 	orphans := c.orphans
 	c.orphans = nil
 	c.mu.Unlock()
 	for _, left := range orphans {
-		c.start(func() { c.closeOrphan(c.ctx, left) })
+		c.Start(func() { c.closeOrphan(c.ctx, left) })
 	}
+	return log
 }
 
-// refused notes that a server has hung up on a connect request.
-func (c *core) refused() {
+// Down notes why a connection that was up is gone.
+func (c *core) Down(now lifetime.Report) (log func()) {
+	err := fmt.Errorf("connection to %s: %w", now.Server, now.Err)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hangups.IsZero() {
-		c.hangups = time.Now()
+	c.lastErr = err
+	c.failed(err)
+	c.mu.Unlock()
+	var left []any
+	if now.Holds > 0 {
+		left = []any{"holds", now.Holds, "left", rounded(time.Until(now.ValidUntil))}
 	}
+	return c.transit(disconnected, now, left...)
 }
 
-// refusedFor returns for how long servers have hung up on connect requests.
-func (c *core) refusedFor() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hangups.IsZero() {
-		return 0
-	}
-	return time.Since(c.hangups)
-}
-
-// sessionEnded wakes the callers that wait for the next session, and moves the state. A session that never came up was an
-// attempt that failed.
-func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
-	s.mu.Lock()
-	newest, in, wasUp := s.lastAnswer, s.circumstancesLocked(why), !s.since.IsZero()
-	s.mu.Unlock()
-	if !wasUp && why.Reason != zkrecipes.LossClosed {
-		c.logAttempt(in.server, why) // before Dial learns of it, and closes the client
+// Ended wakes the callers that wait for the next session, and moves the state. A session that never came up was an attempt that
+// failed.
+func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
+	last.Err = why
+	if !last.WasUp && why.Reason != zkrecipes.LossClosed {
+		c.logAttempt(last.Server, why) // before Dial learns of it, and closes the client
 	}
 	c.mu.Lock()
-	if !newest.at.IsZero() {
-		c.lastAnswer = newest
+	if !last.LastAnswer.IsZero() {
+		c.lastAnswer = lastAnswer{last.LastAnswer, last.RoundTrip}
 	}
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)
@@ -150,21 +140,21 @@ func (c *core) sessionEnded(s *session, why *zkrecipes.LostError) {
 	switch { // what is in the way of calls that wait for the next session; it must not match the loss of this one
 	case why.Reason == zkrecipes.LossRefused:
 		c.lastErr = why.Err
-	case why.Reason == zkrecipes.LossExpired && wasUp:
-		c.lastErr = fmt.Errorf("connection to %s: the session has expired", in.server)
+	case why.Reason == zkrecipes.LossExpired && last.WasUp:
+		c.lastErr = fmt.Errorf("connection to %s: the session has expired", last.Server)
 	case why.Reason == zkrecipes.LossExpired:
-		c.lastErr = fmt.Errorf("connect to %s: the server has ended the new session at once", in.server)
+		c.lastErr = fmt.Errorf("connect to %s: the server has ended the new session at once", last.Server)
 	}
 	c.broadcast()
 	c.mu.Unlock()
-	if wasUp && why.Reason != zkrecipes.LossClosed {
-		c.transit(ended, in, "reason", why.Reason.String())()
+	if last.WasUp && why.Reason != zkrecipes.LossClosed {
+		c.transit(ended, last, "reason", why.Reason.String())()
 	}
 }
 
-// connectFailed notes why a server gave no session. Refused credentials, which the end of their session notes, stay the reason
+// Failed notes why a server gave no session. Refused credentials, which the end of their session notes, stay the reason
 // until a session is up.
-func (c *core) connectFailed(server string, err error) {
+func (c *core) Failed(server string, err error) {
 	c.logAttempt(server, err)
 	err = fmt.Errorf("connect to %s: %w", server, err)
 	c.mu.Lock()
@@ -175,15 +165,6 @@ func (c *core) connectFailed(server string, err error) {
 	}
 }
 
-// connectionFailed notes why a connection that was up is gone.
-func (c *core) connectionFailed(gone *link.Connection) {
-	err := fmt.Errorf("connection to %s: %w", gone.Server(), gone.Reason())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastErr = err
-	c.failed(err)
-}
-
 // failed notes a failure. Called with mu held.
 func (c *core) failed(err error) { c.trouble = trouble{err, time.Now()} }
 
@@ -191,4 +172,49 @@ func (c *core) failed(err error) { c.trouble = trouble{err, time.Now()} }
 func (c *core) broadcast() {
 	close(c.changed)
 	c.changed = make(chan struct{})
+}
+
+// InTheWay returns why there is no connection; nil if there is one.
+func (c *core) InTheWay() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.obstacle()
+}
+
+// obstacle returns why there is no connection. Called with mu held.
+func (c *core) obstacle() error {
+	switch {
+	case c.lastErr != nil:
+		return c.lastErr
+	case c.trying != "":
+		return fmt.Errorf("no answer from %s yet", c.trying)
+	default:
+		return nil
+	}
+}
+
+// tries notes that a server is about to be dialed.
+func (c *core) tries(server lifetime.Server) {
+	c.hosts.tries(server)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trying = server.String()
+}
+
+// root is where the paths of a client begin. Two are equal if their clients share a connection and a chroot.
+type root struct {
+	core *core
+	Chroot
+}
+
+// Root returns where the paths of this client begin.
+func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.Chroot) }
+
+// Root returns where the paths below a chroot begin.
+func (c *core) Root(at Chroot) zkrecipes.Root { return root{c, at} }
+
+// String names the servers, the node and the session.
+func (r root) String() string {
+	c := &Client{core: r.core}
+	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), r.Abs("/"), c.Status().Session)
 }

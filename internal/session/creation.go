@@ -26,11 +26,11 @@ type Creation struct {
 //
 // Errors: a bad path, too large a request, ErrClosed, the session's own or the cause of ctx; then nothing was sent.
 func (s *Session) StartCreate(ctx context.Context, path string, data []byte, flags int32, n int, remove ...string) (*Creation, error) {
-	if err := checkPath("create", path); err != nil {
+	if err := CheckPath("create", path); err != nil {
 		return nil, err
 	}
 	for _, path := range remove {
-		if err := checkPath("delete", path); err != nil {
+		if err := CheckPath("delete", path); err != nil {
 			return nil, err
 		}
 	}
@@ -40,20 +40,6 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 		return nil, err
 	}
 	return c, nil
-}
-
-// CheckCreate returns the errors of [Session.StartCreate] that do not depend on a session: a bad path, or a request that is
-// too large together with the nodes to delete.
-func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) error {
-	if err := checkPath("create", path); err != nil {
-		return err
-	}
-	size := wire.OpSize(&zk.CreateRequest{Path: c.abs(path), Data: data, Acl: c.core.opts.ACL})
-	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
-	for _, path := range remove {
-		size += wire.OpSize(&zk.DeleteRequest{Path: c.abs(path), Version: -1})
-	}
-	return c.core.checkSize("create", path, size+len(wire.MultiFrame(nil)))
 }
 
 // ErrNotDeleted says that a node to be deleted together with a create did not exist: nothing was created.
@@ -66,19 +52,19 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 		c.markSent() // also if the request was never sent
 		c.end(paths, err)
 	}
-	one := &zk.CreateRequest{Path: s.abs(c.path), Data: data, Acl: s.core.opts.ACL, Flags: flags}
+	one := &zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
 	if n == 1 && len(remove) == 0 {
-		return request{wire.OpCreate, c.path, wire.CreateFrame(wire.OpCreate, one), func(r reply, err error) {
+		return request{Op: wire.OpCreate, Path: c.path, Frame: wire.CreateFrame(wire.OpCreate, one), Done: func(r reply, err error) {
 			var created string
 			if err == nil {
 				created, err = wire.CreateReply(r.Body)
 			}
-			done([]string{s.rel(created)}, r.Zxid, err)
+			done([]string{s.Rel(created)}, r.Zxid, err)
 		}}
 	}
 	ops := slices.Repeat([]any{one}, n)
 	for _, path := range remove {
-		ops = append(ops, &zk.DeleteRequest{Path: s.abs(path), Version: -1})
+		ops = append(ops, &zk.DeleteRequest{Path: s.Abs(path), Version: -1})
 	}
 	return s.multiRequest(c.path, ops, func(t transaction, err error) {
 		var paths []string

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -45,8 +46,11 @@ func (e *OpError) guard() (owner, permission string) {
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// ErrAuthFailed says that the server refused the credentials; see package conn.
-var ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
+// Errors of a session's life; package conn documents them.
+var (
+	ErrAuthFailed = lifetime.ErrAuthFailed
+	ErrTooLarge   = lifetime.ErrTooLarge
+)
 
 // ErrUnimplemented says that the server does not know the operation.
 const ErrUnimplemented = wire.CodeUnimplemented

@@ -34,7 +34,7 @@ func TestOutcomeOf(t *testing.T) {
 }
 
 func TestRepeatable_OnlyWhatMayComeRight(t *testing.T) {
-	lost := lost(zkrecipes.LossExpired, zero, nil)
+	lost := &zkrecipes.LostError{Reason: zkrecipes.LossExpired}
 	for _, yes := range []error{fmt.Errorf("%w: %w", errUnanswered, zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer)} {
 		require.True(t, repeatable(&OpError{"get", "/a", yes}))
 	}

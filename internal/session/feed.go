@@ -66,7 +66,7 @@ type Needs func(path string) (data, children bool)
 
 // Follow returns a feed of the nodes from the path downwards, from now on. The caller must stop it.
 func (s *Session) Follow(path string, needs Needs) *Feed {
-	f := &Feed{session: s, path: path, root: s.abs(path), needs: needs, wake: make(chan struct{}, 1)}
+	f := &Feed{session: s, path: path, root: s.Abs(path), needs: needs, wake: make(chan struct{}, 1)}
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	s.watches.feeds = append(s.watches.feeds, f)
@@ -88,7 +88,7 @@ func (f *Feed) Stop() {
 }
 
 // Room returns how many bytes of paths one call of SetWatches may take.
-func (f *Feed) Room() int { return min(128<<10, f.session.core.opts.MaxRequest/2) }
+func (f *Feed) Room() int { return min(128<<10, f.session.opts.MaxRequest/2) }
 
 // Heard returns when the newest request of the session was sent that a server has answered.
 func (f *Feed) Heard() time.Time { return f.session.Heard() }
@@ -113,12 +113,12 @@ func (f *Feed) Idle() bool {
 }
 
 // LookAgain is [Age.LookAgain] for IsDown.
-func (f *Feed) LookAgain() time.Duration { return f.session.lookAgain() }
+func (f *Feed) LookAgain() time.Duration { return f.session.LookAgain() }
 
 // IsDown reports that the connection is gone, or the session, also if the reader has not taken the news yet; or that no server
 // was heard for the session timeout, see [Age.Current].
 func (f *Feed) IsDown() bool {
-	if f.session.ended() || !f.session.hears() {
+	if f.session.Ended() || !f.session.Hears() {
 		return true
 	}
 	f.mu.Lock()
@@ -158,7 +158,7 @@ func (s *session) tell(n News) {
 			f.push(n)
 		case f.covers(n.Path):
 			mine := n
-			mine.Path = f.session.rel(n.Path)
+			mine.Path = f.session.Rel(n.Path)
 			f.push(mine)
 		}
 	}
@@ -179,7 +179,7 @@ func (f *Feed) Batch() *Batch { return &Batch{feed: f, sent: time.Now()} }
 func (b *Batch) Len() int { return len(b.requests) }
 
 // Send sends the requests. Without a connection it reports false and does nothing: there will be no answers.
-func (b *Batch) Send() bool { return b.feed.session.sendNow(b.feed.session.ctx, nil, b.requests) }
+func (b *Batch) Send() bool { return b.feed.session.SendNow(b.feed.session.Context(), nil, b.requests) }
 
 // Get reads data and Stat, and sets a watch on the data unless there is an error.
 func (b *Batch) Get(path string, value any) {
@@ -270,17 +270,17 @@ func (s *session) needed(f *Feed, path string) (data, children bool) {
 	}
 	s.watches.mu.Unlock()
 	for other, needs := range ask {
-		d, c := needs(other.session.rel(path))
+		d, c := needs(other.session.Rel(path))
 		data, children = data || d, children || c
 	}
 	return data, children
 }
 
-func (b *Batch) abs(path string) string { return b.feed.session.abs(path) }
+func (b *Batch) abs(path string) string { return b.feed.session.Abs(path) }
 
 func (b *Batch) add(op, path string, code int32, frame []byte, value any, read func(body []byte, a *Answer) error) {
 	f, sent := b.feed, b.sent
-	b.requests = append(b.requests, request{code, path, frame, func(r reply, err error) {
+	b.requests = append(b.requests, request{Op: code, Path: path, Frame: frame, Done: func(r reply, err error) {
 		a := Answer{For: value, Sent: sent, Zxid: r.Zxid, Bytes: len(r.Body)}
 		if err == nil && read != nil {
 			err = read(r.Body, &a)

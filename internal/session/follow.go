@@ -6,8 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes"
 )
 
@@ -116,7 +114,7 @@ func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
 		case <-s.Done():
 			return errors.Join(s.Err(), f.outdated())
 		case <-ctx.Done():
-			return causeOf(ctx)
+			return CauseOf(ctx)
 		}
 	}
 }
@@ -143,7 +141,7 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.awaitUp(ctx) // if it fails, so does the reading
+		_ = s.AwaitUp(ctx) // if it fails, so does the reading
 		age = s.NewAge()
 		value, w, err = f.read(ctx, s)
 		s.Unwatch(f.watch) // now that there is another, or the same for the second time
@@ -164,37 +162,10 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 	return value, w, age, true, errors.Join(stopped, err)
 }
 
-// Node is what a server knows of a path.
-type Node struct {
-	Data   []byte
-	Stat   zk.Stat
-	Exists bool
-}
-
-// same reports whether the node is the same one, with the same data. A node that was deleted and created again is another.
-func (n Node) same(m Node) bool {
-	return n.Exists == m.Exists && n.Stat.Czxid == m.Stat.Czxid && n.Stat.Mzxid == m.Stat.Mzxid
-}
-
-// Watch does what conn.Client says.
+// Watch yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
 func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[Node], error] {
-	if err := checkPath("watch", path); err != nil {
+	if err := CheckPath("watch", path); err != nil {
 		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }
 	}
-	return Follow(ctx, c, path, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.look(ctx, path) }, Node.same)
-}
-
-// look reads a node that may be missing. Only then it sets a watch that the server keeps until the node is created.
-func (s *Session) look(ctx context.Context, path string) (Node, *Watch, error) {
-	for {
-		data, stat, w, err := s.GetW(ctx, path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return Node{data, stat, err == nil}, w, err
-		}
-		exists, _, w, err := s.ExistsW(ctx, path)
-		if !exists {
-			return Node{}, w, err // of the look, too
-		}
-		s.Unwatch(w) // it was created between the two
-	}
+	return Follow(ctx, c, path, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.NodeW(ctx, path) }, Node.Same)
 }

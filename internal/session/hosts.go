@@ -4,26 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
-
-// Server is one address of a server.
-type Server struct {
-	Name    string // host:port, as in the connect string
-	Address string // host:port to dial: the same, unless names are looked up
-}
-
-// String returns the name as in the connect string, with the address that was found for it.
-func (s Server) String() string {
-	if s.Address == s.Name {
-		return s.Name
-	}
-	host, _, _ := net.SplitHostPort(s.Address) // lookUp has joined them
-	return fmt.Sprintf("%s (%s)", s.Name, host)
-}
 
 // hosts knows the addresses of the servers, and in which order to try them.
 type hosts struct {
@@ -31,15 +19,15 @@ type hosts struct {
 	lookup func(ctx context.Context, host string) ([]string, error) // nil: the dialer takes names
 
 	mu    sync.Mutex
-	found map[string][]Server // by name
-	last  Server              // tried last
+	found map[string][]lifetime.Server // by name
+	last  lifetime.Server              // tried last
 }
 
 func newHosts(config *Config) *hosts {
-	h := &hosts{names: config.Servers, lookup: config.Lookup, found: make(map[string][]Server)}
+	h := &hosts{names: config.Servers, lookup: config.Lookup, found: make(map[string][]lifetime.Server)}
 	if h.lookup == nil {
 		for _, name := range h.names {
-			h.found[name] = []Server{{name, name}}
+			h.found[name] = []lifetime.Server{{Name: name, Address: name}}
 		}
 	}
 	return h
@@ -62,9 +50,9 @@ func (h *hosts) lookUp(ctx context.Context, one bool) []error {
 			if addresses, errs[i] = h.lookup(ctx, host); errs[i] != nil {
 				return
 			}
-			var servers []Server
+			var servers []lifetime.Server
 			for _, address := range addresses {
-				servers = append(servers, Server{name, net.JoinHostPort(address, port)})
+				servers = append(servers, lifetime.Server{Name: name, Address: net.JoinHostPort(address, port)})
 			}
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -80,10 +68,10 @@ func (h *hosts) lookUp(ctx context.Context, one bool) []error {
 
 // order returns all addresses in random order, so that the clients of a program that starts everywhere at once do not all begin
 // with the same server. The address that was tried last is not the first, unless it is the only one.
-func (h *hosts) order() []Server {
+func (h *hosts) order() []lifetime.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []Server
+	var all []lifetime.Server
 	for _, name := range h.names {
 		all = append(all, h.found[name]...)
 	}
@@ -95,7 +83,7 @@ func (h *hosts) order() []Server {
 }
 
 // tries notes that a server is about to be tried.
-func (h *hosts) tries(server Server) {
+func (h *hosts) tries(server lifetime.Server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = server
@@ -116,14 +104,29 @@ func (h *hosts) requireAddress(ctx context.Context, patience time.Duration) erro
 	return err
 }
 
+// Servers yields what to try in a round, and notes it.
+func (c *core) Servers(ctx context.Context) iter.Seq[lifetime.Server] {
+	return func(yield func(lifetime.Server) bool) {
+		for _, server := range c.round(ctx) {
+			if ctx.Err() != nil {
+				return
+			}
+			c.tries(server)
+			if !yield(server) {
+				return
+			}
+		}
+	}
+}
+
 // round looks up the names and returns what to try. The lookups together take at most as long as one attempt to connect. If a
 // lookup fails, that is noted like an attempt that failed.
-func (c *core) round(ctx context.Context) []Server {
-	limited, cancel := context.WithTimeout(ctx, c.connectTimeout())
+func (c *core) round(ctx context.Context) []lifetime.Server {
+	limited, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()
 	for i, err := range c.hosts.lookUp(limited, false) {
 		if err != nil && ctx.Err() == nil {
-			c.connectFailed(c.hosts.names[i], err)
+			c.Failed(c.hosts.names[i], err)
 		}
 	}
 	return c.hosts.order()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -51,10 +52,10 @@ func (n *names) lookup(ctx context.Context, host string) ([]string, error) {
 // network dials addresses. Those that it does not know refuse.
 type network struct {
 	servers map[string]conn.DialFunc
-	dialed  log[session.Server]
+	dialed  log[lifetime.Server]
 }
 
-func (n *network) dial(ctx context.Context, server session.Server) (net.Conn, error) {
+func (n *network) dial(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 	n.dialed.add(server)
 	dial, ok := n.servers[server.Address]
 	if !ok {
@@ -83,9 +84,8 @@ func open(t *testing.T, ns *names, net *network, servers ...string) *session.Cli
 }
 
 func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*session.Client, error) {
-	return session.Open(ctx, &session.Config{
-		Servers: servers, SessionTimeout: timeout, Log: slog.New(slog.DiscardHandler), Dial: net.dial, Lookup: ns.lookup,
-	})
+	life := lifetime.Config{SessionTimeout: timeout, Log: slog.New(slog.DiscardHandler), Dial: net.dial}
+	return session.Open(ctx, &session.Config{Config: life, Servers: servers, Lookup: ns.lookup})
 }
 
 // The first address accepts and hangs up, as a server without a leader does. The client goes on to the next without a pause.

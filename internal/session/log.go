@@ -6,36 +6,13 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // The log has the keys that package conn documents.
 
-// circumstances returns what there is to say of a change of the state, and why it changed.
-func (s *session) circumstances(why error) circumstances {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.circumstancesLocked(why)
-}
-
-// circumstancesLocked is circumstances with mu held.
-func (s *session) circumstancesLocked(why error) circumstances {
-	in := circumstances{session: s.id, timeout: s.proof.timeout, err: why}
-	if s.connection != nil {
-		in.server = s.connection.Server()
-	}
-	return in
-}
-
-// holdsLeft returns how many contenders are granted, and how long until their deadline. Called with mu held.
-func (s *session) holdsLeft() []any {
-	if len(s.callbacks) == 0 {
-		return nil
-	}
-	return []any{"holds", len(s.callbacks), "left", rounded(time.Until(s.proof.validUntil()))}
-}
-
 // transit moves the state by e. It returns a function that logs the change, to be called when no lock is held.
-func (c *core) transit(e event, in circumstances, more ...any) (log func()) {
+func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 	from, to := c.states.apply(e, in)
 	if from == to {
 		return func() {}
@@ -45,14 +22,14 @@ func (c *core) transit(e event, in circumstances, more ...any) (log func()) {
 		write, message = c.opts.Log.Warn, "zookeeper: session lost"
 	}
 	var attrs []any
-	if in.server != "" {
-		attrs = append(attrs, "server", in.server)
+	if in.Server != "" {
+		attrs = append(attrs, "server", in.Server)
 	}
-	if in.session != 0 {
-		attrs = append(attrs, "session", fmt.Sprintf("0x%x", in.session))
+	if in.Session != 0 {
+		attrs = append(attrs, "session", fmt.Sprintf("0x%x", in.Session))
 	}
 	attrs = append(attrs, more...)
-	cause := in.err
+	cause := in.Err
 	if lost := (*zkrecipes.LostError)(nil); errors.As(cause, &lost) {
 		cause = lost.Err // the reason is among the others
 	}

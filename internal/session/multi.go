@@ -41,7 +41,7 @@ type transaction struct {
 }
 
 func (s *Session) multiRequest(path string, absolute []any, done func(transaction, error)) request {
-	return request{wire.OpMulti, path, wire.MultiFrame(absolute), func(r reply, err error) {
+	return request{Op: wire.OpMulti, Path: path, Frame: wire.MultiFrame(absolute), Done: func(r reply, err error) {
 		t := transaction{zxid: r.Zxid}
 		if err == nil {
 			if t.responses, err = wire.MultiReply(r.Body); len(t.responses) != len(absolute) {
@@ -49,7 +49,7 @@ func (s *Session) multiRequest(path string, absolute []any, done func(transactio
 			}
 		}
 		for i := range t.responses {
-			t.responses[i].String = s.rel(t.responses[i].String)
+			t.responses[i].String = s.Rel(t.responses[i].String)
 		}
 		done(t, err)
 	}}
@@ -95,7 +95,7 @@ func (s *Session) requests(ops []zkrecipes.Op) ([]any, error) {
 		if !slices.Contains(kinds, op.Kind) {
 			return nil, fmt.Errorf("multi: the operation on %q is of kind %q: want one of %q", op.Path, op.Kind, kinds)
 		}
-		if err := checkPath("multi: "+string(op.Kind), op.Path); err != nil {
+		if err := CheckPath("multi: "+string(op.Kind), op.Path); err != nil {
 			return nil, err
 		}
 		r, err := s.request(op)
@@ -109,16 +109,16 @@ func (s *Session) requests(ops []zkrecipes.Op) ([]any, error) {
 
 func (s *Session) request(op zkrecipes.Op) (any, error) {
 	if op.Root != nil {
-		if err := RequireRoot(op.Root, root{s.core, s.chroot}); err != nil {
+		if err := RequireRoot(op.Root, s.owner.Root(s.Chroot)); err != nil {
 			return nil, fmt.Errorf("the operation %w", err)
 		}
 	}
-	path := s.abs(op.Path)
+	path := s.Abs(op.Path)
 	switch op.Kind {
 	case zkrecipes.KindCreate:
 		acl := op.ACL
 		if len(acl) == 0 {
-			acl = s.core.opts.ACL
+			acl = s.opts.ACL
 		}
 		if op.Flags == zk.FlagContainer {
 			return nil, errors.New("a container cannot be created in a transaction")

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// withReason adds to the end of a context what was in the way.
-func withReason(cause, reason error) error {
+// WithReason adds to the end of a context what was in the way.
+func WithReason(cause, reason error) error {
 	cause = sealed(cause)
 	if reason == nil {
 		return cause
@@ -19,8 +19,8 @@ func withReason(cause, reason error) error {
 	return fmt.Errorf("%w (%w)", cause, reason)
 }
 
-// causeOf returns the cause of ctx, for the error of a call.
-func causeOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
+// CauseOf returns the cause of ctx, for the error of a call.
+func CauseOf(ctx context.Context) error { return sealed(context.Cause(ctx)) }
 
 // sealed returns the cause of a context, for the error of a call. The cause may be what the server has answered to another call,
 // as with an errgroup. That must not pass for its answer to this one: a node is not missing because another one was.
@@ -44,46 +44,12 @@ func (s seal) Is(target error) bool {
 	return reflect.TypeOf(target).Comparable() && target == s.error && (errors.Unwrap(target) != nil || !isAnswer(target))
 }
 
-// Explain adds to the cause of a context why the session is not connected, if it is not.
-func (s *session) Explain(cause error) error { return withReason(cause, s.core.inTheWay()) }
-
-// Explain is [Session.Explain] for a call that has no session at hand.
-func (c *Client) Explain(cause error) error { return withReason(cause, c.core.inTheWay()) }
-
-// inTheWay returns why there is no connection; nil if there is one.
-func (c *core) inTheWay() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.obstacle()
-}
-
 // ExplainUnanswered is Explain for a caller that waits for an answer: if the session is connected, that is what is missing.
 func (s *session) ExplainUnanswered(cause error) error {
-	s.mu.Lock()
-	c, up, newest := s.connection, s.isUp(), s.lastAnswer.at
-	s.mu.Unlock()
-	if !up {
+	now := s.Report()
+	if !now.Up {
 		return s.Explain(cause)
 	}
-	return withReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", c.Server(), rounded(time.Since(newest))))
-}
-
-// obstacle returns why there is no connection. Called with mu held.
-func (c *core) obstacle() error {
-	switch {
-	case c.lastErr != nil:
-		return c.lastErr
-	case c.trying != "":
-		return fmt.Errorf("no answer from %s yet", c.trying)
-	default:
-		return nil
-	}
-}
-
-// tries notes that a server is about to be dialed.
-func (c *core) tries(server Server) {
-	c.hosts.tries(server)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.trying = server.String()
+	late := time.Since(now.LastAnswer).Round(time.Millisecond)
+	return WithReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", now.Server, late))
 }

@@ -8,13 +8,18 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// absolute returns the same session without the chroot: paths are those of the server.
-func (s *Session) absolute() *Session { return &Session{session: s.session} }
+// At returns the same session with the paths below root.
+func (s *Session) At(root Chroot) *Session { return &Session{session: s.session, Chroot: root} }
 
-func checkPath(op, path string) error {
+// absolute returns the same session without the chroot: paths are those of the server.
+func (s *Session) absolute() *Session { return s.At("") }
+
+// CheckPath returns the error of an operation on a path that is not valid.
+func CheckPath(op, path string) error {
 	if err := ValidatePath(path); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
@@ -23,24 +28,24 @@ func checkPath(op, path string) error {
 
 // Create does what conn.Session says.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	if err := checkPath("create", path); err != nil {
+	if err := CheckPath("create", path); err != nil {
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagContainer {
 		return "", &OpError{"create", path, zk.ErrInvalidFlags}
 	}
 	if len(acl) == 0 {
-		acl = s.core.opts.ACL
+		acl = s.opts.ACL
 	}
 	op := int32(wire.OpCreate)
 	if flags == zk.FlagContainer {
 		op = wire.OpCreateContainer // OpCreate with this flag makes a plain node, which is never removed
 	}
 	created, err := ask(ctx, s, "create", path, writing, nil, func(done func(string, error)) request {
-		one := &zk.CreateRequest{Path: s.abs(path), Data: data, Acl: acl, Flags: flags}
-		return request{op, path, wire.CreateFrame(op, one), taking(wire.CreateReply, done)}
+		one := &zk.CreateRequest{Path: s.Abs(path), Data: data, Acl: acl, Flags: flags}
+		return request{Op: op, Path: path, Frame: wire.CreateFrame(op, one), Done: taking(wire.CreateReply, done)}
 	})
-	return s.rel(created), err
+	return s.Rel(created), err
 }
 
 // CreateContainer makes a container, a node that the server removes some time after its last child. On a server without
@@ -52,9 +57,9 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 // Source: ZooKeeper 3.5.3; older servers answer "unimplemented" and drop the connection.
 func (s *Session) CreateContainer(ctx context.Context, path string) error {
 	for {
-		hangups := s.core.containerHangups.Load()
+		hangups := s.ensemble.containerHangups.Load()
 		flags := int32(zk.FlagContainer)
-		if s.core.noContainers.Load() {
+		if s.ensemble.noContainers.Load() {
 			flags = 0
 		}
 		_, err := s.Create(ctx, path, nil, flags)
@@ -67,38 +72,25 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			}
 		}
 		if flags != 0 {
-			s.core.judgeContainers(hangups, err)
+			s.ensemble.judgeContainers(hangups, err)
 		}
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
 			return nil
 		case flags != 0 && errors.Is(err, wire.CodeUnimplemented):
-			s.core.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
-			s.core.noContainers.Store(true)
+			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
+			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:
-			return &OpError{"create", path, unknownOutcome(causeOf(ctx))}
+			return &OpError{"create", path, unknownOutcome(CauseOf(ctx))}
 		case !again:
 			return err
 		}
 	}
 }
 
-// judgeContainers counts the connections in a row that ended under createContainer and made no node. Hangups is the count when
-// the request was made: the calls that one connection took with it count once.
-func (c *core) judgeContainers(hangups int32, err error) {
-	switch {
-	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
-		c.containerHangups.Store(0)
-	case errors.Is(err, zk.ErrConnectionClosed) && c.containerHangups.CompareAndSwap(hangups, hangups+1) && hangups+1 == 3:
-		c.opts.Log.Warn("zookeeper: three connections in a row ended under createContainer: the server seems to have no " +
-			"containers, so parents stay behind when queues empty")
-		c.noContainers.Store(true)
-	}
-}
-
 // Get returns a node's data and Stat.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
-	if err := checkPath("get", path); err != nil {
+	if err := CheckPath("get", path); err != nil {
 		return nil, zk.Stat{}, err
 	}
 	d, err := ask(ctx, s, "get", path, reading, nil, func(done func(wire.Data, error)) request {
@@ -108,12 +100,12 @@ func (s *Session) Get(ctx context.Context, path string) ([]byte, zk.Stat, error)
 }
 
 func (s *Session) getRequest(path string, watch bool, done func(wire.Data, error)) request {
-	return request{wire.OpGetData, path, wire.ReadFrame(wire.OpGetData, s.abs(path), watch), taking(wire.DataReply, done)}
+	return request{Op: wire.OpGetData, Path: path, Frame: wire.ReadFrame(wire.OpGetData, s.Abs(path), watch), Done: taking(wire.DataReply, done)}
 }
 
 // GetW does what conn.Session says.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watch, error) {
-	if err := checkPath("get", path); err != nil {
+	if err := CheckPath("get", path); err != nil {
 		return nil, zk.Stat{}, nil, err
 	}
 	d, w, err := watched(ctx, s, "get", path, watchData, s.getRequest)
@@ -122,21 +114,21 @@ func (s *Session) GetW(ctx context.Context, path string) ([]byte, zk.Stat, *Watc
 
 // Set replaces a node's data if its version is the given one; -1 is any.
 func (s *Session) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	if err := checkPath("set", path); err != nil {
+	if err := CheckPath("set", path); err != nil {
 		return zk.Stat{}, err
 	}
 	return ask(ctx, s, "set", path, writing, nil, func(done func(zk.Stat, error)) request {
-		return request{wire.OpSetData, path, wire.SetFrame(s.abs(path), b, version), taking(wire.StatReply, done)}
+		return request{Op: wire.OpSetData, Path: path, Frame: wire.SetFrame(s.Abs(path), b, version), Done: taking(wire.StatReply, done)}
 	})
 }
 
 // Delete removes a node if its version is the given one; -1 is any.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	if err := checkPath("delete", path); err != nil {
+	if err := CheckPath("delete", path); err != nil {
 		return err
 	}
 	_, err := ask(ctx, s, "delete", path, writing, nil, func(done func(struct{}, error)) request {
-		return request{wire.OpDelete, path, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) { done(struct{}{}, err) }}
+		return request{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.Abs(path), version), Done: func(_ reply, err error) { done(struct{}{}, err) }}
 	})
 	return err
 }
@@ -144,7 +136,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // StartDelete begins to delete a node and does not wait. done is called with the outcome, on the goroutine that reads from the
 // connection, and must not wait for anything. Without a connection StartDelete reports false and does nothing.
 func (s *Session) StartDelete(path string, version int32, done func(error)) bool {
-	return ValidatePath(path) == nil && s.sendNow(s.ctx, nil, []request{{wire.OpDelete, path, wire.DeleteFrame(s.abs(path), version), func(_ reply, err error) {
+	return ValidatePath(path) == nil && s.SendNow(s.Context(), nil, []request{{Op: wire.OpDelete, Path: path, Frame: wire.DeleteFrame(s.Abs(path), version), Done: func(_ reply, err error) {
 		if err != nil {
 			err = s.failed("delete", path, writing, err)
 		}
@@ -158,7 +150,7 @@ type existence struct {
 }
 
 func (s *Session) existsRequest(path string, watch bool, done func(existence, error)) request {
-	return request{wire.OpExists, path, wire.ReadFrame(wire.OpExists, s.abs(path), watch), func(r reply, err error) {
+	return request{Op: wire.OpExists, Path: path, Frame: wire.ReadFrame(wire.OpExists, s.Abs(path), watch), Done: func(r reply, err error) {
 		var e existence
 		if err == nil {
 			e.stat, err = wire.StatReply(r.Body)
@@ -172,7 +164,7 @@ func (s *Session) existsRequest(path string, watch bool, done func(existence, er
 
 // Exists reports whether there is a node, and its Stat.
 func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
-	if err := checkPath("exists", path); err != nil {
+	if err := CheckPath("exists", path); err != nil {
 		return false, zk.Stat{}, err
 	}
 	e, err := ask(ctx, s, "exists", path, reading, nil, func(done func(existence, error)) request {
@@ -183,7 +175,7 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, zk.Stat, error
 
 // ExistsW does what conn.Session says.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Watch, error) {
-	if err := checkPath("exists", path); err != nil {
+	if err := CheckPath("exists", path); err != nil {
 		return false, zk.Stat{}, nil, err
 	}
 	e, w, err := watched(ctx, s, "exists", path, watchExist, s.existsRequest)
@@ -192,31 +184,20 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, zk.Stat, *Wat
 
 // Sync does what conn.Client says, in one session. Where it is not enough that the leader knows, use [Session.Barrier].
 func (s *Session) Sync(ctx context.Context, path string) error {
-	if err := checkPath("sync", path); err != nil {
+	if err := CheckPath("sync", path); err != nil {
 		return err
 	}
-	_, err := ask(ctx, s, "sync", path, reading, nil, func(done func(string, error)) request { return s.syncRequest(path, done) })
+	_, err := ask(ctx, s, "sync", path, reading, nil, func(done func(struct{}, error)) request {
+		return lifetime.SyncRequest(s.Abs(path), path, func(err error) { done(struct{}{}, err) })
+	})
 	return err
-}
-
-func (s *Session) syncRequest(path string, done func(string, error)) request {
-	return request{wire.OpSync, path, wire.SyncFrame(s.abs(path)), taking(wire.CreateReply, done)}
 }
 
 // Barrier waits until a quorum has agreed to a transaction that changes nothing: what is read next is at least as new as
 // this call, also if the leader is being replaced. It costs as much as a write.
 func (s *Session) Barrier(ctx context.Context) error {
-	_, err := ask(ctx, s, "barrier", "/", reading, nil, s.barrierRequest)
-	return err
-}
-
-// barrierRequest checks the version of the root. On the way the leader checks the session, and refuses if another server has
-// it by now.
-func (s *Session) barrierRequest(done func(transaction, error)) request {
-	return s.multiRequest("/", []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}, func(t transaction, err error) {
-		if errors.Is(err, zk.ErrNoAuth) {
-			err = nil // the root may not be read; a quorum has agreed all the same
-		}
-		done(t, err)
+	_, err := ask(ctx, s, "barrier", "/", reading, nil, func(done func(struct{}, error)) request {
+		return lifetime.BarrierRequest(func(err error) { done(struct{}{}, err) })
 	})
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
@@ -22,10 +23,9 @@ type orphan struct {
 // noteOrphan looks at a session that has ended here. If nothing was answered any more, it is closed when the next session is
 // up, since then there is a server. If its credentials were refused, it is closed at once: there is a server now, and there
 // may be no next session.
-func (c *core) noteOrphan(s *session) {
-	s.mu.Lock()
-	reason, left := s.lost.Reason, orphan{s.id, s.password}
-	s.mu.Unlock()
+func (c *core) noteOrphan(s *Session) {
+	reason, id, password := s.Remains()
+	left := orphan{id, password}
 	switch reason {
 	case zkrecipes.LossDeadline:
 		c.mu.Lock()
@@ -57,10 +57,10 @@ func (c *core) closeOrphan(ctx context.Context, left orphan) {
 }
 
 // closeOrphanAt closes the session at a server, see [link.CloseSession].
-func (c *core) closeOrphanAt(ctx context.Context, server Server, left orphan) error {
-	ctx, cancel := context.WithTimeout(ctx, c.connectTimeout())
+func (c *core) closeOrphanAt(ctx context.Context, server lifetime.Server, left orphan) error {
+	ctx, cancel := context.WithTimeout(ctx, c.ensemble.ConnectTimeout())
 	defer cancel()
-	raw, err := c.dial(ctx, server)
+	raw, err := c.ensemble.Dial(ctx, server)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,18 +9,16 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/zkrecipes/zkrecipes"
 )
 
-// parentOf is for absolute paths other than the root.
-func parentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
+// ParentOf is for absolute paths other than the root.
+func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
 // MakeContainers makes path, and what is missing above it, as containers: up to the first that exists, then down. If the
 // server reaps one in between, the create that follows fails, and its caller calls again. If the session ends first, that is the
 // error, also if a container is in doubt: the next session may make it again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	s, path = s.absolute(), s.abs(path) // a chroot may be what is missing
+	s, path = s.absolute(), s.Abs(path) // a chroot may be what is missing
 	var missing []string
 	for path != "/" {
 		exists, _, err := s.Exists(ctx, path)
@@ -32,7 +29,7 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 			break
 		}
 		missing = append(missing, path)
-		path = parentOf(path)
+		path = ParentOf(path)
 	}
 	for _, path := range slices.Backward(missing) {
 		if err := s.CreateContainer(ctx, path); err != nil {
@@ -44,8 +41,8 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 			}
 			return err
 		}
-		if path == s.core.opts.Chroot {
-			s.core.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
+		if path == s.opts.Chroot {
+			s.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
 		}
 	}
 	return nil
@@ -76,7 +73,7 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	if err := r.Pause(ctx, why); err != nil {
 		return err
 	}
-	return s.absolute().MakeContainers(ctx, parentOf(s.abs(path)))
+	return s.absolute().MakeContainers(ctx, ParentOf(s.Abs(path)))
 }
 
 // Ensure makes a missing node, see [Session.Ensure], after the pause that is due.
@@ -107,105 +104,6 @@ func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl .
 		}
 		if err := remakes.MakeParents(ctx, s, path, err); err != nil {
 			return err
-		}
-	}
-}
-
-// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. If the reply is lost, CreateAll looks; see [Client.wasMade].
-//
-// Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
-func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
-	if err := checkPath("create", path); err != nil {
-		return err
-	}
-	if c.abs(path) == "/" {
-		return &OpError{"create", path, zk.ErrNodeExists}
-	}
-	var doubt error // of an earlier try, which may have been applied, or may still be
-	var hangups Hangups
-	var remakes Remakes
-	for {
-		var tried *Session
-		var before int64
-		err := c.InSession(ctx, "create", path, func(s *Session) error {
-			tried, before = s, s.zxid.Load()
-			_, err := s.Create(ctx, path, data, 0, acl...)
-			return hangups.Judge(len(data), err)
-		})
-		switch {
-		case err == nil:
-			return nil
-		case ReplyLost(err):
-			doubt = err
-		case errors.Is(err, zk.ErrNodeExists) && doubt != nil:
-		case errors.Is(err, zk.ErrNoNode):
-			if err = remakes.MakeParents(ctx, tried, path, err); err == nil || tried.Err() != nil {
-				continue // it does no harm to make a container again
-			}
-			return errors.Join(doubt, err)
-		default:
-			return errors.Join(doubt, err)
-		}
-		made, err := c.wasMade(ctx, path, data, tried, before)
-		if made {
-			return nil
-		}
-		if err == nil {
-			err = Sleep(ctx, RetryPause)
-		}
-		if err != nil {
-			return errors.Join(doubt, err)
-		}
-	}
-}
-
-// wasMade looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
-// known. A node with the same data is success, also if another client has made it. No node and no error says that the create
-// was not executed, and that it may be sent again. For that wasMade needs two things:
-//
-//   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
-//   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
-//     lowest node above that exists is not above before. A client that has not heard of a transaction yet cannot tell.
-//
-// One copy can still come late: a server may hang while it has the create, and take the session back when it goes on. So the
-// caller keeps its doubt until a copy is answered.
-//
-// Errors: that either is missing; that there is a node with other data; the errors of a read.
-func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
-	var behind int64 // the session of the barrier
-	if err := c.InSession(ctx, "create", path, func(s *Session) error {
-		behind = s.ID()
-		return s.Barrier(ctx)
-	}); err != nil {
-		return false, err
-	}
-	now, _, err := c.Get(ctx, path)
-	switch {
-	case err == nil && !bytes.Equal(now, data):
-		return false, &OpError{"create", path, errors.New("there is a node with other data: another client has made or changed it")}
-	case !errors.Is(err, zk.ErrNoNode):
-		return err == nil, err
-	}
-	var over *zkrecipes.LostError
-	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
-	if behind != tried.ID() && !expired {
-		return false, &OpError{"create", path, errors.New("its session was lost, and the node may still come to exist")}
-	}
-	for above := parentOf(c.abs(path)); ; above = parentOf(above) { // the root exists
-		var exists bool
-		var stat zk.Stat
-		err := c.InSession(ctx, "create", path, func(s *Session) (err error) {
-			exists, stat, err = s.absolute().Exists(ctx, above)
-			return err
-		})
-		switch {
-		case err != nil:
-			return false, err
-		case exists && stat.Pzxid <= before:
-			return false, nil
-		case exists:
-			return false, &OpError{"create", path, errors.New("there is no node now: it may have been made, and deleted since")}
 		}
 	}
 }

@@ -10,21 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 )
 
-// root is where the paths of a client begin. Two are equal if their clients share a connection and a chroot.
-type root struct {
-	core *core
-	chroot
-}
-
-// Root returns where the paths of this client begin.
-func (c *Client) Root() zkrecipes.Root { return root{c.core, c.chroot} }
-
-// String names the servers, the node and the session.
-func (r root) String() string {
-	id := (&Client{core: r.core}).Status().Session
-	return fmt.Sprintf("%s%s in session 0x%x", strings.Join(r.core.opts.Servers, ","), r.abs("/"), id)
-}
-
 // RequireRoot refuses what is of one root for a write below another. Another connection has another session, which cannot
 // guard the write. With another root, a path is another node. The caller puts a subject before the error.
 func RequireRoot(of, write zkrecipes.Root) error {

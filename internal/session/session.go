@@ -1,154 +1,87 @@
+// Package session is one ZooKeeper session as package conn and the recipes use it: its operations, its watches and feeds. A [Client]
+// opens one session after the other.
+//
+// A recipe reaches it by converting the *conn.Client that it was given to *[Client]; the types are made for that.
 package session
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
-// Session is one session; package conn documents it.
+// Owner is what a session needs of its client.
+type Owner interface {
+	lifetime.Owner
+	// Root returns where the paths below a chroot begin.
+	Root(at Chroot) zkrecipes.Root
+}
+
+// Session is one ZooKeeper session: alive with proof, then dead for ever. An operation issued on it runs in it or
+// fails; nothing that belongs to it ever runs in the session after it. A Session is safe for concurrent use, and its
+// paths are those of the client it came from.
+//
+// It ends at the earliest of: the server says that it has expired; nothing was answered for a whole timeout; the
+// client is closed; the server refuses the credentials.
 type Session struct {
 	*session
-	chroot
+	Chroot
 }
 
 // session is what all views of one session share.
 type session struct {
-	core   *core
-	pauses *pauses
-	ctx    context.Context // ends with the session
-	stop   context.CancelFunc
-	zxid   atomic.Int64  // the newest one seen, here or in an earlier session
-	xids   atomic.Uint32 // how many requests of ours have one
-
-	wake chan struct{} // wakes the heartbeat; holds one
-
-	mu            sync.Mutex
-	id            int64 // 0 until the first connect answer
-	password      []byte
-	proof         proof
-	connection    *link.Connection // the newest; nil before the first
-	up            chan struct{}    // closed while connected
-	down          chan struct{}    // closed while not connected
-	heardLast     time.Time        // what was heard on the connection that down was closed for
-	since         time.Time        // when it was first up
-	lost          *zkrecipes.LostError
-	delivering    int // losses whose callbacks are running
-	callbacks     map[*lossCallback]struct{}
-	warnings      map[*warning]struct{} // nil until there is one
-	lastAnswer    lastAnswer
-	retained      int // holds; while there is any, a sync goes out every T/8
-	syncing       bool
-	lastSync      time.Time
-	freshening    *link.Connection // on which a request of Freshen is unanswered; nil if there is none
-	confirming    *link.Connection // on which a barrier was sent, and not refused; nil if there is none
-	nextHeartbeat time.Time        // when the next step is planned
-
-	watches watches
-	done    chan struct{}
+	*lifetime.Lifetime
+	owner    Owner
+	ensemble *Ensemble
+	opts     *Config
+	watches  watches
 }
 
-func newSession(c *core) *session {
-	s := &session{
-		core:      c,
-		pauses:    newPauses(c.newBackOff),
-		wake:      make(chan struct{}, 1),
-		up:        make(chan struct{}),
-		down:      make(chan struct{}),
-		callbacks: make(map[*lossCallback]struct{}),
-		done:      make(chan struct{}),
-	}
-	close(s.down)
+// NewSession returns a session that Run connects, with the paths of the server. The newest zxid that was seen in the session before is
+// zxid.
+func NewSession(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
+	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
 	s.watches.init()
-	s.ctx, s.stop = context.WithCancel(c.ctx)
-	return s
+	s.Lifetime = lifetime.New(ctx, owner, listener{s}, ensemble.Ensemble, zxid)
+	return &Session{session: s}
 }
 
-// ID does what conn.Session says.
-func (s *session) ID() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.id
+// listener is a session as its lifetime sees it.
+type listener struct{ *session }
+
+// Up fires every watch: the server does not report what happened while there was no connection.
+func (l listener) Up() {
+	l.watches.fireAll()
+	l.tell(News{Kind: Up})
 }
 
-// Timeout does what conn.Session says.
-func (s *session) Timeout() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.proof.timeout
-}
+// Down tells the feeds.
+func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard}) }
 
-// ValidUntil does what conn.Session says.
-func (s *session) ValidUntil() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// Only after all loss callbacks have returned: a caller that looks earlier would take it for a deadline that has passed.
-	if s.over() {
-		return earliest(s.proof.validUntil(), s.lost.At)
+// Event tells the watches and the feeds.
+func (l listener) Event(e zk.Event) { l.onEvent(e) }
+
+// request is a request of a session.
+type (
+	request = lifetime.Request
+	reply   = link.Reply
+)
+
+// taking returns a function for Request.Done. It decodes the reply with read and passes the value to done.
+func taking[T any](read func(body []byte) (T, error), done func(T, error)) func(reply, error) {
+	return func(r reply, err error) {
+		var v T
+		if err == nil {
+			v, err = read(r.Body)
+		}
+		done(v, err)
 	}
-	return s.proof.validUntil()
 }
 
-// Done does what conn.Session says.
-func (s *session) Done() <-chan struct{} { return s.done }
-
-// Err does what conn.Session says.
-func (s *session) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost == nil {
-		return nil
-	}
-	return s.lost
-}
-
-// Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
-// and does not run f, once the client is closed.
-func (s *session) Go(f func(ctx context.Context)) bool {
-	return s.core.start(func() { f(s.ctx) })
-}
-
-// answered books an answer as proof. If the proof ran out before the answer came, the holds end first. So it does not matter
-// whether the answer or the clock is looked at first: a hold whose deadline has passed ends either way.
-func (s *session) answered(sent, at time.Time, by witness) {
-	s.mu.Lock()
-	notices := s.lapseIfDue(at)
-	s.proof.answered(sent, at, by)
-	s.lastAnswer = lastAnswer{at, at.Sub(sent)}
-	s.mu.Unlock()
-	notices.deliver()
-}
-
-// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before another
-// session can exist.
-func (s *session) end(why *zkrecipes.LostError) {
-	s.mu.Lock()
-	if s.lost != nil {
-		s.mu.Unlock()
-		return
-	}
-	s.lost = why
-	notices := s.collect(why, func(*lossCallback) bool { return true })
-	s.mu.Unlock()
-	notices.deliver()
-}
-
-func (s *session) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost != nil
-}
-
-// lifetime is how long the session has been usable; 0 if it never was.
-func (s *session) lifetime() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.since.IsZero() {
-		return 0
-	}
-	return time.Since(s.since)
-}
+// Explain adds to the cause of a context why the session is not connected, if it is not.
+func (s *session) Explain(cause error) error { return WithReason(cause, s.owner.InTheWay()) }

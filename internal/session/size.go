@@ -10,22 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
-var ErrTooLarge = errors.New("too large")
-
-const (
-	maxRequest = 1<<20 - 4<<10 // below the default jute.maxbuffer, with room for what servers add when they pass it on
-	maxReply   = 256 << 20
-)
-
-// checkSize refuses a request that the server would refuse. The server would hang up without a word, and so end all other
-// calls of the session, too, and again whenever the request is repeated.
-func (c *core) checkSize(op, path string, size int) error {
-	if most := c.opts.MaxRequest; size > most {
-		return &OpError{op, path, fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", ErrTooLarge, size, most)}
-	}
-	return nil
-}
+const maxRequest = 1<<20 - 4<<10 // below the default jute.maxbuffer, with room for what servers add when they pass it on
 
 // suspect is the least size of a request that may have ended its connection by its size. No server is useful with a lower limit.
 const suspect = 64 << 10

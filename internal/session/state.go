@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // State is the state of a client.
@@ -54,19 +55,11 @@ type stateLog struct {
 }
 
 type transition struct {
-	state State
-	at    time.Time
-	circumstances
-	after chan struct{} // closed once next is set
-	next  *transition
-}
-
-// circumstances are what the log and tracers are told of a change of the state, beside the state.
-type circumstances struct {
-	server  string
-	session int64
-	timeout time.Duration
-	err     error // nil unless a connection or a session is gone
+	state           State
+	at              time.Time
+	lifetime.Report               // of the session then
+	after           chan struct{} // closed once next is set
+	next            *transition
 }
 
 func newStateLog() *stateLog {
@@ -74,7 +67,7 @@ func newStateLog() *stateLog {
 }
 
 // apply moves the state by e, and returns the states before and after, which are the same if it did not change.
-func (l *stateLog) apply(e event, in circumstances) (from, to *transition) {
+func (l *stateLog) apply(e event, in lifetime.Report) (from, to *transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from = l.last
@@ -82,7 +75,7 @@ func (l *stateLog) apply(e event, in circumstances) (from, to *transition) {
 	if state == from.state {
 		return from, from
 	}
-	to = &transition{state: state, at: time.Now(), circumstances: in, after: make(chan struct{})}
+	to = &transition{state: state, at: time.Now(), Report: in, after: make(chan struct{})}
 	from.next = to
 	close(from.after)
 	l.last = to
@@ -104,5 +97,18 @@ func (l *stateLog) all(ctx context.Context) iter.Seq[State] {
 				return
 			}
 		}
+	}
+}
+
+// traceStates tells the tracers of every change of the state, in their order, until the client is closed.
+func (c *core) traceStates(from *transition) {
+	for from.state != Closed {
+		<-from.after
+		to := from.next
+		c.opts.Tracers.State(zkrecipes.StateChange{
+			From: from.state, To: to.state, At: to.at, Lasted: to.at.Sub(from.at),
+			Server: to.Server, Session: to.Session, Timeout: to.Timeout, Err: to.Err,
+		})
+		from = to
 	}
 }

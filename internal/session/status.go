@@ -1,6 +1,10 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+)
 
 // Status is what a client knows of itself at one moment; package conn documents it.
 type Status struct {
@@ -35,21 +39,20 @@ func (c *Client) Status() Status {
 	s, bad, before := c.core.session, c.core.trouble, c.core.lastAnswer
 	c.core.mu.Unlock()
 	st := Status{LastError: bad.err, LastErrorAt: bad.at}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := c.core.states.current()
-	st.State, st.Since = now.state, now.at
-	newest := s.lastAnswer
-	if newest.at.IsZero() {
-		newest = before // of the session before, since this one has none
-	}
-	st.LastAnswer, st.RoundTrip = newest.at, newest.roundTrip
-	if s.lost != nil || s.since.IsZero() {
-		return st
-	}
-	st.Session, st.Timeout, st.ValidUntil, st.Holds = s.id, s.proof.timeout, s.proof.validUntil(), len(s.callbacks)
-	if s.isUp() {
-		st.Server = s.connection.Server()
-	}
+	s.Look(func(r lifetime.Report) {
+		now := c.core.states.current()
+		st.State, st.Since = now.state, now.at
+		st.LastAnswer, st.RoundTrip = r.LastAnswer, r.RoundTrip
+		if st.LastAnswer.IsZero() { // then that of the session before
+			st.LastAnswer, st.RoundTrip = before.at, before.roundTrip
+		}
+		if r.Err != nil || !r.WasUp {
+			return
+		}
+		st.Session, st.Timeout, st.ValidUntil, st.Holds = r.Session, r.Timeout, r.ValidUntil, r.Holds
+		if r.Up {
+			st.Server = r.Server
+		}
+	})
 	return st
 }

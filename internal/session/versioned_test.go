@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -32,7 +35,7 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 				stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
 				if tries++; tries == 1 {
 					require.NoError(t, err) // applied, and this is what the client hears of it:
-					err = s.failed("set", "/a", writing, wire.ErrorOf(-5))
+					err = &OpError{Op: "set", Path: "/a", Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5))}
 					srv.Expire(s.ID())
 					<-s.Done()
 					require.NoError(t, srv.Set("/a", []byte("another's")))
@@ -49,12 +52,14 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 }
 
 func configTo(srv *zktest.Server) *Config {
-	return &Config{
-		Servers: []string{srv.Addr()}, SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second, Margin: 0.05,
+	life := lifetime.Config{
+		SessionTimeout: 15 * time.Second, ConnectTimeout: 2 * time.Second,
+		Terms:      liveness.Terms{Margin: 0.05},
 		NewBackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
-		Log:        slog.New(slog.DiscardHandler), ACL: zk.WorldACL(zk.PermAll),
-		Dial: func(ctx context.Context, server Server) (net.Conn, error) {
+		Log:        slog.New(slog.DiscardHandler),
+		Dial: func(ctx context.Context, server lifetime.Server) (net.Conn, error) {
 			return srv.DialAs("c")(ctx, "tcp", server.Address)
 		},
 	}
+	return &Config{Config: life, Servers: []string{srv.Addr()}, ACL: zk.WorldACL(zk.PermAll)}
 }

@@ -160,7 +160,7 @@ const mostKept = 100
 // KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If there is no room, the watch that
 // no caller has asked for longest is taken away, but only if that is longer than the session timeout.
 func (s *Session) KeepWatch(path string) bool {
-	abs, now, idle := s.abs(path), time.Now(), ""
+	abs, now, idle := s.Abs(path), time.Now(), ""
 	w := &s.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Session) KeepWatch(path string) bool {
 				idle = other
 			}
 		}
-		if now.Sub(w.kept[idle]) <= time.Duration(s.core.granted.Load()) || s.core.removalsLost.Load() > 1 {
+		if now.Sub(w.kept[idle]) <= s.ensemble.Timeout() || s.ensemble.removalsLost.Load() > 1 {
 			return false
 		}
 		delete(w.kept, idle)
@@ -250,15 +250,15 @@ func (s *Session) Unwatch(w *Watch) {
 // sets its watch again meanwhile is told of a change when the answer comes, because the server may have served its read before.
 // Without a connection there is nothing to remove.
 func (s *session) removeWatches(r removal) {
-	if s.core.removalsLost.Load() > 1 {
+	if s.ensemble.removalsLost.Load() > 1 {
 		return
 	}
 	s.watches.fire(r.keys...)
-	s.sendNow(s.ctx, nil, []request{{wire.OpRemoveWatches, r.path, wire.RemoveWatchesFrame(r.path, r.kind), func(_ reply, err error) {
+	s.SendNow(s.Context(), nil, []request{{Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind), Done: func(_ reply, err error) {
 		if errors.Is(err, zk.ErrConnectionClosed) {
-			s.core.removalsLost.Add(1)
+			s.ensemble.removalsLost.Add(1)
 		} else {
-			s.core.removalsLost.Store(0)
+			s.ensemble.removalsLost.Store(0)
 		}
 		s.watchesRemoved(r)
 	}}})
@@ -278,7 +278,7 @@ func (s *session) watchesRemoved(r removal) {
 func watched[T any](ctx context.Context, s *Session, op, path string, kind watchKind,
 	requested func(path string, watch bool, done func(T, error)) request,
 ) (T, *Watch, error) {
-	key := watchKey{kind, s.abs(path)}
+	key := watchKey{kind, s.Abs(path)}
 	a := s.watches.share(key)
 	v, err := ask(ctx, s, op, path, reading, nil, func(done func(T, error)) request { return requested(path, true, done) })
 	s.watches.unshare(key, a, err == nil)

@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"fmt"
@@ -7,11 +7,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // owner is a session as its connections see it.
-type owner struct{ *session }
+type owner struct{ *Lifetime }
 
 // NextXid returns an xid that no request of the session has had in the last two billion. A server matches the commit of a
 // write to the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next
@@ -31,20 +32,20 @@ func (o owner) Saw(zxid int64) { o.zxid.Store(zxid) }
 // Answered books an answer as proof of liveness.
 func (o owner) Answered(op, code int32, sent, at time.Time) {
 	if wire.FromTree(code) {
-		o.answered(sent, at, witnessOf(op, code))
+		o.answered(sent, at, liveness.WitnessOf(op, code))
 	}
 }
 
 // TooLarge returns the error of a reply of so many bytes if that is too large, else nil.
 func (o owner) TooLarge(size int) error {
-	if most := o.core.opts.MaxReply; size > most {
+	if most := o.opts.MaxReply; size > most {
 		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, most)
 	}
 	return nil
 }
 
-// Event tells the watches and the feeds.
-func (o owner) Event(e zk.Event) { o.onEvent(e) }
+// Event passes an event on.
+func (o owner) Event(e zk.Event) { o.listener.Event(e) }
 
 // Down tells the session that a connection has closed.
 func (o owner) Down(c *link.Connection) { o.connectionDown(c) }

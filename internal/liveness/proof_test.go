@@ -1,16 +1,13 @@
-package session
+package liveness
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // An exchange is a request in a test of the rule: when it was sent and answered, in seconds, and by whom: "follower" and
@@ -37,24 +34,6 @@ func pings(from, to, every float64) (list []exchange) {
 var zero = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
-
-// A new operation has to say here what its answer proves.
-func TestWitnessOf_EveryOperation_IsJudged(t *testing.T) {
-	judged := map[string]witness{
-		"create": quorum, "delete": quorum, "set": quorum, "multi": quorum, "sync": leader,
-		"exists": anyServer, "get": anyServer, "children": anyServer, "close": anyServer, "watch": anyServer, "unwatch": anyServer,
-	}
-	for op := int32(-128); op < 128; op++ {
-		name := wire.OpName(op)
-		if strings.HasPrefix(name, "operation ") {
-			continue
-		}
-		want, known := judged[name]
-		require.True(t, known, name)
-		require.Equal(t, want, witnessOf(op, 0), "%s, %d", name, op)
-		require.Equal(t, min(want, leader), witnessOf(op, -101), "%s refused, %d", name, op)
-	}
-}
 
 // With a timeout of 8 s, a lag of 2 s and no margin, the deadline is 8 s after the contact that is proven.
 func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
@@ -98,31 +77,31 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var p proof
-			require.True(t, p.validUntil().IsZero(), "before the first connect answer nothing is proven")
-			by := map[string]witness{"follower": anyServer, "leader": leader, "quorum": quorum}
+			var p Proof
+			require.True(t, p.ValidUntil().IsZero(), "before the first connect answer nothing is proven")
+			by := map[string]Witness{"follower": AnyServer, "leader": Leader, "quorum": Quorum}
 			for _, e := range append([]exchange{connect}, tt.exchanges...) {
 				if e.by == "connect" {
 					p.connected(at(e.sent), at(e.answered), 8*time.Second, at(tt.lag).Sub(zero), at(tt.margin).Sub(zero))
 				} else {
-					p.answered(at(e.sent), at(e.answered), by[e.by])
+					p.Answered(at(e.sent), at(e.answered), by[e.by])
 				}
 			}
-			require.Equal(t, tt.contact+8, p.validUntil().Sub(zero).Seconds())
+			require.Equal(t, tt.contact+8, p.ValidUntil().Sub(zero).Seconds())
 		})
 	}
 }
 
 // In good health, with a sync every T/8, there is always close to 0.45 T left.
 func TestProof_SyncEveryEighth_LeavesNearlyHalfTheTimeout(t *testing.T) {
-	var p proof
+	var p Proof
 	p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 400*time.Millisecond)
 	least := time.Hour
 	for _, e := range syncs(1, 1000, 0.02) {
 		if e.sent > 5 {
-			least = min(least, p.validUntil().Sub(at(e.answered)))
+			least = min(least, p.ValidUntil().Sub(at(e.answered)))
 		}
-		p.answered(at(e.sent), at(e.answered), leader)
+		p.Answered(at(e.sent), at(e.answered), Leader)
 		require.LessOrEqual(t, len(p.contacts), 64+1)
 	}
 	require.InDelta(t, 0.44*8, least.Seconds(), 0.1)
@@ -136,11 +115,11 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 			if name == "pings" {
 				least = 3
 			}
-			var p proof
+			var p Proof
 			p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 0)
 			most := 0
 			for i := range 100_000 {
-				p.answered(at(float64(i)*every), at(float64(i)*every), anyServer)
+				p.Answered(at(float64(i)*every), at(float64(i)*every), AnyServer)
 				most = max(most, len(p.contacts))
 			}
 			require.LessOrEqual(t, most, 64+1)
@@ -152,15 +131,15 @@ func TestProof_ManyAnswers_TakeLittleMemory(t *testing.T) {
 // A rule counts a deadline from answered requests. The real one is proof; the others are there to be found out.
 type rule struct {
 	connected func(sent, at time.Time)
-	answered  func(sent, at time.Time, by witness)
+	answered  func(sent, at time.Time, by Witness)
 	deadline  func() time.Time // without margin
 }
 
 func proofRule(timeout, lag time.Duration) rule {
-	p := &proof{}
+	p := &Proof{}
 	return rule{
 		func(sent, at time.Time) { p.connected(sent, at, timeout, lag, 0) },
-		p.answered, p.validUntil,
+		p.Answered, p.ValidUntil,
 	}
 }
 
@@ -248,13 +227,13 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 		}
 		for now.Before(end) {
 			now = now.Add(upTo(min(end.Sub(done), timeout) / 4))
-			sent, by := now, witness(rng.IntN(3))
+			sent, by := now, Witness(rng.IntN(3))
 			atFollower := sent.Add(delay())
 			until(atFollower)
 			heard = atFollower
 			done := atFollower.Add(delay())
 			if replaced {
-				if done := atFollower.Add(delay()); by < quorum && done.Before(end) {
+				if done := atFollower.Add(delay()); by < Quorum && done.Before(end) {
 					r.answered(sent, done, by)
 					now = done
 				}
@@ -263,7 +242,7 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 				}
 				continue
 			}
-			if by >= leader {
+			if by >= Leader {
 				served, ok := forward(atFollower)
 				if !ok {
 					until(done)
@@ -292,7 +271,7 @@ func FuzzProof_AgainstAModelOfLeaderAndFollowers_IsNeverLate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, ticks uint8) {
 		const timeout = 8 * time.Second
 		tick := timeout / time.Duration(2+ticks%18) // the server grants two to twenty
-		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4, "tick time known": (&Config{Tick: tick}).lag(timeout)}
+		lags := map[string]time.Duration{"a quarter of the timeout": timeout / 4, "tick time known": Terms{Tick: tick}.lag(timeout)}
 		for name, lag := range lags {
 			if err := simulate(seed, proofRule(timeout, lag), timeout, tick); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -309,7 +288,7 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 			var c time.Time
 			return rule{
 				func(sent, _ time.Time) { c = sent },
-				func(sent, _ time.Time, _ witness) { c = latest(c, sent) },
+				func(sent, _ time.Time, _ Witness) { c = latest(c, sent) },
 				func() time.Time { return c.Add(timeout) },
 			}
 		},
@@ -317,8 +296,8 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 			var c time.Time
 			return rule{
 				func(sent, _ time.Time) { c = sent },
-				func(sent, _ time.Time, by witness) {
-					if by >= leader {
+				func(sent, _ time.Time, by Witness) {
+					if by >= Leader {
 						c = latest(c, sent)
 					}
 				},
@@ -327,16 +306,16 @@ func TestProof_ModelOfLeaderAndFollowers_RejectsRulesThatAreLate(t *testing.T) {
 		},
 		"half of the lag": func() rule { return proofRule(timeout, tick/4) },
 		"contacts by their answer": func() rule {
-			p := &proof{}
+			p := &Proof{}
 			return rule{
 				func(sent, at time.Time) { p.connected(sent, at, timeout, tick/2, 0) },
-				func(sent, at time.Time, by witness) {
-					p.answered(sent, at, by)
+				func(sent, at time.Time, by Witness) {
+					p.Answered(sent, at, by)
 					for i := range p.contacts {
 						p.contacts[i].sent = p.contacts[i].answered
 					}
 				},
-				p.validUntil,
+				p.ValidUntil,
 			}
 		},
 	}
@@ -353,13 +332,13 @@ func TestProof_ModelOfReplacedLeaders_RejectsRulesThatAreLate(t *testing.T) {
 	})
 	t.Run("connect answers", func(t *testing.T) {
 		mustBeLate(t, func() rule {
-			p := &proof{}
+			p := &Proof{}
 			return rule{
 				func(sent, at time.Time) {
 					p.connected(sent, at, timeout, tick*3/2, 0)
 					p.contact = sent
 				},
-				p.answered, p.validUntil,
+				p.Answered, p.ValidUntil,
 			}
 		}, timeout, tick)
 	})
@@ -378,14 +357,14 @@ func mustBeLate(t *testing.T, build func() rule, timeout, tick time.Duration) {
 
 // A write that was sent before the session was resumed says nothing of the server that resumed it.
 func TestProof_WriteFromBeforeTheResumption_DoesNotConfirmIt(t *testing.T) {
-	var p proof
+	var p Proof
 	p.connected(at(0), at(0.01), 8*time.Second, 2*time.Second, 0)
 	p.connected(at(5), at(5.01), 8*time.Second, 2*time.Second, 0)
-	p.answered(at(4.9), at(5.02), quorum)
-	require.True(t, p.doubtful())
-	p.answered(at(5), at(5.03), quorum)
-	require.False(t, p.doubtful())
-	require.Equal(t, at(13), p.validUntil())
+	p.Answered(at(4.9), at(5.02), Quorum)
+	require.True(t, p.Doubtful())
+	p.Answered(at(5), at(5.03), Quorum)
+	require.False(t, p.Doubtful())
+	require.Equal(t, at(13), p.ValidUntil())
 }
 
 // A session that is resumed with a longer timeout ends, unless an answer of the leader can prove it for long enough.
@@ -393,16 +372,16 @@ func TestProof_ResumedWithALongerTimeout_CanBeProvenOrIsHopeless(t *testing.T) {
 	const least = 16 * time.Second
 	for lag := range 10 {
 		for margin := range 10 {
-			var p proof
+			var p Proof
 			p.connected(at(0), at(0), least, time.Second, 0)
 			p.connected(at(1), at(1), 4*least, time.Duration(lag)*time.Second, time.Duration(margin)*time.Second)
 			provable := p.freshest() > p.enough() && p.lag <= least/2
-			require.True(t, p.hopeless() || provable, "lag %d s, margin %d s", lag, margin)
+			require.True(t, p.Hopeless() || provable, "lag %d s, margin %d s", lag, margin)
 		}
 	}
-	var p proof
+	var p Proof
 	p.connected(at(0), at(0), least, 4*time.Second, time.Second)
-	require.False(t, p.hopeless())
+	require.False(t, p.Hopeless())
 }
 
 // How far ahead the deadline must be for a grant, and from when on a session that was resumed with a longer timeout is given
@@ -425,22 +404,12 @@ func TestProof_LongLag_LimitsWhatAGrantNeeds(t *testing.T) {
 		{2, 11, 1, false}, // 16 - 2 - 11 - 2
 		{2, 12, 1, true},
 	} {
-		var p proof
+		var p Proof
 		p.connected(at(0), at(0), least, s(tt.lag), s(tt.margin))
 		require.Equal(t, s(tt.enough), p.enough(), "%+v", tt)
-		require.False(t, p.hopeless(), "with the timeout it was made with")
+		require.False(t, p.Hopeless(), "with the timeout it was made with")
 		p.connected(at(1), at(1), 2*least, s(tt.lag), s(tt.margin))
-		require.Equal(t, tt.hopeless, p.hopeless(), "%+v", tt)
-	}
-}
-
-// The lag is a tick and a half, at most a quarter of the timeout, and never less than half a tick.
-func TestLag(t *testing.T) {
-	const timeout = 8 * time.Second
-	for tick, want := range map[time.Duration]time.Duration{
-		0: 2 * time.Second, time.Second: 1500 * time.Millisecond, 2 * time.Second: 2 * time.Second, 6 * time.Second: 3 * time.Second,
-	} {
-		require.Equal(t, want, (&Config{Tick: tick}).lag(timeout), "%v", tick)
+		require.Equal(t, tt.hopeless, p.Hopeless(), "%+v", tt)
 	}
 }
 
@@ -460,9 +429,9 @@ func TestProof_Hopeless_Limits(t *testing.T) {
 		{2 * least, 8*time.Second + 1, 0, true},
 		{2 * least, 8 * time.Second, 5*time.Second + 1, true},
 	} {
-		var p proof
+		var p Proof
 		p.connected(at(0), at(0), least, time.Second, 0)
 		p.connected(at(1), at(1), tt.timeout, tt.lag, tt.margin)
-		require.Equal(t, tt.hopeless, p.hopeless(), "timeout %v, lag %v, margin %v", tt.timeout, tt.lag, tt.margin)
+		require.Equal(t, tt.hopeless, p.Hopeless(), "timeout %v, lag %v, margin %v", tt.timeout, tt.lag, tt.margin)
 	}
 }

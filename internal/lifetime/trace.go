@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"context"
@@ -8,18 +8,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// Tracers returns the tracers of the client; nil is none.
-func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
-
-// traced returns a function for request.done. It tells the tracers first, so that a call that returns has been told.
-func traced(ctx context.Context, tracers *trace.Tracers, r request) func(reply, error) {
-	return func(got reply, err error) {
+// traced returns a function for Request.Done. It tells the tracers first, so that a call that returns has been told.
+func traced(ctx context.Context, tracers *trace.Tracers, r Request) func(link.Reply, error) {
+	return func(got link.Reply, err error) {
 		told := err
-		if r.op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
+		if r.Op == wire.OpExists && errors.Is(err, zk.ErrNoNode) {
 			told = nil // which is an answer to the question
 		}
 		at := got.At
@@ -27,9 +25,9 @@ func traced(ctx context.Context, tracers *trace.Tracers, r request) func(reply, 
 			at = time.Now()
 		}
 		tracers.Request(ctx, zkrecipes.Request{
-			Op: wire.OpName(r.op), Path: r.path, Sent: got.Sent, Took: at.Sub(got.Sent), Code: codeName(told), Err: told,
+			Op: wire.OpName(r.Op), Path: r.Path, Sent: got.Sent, Took: at.Sub(got.Sent), Code: codeName(told), Err: told,
 		})
-		r.done(got, err)
+		r.Done(got, err)
 	}
 }
 
@@ -65,17 +63,4 @@ var codeNames = map[error]string{
 	wire.CodeThrottled:            "throttled",
 	wire.CodeRequestTimeout:       "request-timeout",
 	wire.CodeNotReadOnly:          "not-read-only",
-}
-
-// traceStates tells the tracers of every change of the state, in their order, until the client is closed.
-func (c *core) traceStates(from *transition) {
-	for from.state != Closed {
-		<-from.after
-		to := from.next
-		c.opts.Tracers.State(zkrecipes.StateChange{
-			From: from.state, To: to.state, At: to.at, Lasted: to.at.Sub(from.at),
-			Server: to.server, Session: to.session, Timeout: to.timeout, Err: to.err,
-		})
-		from = to
-	}
 }

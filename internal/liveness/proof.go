@@ -1,14 +1,14 @@
-package session
+// Package liveness has the rule of C2: up to when a session is proven to be alive, and what keeps the proof fresh. It has no clock,
+// no lock and no I/O. The session asks it, under a lock of its own, and does what is due.
+package liveness
 
 import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// proof is the arithmetic behind [Session.ValidUntil], without clock and without I/O.
+// Proof is the arithmetic of C2.
 //
 // The leader of the ensemble decides when a session expires, from what its followers report. In its answer to every ping of
 // the leader (two a tick), a follower says which sessions it has heard from. An answer of a follower proves nothing by
@@ -16,9 +16,11 @@ import (
 // a request that the leader served proves that all contacts at least half a tick older were reported, since report and
 // request travel the same connection, in order. Hence
 //
-//	p = when the newest request was sent that the leader has served and answered
-//	c = when the newest request was sent whose answer, by whatever server, had come by p - lag
-//	valid until c + timeout - margin
+//	served = when the newest request was sent that the leader has served and answered
+//	contact = when the newest request was sent whose answer, by whatever server, had come by served - lag
+//	valid until contact + T - margin
+//
+// T is the least timeout that was ever negotiated.
 //
 // The lag is more than half a tick, since the leader that served the request may have been replaced. It goes on answering for
 // up to a tick and a half.
@@ -41,48 +43,30 @@ import (
 //     answers (Learner.validateSession of ZooKeeper), and the leader counts from then on (Leader.revalidateSession). If the
 //     follower loses its leader before it hears from it, it ends the connection in order.
 //   - Only an answer replaces what is not known. docs/design.md says what remains.
-type proof struct {
+type Proof struct {
+	terms Terms
+
 	timeout time.Duration // negotiated with the newest connect request
-	least   time.Duration // ever negotiated
-	lag     time.Duration // between a contact and p, for the contact to count
+	least   time.Duration // T
+	lag     time.Duration // between the answer to a contact and served, for the contact to count
 	margin  time.Duration
 
-	contact  time.Time // c
+	contact  time.Time // the newest that is proven
 	resumed  time.Time // when the newest connect request was sent that resumed the session
 	heard    time.Time // when the newest request of any kind was sent that has been answered
-	contacts []contact // answered requests that no p confirms yet, by time of answer
+	contacts []contact // answered requests that nothing served confirms yet, by time of answer
 
 	doubt time.Time // up to when the resumptions without an answer leave the session alive; zero if there is none
 }
 
 type contact struct{ sent, answered time.Time }
 
-// witness is the server that stands behind an answer.
-type witness int
-
-const (
-	anyServer witness = iota
-	leader            // or a server that takes itself for the leader
-	quorum            // a write that was applied
-)
-
-// witnessOf says which server stands behind an answer to the opcode.
-func witnessOf(op, code int32) witness {
-	switch op {
-	case wire.OpSync:
-		return leader
-	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpMulti, wire.OpReconfig:
-		if code == 0 {
-			return quorum
-		}
-		return leader
-	default:
-		return anyServer
-	}
+// Connected takes in a connect answer.
+func (p *Proof) Connected(sent, at time.Time, timeout time.Duration) {
+	p.connected(sent, at, timeout, p.terms.lag(timeout), p.terms.margin(timeout))
 }
 
-// connected takes in a connect answer.
-func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration) {
+func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration) {
 	p.timeout, p.lag, p.margin = timeout, lag, margin
 	p.least = min(timeout, cmp.Or(p.least, timeout))
 	if p.contact.IsZero() {
@@ -91,38 +75,42 @@ func (p *proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 		p.resumed = sent
 	}
 	p.doubt = time.Time{}
-	p.answered(sent, at, anyServer)
+	p.Answered(sent, at, AnyServer)
 }
 
-// asks takes in that a resumption is being sent, which leaves the session alive until until, whatever it is granted.
-func (p *proof) asks(until time.Time) { p.doubt = soonest(p.doubt, until) }
+// Resuming takes in that a resumption is being sent. Until it is answered, the session may have the least timeout that a server
+// may grant, counted from then.
+func (p *Proof) Resuming(sent time.Time) {
+	grant := p.terms.leastGrant(p.least)
+	p.doubt = soonest(p.doubt, sent.Add(grant-p.terms.margin(grant)))
+}
 
-// hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
+// Hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
 // only when they are nearly as old as the session may get.
-func (p *proof) hopeless() bool {
+func (p *Proof) Hopeless() bool {
 	return p.timeout > p.least && (p.lag > p.least/2 || p.freshest() < p.least*3/16)
 }
 
 // freshest is how far ahead the deadline can be right after an answer of the leader, which confirms only contacts that are
 // one lag old.
-func (p *proof) freshest() time.Duration { return p.least - p.margin - p.lag }
+func (p *Proof) freshest() time.Duration { return p.least - p.margin - p.lag }
 
 // enough is how far ahead the deadline must be for a grant: another lag, so that a contact made now is proven in time, and a
 // 16th. If the lag is so long that the deadline never gets that far, a grant rests on what an eighth leaves of it.
-func (p *proof) enough() time.Duration {
+func (p *Proof) enough() time.Duration {
 	return max(p.least/16, min(p.lag+p.least/16, p.freshest()-p.least/8))
 }
 
-// answered takes in a request sent at sent whose answer came at at.
-func (p *proof) answered(sent, at time.Time, by witness) {
+// Answered takes in that a request was sent at sent and answered at at, and who stands behind the answer.
+func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	p.heard = latest(p.heard, sent)
-	if by >= leader {
-		p.confirm(sent.Add(-p.lag))
+	if by >= Leader {
+		p.confirm(sent)
 	}
-	if by == quorum && !sent.Before(p.resumed) {
+	if by == Quorum && !sent.Before(p.resumed) {
 		p.contact = latest(p.contact, p.resumed)
 	}
-	// Contacts close together add nothing but memory; leaving one out makes c at most a 64th of the timeout older. What
+	// Contacts close together add nothing but memory; leaving one out makes the proven one at most a 64th of the timeout older. What
 	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
 	n := len(p.contacts)
 	if n > 0 && sent.Sub(p.contacts[n-1].sent) < p.timeout/64 {
@@ -135,8 +123,10 @@ func (p *proof) answered(sent, at time.Time, by witness) {
 	p.contacts = append(slices.Delete(p.contacts, 0, old), contact{sent, at})
 }
 
-// confirm raises c to the newest contact answered by limit, and forgets those: a later p confirms only later ones.
-func (p *proof) confirm(limit time.Time) {
+// confirm takes in that the leader has served a request sent at served. It forgets the contacts that this proves: a request that
+// is served later proves only later ones.
+func (p *Proof) confirm(served time.Time) {
+	limit := served.Add(-p.lag)
 	n := 0
 	for n < len(p.contacts) && !p.contacts[n].answered.After(limit) {
 		p.contact = latest(p.contact, p.contacts[n].sent)
@@ -146,18 +136,38 @@ func (p *proof) confirm(limit time.Time) {
 }
 
 // ripe is from when on an answer of the leader proves another contact. From the first connect answer on there always is one.
-func (p *proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
+func (p *Proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
 
-// doubtful reports whether the newest connect answer still needs a write to count.
-func (p *proof) doubtful() bool { return p.resumed.After(p.contact) }
+// Doubtful reports whether the newest connect answer still needs a write to count.
+func (p *Proof) Doubtful() bool { return p.resumed.After(p.contact) }
 
-// validUntil is the time up to which the session is proven; zero before the first connect answer.
-func (p *proof) validUntil() time.Time {
+// ValidUntil is the time up to which the session is proven; zero before the first connect answer.
+func (p *Proof) ValidUntil() time.Time {
 	return soonest(p.contact.Add(p.least-p.margin), p.doubt)
 }
 
-// silentUntil is when nothing will have been answered for a whole timeout.
-func (p *proof) silentUntil() time.Time { return p.heard.Add(p.timeout) }
+// SilentUntil is when nothing will have been answered for a whole timeout.
+func (p *Proof) SilentUntil() time.Time { return p.heard.Add(p.timeout) }
+
+// Lasts reports whether the proof lasts until a contact made now can be proven, and for spare beyond that.
+func (p *Proof) Lasts(now time.Time, spare time.Duration) bool {
+	return p.ValidUntil().Sub(now) > p.lag+spare
+}
+
+// Proven reports whether the proof lasts long enough for a grant: in good health, the next one comes in time.
+func (p *Proof) Proven(now time.Time) bool { return p.ValidUntil().Sub(now) > p.enough() }
+
+// Pause is how long to wait before the leader is asked again for a proof: it confirms only contacts that are old enough.
+func (p *Proof) Pause() time.Duration { return min(p.timeout/64, p.lag/4) }
+
+// Timeout returns the timeout that was negotiated with the newest connect request; 0 before the first answer.
+func (p *Proof) Timeout() time.Duration { return p.timeout }
+
+// Least returns the least timeout that was ever negotiated.
+func (p *Proof) Least() time.Duration { return p.least }
+
+// Heard returns when the newest request was sent that has been answered.
+func (p *Proof) Heard() time.Time { return p.heard }
 
 // soonest is the earlier time; a zero one is none.
 func soonest(a, b time.Time) time.Time {

@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"encoding/binary"
@@ -8,15 +8,16 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 func TestXids_ArePositive(t *testing.T) {
 	t.Parallel()
-	s := owner{&session{}}
-	s.xids.Store(math.MaxInt32 - 1)
+	o := owner{&Lifetime{}}
+	o.xids.Store(math.MaxInt32 - 1)
 	for _, want := range []int32{math.MaxInt32, 1, 2} {
-		require.Equal(t, want, s.NextXid())
+		require.Equal(t, want, o.NextXid())
 	}
 }
 
@@ -32,10 +33,10 @@ func TestBarrier_RefusedByTheRoot_IsOneStill(t *testing.T) {
 		}
 		body = appendInt32(append(appendInt32(body, -1), 1), -1)
 		answered := false
-		(&Session{session: &session{}}).barrierRequest(func(_ transaction, err error) {
+		BarrierRequest(func(err error) {
 			answered = true
 			require.Equal(t, want, err, "%d", code)
-		}).done(reply{Body: body}, nil)
+		}).Done(link.Reply{Body: body}, nil)
 		require.True(t, answered)
 	}
 }

@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"time"
@@ -23,46 +23,46 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 //
 // f is called on a goroutine of the session and must not wait for anything. All callbacks of a session have returned before
 // the client opens the next session.
-func (s *session) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop func(), ok bool) {
+func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop func(), ok bool) {
 	callback := &lossCallback{onSuspend, f}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost != nil || !time.Now().Before(s.proof.validUntil()) || onSuspend && !s.isUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil || !time.Now().Before(l.upkeep.ValidUntil()) || onSuspend && !l.isUp() {
 		return nil, false
 	}
-	s.callbacks[callback] = struct{}{}
-	s.hurryBarrier()
-	s.wakeHeartbeatBefore(s.proof.validUntil())
+	l.callbacks[callback] = struct{}{}
+	l.hurryBarrier()
+	l.wakeHeartbeatBefore(l.upkeep.ValidUntil())
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.callbacks, callback)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.callbacks, callback)
 	}, true
 }
 
 // lapseIfDue collects all callbacks if the proof has run out by now. Called with mu held.
-func (s *session) lapseIfDue(now time.Time) lossNotices {
-	until := s.proof.validUntil()
-	if len(s.callbacks) == 0 || now.Before(until) {
+func (l *Lifetime) lapseIfDue(now time.Time) lossNotices {
+	until := l.upkeep.ValidUntil()
+	if len(l.callbacks) == 0 || now.Before(until) {
 		return lossNotices{}
 	}
-	return s.collect(lost(zkrecipes.LossDeadline, until, s.core.inTheWay()), func(*lossCallback) bool { return true })
+	return l.collect(lost(zkrecipes.LossDeadline, until, l.owner.InTheWay()), func(*lossCallback) bool { return true })
 }
 
 // lossNotices are the callbacks to call for one loss, once no lock is held.
 type lossNotices struct {
-	session   *session // nil if there is no loss
+	lifetime  *Lifetime // nil if there is no loss
 	lost      *zkrecipes.LostError
 	callbacks []*lossCallback
 }
 
 // collect takes the callbacks that match off the list. Each result must be delivered once. Called with mu held.
-func (s *session) collect(why *zkrecipes.LostError, match func(*lossCallback) bool) lossNotices {
-	s.delivering++
-	d := lossNotices{session: s, lost: why}
-	for callback := range s.callbacks {
+func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) bool) lossNotices {
+	l.delivering++
+	d := lossNotices{lifetime: l, lost: why}
+	for callback := range l.callbacks {
 		if match(callback) {
-			delete(s.callbacks, callback)
+			delete(l.callbacks, callback)
 			d.callbacks = append(d.callbacks, callback)
 		}
 	}
@@ -75,36 +75,36 @@ func (d lossNotices) deliver() {
 	for _, callback := range d.callbacks {
 		callback.f(d.lost)
 	}
-	s := d.session
-	if s == nil {
+	l := d.lifetime
+	if l == nil {
 		return
 	}
-	s.mu.Lock()
-	s.delivering--
-	over, c, granted := s.over(), s.connection, s.id != 0
-	s.mu.Unlock()
+	l.mu.Lock()
+	l.delivering--
+	over, c, granted, last := l.over(), l.connection, l.id != 0, l.report(nil)
+	l.mu.Unlock()
 	if !over {
 		return
 	}
-	s.core.sessionEnded(s, s.lost)
-	close(s.done)
-	s.stop()
+	l.owner.Ended(l.lost, last)
+	close(l.done)
+	l.stop()
 	switch {
 	case c == nil:
-	case !granted || s.lost.Reason == zkrecipes.LossExpired:
+	case !granted || l.lost.Reason == zkrecipes.LossExpired:
 		c.Drop()
 	default:
-		s.closeOn(c)
+		l.closeOn(c)
 	}
 }
 
 // closeOn closes the session on the server, and then the connection, at the latest after a second.
-func (s *session) closeOn(c *link.Connection) {
-	if s.sendOn(s.ctx, c, []request{{wire.OpClose, "/", wire.CloseFrame(), func(reply, error) { c.Drop() }}}) {
+func (l *Lifetime) closeOn(c *link.Connection) {
+	if l.sendOn(l.ctx, c, []Request{{wire.OpClose, "/", wire.CloseFrame(), func(link.Reply, error) { c.Drop() }}}) {
 		time.AfterFunc(time.Second, c.Drop)
 	}
 }
 
 // over reports that the session has ended and that all callbacks have returned; no callback is added any more. Called with
 // mu held.
-func (s *session) over() bool { return s.lost != nil && s.delivering == 0 }
+func (l *Lifetime) over() bool { return l.lost != nil && l.delivering == 0 }

@@ -1,4 +1,4 @@
-package session
+package lifetime
 
 import (
 	"cmp"
@@ -14,58 +14,58 @@ import (
 
 // connectFrame asks for the session with the timeout that it was granted, or for a new one if no server has given it yet. The
 // newest zxid seen goes with it: it keeps us from a server that lags behind.
-func (s *session) connectFrame() []byte {
-	zxid := s.lastZxid()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return wire.ConnectFrame(zxid, cmp.Or(s.proof.timeout, s.core.opts.SessionTimeout), s.id, s.password)
+func (l *Lifetime) connectFrame() []byte {
+	zxid := l.lastZxid()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return wire.ConnectFrame(zxid, cmp.Or(l.upkeep.Timeout(), l.opts.SessionTimeout), l.id, l.password)
 }
 
 // handshake takes in the answer to the connect request and shows the credentials. Requests go out after it.
 //
 // If the session ended here meanwhile, at whatever moment, that is no error: the close request is on its way, and the server may
 // still answer it. connectionUp lets nothing through then.
-func (s *session) handshake(c *link.Connection, sent time.Time) error {
+func (l *Lifetime) handshake(c *link.Connection, sent time.Time) error {
 	g, err := c.Granted()
 	// Only an end in order, between two frames, comes from a server that lags behind; see lastZxid. If this client has closed
 	// the connection, an end says nothing of the server: some connections read as ended then.
 	if err == io.EOF && c.Reason() == nil { //nolint:errorlint // see above
-		s.core.refused()
+		l.ensemble.refused()
 	}
 	if err != nil {
 		return err
 	}
 	if g.ID == 0 || g.Timeout <= 0 {
-		s.end(lost(zkrecipes.LossExpired, time.Now(), nil))
+		l.end(lost(zkrecipes.LossExpired, time.Now(), nil))
 		return errExpired
 	}
-	if !s.identify(g.ID, g.Password) {
+	if !l.identify(g.ID, g.Password) {
 		return errExpired
 	}
 	// The server counts with the grant from now on, even if the credentials are never answered.
-	if !s.takeGrant(sent, g.Timeout) {
+	if !l.takeGrant(sent, g.Timeout) {
 		return nil
 	}
-	for _, credential := range s.core.opts.Auth {
-		if err := s.authenticate(c, credential); err != nil {
+	for _, credential := range l.opts.Auth {
+		if err := l.authenticate(c, credential); err != nil {
 			return err
 		}
 	}
 	c.Up(g.Timeout)
-	s.connectionUp()
+	l.connectionUp()
 	return nil
 }
 
 var errExpired = errors.New("the session has expired")
 
 // authenticate sends a credential and waits for the answer.
-func (s *session) authenticate(c *link.Connection, shown Credential) error {
+func (l *Lifetime) authenticate(c *link.Connection, shown Credential) error {
 	code, err := c.Show(shown.Scheme, shown.Credential)
 	if err != nil {
 		return err
 	}
 	if code != 0 {
-		s.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
+		l.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
 		return ErrAuthFailed
 	}
 	return nil
@@ -73,41 +73,41 @@ func (s *session) authenticate(c *link.Connection, shown Credential) error {
 
 // identify notes the id and the password that the server gave. It reports false, and ends the session, if the server gave
 // another session than ours: a server that cannot resume a session may open a new one instead of saying so.
-func (s *session) identify(id int64, password []byte) bool {
-	s.mu.Lock()
-	ours := s.id == 0 || s.id == id
+func (l *Lifetime) identify(id int64, password []byte) bool {
+	l.mu.Lock()
+	ours := l.id == 0 || l.id == id
 	if ours {
-		s.id, s.password = id, password
+		l.id, l.password = id, password
 	}
-	s.mu.Unlock()
+	l.mu.Unlock()
 	if !ours {
-		s.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
+		l.end(lost(zkrecipes.LossExpired, time.Now(), fmt.Errorf("the server gave another session, 0x%x", id)))
 	}
 	return ours
 }
 
 // takeGrant books the answer to the connect request that was sent then as proof. It reports false if the session ends because
 // of the answer.
-func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
-	s.mu.Lock()
-	first := s.proof.timeout == 0
-	s.core.granted.Store(int64(timeout))
+func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
+	l.mu.Lock()
+	first := l.upkeep.Timeout() == 0
+	l.ensemble.granted.Store(int64(timeout))
 	now := time.Now()
-	notices := s.lapseIfDue(now)
-	least := s.proof.least
-	s.proof.connected(sent, now, timeout, s.core.opts.lag(timeout), s.core.opts.marginOf(timeout))
-	s.lastAnswer = lastAnswer{now, now.Sub(sent)}
-	s.deadlineMoved()
-	hopeless := s.proof.hopeless()
-	s.mu.Unlock()
+	notices := l.lapseIfDue(now)
+	least := l.upkeep.Least()
+	l.upkeep.Connected(sent, now, timeout)
+	l.lastAnswer = lastAnswer{now, now.Sub(sent)}
+	l.deadlineMoved()
+	hopeless := l.upkeep.Hopeless()
+	l.mu.Unlock()
 	notices.deliver()
 	if hopeless {
-		s.end(lost(zkrecipes.LossDeadline, now, fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
+		l.end(lost(zkrecipes.LossDeadline, now, fmt.Errorf("a session of %v was resumed with %v, so that it cannot be proven: "+
 			"give all servers the same limits of the session timeout, and the client WithTickTime", least, timeout)))
 		return false
 	}
 	if first {
-		s.core.start(s.runHeartbeat)
+		l.owner.Start(l.runHeartbeat)
 	}
 	return true
 }
@@ -115,22 +115,21 @@ func (s *session) takeGrant(sent time.Time, timeout time.Duration) bool {
 // lastZxid returns the zxid for a connect request. A server that has not seen it yet refuses us, so reads never go back in
 // time. If servers have only refused for a whole timeout, perhaps no server will ever reach that zxid again: the ensemble
 // was restored from a backup, or made anew. A new session then begins without one.
-func (s *session) lastZxid() int64 {
-	if s.ID() == 0 && s.core.refusedFor() >= s.core.opts.SessionTimeout {
+func (l *Lifetime) lastZxid() int64 {
+	if l.ID() == 0 && l.ensemble.refusedFor() >= l.opts.SessionTimeout {
 		return 0
 	}
-	return s.zxid.Load()
+	return l.zxid.Load()
 }
 
-// asks notes that a connect request is about to leave. If it resumes the session, the timeout that the server grants is not
+// resuming notes that a connect request is about to leave. If it resumes the session, the timeout that the server grants is not
 // known until the answer comes.
-func (s *session) asks(sent time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.id == 0 {
+func (l *Lifetime) resuming(sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.id == 0 {
 		return
 	}
-	grant := s.core.opts.leastGrant(s.proof.least)
-	s.proof.asks(sent.Add(grant - s.core.opts.marginOf(grant)))
-	s.deadlineMoved()
+	l.upkeep.Resuming(sent)
+	l.deadlineMoved()
 }

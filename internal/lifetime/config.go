@@ -1,0 +1,57 @@
+package lifetime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
+	"github.com/zkrecipes/zkrecipes/internal/trace"
+)
+
+// Config are the options of a session's life.
+type Config struct {
+	liveness.Terms
+	SessionTimeout time.Duration          // to ask for
+	ConnectTimeout time.Duration          // of one attempt; 0 is a part of the session timeout
+	MaxReply       int                    // bytes; 0 is 256 MiB
+	NewBackOff     func() backoff.BackOff // nil is the default
+	Log            *slog.Logger
+	Dial           func(ctx context.Context, server Server) (net.Conn, error)
+	Auth           []Credential
+	Tracers        *trace.Tracers // nil is none
+}
+
+const maxReply = 256 << 20
+
+// Credential is sent on every connection.
+type Credential struct {
+	Scheme     string
+	Credential []byte
+}
+
+// Server is one address of a server.
+type Server struct {
+	Name    string // host:port, as in the connect string
+	Address string // host:port to dial: the same, unless names are looked up
+}
+
+// String returns the name as in the connect string, with the address that was found for it.
+func (s Server) String() string {
+	if s.Address == s.Name {
+		return s.Name
+	}
+	host, _, _ := net.SplitHostPort(s.Address) // whoever looked it up has joined them
+	return fmt.Sprintf("%s (%s)", s.Name, host)
+}
+
+// ErrAuthFailed says that the server refused the credentials given with WithAuth.
+var ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
+
+// ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
+var ErrTooLarge = errors.New("too large")

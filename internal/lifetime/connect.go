@@ -1,0 +1,169 @@
+package lifetime
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
+)
+
+// Run connects to one server after the other until the session ends.
+func (l *Lifetime) Run() {
+	for l.pauses.Wait(l.ctx) == nil {
+		// A round counts as failed until one of its connections has lasted, so that servers which accept and hang up are not
+		// dialed without a pause.
+		l.pauses.Failed()
+		l.goRound()
+	}
+}
+
+// goRound tries each address of the servers once. It ends when a connection that has lasted is gone: the next round begins at
+// once, and looks up the names again.
+func (l *Lifetime) goRound() {
+	for server := range l.owner.Servers(l.ctx) {
+		if err := l.serve(server); err != nil && !l.Ended() { // else the end says why
+			l.owner.Failed(server.String(), err)
+		}
+		if l.pauses.none() {
+			return
+		}
+	}
+}
+
+// serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
+func (l *Lifetime) serve(server Server) error {
+	dial := func(ctx context.Context) (net.Conn, error) { return l.ensemble.Dial(ctx, server) }
+	c, err := link.Dial(l.ctx, l.ensemble.ConnectTimeout(), server.String(), dial, owner{l})
+	if err != nil {
+		return err
+	}
+	sent := c.Prepare(l.connectFrame())
+	if !l.attach(c) {
+		c.Drop() // nothing was sent: a server that is reached after the end gets no session to keep
+		return nil
+	}
+	l.resuming(sent)
+	return c.Serve(func() error { return l.handshake(c, sent) })
+}
+
+// attach makes c the session's connection. It reports false if the session has ended.
+func (l *Lifetime) attach(c *link.Connection) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return false
+	}
+	l.connection = c
+	return true
+}
+
+// connectionUp lets operations through, and fires every watch: the server does not report what happened while there was no
+// connection.
+func (l *Lifetime) connectionUp() {
+	l.mu.Lock()
+	if l.lost != nil {
+		l.mu.Unlock()
+		return
+	}
+	close(l.up)
+	l.down = make(chan struct{})
+	l.hurryBarrier()
+	l.wakeHeartbeat()
+	if l.since.IsZero() {
+		l.since = time.Now()
+	}
+	// Within the lock, here and in connectionDown, so that all learn of the facts in their order. A writer may already find that
+	// the connection is gone. And a caller that finds a live session gets a watch or a feed after this, not before.
+	l.ensemble.accepted()
+	log := l.owner.Up(l.report(nil))
+	l.listener.Up()
+	l.mu.Unlock()
+	log()
+}
+
+// Disconnected returns a channel that is closed when the connection is lost. If there is no connection, it is closed
+// already.
+func (l *Lifetime) Disconnected() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.down
+}
+
+// Connected returns a channel that is closed while there is a connection; the session's own error if it has ended.
+func (l *Lifetime) Connected() (<-chan struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return nil, l.lost
+	}
+	return l.up, nil
+}
+
+// Heard returns when the newest request was sent that a server has answered.
+func (l *Lifetime) Heard() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.upkeep.Heard()
+}
+
+// HeardOn is Heard for the connection whose end closes down; zero if another one has come up since.
+func (l *Lifetime) HeardOn(down <-chan struct{}) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.down != down:
+		return time.Time{}
+	case l.isUp():
+		return l.upkeep.Heard()
+	default:
+		return l.heardLast
+	}
+}
+
+// isUp is called with mu held.
+func (l *Lifetime) isUp() bool {
+	select {
+	case <-l.up:
+		return true
+	default:
+		return false
+	}
+}
+
+// upConnection returns the connection if it is up and the session has not ended, else nil.
+func (l *Lifetime) upConnection() *link.Connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil || !l.isUp() {
+		return nil
+	}
+	return l.connection
+}
+
+// connectionDown is called for every connection that closes, also more than once.
+func (l *Lifetime) connectionDown(c *link.Connection) {
+	if c.Lasted() {
+		l.pauses.Succeeded()
+	}
+	l.mu.Lock()
+	if l.connection != c || !l.isUp() {
+		l.mu.Unlock()
+		return
+	}
+	l.up = make(chan struct{})
+	l.heardLast = l.upkeep.Heard()
+	close(l.down)
+	l.listener.Down(l.upkeep.Heard())
+	l.upkeep.SyncDone()
+	if l.lost != nil {
+		l.mu.Unlock()
+		return
+	}
+	notices := l.collect(lost(zkrecipes.LossSuspended, time.Now(), nil), func(sub *lossCallback) bool { return sub.onSuspend })
+	log := l.owner.Down(l.report(c.Reason()))
+	l.mu.Unlock()
+	notices.deliver()
+	log()
+}

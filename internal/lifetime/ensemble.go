@@ -1,0 +1,89 @@
+package lifetime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Ensemble is what the sessions of a client share: the options, and what they have learned of the servers.
+type Ensemble struct {
+	opts *Config
+
+	granted atomic.Int64 // the newest session timeout
+
+	mu      sync.Mutex
+	hangups time.Time // when a server first hung up since a session was up; zero if none has
+}
+
+// NewEnsemble returns an ensemble that nothing is known of, and completes the options.
+func NewEnsemble(opts *Config) *Ensemble {
+	opts.MaxReply = cmp.Or(opts.MaxReply, maxReply)
+	return &Ensemble{opts: opts}
+}
+
+// Timeout returns the session timeout that the servers grant, or what was asked for while that is not known.
+func (e *Ensemble) Timeout() time.Duration {
+	return cmp.Or(time.Duration(e.granted.Load()), e.opts.SessionTimeout)
+}
+
+// ConnectTimeout bounds one attempt to connect. By default it comes from the timeout that the servers grant, which may be
+// far below what was asked for: a server that accepts and does not answer must not cost the session.
+func (e *Ensemble) ConnectTimeout() time.Duration {
+	if d := e.opts.ConnectTimeout; d > 0 {
+		return d
+	}
+	return max(time.Second, e.Timeout()/6)
+}
+
+// Dial opens a connection to a server.
+func (e *Ensemble) Dial(ctx context.Context, server Server) (net.Conn, error) {
+	raw, err := e.opts.Dial(ctx, server)
+	if err == nil && raw == nil {
+		err = errors.New("the function given to WithDialer returned neither a connection nor an error")
+	}
+	return raw, err
+}
+
+// NewBackOff returns the user's policy, or one that leaves time for several attempts before the session expires.
+func (e *Ensemble) NewBackOff() backoff.BackOff {
+	if e.opts.NewBackOff != nil {
+		return e.opts.NewBackOff()
+	}
+	const shortest = 50 * time.Millisecond
+	longest := min(max(e.Timeout()/6, shortest), longestPause)
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortest), backoff.WithMaxInterval(longest),
+		backoff.WithMaxElapsedTime(0))
+}
+
+// refused notes that a server has hung up on a connect request.
+func (e *Ensemble) refused() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hangups.IsZero() {
+		e.hangups = time.Now()
+	}
+}
+
+// accepted notes that a session is up.
+func (e *Ensemble) accepted() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hangups = time.Time{}
+}
+
+// refusedFor returns for how long servers have hung up on connect requests.
+func (e *Ensemble) refusedFor() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hangups.IsZero() {
+		return 0
+	}
+	return time.Since(e.hangups)
+}

@@ -1,0 +1,23 @@
+package lifetime
+
+import "time"
+
+// OnExpiring makes the session call f once, as soon as at most lead is left of ValidUntil, also if the deadline moves back.
+// After stop, f is not called any more; it may be running then. Nor is it called after the session has ended.
+//
+// f is called on the heartbeat goroutine and must not wait for anything.
+func (l *Lifetime) OnExpiring(lead time.Duration, f func()) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.upkeep.Expect(lead, f)
+	l.wakeHeartbeatBefore(l.upkeep.WarningDue(w))
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.upkeep.Forget(w)
+	}
+}
+
+// deadlineMoved makes the heartbeat take a step if the deadline has moved back past what the heartbeat has planned. Called
+// with mu held.
+func (l *Lifetime) deadlineMoved() { l.wakeHeartbeatBefore(l.upkeep.DeadlineDue()) }

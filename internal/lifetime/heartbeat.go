@@ -1,0 +1,146 @@
+package lifetime
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
+)
+
+// runHeartbeat ends what has run out, and keeps the proof fresh, until the session ends. Every step works out anew what is
+// due, so an extra step does no harm, and no step is ever cancelled.
+func (l *Lifetime) runHeartbeat() {
+	timer := time.NewTimer(0)
+	for {
+		select {
+		case <-timer.C:
+		case <-l.wake:
+		case <-l.done:
+			return
+		}
+		timer.Reset(time.Until(l.heartbeat(time.Now())))
+	}
+}
+
+// wakeHeartbeat makes the heartbeat take a step now.
+func (l *Lifetime) wakeHeartbeat() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wakeHeartbeatBefore makes the heartbeat take a step by due at the latest. If a step is planned before that, it works out
+// then what is due, so a short hold costs no step of its own. Called with mu held.
+func (l *Lifetime) wakeHeartbeatBefore(due time.Time) {
+	if due.Before(l.nextHeartbeat) {
+		l.wakeHeartbeat()
+	}
+}
+
+// heartbeat does what is due, and returns when the next step is due.
+func (l *Lifetime) heartbeat(now time.Time) time.Time {
+	l.mu.Lock()
+	notices := l.lapseIfDue(now)
+	step := l.upkeep.Step(now, len(l.callbacks) > 0, l.line())
+	l.nextHeartbeat = step.Next
+	c := l.connection
+	l.mu.Unlock()
+	notices.deliver()
+	for _, f := range step.Warn {
+		f()
+	}
+
+	if !now.Before(step.Silent) {
+		l.end(lost(zkrecipes.LossDeadline, step.Silent, errors.New("nothing answered for a whole session timeout")))
+		return now
+	}
+	if step.Drop {
+		c.Fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(l.Timeout()/4)))
+	}
+	if step.Sync {
+		l.owner.Start(l.sendSync)
+	}
+	return step.Next
+}
+
+// line returns what the heartbeat looks at of the connection. Called with mu held.
+func (l *Lifetime) line() liveness.Line {
+	if l.connection == nil {
+		return liveness.Line{}
+	}
+	return liveness.Line{Up: l.isUp(), OldestSync: l.connection.OldestSync(), Arrived: l.connection.Arrived()}
+}
+
+// sendSync sends a sync, and a barrier with it if a hold needs one; see [liveness.Proof]. The connection books the answers as proof.
+func (l *Lifetime) sendSync() {
+	requests := []Request{SyncRequest("/", "/", func(err error) {
+		if err != nil {
+			l.opts.Log.Debug("zookeeper: sync", "error", err)
+		}
+		l.mu.Lock()
+		l.upkeep.SyncDone()
+		l.mu.Unlock()
+		l.wakeHeartbeat()
+	})}
+	l.mu.Lock()
+	c, barrier := l.connection, l.wantsBarrier()
+	if barrier {
+		l.confirming = c
+	}
+	l.mu.Unlock()
+	if barrier {
+		requests = append(requests, BarrierRequest(func(err error) {
+			if err != nil {
+				l.barrierRefused(c)
+				l.opts.Log.Debug("zookeeper: barrier", "error", err)
+			}
+		}))
+	}
+	l.Send(l.ctx, nil, requests)
+}
+
+// wantsBarrier reports whether there is a hold, and no write has confirmed yet that the connection resumed the session.
+// Called with mu held.
+func (l *Lifetime) wantsBarrier() bool {
+	return len(l.callbacks) > 0 && l.upkeep.Doubtful() && l.confirming != l.connection
+}
+
+// barrierRefused makes another barrier due on the connection.
+func (l *Lifetime) barrierRefused(c *link.Connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.confirming == c {
+		l.confirming = nil
+	}
+}
+
+// hurryBarrier makes a sync due now if a hold needs the barrier that goes with it. Called with mu held.
+func (l *Lifetime) hurryBarrier() {
+	if l.wantsBarrier() {
+		l.upkeep.HurrySync()
+		l.wakeHeartbeat()
+	}
+}
+
+// Retain keeps the proof fresh until release is called: a sync goes out every eighth of the timeout. If a sync is unanswered
+// for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
+func (l *Lifetime) Retain() (release func()) {
+	l.mu.Lock()
+	if l.upkeep.Retain(time.Now()) {
+		l.wakeHeartbeatBefore(l.upkeep.SyncDue())
+	}
+	l.mu.Unlock()
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.upkeep.Release()
+	})
+}
+
+// rounded leaves out the digits of a duration that no reader needs.
+func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

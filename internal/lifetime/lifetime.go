@@ -1,0 +1,205 @@
+// Package lifetime is the life of one ZooKeeper session: its connections, its proof, what is told of its loss, and its end. It knows
+// no operations: what is sent comes from above.
+package lifetime
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
+)
+
+// Owner is what a session needs of its client. Its lock may be taken while the lifetime holds its own.
+type Owner interface {
+	// Start runs f on a goroutine that the client waits for when it is closed; false once it is.
+	Start(f func()) bool
+	// Servers yields each server once, in the order to try them, until ctx ends.
+	Servers(ctx context.Context) iter.Seq[Server]
+	// Failed takes why a server gave no session.
+	Failed(server string, err error)
+	// Up takes that the session is connected, and Down that it is not any more. Both are called with the lock of the lifetime
+	// held. What they return logs that, and is called without it.
+	Up(Report) (log func())
+	Down(Report) (log func())
+	// Ended takes that the session has ended. The next one may open when Done is closed, which is after this.
+	Ended(why *zkrecipes.LostError, last Report)
+	// InTheWay returns why there is no connection; nil if there is one.
+	InTheWay() error
+}
+
+// Listener is told what a session hears that its own life does not depend on.
+type Listener interface {
+	// Up and Down are told that a connection is there and that it is gone, with the lock of the lifetime held: nothing that was
+	// heard later can come before. Heard is when the newest request was sent that had been answered.
+	Up()
+	Down(heard time.Time)
+	// Event is told on the goroutine that reads from the connection.
+	Event(zk.Event)
+}
+
+// Lifetime is one ZooKeeper session: it connects to one server after the other, keeps the proof fresh, and ends for ever.
+type Lifetime struct {
+	owner    Owner
+	listener Listener
+	ensemble *Ensemble
+	opts     *Config
+	pauses   *Pacer
+	ctx      context.Context // ends with the session
+	stop     context.CancelFunc
+	zxid     atomic.Int64  // the newest one seen, here or in an earlier session
+	xids     atomic.Uint32 // how many requests of ours, for their xids
+
+	wake chan struct{} // wakes the heartbeat; holds one
+
+	mu            sync.Mutex
+	id            int64 // 0 until the first connect answer
+	password      []byte
+	upkeep        liveness.Upkeep
+	connection    *link.Connection // the newest; nil before the first
+	up            chan struct{}    // closed while connected
+	down          chan struct{}    // closed while not connected
+	heardLast     time.Time        // what was heard on the connection that down was closed for
+	since         time.Time        // when it was first up
+	lost          *zkrecipes.LostError
+	delivering    int // losses whose callbacks are running
+	callbacks     map[*lossCallback]struct{}
+	lastAnswer    lastAnswer
+	freshening    *link.Connection // on which a request of Freshen is unanswered; nil if there is none
+	confirming    *link.Connection // on which a barrier was sent, and not refused; nil if there is none
+	nextHeartbeat time.Time        // when the next step is planned
+
+	done chan struct{}
+}
+
+// New returns a session that Run connects. The newest zxid that was seen in the session before is zxid.
+func New(ctx context.Context, owner Owner, listener Listener, ensemble *Ensemble, zxid int64) *Lifetime {
+	l := &Lifetime{
+		owner:     owner,
+		listener:  listener,
+		ensemble:  ensemble,
+		opts:      ensemble.opts,
+		pauses:    NewPacer(ensemble.NewBackOff),
+		upkeep:    liveness.New(ensemble.opts.Terms),
+		wake:      make(chan struct{}, 1),
+		up:        make(chan struct{}),
+		down:      make(chan struct{}),
+		callbacks: make(map[*lossCallback]struct{}),
+		done:      make(chan struct{}),
+	}
+	close(l.down)
+	l.zxid.Store(zxid)
+	l.ctx, l.stop = context.WithCancel(ctx)
+	return l
+}
+
+// ID returns the id that the server gave to the session.
+func (l *Lifetime) ID() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.id
+}
+
+// Timeout returns the negotiated session timeout, which is what the server grants and not always what was asked for.
+func (l *Lifetime) Timeout() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.upkeep.Timeout()
+}
+
+// ValidUntil returns the time up to which the session is proven to be alive: until then no server has removed its
+// ephemeral nodes. It moves on while servers answer, and it moves back while a server may be resuming the session with a
+// shorter timeout. See the documentation of package conn for what it rests on and does not cover.
+func (l *Lifetime) ValidUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Only after all loss callbacks have returned: a caller that looks earlier would take it for a deadline that has passed.
+	until := l.upkeep.ValidUntil()
+	if l.over() && l.lost.At.Before(until) {
+		return l.lost.At
+	}
+	return until
+}
+
+// Done is closed when the session has ended.
+func (l *Lifetime) Done() <-chan struct{} { return l.done }
+
+// Err is nil while the session lives; afterwards a [*zkrecipes.LostError].
+func (l *Lifetime) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost == nil {
+		return nil
+	}
+	return l.lost
+}
+
+// Go runs f on a goroutine that the session owns: ctx ends with the session, and Close waits for f. It reports false,
+// and does not run f, once the client is closed.
+func (l *Lifetime) Go(f func(ctx context.Context)) bool {
+	return l.owner.Start(func() { f(l.ctx) })
+}
+
+// answered books an answer as proof. If the proof ran out before the answer came, the holds end first. So it does not matter
+// whether the answer or the clock is looked at first: a hold whose deadline has passed ends either way.
+func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
+	l.mu.Lock()
+	notices := l.lapseIfDue(at)
+	l.upkeep.Answered(sent, at, by)
+	l.lastAnswer = lastAnswer{at, at.Sub(sent)}
+	l.mu.Unlock()
+	notices.deliver()
+}
+
+// end ends the session; the first reason counts. All holds have ended before pending operations fail, and before another
+// session can exist.
+func (l *Lifetime) end(why *zkrecipes.LostError) {
+	l.mu.Lock()
+	if l.lost != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.lost = why
+	notices := l.collect(why, func(*lossCallback) bool { return true })
+	l.mu.Unlock()
+	notices.deliver()
+}
+
+// Close ends the session for the client, which is being closed.
+func (l *Lifetime) Close() { l.end(lost(zkrecipes.LossClosed, time.Now(), zkrecipes.ErrClosed)) }
+
+// Live reports that the session has come up and has not ended.
+func (l *Lifetime) Live() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost == nil && !l.since.IsZero()
+}
+
+// Context ends with the session.
+func (l *Lifetime) Context() context.Context { return l.ctx }
+
+// Expired takes in that a server has answered that the session has expired.
+func (l *Lifetime) Expired(err error) { l.end(lost(zkrecipes.LossExpired, time.Now(), err)) }
+
+// Ended reports whether the session has ended. Then Done may still be open, while the loss is being told.
+func (l *Lifetime) Ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost != nil
+}
+
+// Lived is how long the session has been usable; 0 if it never was.
+func (l *Lifetime) Lived() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.since.IsZero() {
+		return 0
+	}
+	return time.Since(l.since)
+}

@@ -1,0 +1,56 @@
+package lifetime
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/liveness"
+)
+
+// lapsed is a session whose proof ran out unnoticed, as in a process that stood still. Servers still answer.
+func lapsed() (l *Lifetime, until time.Time) {
+	l = &Lifetime{owner: &alone{why: errCut}, opts: &Config{}, ensemble: &Ensemble{}, callbacks: map[*lossCallback]struct{}{}, wake: make(chan struct{}, 1), up: make(chan struct{})}
+	now := time.Now()
+	l.upkeep.Connected(now.Add(-2*time.Hour), now.Add(-2*time.Hour), time.Hour)
+	l.upkeep.Answered(now, now, liveness.AnyServer)
+	return l, l.upkeep.ValidUntil()
+}
+
+// A hold on a session that is not proven alive is refused. The heartbeat makes that rare: only a process
+// that stood still has a connection and no proof.
+func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
+	t.Parallel()
+	l, _ := lapsed()
+	_, ok := l.OnLoss(false, func(*zkrecipes.LostError) { t.Error("told, although refused") })
+	require.False(t, ok)
+	l.upkeep.Connected(time.Now(), time.Now(), time.Hour)
+	l.answered(time.Now(), time.Now(), liveness.Quorum)
+	stop, ok := l.OnLoss(false, func(*zkrecipes.LostError) {})
+	require.True(t, ok)
+	stop()
+}
+
+// The clock, an answer that comes too late, and a resumption end the holds, with the deadline as the time of the loss.
+func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
+	t.Parallel()
+	for name, look := range map[string]func(*Lifetime, time.Time){
+		"clock":       func(l *Lifetime, now time.Time) { l.heartbeat(now) },
+		"late answer": func(l *Lifetime, now time.Time) { l.answered(now, now, liveness.Leader) },
+		"resumption":  func(l *Lifetime, now time.Time) { l.takeGrant(now, time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, until := lapsed()
+			var told []*zkrecipes.LostError
+			l.callbacks[&lossCallback{f: func(e *zkrecipes.LostError) { told = append(told, e) }}] = struct{}{}
+			look(l, time.Now())
+			require.Len(t, told, 1)
+			require.Equal(t, zkrecipes.LossDeadline, told[0].Reason)
+			require.Equal(t, until, told[0].At)
+			require.ErrorIs(t, told[0], errCut, "what was in the way")
+		})
+	}
+}

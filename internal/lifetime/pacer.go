@@ -1,0 +1,80 @@
+package lifetime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// longestPause is the longest pause of the default policy, and the pause of a policy that only says stop, with a negative pause.
+const longestPause = 5 * time.Second
+
+// Pacer says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
+// round over all servers.
+type Pacer struct {
+	newBackOff func() backoff.BackOff
+
+	mu      sync.Mutex
+	backOff backoff.BackOff // nil before the first pause
+	due     bool            // an attempt has failed
+}
+
+// NewPacer returns a pacer whose first attempt may start at once.
+func NewPacer(newBackOff func() backoff.BackOff) *Pacer {
+	return &Pacer{newBackOff: newBackOff}
+}
+
+// Failed takes that an attempt has failed.
+func (p *Pacer) Failed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.due = true
+}
+
+// Succeeded takes that an attempt has succeeded: the next one may start at once.
+func (p *Pacer) Succeeded() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.due = false
+	p.backOff = nil
+}
+
+// none reports that the next attempt may start at once.
+func (p *Pacer) none() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.due
+}
+
+// pause returns how long to wait before the next attempt.
+func (p *Pacer) pause() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.due {
+		return 0
+	}
+	if p.backOff != nil {
+		if d := p.backOff.NextBackOff(); d >= 0 {
+			return d
+		}
+	}
+	p.backOff = p.newBackOff()
+	if d := p.backOff.NextBackOff(); d >= 0 {
+		return d
+	}
+	return longestPause // the policy says nothing but Stop
+}
+
+// Wait waits until the next attempt may start, or ctx ends. Errors: that of ctx.
+func (p *Pacer) Wait(ctx context.Context) error {
+	if d := p.pause(); d > 0 {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}

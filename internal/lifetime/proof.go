@@ -1,0 +1,67 @@
+package lifetime
+
+import "time"
+
+// Proven reports whether the proof lasts long enough for a grant.
+func (l *Lifetime) Proven() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.upkeep.Proven(time.Now())
+}
+
+// ProvePause is how long to wait before the leader is asked again for a proof.
+func (l *Lifetime) ProvePause() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.upkeep.Pause()
+}
+
+// Freshen asks the leader for a proof if the present one ends soon, and does not wait for the answer. The answers to later
+// requests come after it, so a caller that waits for one of those needs no proof of its own. An idle session sends a ping
+// every third of the timeout; thanks to them one answer of the leader proves at least a quarter of the timeout.
+//
+// While one such request is on its way, another would prove little more, so a thousand waiters that wake together send one.
+func (l *Lifetime) Freshen() {
+	l.mu.Lock()
+	c, doubtful := l.connection, l.upkeep.Doubtful()
+	if l.freshening == c || !l.upkeep.Freshen(time.Now()) {
+		l.mu.Unlock()
+		return
+	}
+	l.freshening = c
+	l.mu.Unlock()
+	done := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.freshening = nil
+	}
+	r := SyncRequest("/", "/", func(error) { done() })
+	if doubtful {
+		r = BarrierRequest(func(error) { done() })
+	}
+	l.SendNow(l.ctx, nil, []Request{r}) // if there is no connection, the next is another
+}
+
+// Doubtful reports whether only a write can prove that the connection resumed the session.
+func (l *Lifetime) Doubtful() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.upkeep.Doubtful()
+}
+
+// Hears reports whether a server has answered a request of the last session timeout.
+func (l *Lifetime) Hears() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.upkeep.SilentUntil())
+}
+
+// LookAgain returns how long Hears stays true unless a server answers; if it is false, a short time.
+func (l *Lifetime) LookAgain() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if left := time.Until(l.upkeep.SilentUntil()); left > 0 {
+		return left
+	}
+	return l.upkeep.Timeout() / 8
+}

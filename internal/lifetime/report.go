@@ -1,0 +1,66 @@
+package lifetime
+
+import (
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+)
+
+// Report is what a session says of itself at one moment.
+type Report struct {
+	Session    int64  // 0 until a server has given it
+	Server     string // of the newest connection
+	Timeout    time.Duration
+	ValidUntil time.Time
+	Holds      int
+	Up         bool // there is a connection
+	WasUp      bool // there was one
+	LastAnswer time.Time
+	RoundTrip  time.Duration
+	Err        error // why the connection or the session is gone
+}
+
+// lastAnswer is the newest answer of a server.
+type lastAnswer struct {
+	at        time.Time
+	roundTrip time.Duration
+}
+
+// report is called with mu held.
+func (l *Lifetime) report(err error) Report {
+	r := Report{
+		Session: l.id, Timeout: l.upkeep.Timeout(), ValidUntil: l.upkeep.ValidUntil(), Holds: len(l.callbacks),
+		Up: l.isUp(), WasUp: !l.since.IsZero(), LastAnswer: l.lastAnswer.at, RoundTrip: l.lastAnswer.roundTrip, Err: err,
+	}
+	if l.connection != nil {
+		r.Server = l.connection.Server()
+	}
+	return r
+}
+
+// Report returns what the session says of itself now.
+func (l *Lifetime) Report() (now Report) {
+	l.Look(func(r Report) { now = r })
+	return now
+}
+
+// Look calls f with a report. Meanwhile the session cannot come up or go down.
+func (l *Lifetime) Look(f func(Report)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		f(l.report(l.lost))
+		return
+	}
+	f(l.report(nil))
+}
+
+// Remains returns what servers may keep of a session that has ended: why it has, and what is needed to close it.
+func (l *Lifetime) Remains() (reason zkrecipes.LossReason, id int64, password []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost.Reason, l.id, l.password
+}
+
+// Zxid returns the newest transaction that the session has heard of.
+func (l *Lifetime) Zxid() int64 { return l.zxid.Load() }

@@ -1,0 +1,83 @@
+package lifetime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// Request is one request to the server.
+type Request struct {
+	Op    int32
+	Path  string                  // as the client sees it
+	Frame []byte                  // its xid is still to be set
+	Done  func(link.Reply, error) // see [link.Request]
+}
+
+// Send sends the requests in this order, without waiting, and then calls sent, if not nil: all later requests of the session
+// reach the server after these. Without a connection it answers them with zk.ErrNoServer.
+func (l *Lifetime) Send(ctx context.Context, sent func(), requests []Request) {
+	if !l.SendNow(ctx, sent, requests) {
+		for _, r := range requests {
+			r.Done(link.Reply{}, zk.ErrNoServer)
+		}
+	}
+}
+
+// SendNow is Send, but without a connection it reports false and does nothing.
+func (l *Lifetime) SendNow(ctx context.Context, sent func(), requests []Request) bool {
+	c := l.upConnection()
+	if c == nil || !l.sendOn(ctx, c, requests) {
+		return false
+	}
+	if sent != nil {
+		sent()
+	}
+	return true
+}
+
+// sendOn sends the requests on a connection, in this order. On one that is closed it reports false and does nothing. The context
+// is for tracers.
+func (l *Lifetime) sendOn(ctx context.Context, c *link.Connection, requests []Request) bool {
+	asked := make([]link.Request, 0, 4) // so that few take no memory of the heap
+	for _, r := range requests {
+		if tracers := l.opts.Tracers; tracers.ObserveRequests() {
+			r.Done = traced(ctx, tracers, r)
+		}
+		asked = append(asked, link.Request{Op: r.Op, Frame: r.Frame, Done: r.Done})
+	}
+	return c.Ask(asked)
+}
+
+// SyncRequest makes the server catch up with the leader before it serves what is sent later. Of the two paths, the first is that of
+// the server.
+func SyncRequest(abs, path string, done func(error)) Request {
+	return Request{wire.OpSync, path, wire.SyncFrame(abs), func(r link.Reply, err error) {
+		if err == nil {
+			_, err = wire.CreateReply(r.Body)
+		}
+		done(err)
+	}}
+}
+
+// BarrierRequest checks the version of the root, a transaction that changes nothing. On the way the leader checks the session, and
+// refuses if another server has it by now.
+func BarrierRequest(done func(error)) Request {
+	check := []any{&zk.CheckVersionRequest{Path: "/", Version: -1}}
+	return Request{wire.OpMulti, "/", wire.MultiFrame(check), func(r link.Reply, err error) {
+		if err == nil {
+			var answers []zk.MultiResponse
+			if answers, err = wire.MultiReply(r.Body); len(answers) != len(check) {
+				err = wire.ErrGarbled
+			}
+		}
+		if errors.Is(err, zk.ErrNoAuth) {
+			err = nil // the root may not be read; a quorum has agreed all the same
+		}
+		done(err)
+	}}
+}

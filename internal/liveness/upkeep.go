@@ -1,0 +1,150 @@
+package liveness
+
+import "time"
+
+// Upkeep is a proof, and what keeps it fresh. It says what is due at a moment, and when to ask next. It works that out anew
+// each time, so asking more often does no harm.
+type Upkeep struct {
+	Proof
+	retained int // by holds and acquisitions; while there is one, a sync goes out every T/8
+	syncing  bool
+	lastSync time.Time
+	warnings map[*Warning]struct{} // nil until there is one
+}
+
+// New returns the upkeep of a session that no server has given yet.
+func New(terms Terms) Upkeep { return Upkeep{Proof: Proof{terms: terms}} }
+
+// Line is what is known of the newest connection; zero if there is none.
+type Line struct {
+	Up         bool
+	OldestSync time.Time // when the oldest sync without an answer was sent; zero if there is none
+	Arrived    time.Time // when the newest part of a long reply came; zero if none did
+}
+
+// Step is what is due at a moment.
+type Step struct {
+	Warn   []func()  // to be called
+	Sync   bool      // a sync is to be sent now; the upkeep takes it for sent
+	Drop   bool      // a sync is without an answer for too long, so the connection is to be dropped
+	Silent time.Time // from then on nothing will have come for a whole timeout, and the session is over
+	Next   time.Time // when to ask again, at the latest
+}
+
+// Step returns what is due now. Held says that holds end with the proof.
+func (u *Upkeep) Step(now time.Time, held bool, line Line) Step {
+	step := Step{Silent: latest(u.SilentUntil(), line.Arrived.Add(u.timeout))}
+	step.Next = step.Silent
+	if held {
+		step.Next = soonest(step.Next, u.ValidUntil())
+	}
+	warn, next := u.warn(now)
+	step.Warn, step.Next = warn, soonest(step.Next, next)
+	if u.retained > 0 && line.Up {
+		u.stepSync(now, line, &step)
+	}
+	return step
+}
+
+// stepSync adds to a step what a retained session needs on a connection that is up. An answer wakes the session.
+func (u *Upkeep) stepSync(now time.Time, line Line, step *Step) {
+	if !line.OldestSync.IsZero() {
+		overdue := latest(line.OldestSync, line.Arrived).Add(u.least / 4)
+		if !now.Before(overdue) {
+			step.Drop = true
+			return
+		}
+		step.Next = soonest(step.Next, overdue)
+	}
+	if u.syncing {
+		return
+	}
+	due := u.SyncDue()
+	if ripe := u.ripe(); u.lastSync.Before(ripe) && !u.Lasts(now, u.least/8) {
+		due = soonest(due, ripe)
+	}
+	if now.Before(due) {
+		step.Next = soonest(step.Next, due)
+		return
+	}
+	step.Sync, step.Next = true, soonest(step.Next, now.Add(u.least/4))
+	u.syncing, u.lastSync = true, now
+}
+
+// SyncDue returns when the next sync is due while the session is retained.
+func (u *Upkeep) SyncDue() time.Time { return u.lastSync.Add(u.least / 8) }
+
+// HurrySync makes the next sync due now.
+func (u *Upkeep) HurrySync() { u.lastSync = time.Time{} }
+
+// SyncDone takes in that the newest sync was answered, or lost with its connection.
+func (u *Upkeep) SyncDone() { u.syncing = false }
+
+// Retain keeps the proof fresh until Release. It reports whether it was not kept fresh before. If the proof lasts for now, the
+// first sync has time, so a short hold needs none.
+func (u *Upkeep) Retain(now time.Time) (first bool) {
+	u.retained++
+	if u.retained > 1 {
+		return false
+	}
+	if u.Lasts(now, u.least/8) {
+		u.lastSync = now
+	}
+	return true
+}
+
+// Release ends one Retain.
+func (u *Upkeep) Release() { u.retained-- }
+
+// Freshen reports whether the proof ends soon, so that a request to the leader is to be sent now. It counts as a sync.
+func (u *Upkeep) Freshen(now time.Time) bool {
+	if u.Lasts(now, u.least/8) {
+		return false
+	}
+	u.lastSync = now
+	return true
+}
+
+// Warning is a call that is due when the deadline is near.
+type Warning struct {
+	lead time.Duration
+	call func()
+}
+
+// Expect makes a warning due as soon as at most lead is left of ValidUntil, also if that moves back.
+func (u *Upkeep) Expect(lead time.Duration, call func()) *Warning {
+	w := &Warning{lead, call}
+	if u.warnings == nil {
+		u.warnings = make(map[*Warning]struct{})
+	}
+	u.warnings[w] = struct{}{}
+	return w
+}
+
+// Forget takes a warning off the list, if it is still there.
+func (u *Upkeep) Forget(w *Warning) { delete(u.warnings, w) }
+
+// WarningDue returns when a warning is due.
+func (u *Upkeep) WarningDue(w *Warning) time.Time { return u.ValidUntil().Add(-w.lead) }
+
+// DeadlineDue returns when the first warning is due, or the deadline if there is none before.
+func (u *Upkeep) DeadlineDue() time.Time {
+	first := u.ValidUntil()
+	for w := range u.warnings {
+		first = soonest(first, u.WarningDue(w))
+	}
+	return first
+}
+
+// warn takes the warnings that are due by now off the list, and works out when the next one is due; zero if there is none.
+func (u *Upkeep) warn(now time.Time) (due []func(), next time.Time) {
+	for w := range u.warnings {
+		if at := u.WarningDue(w); now.Before(at) {
+			next = soonest(next, at)
+			continue
+		}
+		delete(u.warnings, w)
+		due = append(due, w.call)
+	}
+	return due, next
+}

@@ -1,0 +1,142 @@
+package liveness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// upkept has a timeout of 8 s and was given at 0. Its newest sync was sent at 4 and answered at once, so that it is proven for
+// the contact at 0, and the one at 4 is ripe at 6. Nothing was heard since.
+func upkept() *Upkeep {
+	u := New(Terms{})
+	u.Connected(at(0), at(0), 8*time.Second)
+	u.Answered(at(4), at(4), Leader)
+	u.lastSync = at(4)
+	return &u
+}
+
+// What is due at a moment, and when to ask again.
+func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
+	none := Line{}
+	up := Line{Up: true}
+	retained := func(u *Upkeep) { u.retained = 1 }
+	both := func(f, g func(*Upkeep)) func(*Upkeep) { return func(u *Upkeep) { f(u); g(u) } }
+	syncing := both(retained, func(u *Upkeep) { u.syncing = true })
+	warned := func(u *Upkeep) { u.Expect(3*time.Second, func() {}) }
+	proven := func(u *Upkeep) { u.Answered(at(6), at(6), Leader) } // for the contact at 4
+	for _, tt := range []struct {
+		name   string
+		given  func(*Upkeep)
+		now    float64
+		held   bool
+		line   Line
+		sync   bool
+		drop   bool
+		warned bool
+		silent float64
+		next   float64
+	}{
+		{name: "idle: only silence is waited for", now: 5, line: up, silent: 12, next: 12},
+		{name: "idle: the time of silence is no step of its own", now: 13, line: up, silent: 12, next: 12},
+		{name: "a part of a reply breaks the silence", now: 5, line: Line{Up: true, Arrived: at(7)}, silent: 15, next: 15},
+		{name: "a part that came before the newest answer does not", now: 5, line: Line{Up: true, Arrived: at(3)}, silent: 12, next: 12},
+		{name: "held: the deadline", now: 5, held: true, line: none, silent: 12, next: 8},
+		{name: "held: the deadline that has moved", given: proven, now: 7, held: true, line: none, silent: 14, next: 12},
+		{name: "a warning ahead of the deadline", given: warned, now: 4.5, line: none, silent: 12, next: 5},
+		{name: "a warning that is due", given: warned, now: 5, line: none, warned: true, silent: 12, next: 12},
+		{name: "a warning and a hold", given: warned, now: 6, held: true, line: none, warned: true, silent: 12, next: 8},
+		{name: "retained: a sync every T/8", given: retained, now: 4.5, line: up, silent: 12, next: 5},
+		{name: "retained: the sync is due", given: retained, now: 5, line: up, sync: true, silent: 12, next: 7},
+		{name: "retained, without a connection", given: retained, now: 5, line: none, silent: 12, next: 12},
+		{name: "retained: a contact is ripe before the next sync is due", given: both(retained, func(u *Upkeep) { u.lastSync = at(5.5) }), now: 5.5, line: up, silent: 12, next: 6},
+		{name: "retained: one is ripe, but the proof lasts", given: both(retained, func(u *Upkeep) {
+			proven(u)
+			u.lastSync = at(7)
+		}), now: 7, line: up, silent: 14, next: 8},
+		{name: "hurried", given: both(retained, (*Upkeep).HurrySync), now: 4, line: up, sync: true, silent: 12, next: 6},
+		{name: "a sync is being sent", given: syncing, now: 6, line: up, silent: 12, next: 12},
+		{name: "a sync is without an answer", given: syncing, now: 6, line: Line{Up: true, OldestSync: at(5)}, silent: 12, next: 7},
+		{name: "for T/4", given: syncing, now: 7, line: Line{Up: true, OldestSync: at(5)}, drop: true, silent: 12, next: 12},
+		{name: "but a part of a reply came", given: syncing, now: 7, line: Line{Up: true, OldestSync: at(5), Arrived: at(6)}, silent: 14, next: 8},
+		{name: "not retained any more", given: func(u *Upkeep) { u.syncing = true }, now: 7, line: Line{Up: true, OldestSync: at(5)}, silent: 12, next: 12},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			u := upkept()
+			if tt.given != nil {
+				tt.given(u)
+			}
+			step := u.Step(at(tt.now), tt.held, tt.line)
+			require.Equal(t, tt.sync, step.Sync, "sync")
+			require.Equal(t, tt.drop, step.Drop, "drop")
+			require.Equal(t, tt.warned, len(step.Warn) > 0, "warned")
+			require.Equal(t, tt.silent, step.Silent.Sub(zero).Seconds(), "silent")
+			require.Equal(t, tt.next, step.Next.Sub(zero).Seconds(), "next")
+		})
+	}
+}
+
+// While a sync is on its way, no other is due, also if the clock says so.
+func TestUpkeep_Sync_IsDueAgainWhenItIsDone(t *testing.T) {
+	u, up := upkept(), Line{Up: true}
+	u.retained = 1
+	require.True(t, u.Step(at(5), true, up).Sync)
+	require.False(t, u.Step(at(6.5), true, up).Sync)
+	u.SyncDone()
+	require.True(t, u.Step(at(6.5), true, up).Sync)
+}
+
+// The first sync has time if the proof lasts: for a lag, in which a contact made now is proven, and an eighth of the timeout.
+func TestUpkeep_Retain_FirstSyncHasTime(t *testing.T) {
+	for _, tt := range []struct{ now, due float64 }{{4.9, 5.9}, {5, 5}, {7, 5}} {
+		u := upkept()
+		require.True(t, u.Retain(at(tt.now)))
+		require.Equal(t, tt.due, u.SyncDue().Sub(zero).Seconds(), "retained at %v", tt.now)
+		require.False(t, u.Retain(at(tt.now)), "it is already")
+		u.Release()
+		u.Release()
+		require.True(t, u.Retain(at(tt.now)))
+	}
+}
+
+func TestUpkeep_Freshen_OnlyIfTheProofEndsSoon(t *testing.T) {
+	u := upkept()
+	require.False(t, u.Freshen(at(4.9)))
+	require.Equal(t, at(4), u.lastSync)
+	require.True(t, u.Freshen(at(5)))
+	require.Equal(t, at(5), u.lastSync, "it counts as a sync")
+}
+
+func TestUpkeep_Warnings_AreDueOnce(t *testing.T) {
+	u := upkept()
+	require.Equal(t, at(8), u.DeadlineDue())
+	early, late := u.Expect(3*time.Second, func() {}), u.Expect(time.Second, func() {})
+	require.Equal(t, at(5), u.DeadlineDue())
+	require.Equal(t, at(7), u.WarningDue(late))
+	require.Len(t, u.Step(at(5), false, Line{}).Warn, 1)
+	require.Equal(t, at(7), u.DeadlineDue())
+	u.Forget(early) // which is no longer there
+	u.Forget(late)
+	require.Empty(t, u.Step(at(8), false, Line{}).Warn)
+}
+
+// For a grant the proof must last for another lag and a 16th of the timeout; see TestProof_LongLag_LimitsWhatAGrantNeeds.
+func TestProof_Proven_LastsLongEnough(t *testing.T) {
+	u := upkept()
+	require.True(t, u.Proven(at(5.49)))
+	require.False(t, u.Proven(at(5.5)))
+	require.Equal(t, 125*time.Millisecond, u.Pause())
+}
+
+// A server may grant the least timeout when it resumes the session, and its answer says what it did.
+func TestProof_Resuming_CountsTheLeastGrant(t *testing.T) {
+	for least, until := range map[time.Duration]float64{0: 8, 3 * time.Second: 4, 20 * time.Second: 8} {
+		u := New(Terms{LeastTimeout: least})
+		u.Connected(at(0), at(0), 8*time.Second)
+		u.Resuming(at(1))
+		require.Equal(t, until, u.ValidUntil().Sub(zero).Seconds(), "%v", least)
+		u.Connected(at(1), at(2), 8*time.Second)
+		require.Equal(t, at(8), u.ValidUntil())
+	}
+}

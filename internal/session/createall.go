@@ -1,0 +1,125 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
+)
+
+// CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
+// included. If the reply is lost, CreateAll looks; see [Client.settle].
+//
+// Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
+func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
+	if err := CheckPath("create", path); err != nil {
+		return err
+	}
+	if c.Abs(path) == "/" {
+		return &OpError{Op: "create", Path: path, Err: zk.ErrNodeExists}
+	}
+	var doubt error // of an earlier try, which may have been applied, or may still be
+	var hangups Hangups
+	var remakes Remakes
+	for {
+		var tried *Session
+		var before int64
+		err := c.InSession(ctx, "create", path, func(s *Session) error {
+			tried, before = s, s.Zxid()
+			_, err := s.Create(ctx, path, data, 0, acl...)
+			return hangups.Judge(len(data), err)
+		})
+		switch {
+		case err == nil:
+			return nil
+		case ReplyLost(err):
+			doubt = err
+		case errors.Is(err, zk.ErrNodeExists) && doubt != nil:
+		case errors.Is(err, zk.ErrNoNode):
+			if err = remakes.MakeParents(ctx, tried, path, err); err == nil || tried.Err() != nil {
+				continue // it does no harm to make a container again
+			}
+			return errors.Join(doubt, err)
+		default:
+			return errors.Join(doubt, err)
+		}
+		made, err := c.settle(ctx, path, data, tried, before)
+		if made {
+			return nil
+		}
+		if err == nil {
+			err = Sleep(ctx, RetryPause)
+		}
+		if err != nil {
+			return errors.Join(doubt, err)
+		}
+	}
+}
+
+// settle looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
+// known. A node with the same data is success, also if another client has made it. No node and no error says that the create
+// was not executed, and that it may be sent again. For that settle needs two things:
+//
+//   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
+//   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
+//     lowest node above that exists is not above before. A client that has not heard of a transaction yet cannot tell.
+//
+// One copy can still come late: a server may hang while it has the create, and take the session back when it goes on. So the
+// caller keeps its doubt until a copy is answered.
+//
+// Errors: that either is missing; that there is a node with other data; the errors of a read.
+func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
+	var behind int64 // the session of the barrier
+	if err := c.InSession(ctx, "create", path, func(s *Session) error {
+		behind = s.ID()
+		return s.Barrier(ctx)
+	}); err != nil {
+		return false, err
+	}
+	now, _, err := c.Get(ctx, path)
+	switch {
+	case err == nil && !bytes.Equal(now, data):
+		return false, &OpError{Op: "create", Path: path, Err: errors.New("there is a node with other data: another client has made or changed it")}
+	case !errors.Is(err, zk.ErrNoNode):
+		return err == nil, err
+	}
+	var over *zkrecipes.LostError
+	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
+	if behind != tried.ID() && !expired {
+		return false, &OpError{Op: "create", Path: path, Err: errors.New("its session was lost, and the node may still come to exist")}
+	}
+	for above := ParentOf(c.Abs(path)); ; above = ParentOf(above) { // the root exists
+		var exists bool
+		var stat zk.Stat
+		err := c.InSession(ctx, "create", path, func(s *Session) (err error) {
+			exists, stat, err = s.absolute().Exists(ctx, above)
+			return err
+		})
+		switch {
+		case err != nil:
+			return false, err
+		case exists && stat.Pzxid <= before:
+			return false, nil
+		case exists:
+			return false, &OpError{Op: "create", Path: path, Err: errors.New("there is no node now: it may have been made, and deleted since")}
+		}
+	}
+}
+
+// CheckCreate returns the errors of [Session.StartCreate] that do not depend on a session: a bad path, or a request that is
+// too large together with the nodes to delete.
+func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) error {
+	if err := CheckPath("create", path); err != nil {
+		return err
+	}
+	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})
+	size *= min(n, c.core.opts.MaxRequest/size+1) // n may be any number
+	for _, path := range remove {
+		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})
+	}
+	return c.core.ensemble.CheckSize("create", path, size+len(wire.MultiFrame(nil)))
+}

@@ -1,0 +1,50 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+)
+
+// Ensemble is what the sessions of a client share: the options, and what they have learned of the servers.
+type Ensemble struct {
+	*lifetime.Ensemble
+	opts *Config
+
+	noContainers     atomic.Bool
+	containerHangups atomic.Int32 // connections in a row that ended under createContainer and made no node
+	removalsLost     atomic.Int32 // connections in a row that ended under removeWatches: perhaps the server does not know the request
+}
+
+// NewEnsemble returns an ensemble that nothing is known of, and completes the options.
+func NewEnsemble(opts *Config) *Ensemble {
+	opts.MaxRequest = cmp.Or(opts.MaxRequest, maxRequest)
+	return &Ensemble{Ensemble: lifetime.NewEnsemble(&opts.Config), opts: opts}
+}
+
+// CheckSize refuses a request that the server would refuse. The server would hang up without a word, and so end all other
+// calls of the session, too, and again whenever the request is repeated.
+func (e *Ensemble) CheckSize(op, path string, size int) error {
+	if most := e.opts.MaxRequest; size > most {
+		return &OpError{op, path, fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", ErrTooLarge, size, most)}
+	}
+	return nil
+}
+
+// judgeContainers counts the connections in a row that ended under createContainer and made no node. Hangups is the count when
+// the request was made: the calls that one connection took with it count once.
+func (e *Ensemble) judgeContainers(hangups int32, err error) {
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
+		e.containerHangups.Store(0)
+	case errors.Is(err, zk.ErrConnectionClosed) && e.containerHangups.CompareAndSwap(hangups, hangups+1) && hangups+1 == 3:
+		e.opts.Log.Warn("zookeeper: three connections in a row ended under createContainer: the server seems to have no " +
+			"containers, so parents stay behind when queues empty")
+		e.noContainers.Store(true)
+	}
+}
