@@ -58,7 +58,7 @@ var rules = map[string]rule{
 	"internal/lint":      {},
 	"internal/link":      {imports: []string{"internal/wire", zk}, goroutines: true},
 	"internal/recipe":    {imports: []string{"internal/session"}},
-	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", "internal/wire", zk}},
+	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", zk}},
 	"internal/session":   {imports: []string{".", "internal/link", "internal/trace", "internal/wire", zk, backoff}, goroutines: true},
 	"internal/trace":     {imports: []string{"."}},
 	"internal/wire":      {imports: []string{zk}},
