@@ -61,7 +61,7 @@ var rules = map[string]rule{
 	"internal/link":      {imports: []string{"internal/wire", zk}, goroutines: true},
 	"internal/recipe":    {imports: []string{"internal/session"}},
 	"internal/liveness":  {imports: []string{"internal/wire"}},
-	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", "internal/wire", zk}},
+	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", zk}},
 	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/trace", "internal/wire", zk}, goroutines: true},
 	"internal/trace":     {imports: []string{"."}},
 	"internal/wire":      {imports: []string{zk}},
