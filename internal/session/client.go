@@ -170,7 +170,7 @@ func (s *session) live() bool {
 func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, error) {
 	s, err := c.Session(ctx)
 	if err != nil {
-		return nil, &OpError{op, path, err}
+		return nil, &OpError{Op: op, Path: path, Err: err}
 	}
 	return s, nil
 }

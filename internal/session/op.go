@@ -52,7 +52,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagContainer {
-		return "", &OpError{"create", path, zk.ErrInvalidFlags}
+		return "", &OpError{Op: "create", Path: path, Err: zk.ErrInvalidFlags}
 	}
 	if len(acl) == 0 {
 		acl = s.core.opts.ACL
@@ -101,7 +101,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.core.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.core.noContainers.Store(true)
 		case again && ctx.Err() != nil:
-			return &OpError{"create", path, unknownOutcome(causeOf(ctx))}
+			return &OpError{Op: "create", Path: path, Err: unknownOutcome(causeOf(ctx))}
 		case !again:
 			return err
 		}

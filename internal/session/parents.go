@@ -108,7 +108,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		return err
 	}
 	if c.Abs(path) == "/" {
-		return &OpError{"create", path, zk.ErrNodeExists}
+		return &OpError{Op: "create", Path: path, Err: zk.ErrNodeExists}
 	}
 	var doubt error // of an earlier try, which may have been applied, or may still be
 	var hangups Hangups
@@ -176,14 +176,14 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 	now, _, err := c.Get(ctx, path)
 	switch {
 	case err == nil && !bytes.Equal(now, data):
-		return false, &OpError{"create", path, errors.New("there is a node with other data: another client has made or changed it")}
+		return false, &OpError{Op: "create", Path: path, Err: errors.New("there is a node with other data: another client has made or changed it")}
 	case !errors.Is(err, zk.ErrNoNode):
 		return err == nil, err
 	}
 	var over *zkrecipes.LostError
 	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
 	if s.ID() != tried.ID() && !expired {
-		return false, &OpError{"create", path, errors.New("its session was lost, and the node may still come to exist")}
+		return false, &OpError{Op: "create", Path: path, Err: errors.New("its session was lost, and the node may still come to exist")}
 	}
 	for above := parentOf(c.Abs(path)); ; above = parentOf(above) { // the root exists
 		parent, err := read(ctx, c, "create", path, func(s *Session) (existence, error) {
@@ -196,7 +196,7 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 		case parent.exists && parent.stat.Pzxid <= before:
 			return false, nil
 		case parent.exists:
-			return false, &OpError{"create", path, errors.New("there is no node now: it may have been made, and deleted since")}
+			return false, &OpError{Op: "create", Path: path, Err: errors.New("there is no node now: it may have been made, and deleted since")}
 		}
 	}
 }

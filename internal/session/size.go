@@ -22,7 +22,7 @@ const (
 // calls of the session, too, and again whenever the request is repeated.
 func (c *core) checkSize(op, path string, size int) error {
 	if most := c.opts.MaxRequest; size > most {
-		return &OpError{op, path, fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", ErrTooLarge, size, most)}
+		return &OpError{Op: op, Path: path, Err: fmt.Errorf("%w: a request of %d bytes, of at most %d (WithMaxRequestSize)", ErrTooLarge, size, most)}
 	}
 	return nil
 }
