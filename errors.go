@@ -3,8 +3,12 @@ package zkrecipes
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // The errors that a caller branches on; match them with [errors.Is].
@@ -108,6 +112,41 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// OpError says which operation on which path failed.
+type OpError struct {
+	// Op is the operation, such as "get" or "multi: set".
+	Op string
+	// Path as the client sees it: the chroot is taken off.
+	Path string
+	// Err keeps what the server said, such as zk.ErrNoNode.
+	Err error
+}
+
+// Error names the operation and the path, and for want of a permission the access list that forbids it.
+func (e *OpError) Error() string {
+	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // the server's answer itself
+		return fmt.Sprintf("%s %s: access list of %s forbids %s: see WithAuth, WithACL", e.Op, e.Path, owner, permission)
+	}
+	return e.Op + " " + e.Path + ": " + e.Err.Error()
+}
+
+// guard returns the node whose access list decides on the operation, and the permission; "" if it is not known.
+func (e *OpError) guard() (owner, permission string) {
+	switch op := strings.TrimPrefix(e.Op, "multi: "); op {
+	case "create", "delete":
+		return path.Dir(e.Path), op
+	case "get", "children", "check":
+		return e.Path, "read"
+	case "set":
+		return e.Path, "write"
+	default:
+		return "", ""
+	}
+}
+
+// Unwrap returns the cause.
+func (e *OpError) Unwrap() error { return e.Err }
 
 // BusyError is what a Try call returns when it would have to wait. It matches [ErrLocked].
 type BusyError struct {

@@ -1,13 +1,13 @@
 package conn
 
 import (
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// OpError says which operation on which path failed. Its fields are Op, Path, as the client sees it, and Err, which keeps
-// what the server said, such as zk.ErrNoNode.
-type OpError = session.OpError
+// OpError says which operation on which path failed.
+type OpError = zkrecipes.OpError
 
 // ErrAuthFailed says that the server refused the credentials given with [WithAuth].
 var ErrAuthFailed = session.ErrAuthFailed

@@ -41,7 +41,7 @@ func launch[T any](ctx context.Context, s *Session, c *call[T], sent func(), r r
 		return err
 	}
 	if err := s.AwaitUp(ctx); err != nil {
-		return &OpError{c.op, c.path, err}
+		return &OpError{Op: c.op, Path: c.path, Err: err}
 	}
 	s.Send(ctx, sent, []request{r})
 	return nil
@@ -85,9 +85,9 @@ func finish[T any](ctx context.Context, s *Session, c *call[T]) (T, error) {
 	default:
 		var none T
 		if err := s.Err(); err != nil {
-			return none, &OpError{c.op, c.path, c.mode.unanswered(err)}
+			return none, &OpError{Op: c.op, Path: c.path, Err: c.mode.unanswered(err)}
 		}
-		return none, &OpError{c.op, c.path, c.mode.unanswered(s.ExplainUnanswered(context.Cause(ctx)))}
+		return none, &OpError{Op: c.op, Path: c.path, Err: c.mode.unanswered(s.ExplainUnanswered(context.Cause(ctx)))}
 	}
 	if c.err == nil {
 		return c.value, nil
@@ -124,7 +124,7 @@ func (s *session) failed(op, path string, m mode, err error) error {
 		err = s.Err()
 	case refused:
 	}
-	return &OpError{op, path, err}
+	return &OpError{Op: op, Path: path, Err: err}
 }
 
 // NotExecuted reports that the request behind err was certainly not executed, because there was no connection or because the
@@ -186,7 +186,7 @@ func ask[T any](ctx context.Context, s *Session, op, path string, m mode, sent f
 			return v, err
 		}
 		if ended := repeats.Pause(ctx, err); ended != nil {
-			return v, &OpError{op, path, WithReason(ended, errors.Unwrap(err))}
+			return v, &OpError{Op: op, Path: path, Err: WithReason(ended, errors.Unwrap(err))}
 		}
 	}
 }

@@ -3,9 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -14,37 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// OpError says which operation on which path failed; see package conn.
-type OpError struct {
-	Op   string
-	Path string // as the client sees it, without the chroot
-	Err  error
-}
-
-// Error names the operation and the path, and for want of a permission the access list that forbids it.
-func (e *OpError) Error() string {
-	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // the server's answer itself
-		return fmt.Sprintf("%s %s: access list of %s forbids %s: see WithAuth, WithACL", e.Op, e.Path, owner, permission)
-	}
-	return e.Op + " " + e.Path + ": " + e.Err.Error()
-}
-
-// guard returns the node whose access list decides on the operation, and the permission; "" if it is not known.
-func (e *OpError) guard() (owner, permission string) {
-	switch op := strings.TrimPrefix(e.Op, "multi: "); op {
-	case "create", "delete":
-		return path.Dir(e.Path), op
-	case "get", "children", "check":
-		return e.Path, "read"
-	case "set":
-		return e.Path, "write"
-	default:
-		return "", ""
-	}
-}
-
-// Unwrap returns the cause.
-func (e *OpError) Unwrap() error { return e.Err }
+// OpError is the error of an operation.
+type OpError = zkrecipes.OpError
 
 // Errors of a session's life; package conn documents them.
 var (

@@ -36,12 +36,12 @@ func TestOutcomeOf(t *testing.T) {
 func TestRepeatable_OnlyWhatMayComeRight(t *testing.T) {
 	lost := &zkrecipes.LostError{Reason: zkrecipes.LossExpired}
 	for _, yes := range []error{fmt.Errorf("%w: %w", errUnanswered, zk.ErrConnectionClosed), fmt.Errorf("%w: %w", errAgain, zk.ErrNoServer)} {
-		require.True(t, repeatable(&OpError{"get", "/a", yes}))
+		require.True(t, repeatable(&OpError{Op: "get", Path: "/a", Err: yes}))
 	}
 	for _, no := range []error{
 		zk.ErrNoNode, lost, wire.ErrGarbled, wire.Code(-5), context.Canceled, context.DeadlineExceeded,
 		unknownOutcome(zk.ErrConnectionClosed), unknownOutcome(errAgain), unknownOutcome(errUnanswered),
 	} {
-		require.False(t, repeatable(&OpError{"get", "/a", no}))
+		require.False(t, repeatable(&OpError{Op: "get", Path: "/a", Err: no}))
 	}
 }

@@ -66,7 +66,7 @@ func culprit(ops []zkrecipes.Op, responses []zk.MultiResponse, err error) error 
 }
 
 func failedOp(op zkrecipes.Op, err error) error {
-	return &OpError{"multi: " + string(op.Kind), op.Path, err}
+	return &OpError{Op: "multi: " + string(op.Kind), Path: op.Path, Err: err}
 }
 
 func results(ops []zkrecipes.Op, responses []zk.MultiResponse) []zkrecipes.OpResult {

@@ -32,7 +32,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 		return "", err
 	}
 	if flags < 0 || flags > zk.FlagContainer {
-		return "", &OpError{"create", path, zk.ErrInvalidFlags}
+		return "", &OpError{Op: "create", Path: path, Err: zk.ErrInvalidFlags}
 	}
 	if len(acl) == 0 {
 		acl = s.opts.ACL
@@ -81,7 +81,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:
-			return &OpError{"create", path, unknownOutcome(CauseOf(ctx))}
+			return &OpError{Op: "create", Path: path, Err: unknownOutcome(CauseOf(ctx))}
 		case !again:
 			return err
 		}

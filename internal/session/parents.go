@@ -37,7 +37,7 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 				return nil
 			}
 			if over := s.Err(); over != nil {
-				return &OpError{"create", path, over}
+				return &OpError{Op: "create", Path: path, Err: over}
 			}
 			return err
 		}
