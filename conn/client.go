@@ -8,14 +8,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
 // Client is the user's handle on an ensemble. It lives through many sessions. It is safe for concurrent use, and one
 // per process and ensemble is enough: any number of recipes share it.
-type Client session.Client
+type Client client.Client
 
-func (c *Client) inner() *session.Client { return (*session.Client)(c) }
+func (c *Client) inner() *client.Client { return (*client.Client)(c) }
 
 // New makes a client of the ensemble named by connect, "host:port,host:port/chroot" with 2181 as the default port. It returns at
 // once, and connects in the background for as long as it takes: a service can start, and show its health, while ZooKeeper is
@@ -32,7 +32,7 @@ func New(connect string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (*Client)(session.New(context.Background(), config)), nil //nolint:forbidigo // there is no caller to wait for
+	return (*Client)(client.New(context.Background(), config)), nil //nolint:forbidigo // there is no caller to wait for
 }
 
 // Dial is [New] and [Client.Ready] in one: it waits for the first session. ctx bounds the waiting only. After an error nothing is
@@ -48,14 +48,14 @@ func Dial(ctx context.Context, connect string, opts ...Option) (*Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	client, err := session.Open(ctx, config)
+	client, err := client.Open(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", connect, err)
 	}
 	return (*Client)(client), nil
 }
 
-func configOf(connect string, opts []Option) (*session.Config, error) {
+func configOf(connect string, opts []Option) (*client.Config, error) {
 	servers, chroot, err := parseConnect(connect)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c *Client) Close() error { return c.inner().Close() }
 // caller, it misses none. So it is no view, which skips what is outdated. [Client.Status] has the state of one moment.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
-		c.inner().States(ctx)(func(s session.State) bool { return yield(s) })
+		c.inner().States(ctx)(func(s client.State) bool { return yield(s) })
 	}
 }
 

@@ -16,15 +16,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Option configures [Dial].
 type Option func(*options) error
 
 type options struct {
-	session.Config
+	client.Config
 	tls     *tls.Config
 	rawDial DialFunc
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
 type healthBody struct {
@@ -74,7 +74,7 @@ func because(what string, why error) error {
 // prove asks the leader of the ensemble, through the server of the client. The sync is newer than any proof that the session
 // has already. It takes one more request if the session was resumed and has had no hold since.
 func prove(ctx context.Context, c *conn.Client) error {
-	s, err := (*session.Client)(c).Session(ctx)
+	s, err := (*client.Client)(c).Session(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func chaos(kinds string) test {
 }
 
 var (
-	connTests    = bubbles("./internal/link", "./internal/liveness", "./internal/lifetime", "./internal/session", "./conn")
+	connTests    = bubbles("./internal/link", "./internal/liveness", "./internal/lifetime", "./internal/session", "./internal/client", "./conn")
 	queueTests   = bubbles("./internal/znode", "./internal/hold", "./internal/ephemeral")
 	mutexTests   = bubbles("./recipes/mutex")
 	valueTests   = bubbles("./recipes/value", "./internal/record")
@@ -63,7 +63,7 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
-		name:  "proof: a server that hangs up has not resumed the session",
+		name: "proof: a server that hangs up has not resumed the session",
 		edits: []edit{
 			{"internal/liveness", "Proof.Resuming", "	grant := ", "	if sent.IsZero() {\n		p.doubt = sent\n		return\n	}\n	grant := "},
 			{"internal/lifetime", "Lifetime.handshake", "		l.ensemble.refused()\n", "		l.ensemble.refused()\n		l.mu.Lock()\n		l.upkeep.Resuming(time.Time{})\n		l.mu.Unlock()\n"},
@@ -82,17 +82,17 @@ var mutants = []mutant{
 	},
 	{
 		name:  "log: the caller waits for the handler",
-		edits: []edit{{"internal/session", "queued.Handle", "h.queue.add(record{ctx, h.Handler, r})", "_ = h.Handler.Handle(ctx, r)"}},
+		edits: []edit{{"internal/client", "queued.Handle", "h.queue.add(record{ctx, h.Handler, r})", "_ = h.Handler.Handle(ctx, r)"}},
 		tests: []test{connTests},
 	},
 	{
 		name:  "client: a write in doubt is repeated in the next session",
-		edits: []edit{{"internal/session", "Client.InSession", " || errors.Is(err, zkrecipes.ErrUnknownOutcome)", ""}},
+		edits: []edit{{"internal/client", "Client.InSession", " || errors.Is(err, zkrecipes.ErrUnknownOutcome)", ""}},
 		tests: []test{connTests, valueTests},
 	},
 	{
 		name:  "client: an answer is forgotten with its session",
-		edits: []edit{{"internal/session", "Client.InSession", "over == nil || !errors.Is(err, over) || ", "over == nil || err == nil || "}},
+		edits: []edit{{"internal/client", "Client.InSession", "over == nil || !errors.Is(err, over) || ", "over == nil || err == nil || "}},
 		tests: []test{connTests},
 	},
 	{
@@ -102,7 +102,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: the next one may read what is older",
-		edits: []edit{{"internal/session", "core.open", "zxid = before.Zxid()", "_ = before"}},
+		edits: []edit{{"internal/client", "core.open", "zxid = before.Zxid()", "_ = before"}},
 		tests: []test{connTests},
 	},
 	{
@@ -127,7 +127,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "client: who waits between two sessions is not told of Close",
-		edits: []edit{{"internal/session", "Client.Close", "	c.core.broadcast() // the session may be over", "	// the session may be over"}},
+		edits: []edit{{"internal/client", "Client.Close", "	c.core.broadcast() // the session may be over", "	// the session may be over"}},
 		tests: []test{connTests},
 	},
 	{
@@ -335,7 +335,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer does not look again when an event is lost",
-		edits: []edit{{"internal/session", "follower.wait", "time.After(s.RecheckAfter())", "time.After(100*24*time.Hour + s.RecheckAfter())"}},
+		edits: []edit{{"internal/client", "follower.wait", "time.After(s.RecheckAfter())", "time.After(100*24*time.Hour + s.RecheckAfter())"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

@@ -21,7 +21,7 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	const before, after = 20 * time.Second, 2 * time.Second
 	server := zkserver.Start(t, zkserver.WithTickTime(tick), zkserver.WithSessionTimeouts(0, before))
 	network := proxy.Start(t, server.Addr())
-	hold := lock(t, client(t, network, before, conn.WithLeastTimeout(after)))
+	hold := lock(t, holder(t, network, before, conn.WithLeastTimeout(after)))
 	restart(t, server, network, zkserver.WithSessionTimeouts(0, after))
 	witness := connect(t, server, once())
 	if err := hold.Err(); err != nil {
@@ -63,7 +63,7 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 			t.Parallel()
 			server := zkserver.Start(t, zkserver.WithTickTime(tick), zkserver.WithSessionTimeouts(0, before))
 			network := proxy.Start(t, server.Addr())
-			c := client(t, network, before, opts...)
+			c := holder(t, network, before, opts...)
 			session, hold := c.Status().Session, lock(t, c)
 			restart(t, server, network, zkserver.WithSessionTimeouts(after, after))
 			must(t, network.Accept())
@@ -82,7 +82,7 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 	}
 }
 
-func client(t *testing.T, network *proxy.Proxy, timeout time.Duration, opts ...conn.Option) *conn.Client {
+func holder(t *testing.T, network *proxy.Proxy, timeout time.Duration, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), network.Addr(), append(opts, conn.WithSessionTimeout(timeout),
 		conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(tick / 50) }))...)

@@ -16,7 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/integration/proxy"
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
 const tick = 500 * time.Millisecond
@@ -33,7 +33,7 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	t.Cleanup(func() { must(t, c.Close()) })
 	_, err = c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 	must(t, err)
-	s, err := (*session.Client)(c).Session(t.Context())
+	s, err := (*client.Client)(c).Session(t.Context())
 	must(t, err)
 	defer s.Retain()()
 	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})

@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -28,7 +29,7 @@ func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, p *Parent, 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		p := &Parent{Client: (*session.Client)(bubble.Dial(t, srv, "a")), Path: path}
+		p := &Parent{Client: (*client.Client)(bubble.Dial(t, srv, "a")), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
 		f(t, srv, p, s)
@@ -293,8 +294,8 @@ func TestCreate_NodeOfAnotherSession_IsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		client := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
-		p := &Parent{Client: (*session.Client)(client), Path: path}
+		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		p := &Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, p.Client.CreateAll(t.Context(), path, nil))
@@ -356,8 +357,8 @@ func TestRemove_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		var log bytes.Buffer
-		client := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
-		p := &Parent{Client: (*session.Client)(client), Path: path}
+		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		p := &Parent{Client: (*client.Client)(c), Path: path}
 		s, err := p.Client.Session(t.Context())
 		require.NoError(t, err)
 		n, err := p.Create(t.Context(), s, member, nil)

@@ -9,12 +9,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Parent is the node under which the nodes are made.
 type Parent struct {
-	Client *session.Client
+	Client *client.Client
 	Path   string
 	Plain  bool   // if it is missing, it is made as a plain node; otherwise as a container
 	Seed   []byte // the data of a plain one that is made

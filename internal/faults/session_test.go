@@ -9,7 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -89,7 +89,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
 		a.requireGranted(0)
-		s, err := (*session.Client)(w.client("a")).Session(w.Context())
+		s, err := (*client.Client)(w.client("a")).Session(w.Context())
 		require.NoError(w, err)
 		for range 20 { // loss callbacks run in no order, so some run before the hold's
 			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { _ = a.hold.Err() })

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -27,9 +28,9 @@ import (
 const kind = "lock-"
 
 // contender makes a node.
-func contender(t *testing.T, client *conn.Client) *ephemeral.Node {
+func contender(t *testing.T, c *conn.Client) *ephemeral.Node {
 	t.Helper()
-	parent := &ephemeral.Parent{Client: (*session.Client)(client), Path: "/app/lock"}
+	parent := &ephemeral.Parent{Client: (*client.Client)(c), Path: "/app/lock"}
 	s, err := parent.Client.Session(t.Context())
 	require.NoError(t, err)
 	n, err := parent.Create(t.Context(), s, ephemeral.Spec{Kind: kind}, nil)
@@ -38,9 +39,9 @@ func contender(t *testing.T, client *conn.Client) *ephemeral.Node {
 }
 
 // give makes a node and the hold on it.
-func give(t *testing.T, client *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Grant) {
+func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Grant) {
 	t.Helper()
-	n := contender(t, client)
+	n := contender(t, c)
 	h, err := Give(t.Context(), n, zkrecipes.Token(n.Czxid), false, nil)
 	require.NoError(t, err)
 	g, ok := Above(h.Context(), n.Parent, kind)
@@ -215,8 +216,8 @@ func TestTxn_SessionEnds(t *testing.T) {
 		t.Run(fmt.Sprintf("sent=%v", sent), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.InMemory())
-				client := bubble.Dial(t, srv, "a")
-				_, h, _ := give(t, client)
+				c := bubble.Dial(t, srv, "a")
+				_, h, _ := give(t, c)
 				if sent {
 					srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^/data$"}, zktest.HoldReply(time.Hour))
 				} else {
@@ -231,7 +232,7 @@ func TestTxn_SessionEnds(t *testing.T) {
 				}()
 				synctest.Wait()
 				if sent {
-					require.NoError(t, client.Close())
+					require.NoError(t, c.Close())
 				} else {
 					srv.Expire(srv.SessionOf("a"))
 					srv.Accept(zktest.Label("a"))
@@ -367,13 +368,13 @@ func TestWatch_CannotBeSet_IsLogged(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t, zktest.InMemory())
 			var log bytes.Buffer
-			client := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			if refused {
 				srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: kind}, zktest.Fail(zktest.CodeNoAuth))
 			} else {
 				srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: kind}, zktest.HoldReply(time.Hour))
 			}
-			_, h, _ := give(t, client)
+			_, h, _ := give(t, c)
 			synctest.Wait()
 			srv.Expire(srv.SessionOf("a"))
 			<-h.Done()
@@ -409,10 +410,10 @@ func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
 // TestRelease_GrantIsGarbage: a session that lives for months keeps nothing of the holds that were released.
 func TestRelease_GrantIsGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a")
-		_, other, _ := give(t, client) // keeps the session proven
+		c := bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a")
+		_, other, _ := give(t, c) // keeps the session proven
 		released := func() weak.Pointer[Grant] {
-			_, h, g := give(t, client)
+			_, h, g := give(t, c)
 			synctest.Wait()
 			require.NoError(t, h.Release(t.Context()))
 			return weak.Make(g)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
@@ -23,7 +23,7 @@ type Attempt struct {
 }
 
 // Begin tells the tracers that an acquisition begins. It returns the context to go on with.
-func Begin(ctx context.Context, client *session.Client, as Label, path string, try bool) (context.Context, *Attempt) {
+func Begin(ctx context.Context, client *client.Client, as Label, path string, try bool) (context.Context, *Attempt) {
 	tracers := client.Tracers()
 	if !tracers.ObserveHolds() {
 		return ctx, nil

@@ -39,11 +39,12 @@ const (
 )
 
 // rules by directory; a name that ends in a slash means all below it, and the longest match counts. Imports run one
-// way: recipes, conn, internal/znode, internal/hold, internal/record, internal/ephemeral, internal/session,
-// internal/lifetime, internal/link, internal/liveness, internal/wire, the root package, the libraries. What is below conn does not know it: recipes convert the client.
+// way: recipes, conn, internal/znode, internal/hold, internal/record, internal/ephemeral, internal/client,
+// internal/session, internal/lifetime, internal/link, internal/liveness, internal/wire, the root package, the libraries. What is
+// below conn does not know it: recipes convert the client.
 var rules = map[string]rule{
 	".":     {imports: []string{"internal/grant", zk}},
-	"conn":  {imports: []string{".", "internal/lifetime", "internal/session", "internal/wire", zk, backoff}},
+	"conn":  {imports: []string{".", "internal/lifetime", "internal/client", "internal/session", "internal/wire", zk, backoff}},
 	"fence": {imports: []string{"."}},
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
@@ -52,26 +53,27 @@ var rules = map[string]rule{
 		imports:    []string{".", "fence", "internal/bubble", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 		goroutines: true, tests: true,
 	},
-	"internal/ephemeral": {imports: []string{".", "internal/session", "internal/wire", zk, backoff}},
+	"internal/client":    {imports: []string{".", "internal/lifetime", "internal/link", "internal/session", "internal/trace", "internal/wire", zk}, goroutines: true},
+	"internal/ephemeral": {imports: []string{".", "internal/client", "internal/session", "internal/wire", zk, backoff}},
 	"internal/faults":    {},
 	"internal/grant":     {},
-	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/session", "internal/trace", zk, backoff}},
+	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/client", "internal/session", "internal/trace", zk, backoff}},
 	"internal/lint":      {},
 	"internal/lifetime":  {imports: []string{".", "internal/link", "internal/liveness", "internal/trace", "internal/wire", zk, backoff}},
 	"internal/link":      {imports: []string{"internal/wire", zk}, goroutines: true},
-	"internal/recipe":    {imports: []string{"internal/session"}},
+	"internal/recipe":    {imports: []string{"internal/client"}},
 	"internal/liveness":  {imports: []string{"internal/wire"}},
-	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/session", zk}},
-	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/trace", "internal/wire", zk}, goroutines: true},
+	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/client", "internal/session", zk}},
+	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/trace", "internal/wire", zk}},
 	"internal/trace":     {imports: []string{"."}},
 	"internal/wire":      {imports: []string{zk}},
-	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/session", zk}},
+	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/client", "internal/session", zk}},
 	"recipes/": {imports: []string{
-		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/session", "internal/znode", zk, backoff,
+		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/client", "internal/session", "internal/znode", zk, backoff,
 	}},
-	"recipes/node":  {imports: []string{".", "conn", "internal/recipe", "internal/session", zk, backoff}},
-	"recipes/group": {imports: []string{".", "conn", "internal/recipe", "internal/session", "recipes/node", zk}}, // a member is a kept node
-	"zkhttp":        {imports: []string{".", "conn", "internal/session", "recipes/election"}},
+	"recipes/node":  {imports: []string{".", "conn", "internal/recipe", "internal/client", "internal/session", zk, backoff}},
+	"recipes/group": {imports: []string{".", "conn", "internal/recipe", "internal/client", "internal/session", "recipes/node", zk}}, // a member is a kept node
+	"zkhttp":        {imports: []string{".", "conn", "internal/client", "recipes/election"}},
 	"zktest":        {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	// What is for tests of a holder needs the types of a hold. zktest itself does without, so that its users compile nothing else.
 	"zktest/check":    {imports: []string{"."}, tests: true},
@@ -197,7 +199,7 @@ func TestOffences_AreFound(t *testing.T) {
 	importing := func(what string) *fstest.MapFile { return source(fmt.Sprintf("package p\nimport _ %q\n", what)) }
 	spawning := source("package p\nfunc f() { go f() }\n")
 	tree := fstest.MapFS{
-		"internal/session/ok.go":      spawning,
+		"internal/client/ok.go":       spawning,
 		"zktest/check/ok.go":          importing("testing"),
 		"recipes/mutex/ok.go":         importing(module + "/internal/znode"),
 		"recipes/mutex/ok_test.go":    importing(module + "/zktest"),

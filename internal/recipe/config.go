@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
 // Config is what a recipe with contenders can be told. The configuration of a recipe embeds it.
@@ -20,7 +20,7 @@ type Config struct {
 }
 
 // Defaults returns the configuration without options: contenders have the identity of the client as data.
-func Defaults(client *session.Client) Config {
+func Defaults(client *client.Client) Config {
 	if client == nil { // which the recipe refuses
 		return Config{}
 	}

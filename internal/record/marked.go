@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -20,7 +21,7 @@ import (
 // The marker also tells that the node is still the same one: while it has a child, the node cannot be deleted. So a version
 // that was read after the marker was made is never the version of another incarnation.
 type Marked struct {
-	client *session.Client
+	client *client.Client
 	path   string
 	parent *ephemeral.Parent // of the marker: the node
 	turn   chan struct{}     // holds one value while an update runs; the updates of one marker run one after the other
@@ -32,7 +33,7 @@ type Marked struct {
 }
 
 // NewMarked returns what updates the node at path. A missing node is made with the seed.
-func NewMarked(client *session.Client, path string, seed []byte) *Marked {
+func NewMarked(client *client.Client, path string, seed []byte) *Marked {
 	parent := &ephemeral.Parent{Client: client, Path: path, Plain: true, Seed: seed}
 	return &Marked{client: client, path: path, parent: parent, turn: make(chan struct{}, 1)}
 }

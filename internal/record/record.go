@@ -8,11 +8,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Load returns what the server at hand knows of path.
-func Load(ctx context.Context, c *session.Client, path string) (session.Node, error) {
+func Load(ctx context.Context, c *client.Client, path string) (session.Node, error) {
 	data, stat, err := c.Get(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return session.Node{}, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -53,11 +54,11 @@ func TestReplacement_Fate(t *testing.T) {
 	require.Equal(t, unknown, Replacement{Idempotent: true}.fate(&w, missing), "a missing node does not hold the empty data")
 }
 
-func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *session.Client)) {
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *client.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
-		f(t, srv, (*session.Client)(bubble.Dial(t, srv, "a")))
+		f(t, srv, (*client.Client)(bubble.Dial(t, srv, "a")))
 	})
 }
 
@@ -67,7 +68,7 @@ func TestMarked_OnceAtEveryFault(t *testing.T) {
 		for skip := range 8 {
 			for _, times := range []int{1, 2} {
 				t.Run(fmt.Sprint(name, skip, times), func(t *testing.T) {
-					inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+					inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 						m := NewMarked(c, path, []byte("x"))
 						srv.Intercept(zktest.Match{Skip: skip, Times: times}, action)
 						for _, want := range []string{"xx", "xxx"} {
@@ -88,7 +89,7 @@ func TestMarked_OnceAtEveryFault(t *testing.T) {
 
 // TestMarked_ErrorAboutOldData: what the last update left may be old. An error about it counts only if the node still holds it.
 func TestMarked_ErrorAboutOldData(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, []byte("old"))
 		same := func(data []byte) ([]byte, error) { return data, nil }
 		_, err := m.Update(t.Context(), same)
@@ -115,7 +116,7 @@ func add(ctx context.Context, m *Marked) error {
 // TestMarked_EachSessionHasItsMarker: the session is lost to the client, and the server has not noticed. The marker of that
 // session will go with it, so it tells nothing to the next one.
 func TestMarked_EachSessionHasItsMarker(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
 		require.NoError(t, add(t.Context(), m))
 		s, err := c.Session(t.Context())
@@ -140,7 +141,7 @@ func TestMarked_EachSessionHasItsMarker(t *testing.T) {
 
 // TestMarked_MakingTheMarkerIsGivenUp: the next update makes another, and none stays behind. It was no update that failed.
 func TestMarked_MakingTheMarkerIsGivenUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
 		m := NewMarked(c, path, nil)
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "marker$"}, zktest.HoldReply(2*time.Second))
@@ -160,7 +161,7 @@ func TestMarked_MakingTheMarkerIsGivenUp(t *testing.T) {
 // TestMarked_MarkerIsRefused: the update fails with what the server said, at once.
 func TestMarked_MarkerIsRefused(t *testing.T) {
 	for _, code := range []zktest.Code{zktest.CodeNoAuth, zktest.CodeRuntimeInconsistency} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 			require.NoError(t, c.CreateAll(t.Context(), path, nil))
 			refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "marker$", Times: 3}, zktest.Fail(code))
 			require.Error(t, add(t.Context(), NewMarked(c, path, nil)))
@@ -171,13 +172,13 @@ func TestMarked_MarkerIsRefused(t *testing.T) {
 
 // TestMarked_Close_NothingToDelete: the marker has gone with its session, or goes with the client.
 func TestMarked_Close_NothingToDelete(t *testing.T) {
-	for name, end := range map[string]func(srv *zktest.Server, c *session.Client){
-		"session ended":  func(srv *zktest.Server, _ *session.Client) { srv.Expire(srv.SessionOf("a")) },
-		"client closed":  func(_ *zktest.Server, c *session.Client) { _ = c.Close() },
+	for name, end := range map[string]func(srv *zktest.Server, c *client.Client){
+		"session ended":  func(srv *zktest.Server, _ *client.Client) { srv.Expire(srv.SessionOf("a")) },
+		"client closed":  func(_ *zktest.Server, c *client.Client) { _ = c.Close() },
 		"before any use": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 				m := NewMarked(c, path, nil)
 				if end != nil {
 					require.NoError(t, add(t.Context(), m))
@@ -196,7 +197,7 @@ func TestMarked_Close_NothingToDelete(t *testing.T) {
 // TestMarked_Close_Refused: the caller learns that it is not allowed. The removal goes on, also after a fault of the server.
 func TestMarked_Close_Refused(t *testing.T) {
 	for code, is := range map[zktest.Code]error{zktest.CodeNoAuth: zk.ErrNoAuth, zktest.CodeRuntimeInconsistency: nil} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 			m := NewMarked(c, path, nil)
 			require.NoError(t, add(t.Context(), m))
 			srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: 3}, zktest.Fail(code))
@@ -209,7 +210,7 @@ func TestMarked_Close_Refused(t *testing.T) {
 
 // TestMarked_LargeUpdate_ServersHangUp: the update is not sent again and again. It ends two connections at most.
 func TestMarked_LargeUpdate_ServersHangUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
 		require.NoError(t, add(t.Context(), m))
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
@@ -221,7 +222,7 @@ func TestMarked_LargeUpdate_ServersHangUp(t *testing.T) {
 
 // TestReplacement_LargeData_ServersHangUp: as an update.
 func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
 		sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$", Times: -1}, zktest.DropRequest())
 		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) { return make([]byte, 500_000), nil }}.Do(t.Context())
@@ -232,7 +233,7 @@ func TestReplacement_LargeData_ServersHangUp(t *testing.T) {
 
 // TestReplacement_SessionEndsBeforeItIsSent: the write goes on in the next session.
 func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
 		first := srv.SessionOf("a")
 		_, err := Replacement{Client: c, Path: path, Next: func(session.Node) ([]byte, error) {
@@ -254,7 +255,7 @@ func TestReplacement_SessionEndsBeforeItIsSent(t *testing.T) {
 
 // TestReplacement_SessionEndsBeforeTheReply: the write may have been applied. It is not repeated on top of that.
 func TestReplacement_SessionEndsBeforeTheReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, []byte("x")))
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.HoldReply(time.Hour))
 		time.AfterFunc(time.Second, func() { srv.Expire(srv.SessionOf("a")) })
@@ -270,17 +271,17 @@ func TestReplacement_SessionEndsBeforeTheReply(t *testing.T) {
 // TestSessionEndsWhileTheConnectionLives: the write was applied, and then the server answers nothing any more. Events keep the
 // connection until the session ends here. The write is not repeated in the next session.
 func TestSessionEndsWhileTheConnectionLives(t *testing.T) {
-	for name, write := range map[string]func(c *session.Client) error{
-		"replacement": func(c *session.Client) error {
+	for name, write := range map[string]func(c *client.Client) error{
+		"replacement": func(c *client.Client) error {
 			_, err := Replacement{Client: c, Path: path, Next: func(now session.Node) ([]byte, error) {
 				return append(now.Data, 'x'), nil
 			}}.Do(context.Background())
 			return err
 		},
-		"marked": func(c *session.Client) error { return add(context.Background(), NewMarked(c, path, nil)) },
+		"marked": func(c *client.Client) error { return add(context.Background(), NewMarked(c, path, nil)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 				require.NoError(t, c.CreateAll(t.Context(), path, []byte("x")))
 				srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$"}, zktest.Ignore())
 				written := make(chan error, 1)
@@ -305,7 +306,7 @@ func TestSessionEndsWhileTheConnectionLives(t *testing.T) {
 
 // TestReplacement_FencedAfterALostReply: the second copy was refused, and the first may have been applied.
 func TestReplacement_FencedAfterALostReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
 		copies := 0
 		_, err := Replacement{
@@ -327,7 +328,7 @@ func TestReplacement_FencedAfterALostReply(t *testing.T) {
 // TestReplacement_ReplyLost: the write is found again, or its outcome is said to be unknown.
 func TestReplacement_ReplyLost(t *testing.T) {
 	for _, idempotent := range []bool{true, false} {
-		inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+		inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 			require.NoError(t, c.CreateAll(t.Context(), path, []byte("old")))
 			srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
 			now, err := Replacement{
@@ -348,7 +349,7 @@ func TestReplacement_ReplyLost(t *testing.T) {
 
 // TestMarked_Close_CallerGone: the turn is another's, and the call returns with its context.
 func TestMarked_Close_CallerGone(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, _ *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
 		unlock, err := m.lock(t.Context())
 		require.NoError(t, err)
@@ -363,7 +364,7 @@ func TestMarked_Close_CallerGone(t *testing.T) {
 // TestMarked_Cost: the first update makes the marker, and reads and writes the node. Each later update is one request, and so
 // is Close. The update after Close makes a marker again.
 func TestMarked_Cost(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
 		m := NewMarked(c, path, nil)
 		update := func() error { return add(t.Context(), m) }
@@ -381,7 +382,7 @@ func TestMarked_Cost(t *testing.T) {
 
 // TestReplacement_Cost: one reading and one write, also if the write makes the node. If the node goes in between, both again.
 func TestReplacement_Cost(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		write := func(path string) int {
 			sent := bubble.Requests(srv)
 			defer sent.Remove()
@@ -399,37 +400,37 @@ func TestReplacement_Cost(t *testing.T) {
 // TestReplacement_CannotGoOn: the node cannot be read, or its parents cannot be made. Nothing is written, and the error says why.
 func TestReplacement_CannotGoOn(t *testing.T) {
 	for name, tt := range map[string]struct {
-		before func(srv *zktest.Server, c *session.Client)
-		next   func(srv *zktest.Server, c *session.Client) error // meanwhile
-		apply  func(c *session.Client) error                     // what the transaction meets
+		before func(srv *zktest.Server, c *client.Client)
+		next   func(srv *zktest.Server, c *client.Client) error // meanwhile
+		apply  func(c *client.Client) error                     // what the transaction meets
 		is     error
 	}{
 		"reading is refused": {
-			before: func(srv *zktest.Server, _ *session.Client) {
+			before: func(srv *zktest.Server, _ *client.Client) {
 				srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Fail(zktest.CodeNoAuth))
 			}, is: zk.ErrNoAuth,
 		},
 		"making parents is refused": {
-			before: func(srv *zktest.Server, _ *session.Client) {
+			before: func(srv *zktest.Server, _ *client.Client) {
 				srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer}, zktest.Fail(zktest.CodeNoAuth))
 			}, is: zk.ErrNoAuth,
 		},
-		"client closed before the parents are made": {apply: func(c *session.Client) error {
+		"client closed before the parents are made": {apply: func(c *client.Client) error {
 			_ = c.Close() // never fails
 			return &session.OpError{Op: "multi", Path: path, Err: zk.ErrNoNode}
 		}, is: zkrecipes.ErrClosed},
-		"client closed before it is sent": {next: func(_ *zktest.Server, c *session.Client) error { return c.Close() }, is: zkrecipes.ErrClosed},
-		"old state, and the newest is refused": {next: func(srv *zktest.Server, _ *session.Client) error {
+		"client closed before it is sent": {next: func(_ *zktest.Server, c *client.Client) error { return c.Close() }, is: zkrecipes.ErrClosed},
+		"old state, and the newest is refused": {next: func(srv *zktest.Server, _ *client.Client) error {
 			srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.Fail(zktest.CodeNoAuth))
 			return errors.New("not this state")
 		}, is: zk.ErrNoAuth},
-		"guard is missing": {apply: func(*session.Client) error {
+		"guard is missing": {apply: func(*client.Client) error {
 			return &session.OpError{Op: "multi", Path: "/app/guard", Err: zk.ErrNoNode}
 		}, is: zk.ErrNoNode},
-		"something is missing": {apply: func(*session.Client) error { return zk.ErrNoNode }, is: zk.ErrNoNode},
+		"something is missing": {apply: func(*client.Client) error { return zk.ErrNoNode }, is: zk.ErrNoNode},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 				if tt.before != nil {
 					tt.before(srv, c)
 				}
@@ -467,7 +468,7 @@ func TestMarked_NodeDeletedByHand(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 				m := NewMarked(c, path, []byte("seed"))
 				require.NoError(t, add(t.Context(), m))
 				require.NoError(t, srv.DeleteAll(path))
@@ -484,7 +485,7 @@ func TestMarked_NodeDeletedByHand(t *testing.T) {
 // TestMarked_NodeDeletedAfterALostReply: with it went the marker, so nothing tells whether the update was applied. It is not
 // applied to another node.
 func TestMarked_NodeDeletedAfterALostReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
 		require.NoError(t, add(t.Context(), m))
 		update := zktest.Match{Op: zktest.OpMulti, Path: "^" + path + "$"}
@@ -497,7 +498,7 @@ func TestMarked_NodeDeletedAfterALostReply(t *testing.T) {
 
 // TestMarked_CallerGoneOrClientClosed: while another update has the turn. Nothing is sent, and no update waits for ever.
 func TestMarked_CallerGoneOrClientClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, srv *zktest.Server, c *session.Client) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server, c *client.Client) {
 		m := NewMarked(c, path, nil)
 		unlock, err := m.lock(t.Context())
 		require.NoError(t, err)

@@ -7,16 +7,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 )
 
 // Remove deletes the node at path, whatever it holds. It is no error if there is none.
 //
 // Each delete is for the version that was read before. So if a reply is lost, the delete may be sent again: see
-// [session.Client.Delete].
+// [client.Client.Delete].
 //
 // Errors: ErrUnknownOutcome if a reply was lost, and the node has another version by now; otherwise what the server said.
-func Remove(ctx context.Context, c *session.Client, path string) error {
+func Remove(ctx context.Context, c *client.Client, path string) error {
 	if err := c.Sync(ctx, path); err != nil { // a server that lags may not know the node yet
 		return err
 	}

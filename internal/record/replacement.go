@@ -8,12 +8,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Replacement replaces the data of a node, or makes the node, by transactions that compare its version.
 type Replacement struct {
-	Client *session.Client
+	Client *client.Client
 	Path   string
 	// Next returns the data to write over what the node holds. It is called again when another client was faster.
 	Next func(now session.Node) ([]byte, error)
@@ -92,7 +93,7 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	case err == nil:
 		return session.Node{Data: w.data, Stat: stat, Exists: true}, false, nil
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
-		return session.Node{}, r.Client.State() != session.Closed && w.lost(ctx, err), err
+		return session.Node{}, r.Client.State() != client.Closed && w.lost(ctx, err), err
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), w.old.Exists && r.missing(err):
 		return session.Node{}, true, nil
 	case errors.Is(err, zkrecipes.ErrFenced) && w.doubt != nil:

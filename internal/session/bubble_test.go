@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -33,7 +34,7 @@ func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...z
 // label is the label of connections made by dial.
 const label = "c"
 
-var client = zktest.Label(label)
+var ours = zktest.Label(label)
 
 // dial connects to srv, and closes the client when the test ends.
 func dial(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
@@ -50,7 +51,7 @@ func dialTo(t *testing.T, connect string, opts ...conn.Option) *conn.Client {
 }
 
 // inner is what recipes see of a client.
-func inner(c *conn.Client) *session.Client { return (*session.Client)(c) }
+func inner(c *conn.Client) *client.Client { return (*client.Client)(c) }
 
 func live(t *testing.T, c *conn.Client) *session.Session {
 	t.Helper()

@@ -21,7 +21,7 @@ import (
 func TestCalls_DeadContext_SendNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
-		sent := srv.Intercept(zktest.Match{From: client, Times: -1}, zktest.Proceed())
+		sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errTooLong)
 		for range 10 {
@@ -68,8 +68,8 @@ func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
 		})
 		require.True(t, ok)
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.NoError(t, c.Close())
 		require.Zero(t, <-took)

@@ -177,13 +177,13 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 		sub, err := c.Sub("/sub")
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
-		for _, client := range []*conn.Client{c, sub} {
-			for op, err := range everything(t.Context(), client) {
+		for _, ours := range []*conn.Client{c, sub} {
+			for op, err := range everything(t.Context(), ours) {
 				require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
 			}
-			_, err = client.Sub("/x")
+			_, err = ours.Sub("/x")
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
-			require.Equal(t, conn.Closed, client.Status().State)
+			require.Equal(t, conn.Closed, ours.Status().State)
 		}
 		for op, err := range everythingIn(t.Context(), s) {
 			require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
@@ -200,10 +200,10 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 
 func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"refused":          func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
-		"stalled":          func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
-		"requests stalled": func(srv *zktest.Server) { srv.Stall(client, zktest.ToServer) },
-		"replies stalled":  func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) },
+		"refused":          func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
+		"stalled":          func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
+		"requests stalled": func(srv *zktest.Server) { srv.Stall(ours, zktest.ToServer) },
+		"replies stalled":  func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) },
 		"frozen":           func(srv *zktest.Server) { srv.Freeze() },
 		"down":             func(srv *zktest.Server) { srv.Down() },
 	}
@@ -251,7 +251,7 @@ func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
 			wg.Go(func() { _, _, _ = c.Get(t.Context(), "/a") }) // whatever
 			go func() {
 				time.Sleep(3 * time.Millisecond)
-				srv.Cut(client)
+				srv.Cut(ours)
 			}()
 			<-ctx.Done()
 			require.NoError(t, c.Close())
@@ -432,7 +432,7 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 			synctest.Wait()
 		})
 		require.True(t, ok)
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(time.Second) // until it dials
 		require.NoError(t, c.Close())
 	})

@@ -61,15 +61,15 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 		nodesToWrite(t, srv)
 		c := dial(t, srv)
 		s := live(t, c)
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		synctest.Wait() // the client knows
 		errs := make(chan error, len(writes))
 		for _, write := range writes {
 			go func() { errs <- write(t.Context(), c) }()
 		}
 		<-s.Done()
-		srv.Accept(client)
+		srv.Accept(ours)
 		for range writes {
 			require.NoError(t, <-errs)
 		}
@@ -103,9 +103,9 @@ func TestCredentialsRefused_ThenNoServer_IsStillTheReason(t *testing.T) {
 		c := dial(t, srv, conn.WithAuth("digest", "u:p"))
 		s := live(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
-		srv.Cut(client)
+		srv.Cut(ours)
 		<-s.Done()
-		srv.Refuse(client)
+		srv.Refuse(ours)
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, c.Sync(within(t, time.Second), "/"), conn.ErrAuthFailed)
 	})
@@ -123,7 +123,7 @@ func TestGo_OnASubThatIsClosed_DoesNothing(t *testing.T) {
 func TestReadChildren_BadPath_IsAnErrorAndNothingIsSent(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
-		sent := srv.Intercept(zktest.Match{From: client, Times: -1}, zktest.Proceed())
+		sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
 		told := make(chan error)
 		require.True(t, s.ReadChildren("a", func() {}, func(_ []string, _ zk.Stat, err error) { told <- err }))
 		require.ErrorContains(t, <-told, "relative")
@@ -188,7 +188,7 @@ func TestFeed_OtherPaths_AreNotTold(t *testing.T) {
 		defer f.Stop()
 		defer other.Stop()
 		for _, path := range []string{"/b", "/ab", "/a", "/a/b"} {
-			require.Equal(t, 1, srv.SendEvent(client, zktest.NodeDataChanged, path))
+			require.Equal(t, 1, srv.SendEvent(ours, zktest.NodeDataChanged, path))
 		}
 		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeDataChanged /a/b"}, newsOf(f))
 		require.Len(t, newsOf(all), 4)
@@ -241,9 +241,9 @@ func TestClose_LeavesNoConnectionOpen(t *testing.T) {
 			return &counted{Conn: raw, open: &open}, nil
 		}))
 		s := live(t, c)
-		srv.Stall(client, zktest.Both)
+		srv.Stall(ours, zktest.Both)
 		<-s.Done()
-		srv.Heal(client)
+		srv.Heal(ours)
 		live(t, c)
 		time.Sleep(timeout)
 		require.EqualValues(t, 1, open.Load())

@@ -58,7 +58,7 @@ func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
 					s := live(t, c)
 					defer s.Retain()()
 					slow.Store(true)
-					srv.Cut(client)
+					srv.Cut(ours)
 					time.Sleep(time.Duration(ms) * time.Millisecond / 2)
 					switch how {
 					case "close":

@@ -7,9 +7,6 @@ func (s *Session) WatchesKept() int {
 	return len(s.watches.set)
 }
 
-// Absolute returns the same session without the chroot.
-func (s *Session) Absolute() *Session { return s.absolute() }
-
 // StartUnwatch is the part of Unwatch before its request is sent. It returns that request's sender.
 func (s *Session) StartUnwatch(w *Watch) (remove func()) {
 	if !s.watches.drop(w) {

@@ -72,7 +72,7 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 		require.NoError(t, srv.Set("/app/a", nil))
 		require.NoError(t, srv.Delete("/app/a/b"))
 		synctest.Wait()
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(time.Second)
 		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeChildrenChanged /a", "down", "up"}, newsOf(f))
 		require.False(t, f.Heard().Before(heard))
@@ -84,8 +84,8 @@ func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		f := live(t, dial(t, srv)).Follow("/", needsAll)
 		defer f.Stop()
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.True(t, f.IsDown())
 		require.False(t, f.Idle())
@@ -210,7 +210,7 @@ func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
 		s := live(t, c)
 		f := s.Follow("/", needsAll)
 		defer f.Stop()
-		srv.Stall(client, zktest.ToServer)
+		srv.Stall(ours, zktest.ToServer)
 		go func() { _ = c.Close() }() // never fails
 		<-s.Done()
 		require.True(t, f.IsDown())

@@ -177,7 +177,7 @@ func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
 		told    []string
 	}{
 		"changed":      {func(t *testing.T, srv *zktest.Server) { set(t, srv, "3") }, []string{"1", "1?", "3"}},
-		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) }, []string{"1", "1?"}},
+		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) }, []string{"1", "1?"}},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -211,12 +211,12 @@ func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
 		after        time.Duration // until it is told
 	}{
 		"cut": {
-			func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
-			func(srv *zktest.Server) { srv.Accept(client) }, 0,
+			func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
+			func(srv *zktest.Server) { srv.Accept(ours) }, 0,
 		},
 		"expired": {
-			func(srv *zktest.Server) { srv.Refuse(client); srv.Expire(srv.SessionOf(label)) },
-			func(srv *zktest.Server) { srv.Accept(client) }, 0,
+			func(srv *zktest.Server) { srv.Refuse(ours); srv.Expire(srv.SessionOf(label)) },
+			func(srv *zktest.Server) { srv.Accept(ours) }, 0,
 		},
 		"server away":   {(*zktest.Server).Down, (*zktest.Server).Up, 0},
 		"server silent": {(*zktest.Server).Freeze, (*zktest.Server).Thaw, timeout},
@@ -262,7 +262,7 @@ func TestFollow_ChangedAndNotReadAgain_IsOutdated(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		f.requireTold("1", "1?")
 		require.False(t, f.last().AsOf.After(changed))
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(timeout)
 		f.requireTold("1", "1?", "2")
 	})
@@ -273,7 +273,7 @@ func TestFollow_EventLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, "/a", "1")
 		f := follow(t, dial(t, srv), "/a")
-		require.Equal(t, 1, srv.LoseWatch(client, "/a"))
+		require.Equal(t, 1, srv.LoseWatch(ours, "/a"))
 		set(t, srv, "2")
 		f.requireTold("1")
 		time.Sleep(3 * timeout)
@@ -316,8 +316,8 @@ func TestFollow_EndsInAnOutage(t *testing.T) {
 		create(t, srv, "/a", "1")
 		ctx, cancel := context.WithCancel(t.Context())
 		f := followWith(ctx, t, dial(t, srv), "/a", nil)
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		time.Sleep(3 * timeout)
 		cancel()
 		<-f.ended
@@ -356,7 +356,7 @@ func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 					front := fronts[rnd.IntN(len(fronts))]
 					switch rnd.IntN(10) {
 					case 0:
-						srv.Cut(client)
+						srv.Cut(ours)
 					case 1:
 						srv.Expire(srv.SessionOf(label))
 					case 2, 3:
@@ -436,8 +436,8 @@ func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 				require.True(t, ended.IsZero(), "the next view is that it is outdated")
 				set(t, srv, "2")
 				s := live(t, c)
-				srv.Refuse(client)
-				srv.Cut(client)
+				srv.Refuse(ours)
+				srv.Cut(ours)
 				<-s.Done()
 				ended = time.Now()
 			}

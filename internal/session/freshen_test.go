@@ -14,7 +14,7 @@ func TestFreshen_ManyWaiters_SendOneRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
 		time.Sleep(time.Minute)
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(time.Minute)
 		multis := requests(srv, zktest.OpMulti)
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.HoldReply(time.Millisecond))

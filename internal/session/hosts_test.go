@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -75,7 +76,7 @@ func hangUp(context.Context, string, string) (net.Conn, error) {
 }
 
 // open connects with names that are looked up.
-func open(t *testing.T, ns *names, net *network, servers ...string) *session.Client {
+func open(t *testing.T, ns *names, net *network, servers ...string) *client.Client {
 	t.Helper()
 	c, err := tryOpen(t.Context(), ns, net, servers...)
 	require.NoError(t, err)
@@ -83,9 +84,9 @@ func open(t *testing.T, ns *names, net *network, servers ...string) *session.Cli
 	return c
 }
 
-func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*session.Client, error) {
+func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*client.Client, error) {
 	life := lifetime.Config{SessionTimeout: timeout, Log: slog.New(slog.DiscardHandler), Dial: net.dial}
-	return session.Open(ctx, &session.Config{Config: life, Servers: servers, Lookup: ns.lookup})
+	return client.Open(ctx, &client.Config{Config: session.Config{Config: life}, Servers: servers, Lookup: ns.lookup})
 }
 
 // The first address accepts and hangs up, as a server without a leader does. The client goes on to the next without a pause.
@@ -145,7 +146,7 @@ func TestLookup_ServerMoved_IsFound(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		ns.set("zk", "10.0.0.2")
 		lan.servers = map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}
-		srv.Cut(client)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.Equal(t, "zk:2181 (10.0.0.2)", c.Status().Server, "at once")
 		require.NoError(t, s.Err())
@@ -166,21 +167,21 @@ func TestLookup_Fails_TheOthersAreTried(t *testing.T) {
 				ns := &names{known: map[string][]string{"zk2": {"10.0.0.2"}}}
 				lan := &network{servers: map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}}
 				fail(ns)
-				var c *session.Client
+				var c *client.Client
 				require.LessOrEqual(t, after(func() { c = open(t, ns, lan, "zk1:2181", "zk2:2181") }), timeout/6)
 				require.ErrorContains(t, c.Status().LastError, "connect to zk1:2181: ")
 
 				ns.set("zk1", "10.0.0.1")
 				lan.servers["10.0.0.1:2181"] = lan.servers["10.0.0.2:2181"]
 				time.Sleep(2 * time.Second)
-				srv.Cut(client)
+				srv.Cut(ours)
 				synctest.Wait()
 				require.Equal(t, "zk1:2181 (10.0.0.1)", c.Status().Server)
 
 				fail(ns)
 				time.Sleep(2 * time.Second)
 				delete(lan.servers, "10.0.0.2:2181")
-				srv.Cut(client)
+				srv.Cut(ours)
 				time.Sleep(timeout / 6)
 				synctest.Wait()
 				require.Equal(t, "zk1:2181 (10.0.0.1)", c.Status().Server, "the address is still known")

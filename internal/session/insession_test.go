@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -20,23 +21,23 @@ import (
 func TestInSession(t *testing.T) {
 	refused := &session.OpError{Op: "get", Path: "/n", Err: zk.ErrNoNode}
 	for name, tt := range map[string]struct {
-		fail  func(s *session.Session, c *session.Client, cancel func()) error
+		fail  func(s *session.Session, c *client.Client, cancel func()) error
 		calls int
 		is    error // nil: the next session is asked, and succeeds
 	}{
-		"a read without an answer": {fail: func(s *session.Session, _ *session.Client, _ func()) error {
+		"a read without an answer": {fail: func(s *session.Session, _ *client.Client, _ func()) error {
 			_, _, err := s.Get(context.Background(), "/n")
 			return err
 		}, calls: 2},
-		"what the server has answered": {fail: func(*session.Session, *session.Client, func()) error { return refused }, calls: 1, is: zk.ErrNoNode},
-		"a write in doubt": {fail: func(s *session.Session, _ *session.Client, _ func()) error {
+		"what the server has answered": {fail: func(*session.Session, *client.Client, func()) error { return refused }, calls: 1, is: zk.ErrNoNode},
+		"a write in doubt": {fail: func(s *session.Session, _ *client.Client, _ func()) error {
 			return errors.Join(zkrecipes.ErrUnknownOutcome, s.Err())
 		}, calls: 1, is: zkrecipes.ErrUnknownOutcome},
-		"client closed": {fail: func(s *session.Session, c *session.Client, _ func()) error {
+		"client closed": {fail: func(s *session.Session, c *client.Client, _ func()) error {
 			_ = c.Close() // never fails
 			return s.Err()
 		}, calls: 1, is: zkrecipes.ErrClosed},
-		"caller gone": {fail: func(s *session.Session, _ *session.Client, cancel func()) error {
+		"caller gone": {fail: func(s *session.Session, _ *client.Client, cancel func()) error {
 			cancel()
 			return s.Err()
 		}, calls: 1, is: context.Canceled},

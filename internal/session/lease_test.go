@@ -50,10 +50,10 @@ func expiry(t *testing.T, srv *zktest.Server, id int64) time.Time {
 // server ends the session later.
 func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"both directions stalled": func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
-		"requests stalled":        func(srv *zktest.Server) { srv.Stall(client, zktest.ToServer) },
-		"replies stalled":         func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) },
-		"cut and refused":         func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
+		"both directions stalled": func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
+		"requests stalled":        func(srv *zktest.Server) { srv.Stall(ours, zktest.ToServer) },
+		"replies stalled":         func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) },
+		"cut and refused":         func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
 		"never answers a sync": func(srv *zktest.Server) {
 			srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Ignore())
 			srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
@@ -91,7 +91,7 @@ func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t 
 					time.Sleep(3 * timeout)
 					require.True(t, loss.at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
 					require.False(t, srv.Exists("/held"))
-					srv.Heal(client)
+					srv.Heal(ours)
 				})
 			})
 		}
@@ -186,7 +186,7 @@ func TestProve_Resumed_TakesOneRoundTrip(t *testing.T) {
 }
 
 func reconnect(srv *zktest.Server, c *conn.Client) {
-	srv.Cut(client)
+	srv.Cut(ours)
 	for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
 		time.Sleep(time.Millisecond)
 	}
@@ -222,9 +222,9 @@ func TestProve_CannotBeProven_ReturnsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
 		time.Sleep(time.Minute)
-		srv.Stall(client, zktest.Both)
+		srv.Stall(ours, zktest.Both)
 		require.ErrorIs(t, s.Prove(within(t, time.Second)), errTooLong)
-		srv.Heal(client)
+		srv.Heal(ours)
 	})
 }
 
@@ -274,8 +274,8 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		require.True(t, ok)
 		stop()
 		start := time.Now()
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.Len(t, sensitive.all(), 1)
 		require.Equal(t, zkrecipes.LossSuspended, sensitive.all()[0].what.lost.Reason)
@@ -286,7 +286,7 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) {})
 		require.True(t, ok, "it is still proven")
 		stop()
-		srv.Accept(client)
+		srv.Accept(ours)
 		time.Sleep(time.Second)
 		require.Equal(t, conn.Connected, c.Status().State)
 		require.Empty(t, patient.all())
@@ -340,11 +340,11 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 		start := time.Now()
 		losses := map[int64]*log[told]{}
 		faults := []func(){
-			func() { srv.Cut(client) },
-			func() { srv.Stall(client, zktest.Both) },
-			func() { srv.Stall(client, zktest.ToServer) },
-			func() { srv.Stall(client, zktest.FromServer) },
-			func() { srv.Refuse(client); srv.Cut(client) },
+			func() { srv.Cut(ours) },
+			func() { srv.Stall(ours, zktest.Both) },
+			func() { srv.Stall(ours, zktest.ToServer) },
+			func() { srv.Stall(ours, zktest.FromServer) },
+			func() { srv.Refuse(ours); srv.Cut(ours) },
 			func() { srv.Expire(srv.SessionOf(label)) },
 		}
 		for i := 0; time.Since(start) < 4*time.Hour; i++ {
@@ -362,8 +362,8 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 			time.Sleep(time.Duration(i*7919%60_000) * time.Millisecond)
 			faults[i%len(faults)]()
 			time.Sleep(time.Duration(i*104_729%25_000) * time.Millisecond)
-			srv.Heal(client)
-			srv.Accept(client)
+			srv.Heal(ours)
+			srv.Accept(ours)
 		}
 		for _, txn := range srv.History() {
 			if txn.Op != zktest.OpCloseSession || losses[txn.Session] == nil {
@@ -412,11 +412,11 @@ func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
 		s := live(t, c)
 		defer s.Retain()()
 		losses := onLoss(t, s, false)
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(time.Minute)
 		require.Empty(t, losses.all())
-		srv.Refuse(client)
-		srv.Cut(client) // and with the next leader the session has 10 s, as zktest counts
+		srv.Refuse(ours)
+		srv.Cut(ours) // and with the next leader the session has 10 s, as zktest counts
 		<-s.Done()
 		require.Len(t, losses.all(), 1)
 		time.Sleep(timeout)
@@ -454,10 +454,10 @@ func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
 		defer live(t, c).Retain()()
 		time.Sleep(20*time.Second + time.Millisecond)
 		syncs := requests(srv, zktest.OpSync)
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		time.Sleep(3 * time.Second)
-		srv.Accept(client)
+		srv.Accept(ours)
 		for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
 			time.Sleep(time.Millisecond)
 		}
@@ -488,7 +488,7 @@ func TestLease_ResumedWithAShorterTimeout_EndsBeforeTheCredentialsAreAnswered(t 
 		losses := onLoss(t, s, false)
 		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Ignore())
-		srv.Cut(client)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.False(t, s.ValidUntil().After(time.Now()))
 		require.Len(t, losses.all(), 1)

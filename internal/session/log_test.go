@@ -68,7 +68,7 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 		synctest.Wait() // a sync is due at this moment
 		board.connect(refuse)
 		left := time.Until(s.ValidUntil())
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(4*time.Second + time.Millisecond)
 		board.connect(srv.DialAs(label))
 		time.Sleep(time.Minute)
@@ -169,13 +169,13 @@ func TestLog_SilentServer_SaysWhatWasMissed(t *testing.T) {
 					held(t, s)
 				}
 				time.Sleep(time.Minute)
-				srv.Stall(client, zktest.Both)
+				srv.Stall(ours, zktest.Both)
 				<-s.Done()
 				lines := strings.Join(out.written(srv, s.ID()), "\n")
 				require.Contains(t, lines, tt.says)
 				require.Contains(t, lines, "error=no connection within 1.667s attempts=1")
 				require.Contains(t, lines, "WARN zookeeper: session lost server=SERVER session=SESSION reason=deadline error=nothing answered for a whole session timeout was=suspended lasted=")
-				srv.Heal(client)
+				srv.Heal(ours)
 			})
 		})
 	}

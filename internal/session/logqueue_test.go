@@ -58,14 +58,14 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 		require.Empty(t, losses.all(), "the heartbeat goes on")
 		require.Equal(t, conn.Connected, c.Status().State)
 
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		synctest.Wait()
 		until := s.ValidUntil()
 		<-s.Done()
 		require.Len(t, losses.all(), 1)
 		require.Equal(t, until, losses.all()[0].at)
-		srv.Accept(client)
+		srv.Accept(ours)
 		require.NotEqual(t, s.ID(), live(t, c).ID())
 
 		start := time.Now()

@@ -63,17 +63,17 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 			require.EqualError(t, call(ended), name+": context canceled", "nothing is in the way")
 		}
 
-		srv.Stall(client, zktest.Both)
+		srv.Stall(ours, zktest.Both)
 		for name, call := range calls {
 			err := call(soon(t))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, "context deadline exceeded (no answer from "+srv.Addr()+", which last answered ", name)
 		}
-		srv.Heal(client)
+		srv.Heal(ours)
 
 		board.connect(refuse)
 		time.Sleep(time.Minute)
-		srv.Cut(client)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.Equal(t, conn.Suspended, c.Status().State)
 		for _, state := range []conn.State{conn.Suspended, conn.Lost} {
@@ -176,7 +176,7 @@ func TestOutage_DialHangs_ErrorsSayWhyTheConnectionWent(t *testing.T) {
 		board := newSwitchboard(srv.DialAs(label))
 		c := dial(t, srv, conn.WithDialer(board.dial))
 		board.connect(func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })
-		srv.Cut(client)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.ErrorContains(t, c.Sync(soon(t), "/"), "(connection to "+srv.Addr()+": the server hung up: EOF)")
 	})

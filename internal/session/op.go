@@ -15,8 +15,8 @@ import (
 // At returns the same session with the paths below root.
 func (s *Session) At(root Chroot) *Session { return &Session{session: s.session, Chroot: root} }
 
-// absolute returns the same session without the chroot: paths are those of the server.
-func (s *Session) absolute() *Session { return s.At("") }
+// Absolute returns the same session without the chroot: paths are those of the server.
+func (s *Session) Absolute() *Session { return s.At("") }
 
 // CheckPath returns the error of an operation on a path that is not valid.
 func CheckPath(op, path string) error {

@@ -165,10 +165,10 @@ func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
 // Whatever the outage, a call returns when its context ends, with its cause, and a read does not pretend.
 func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"refused":          func(srv *zktest.Server) { srv.Refuse(client); srv.Cut(client) },
-		"stalled":          func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
-		"replies stalled":  func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) },
-		"requests stalled": func(srv *zktest.Server) { srv.Stall(client, zktest.ToServer) },
+		"refused":          func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
+		"stalled":          func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
+		"replies stalled":  func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) },
+		"requests stalled": func(srv *zktest.Server) { srv.Stall(ours, zktest.ToServer) },
 		"frozen":           func(srv *zktest.Server) { srv.Freeze() },
 	}
 	for name, fault := range faults {
@@ -222,8 +222,8 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		synctest.Wait()
 		var wg sync.WaitGroup
 		for i := range 20 {
@@ -235,7 +235,7 @@ func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
 			})
 		}
 		time.Sleep(2 * time.Second)
-		srv.Accept(client)
+		srv.Accept(ours)
 		wg.Wait()
 		require.Len(t, srv.Children("/"), 20+1)
 	})
@@ -320,7 +320,7 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 					c := dial(t, srv)
 					_, err := srv.Create("/a", nil, zktest.Persistent)
 					require.NoError(t, err)
-					srv.Intercept(zktest.Match{Op: op, From: client}, tt.fault)
+					srv.Intercept(zktest.Match{Op: op, From: ours}, tt.fault)
 					if tt.meddle != nil {
 						srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { tt.meddle(srv) }))
 					}
@@ -359,8 +359,8 @@ func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
 				c := dial(t, srv)
 				_, err := srv.Create("/a", nil, zktest.Persistent)
 				require.NoError(t, err)
-				srv.Intercept(zktest.Match{Op: op, From: client}, zktest.DropRequest())
-				srv.Intercept(zktest.Match{Op: op, From: client}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
+				srv.Intercept(zktest.Match{Op: op, From: ours}, zktest.DropRequest())
+				srv.Intercept(zktest.Match{Op: op, From: ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
 				require.ErrorIs(t, write(t.Context(), c), zkrecipes.ErrUnknownOutcome)
 			})
 		})
@@ -370,8 +370,8 @@ func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
 			c := dial(t, srv)
 			_, err := srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
-			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: client}, zktest.DropRequest())
-			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: client}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: ours}, zktest.DropRequest())
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
 			require.NoError(t, c.Delete(t.Context(), "/a", 0))
 		})
 	})
@@ -616,7 +616,7 @@ func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
 func TestCreateContainer_ConnectionsEndUnderOtherRequestsToo_LaterParentsAreContainers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
-		srv.Intercept(zktest.Match{From: client, Times: 9}, zktest.DropRequest())
+		srv.Intercept(zktest.Match{From: ours, Times: 9}, zktest.DropRequest())
 		for _, path := range []string{"/a", "/b"} {
 			require.NoError(t, s.CreateContainer(t.Context(), path))
 			n, _ := srv.Node(path)
@@ -706,9 +706,9 @@ func TestCreation_LostInEveryWay_SentComesBeforeDone(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
 		"reply lost":             func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) },
 		"request lost":           func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) },
-		"connection lost":        func(srv *zktest.Server) { srv.Cut(client) },
+		"connection lost":        func(srv *zktest.Server) { srv.Cut(ours) },
 		"expired":                func(srv *zktest.Server) { srv.Expire(srv.SessionOf(label)) },
-		"stalled":                func(srv *zktest.Server) { srv.Stall(client, zktest.Both) },
+		"stalled":                func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
 		"refused by the library": func(*zktest.Server) {},
 	}
 	for name, fault := range faults {
@@ -858,8 +858,8 @@ func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		s := live(t, c)
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		<-s.Done() // no session now
 		var op *conn.OpError
 		for name, err := range map[string]error{
@@ -876,7 +876,7 @@ func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
 func TestReads_ThatEndWithTheirContext_HaveNoOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := live(t, dial(t, srv))
-		srv.Stall(client, zktest.FromServer)
+		srv.Stall(ours, zktest.FromServer)
 		_, _, err := s.Get(within(t, time.Millisecond), "/a")
 		require.ErrorIs(t, err, errTooLong)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)

@@ -18,7 +18,7 @@ func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path,
 // server reaps one in between, the create that follows fails, and its caller calls again. If the session ends first, that is the
 // error, also if a container is in doubt: the next session may make it again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
-	s, path = s.absolute(), s.Abs(path) // a chroot may be what is missing
+	s, path = s.Absolute(), s.Abs(path) // a chroot may be what is missing
 	var missing []string
 	for path != "/" {
 		exists, _, err := s.Exists(ctx, path)
@@ -73,7 +73,7 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	if err := r.Pause(ctx, why); err != nil {
 		return err
 	}
-	return s.absolute().MakeContainers(ctx, ParentOf(s.Abs(path)))
+	return s.Absolute().MakeContainers(ctx, ParentOf(s.Abs(path)))
 }
 
 // Ensure makes a missing node, see [Session.Ensure], after the pause that is due.
@@ -94,7 +94,7 @@ func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
 	return err
 }
 
-// CreateAll is [Client.CreateAll] in one session. It is tried once.
+// CreateAll is [client.Client.CreateAll] in one session. It is tried once.
 func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	var remakes Remakes
 	for {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -59,7 +60,7 @@ func TestCreateAll_Refused(t *testing.T) {
 		require.ErrorIs(t, c.CreateAll(t.Context(), "/brief/a", nil), zk.ErrNoChildrenForEphemerals)
 		require.ErrorIs(t, c.CreateAll(t.Context(), "/", nil), zk.ErrNodeExists)
 
-		sent := srv.Intercept(zktest.Match{From: client, Times: -1}, zktest.Proceed())
+		sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
 		require.ErrorContains(t, c.CreateAll(t.Context(), "a", nil), "relative")
 		require.ErrorContains(t, c.CreateAll(t.Context(), "/big", make([]byte, 1<<20)), "too large")
 		require.Zero(t, sent.Hits())
@@ -78,9 +79,9 @@ func TestCreateAll_EveryRequestLost(t *testing.T) {
 			for _, expires := range []bool{false, true} {
 				bubble(t, func(t *testing.T, srv *zktest.Server) {
 					c := dial(t, srv)
-					srv.Intercept(zktest.Match{From: client, Skip: step}, fault)
+					srv.Intercept(zktest.Match{From: ours, Skip: step}, fault)
 					if expires {
-						srv.Intercept(zktest.Match{From: client, Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+						srv.Intercept(zktest.Match{From: ours, Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 					}
 					require.NoError(t, c.CreateAll(within(t, time.Hour), "/a/b/c", []byte("1")), "%s, step %d, expires %v", name, step, expires)
 					n, _ := srv.Node("/a/b/c")
@@ -125,7 +126,7 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 				c := dial(t, srv)
 				create(t, srv, "/a", "")
 				require.NoError(t, c.Sync(t.Context(), "/")) // so that it knows how far the servers are
-				srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, tt.fault)
+				srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, tt.fault)
 				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { require.NoError(t, tt.meddle(srv)) }))
 				err := c.CreateAll(t.Context(), path, []byte("1"))
 				if tt.want != "" {
@@ -145,8 +146,8 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 func TestCreateAll_LateCreate(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
-		srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, zktest.DropRequest())
-		late := srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, zktest.DropRequest())
+		late := srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create("/a", []byte("1"), zktest.Persistent)
 			require.NoError(t, err)
 		}))
@@ -163,12 +164,12 @@ func TestCreateAll_SessionLostUnheard(t *testing.T) {
 		create(t, srv, "/a", "")
 		s := live(t, c)
 		require.NoError(t, s.Sync(t.Context(), "/"))
-		srv.Refuse(client)
-		srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate}, zktest.DropRequest())
+		srv.Refuse(ours)
+		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, zktest.DropRequest())
 		done := make(chan error)
 		go func() { done <- c.CreateAll(t.Context(), "/a/b", nil) }()
 		<-s.Done()
-		srv.Accept(client)
+		srv.Accept(ours)
 		err := <-done
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.False(t, srv.Exists("/a/b"))
@@ -178,7 +179,7 @@ func TestCreateAll_SessionLostUnheard(t *testing.T) {
 func TestCreateAll_ParentReapedInBetween(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
-		reaped := srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate, Skip: 1, Times: 3}, zktest.Before(func(zktest.Request) {
+		reaped := srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate, Skip: 1, Times: 3}, zktest.Before(func(zktest.Request) {
 			require.NoError(t, srv.Delete("/a"))
 		}))
 		require.NoError(t, c.CreateAll(t.Context(), "/a/b", nil))
@@ -190,13 +191,13 @@ func TestCreateAll_ParentReapedInBetween(t *testing.T) {
 func TestCreateAll_EndsWithItsContextAndWithTheClient(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
-		srv.Intercept(zktest.Match{From: client, Op: zktest.OpCreate, Times: -1}, zktest.Ignore())
+		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate, Times: -1}, zktest.Ignore())
 		err := c.CreateAll(within(t, time.Second), "/a", nil)
 		require.ErrorIs(t, err, errTooLong)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 
-		srv.Refuse(client)
-		srv.Cut(client)
+		srv.Refuse(ours)
+		srv.Cut(ours)
 		synctest.Wait()
 		err = c.CreateAll(within(t, time.Second), "/a", nil)
 		require.ErrorIs(t, err, errTooLong)
@@ -230,7 +231,7 @@ func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testi
 		ctx, cancel := context.WithCancel(t.Context())
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { cancel() })
 		require.True(t, ok)
-		srv.Intercept(zktest.Match{From: client, Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
+		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
 		err := c.CreateAll(ctx, "/a/b", nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -239,11 +240,11 @@ func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testi
 
 // A server that answers "no node" to everything is asked with growing pauses. Parents that are missing, or reaped once, cost none.
 func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
-	for name, create := range map[string]func(ctx context.Context, c *session.Client, s *session.Session) error{
-		"client": func(ctx context.Context, c *session.Client, _ *session.Session) error {
+	for name, create := range map[string]func(ctx context.Context, c *client.Client, s *session.Session) error{
+		"client": func(ctx context.Context, c *client.Client, _ *session.Session) error {
 			return c.CreateAll(ctx, "/a/b", nil)
 		},
-		"session": func(ctx context.Context, _ *session.Client, s *session.Session) error {
+		"session": func(ctx context.Context, _ *client.Client, s *session.Session) error {
 			return s.CreateAll(ctx, "/a/b", nil)
 		},
 	} {

@@ -116,7 +116,7 @@ func TestSession_CredentialsRefusedOnce_AreForgottenWhenTaken(t *testing.T) {
 		c := dial(t, srv, conn.WithAuth("digest", "a:b"))
 		s := live(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth}, zktest.Fail(zktest.CodeAuthFailed))
-		srv.Cut(client)
+		srv.Cut(ours)
 		<-s.Done()
 		for {
 			next, err := c.Session(within(t, time.Second))
@@ -126,7 +126,7 @@ func TestSession_CredentialsRefusedOnce_AreForgottenWhenTaken(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		srv.Expire(live(t, c).ID())
-		srv.Refuse(client)
+		srv.Refuse(ours)
 		time.Sleep(2 * timeout)
 		_, _, err := c.Get(within(t, time.Second), "/")
 		require.False(t, errors.Is(err, conn.ErrAuthFailed), "%v", err)

@@ -21,7 +21,7 @@ func TestLease_ResumedWithALongerTimeout_IsProvenOrEnds(t *testing.T) {
 				}
 			})))
 			s := live(t, c)
-			srv.Cut(client)
+			srv.Cut(ours)
 			time.Sleep(time.Minute)
 			if s.Err() == nil {
 				require.NoError(t, s.Prove(within(t, time.Minute)), "%d ms", ms)

@@ -46,8 +46,8 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 			set = append(set, w)
 		}
 		for range 3 {
-			srv.Refuse(client)
-			srv.Cut(client)
+			srv.Refuse(ours)
+			srv.Cut(ours)
 			synctest.Wait()
 			for i := range watches {
 				require.NoError(t, srv.Set(path(i), nil))
@@ -57,7 +57,7 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 				wg.Go(func() { _, _ = s.Create(t.Context(), fmt.Sprintf("/w-%d-", i), nil, zk.FlagSequence) })
 			}
 			synctest.Wait()
-			srv.Accept(client)
+			srv.Accept(ours)
 			time.Sleep(2 * time.Second)
 			wg.Wait()
 			for i, w := range set {
@@ -92,14 +92,14 @@ func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *te
 				s := live(t, c)
 				time.Sleep(time.Minute)
 				board.connect(first(board))
-				srv.Cut(client)
+				srv.Cut(ours)
 				synctest.Wait()
 				require.Equal(t, conn.Suspended, c.Status().State)
 				require.Equal(t, bound, after(func() { require.NoError(t, s.Sync(t.Context(), "/")) }))
 				require.NoError(t, s.Err(), "same session")
 
 				board.connect(func(context.Context, string, string) (net.Conn, error) { return silent(greeting...), nil })
-				srv.Cut(client)
+				srv.Cut(ours)
 				<-s.Done() // local end, for want of answers
 				require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)
 			})
@@ -167,7 +167,7 @@ func TestAuth_IsSentOnEveryConnection(t *testing.T) {
 				auths := requests(srv, zktest.OpAuth)
 				for round := range 5 {
 					rule := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Skip: round % 2}, fault)
-					srv.Cut(client)
+					srv.Cut(ours)
 					_, _, err = c.Get(t.Context(), "/mine")
 					require.NoError(t, err)
 					require.Equal(t, 1, rule.Hits())
@@ -190,7 +190,7 @@ func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
 		s := live(t, c)
 		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
 		before := board.dials.Load()
-		srv.Cut(client)
+		srv.Cut(ours)
 		<-s.Done()
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, s.Err(), &lost)
@@ -276,7 +276,7 @@ func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 			return srv.DialAs(label)(ctx, network, address)
 		}))
 		for range 5 {
-			srv.Cut(client)
+			srv.Cut(ours)
 			time.Sleep(3 * time.Second)
 			require.Equal(t, conn.Connected, c.Status().State)
 		}
@@ -292,7 +292,7 @@ func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
 		time.Sleep(3 * time.Second)
-		srv.Cut(client)
+		srv.Cut(ours)
 		synctest.Wait()
 		require.Equal(t, conn.Connected, c.Status().State)
 		require.Zero(t, after(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
@@ -317,7 +317,7 @@ func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
 		board := newSwitchboard(srv.DialAs(label))
 		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-		srv.Cut(client)
+		srv.Cut(ours)
 		before := board.dials.Load()
 		time.Sleep(time.Minute)
 		require.Less(t, int(board.dials.Load()-before), 90)
@@ -453,7 +453,7 @@ func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
 		}{{time.Second + 1, false}, {time.Second, true}, {time.Second + 1, false}, {time.Second, true}} {
 			time.Sleep(tt.lasts)
 			before := policies.Load()
-			srv.Cut(client)
+			srv.Cut(ours)
 			synctest.Wait()
 			require.Equal(t, tt.paused, c.Status().State != conn.Connected, "after %v", tt.lasts)
 			require.Equal(t, tt.paused, policies.Load() > before, "after %v", tt.lasts)
@@ -475,7 +475,7 @@ func TestReconnect_ConnectionsThatEndSoon_ArePaced(t *testing.T) {
 		go func() {
 			for s := range c.States(t.Context()) {
 				if s == conn.Connected {
-					srv.Cut(client)
+					srv.Cut(ours)
 				}
 			}
 		}()
@@ -525,13 +525,13 @@ func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) 
 		seen := states(t, c)
 		pings := requests(srv, zktest.OpPing)
 		time.Sleep(time.Minute)
-		srv.Stall(client, zktest.FromServer)
+		srv.Stall(ours, zktest.FromServer)
 		heard := c.Status().LastAnswer
 		time.Sleep(timeout)
 		changes := seen.all()
 		require.Equal(t, conn.Suspended, changes[1].what)
 		require.Equal(t, timeout*2/3, changes[1].at.Sub(heard))
-		srv.Heal(client)
+		srv.Heal(ours)
 
 		require.Greater(t, len(pings.all()), 15)
 		for i := range 10 {
@@ -591,12 +591,12 @@ func TestOrphan_GoneFromTheServers_OneIsAskedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(srv.DialAs(label)))
 		s := live(t, c)
-		srv.Stall(client, zktest.Both)
+		srv.Stall(ours, zktest.Both)
 		<-s.Done()
 		time.Sleep(timeout)
 		require.Empty(t, srv.Sessions())
 		connects := requests(srv, zktest.OpConnect)
-		srv.Heal(client)
+		srv.Heal(ours)
 		live(t, c)
 		time.Sleep(2 * time.Second)
 		require.Len(t, connects.all(), 2, "one for the next session")
@@ -632,7 +632,7 @@ func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
 		without.Store(false)
 		before := len(zxids.all())
 		refusal := srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(2 * time.Second)
 		refusal.Remove()
 		require.NoError(t, s.Sync(t.Context(), "/"))
@@ -675,7 +675,7 @@ func TestConnection_SilentSinceTheHandshake(t *testing.T) {
 				start := time.Now()
 				l := states(t, c)
 				if silent {
-					srv.Stall(client, zktest.FromServer)
+					srv.Stall(ours, zktest.FromServer)
 				}
 				time.Sleep(timeout * 2 / 3)
 				synctest.Wait()
@@ -687,7 +687,7 @@ func TestConnection_SilentSinceTheHandshake(t *testing.T) {
 				require.Len(t, changes, 2)
 				require.Equal(t, conn.Suspended, changes[1].what)
 				require.Equal(t, timeout*2/3, changes[1].at.Sub(start))
-				srv.Heal(client)
+				srv.Heal(ours)
 			})
 		})
 	}

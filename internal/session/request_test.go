@@ -93,7 +93,7 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 		s := live(t, c)
 		_, err := s.Create(t.Context(), "/a", nil, 0)
 		require.NoError(t, err)
-		srv.Stall(client, zktest.FromServer)
+		srv.Stall(ours, zktest.FromServer)
 		mu.Lock()
 		jammed = true
 		mu.Unlock()
@@ -212,14 +212,14 @@ func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 		"create's answer":    {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
 		"create lost":        {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
 		"create refused":     {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(-110)) }, zk.ErrNodeExists},
-		"both are late":      {func(srv *zktest.Server) { srv.Stall(client, zktest.FromServer) }, nil},
+		"both are late":      {func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zktest.Server) {
 				s := live(t, dial(t, srv))
 				test.disturb(srv)
 				creation, listed := startListing(t, s)
-				time.AfterFunc(timeout/2, func() { srv.Heal(client) })
+				time.AfterFunc(timeout/2, func() { srv.Heal(ours) })
 				_, _, err := s.FinishCreate(t.Context(), creation)
 				if err != nil || test.created != zkrecipes.ErrUnknownOutcome { //nolint:errorlint // the very one
 					require.ErrorIs(t, err, test.created)
@@ -237,7 +237,7 @@ func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			c := dial(t, srv)
 			s := live(t, c)
-			srv.Stall(client, zktest.FromServer)
+			srv.Stall(ours, zktest.FromServer)
 			creation, listed := startListing(t, s)
 			require.NoError(t, c.Close())
 			_, _, err := s.FinishCreate(t.Context(), creation)
@@ -262,11 +262,11 @@ func TestStartDelete(t *testing.T) {
 			require.ErrorIs(t, <-outcome, want)
 		}
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DropReply())
-		srv.Refuse(client) // or the next connection may be there when we look
+		srv.Refuse(ours) // or the next connection may be there when we look
 		require.True(t, s.StartDelete("/a", -1, done))
 		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
 		require.False(t, s.StartDelete("/a", -1, done), "no connection yet")
-		srv.Accept(client)
+		srv.Accept(ours)
 		require.NoError(t, s.Sync(t.Context(), "/"))
 		synctest.Wait()
 		require.True(t, s.StartDelete("/a", -1, done))
@@ -290,7 +290,7 @@ func TestRequests_XidsNeverComeAgain(t *testing.T) {
 				_, err := s.Create(t.Context(), fmt.Sprintf("/%d-%d", i, k), nil, 0)
 				require.NoError(t, err)
 			}
-			srv.Cut(client)
+			srv.Cut(ours)
 			require.NoError(t, s.Sync(t.Context(), "/"))
 		}
 		for _, r := range sent.values() {
@@ -336,7 +336,7 @@ func TestConnectAnswer_WithoutATimeout_IsNone(t *testing.T) {
 					binary.BigEndian.PutUint32(frame[8:], uint32(ms))
 				}
 			})))
-			srv.Cut(client)
+			srv.Cut(ours)
 			time.Sleep(5 * time.Second)
 			require.NoError(t, c.Sync(t.Context(), "/"))
 		})
@@ -359,7 +359,7 @@ func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
 		_, err := s.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
 		losses := onLoss(t, s, false)
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(3 * timeout)
 		require.False(t, srv.Exists("/held"), "the server has ended the session")
 		require.Len(t, losses.all(), 1, "and its holder knows")

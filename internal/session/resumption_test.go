@@ -36,7 +36,7 @@ func resumeInVain(srv *zktest.Server, s *session.Session) (asked time.Time) {
 	connects := requests(srv, zktest.OpConnect)
 	srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
 	srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-	srv.Cut(client)
+	srv.Cut(ours)
 	<-s.Done()
 	return connects.all()[0].at
 }
@@ -91,7 +91,7 @@ func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
 				connects := requests(srv, zktest.OpConnect)
 				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.DropReply())
 				srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-				srv.Cut(client)
+				srv.Cut(ours)
 				<-s.Done()
 				require.Len(t, losses.all(), 1)
 				require.Equal(t, connects.all()[0].at.Add(3800*time.Millisecond), losses.all()[0].at)
@@ -125,7 +125,7 @@ func TestLease_ResumptionThatIsAnsweredLate_CostsNothing(t *testing.T) {
 		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
 		until := s.ValidUntil()
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(3*time.Second))
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, until, s.ValidUntil())
 		time.Sleep(time.Minute)
@@ -143,7 +143,7 @@ func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		before := s.ValidUntil()
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(100 * time.Millisecond)
 		require.True(t, s.ValidUntil().Before(before), "what it was granted is not known")
 		for c.Status().State != conn.Connected {
@@ -172,7 +172,7 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			c := dial(t, srv, longer(srv))
 			s := live(t, c)
-			srv.Cut(client)
+			srv.Cut(ours)
 			<-s.Done()
 			var why *zkrecipes.LostError
 			require.ErrorAs(t, s.Err(), &why)
@@ -188,7 +188,7 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zktest.Server) {
 			c := dial(t, srv, longer(srv), conn.WithTickTime(2*time.Second))
 			s := live(t, c)
-			srv.Cut(client)
+			srv.Cut(ours)
 			time.Sleep(time.Second)
 			require.NoError(t, s.Prove(within(t, timeout)))
 			defer s.Retain()()

@@ -1,7 +1,4 @@
-// Package session is one ZooKeeper session as package conn and the recipes use it: its operations, its watches and feeds. A [Client]
-// opens one session after the other.
-//
-// A recipe reaches it by converting the *conn.Client that it was given to *[Client]; the types are made for that.
+// Package session is what is asked of one ZooKeeper session: its operations, its watches and feeds.
 package session
 
 import (
@@ -42,9 +39,9 @@ type session struct {
 	watches  watches
 }
 
-// NewSession returns a session that Run connects, with the paths of the server. The newest zxid that was seen in the session before is
+// New returns a session that Run connects, with the paths of the server. The newest zxid that was seen in the session before is
 // zxid.
-func NewSession(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
+func New(ctx context.Context, owner Owner, ensemble *Ensemble, zxid int64) *Session {
 	s := &session{owner: owner, ensemble: ensemble, opts: ensemble.opts}
 	s.watches.init()
 	s.Lifetime = lifetime.New(ctx, owner, listener{s}, ensemble.Ensemble, zxid)

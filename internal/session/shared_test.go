@@ -20,7 +20,7 @@ func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
 		s := live(t, dial(t, srv))
 		_, _, first, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
-		require.Equal(t, 1, srv.LoseWatch(client, "/a"))
+		require.Equal(t, 1, srv.LoseWatch(ours, "/a"))
 		_, _, second, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/a", nil))
@@ -66,7 +66,7 @@ func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 			}()
 			synctest.Wait()
 			if overtaken { // what the failing one claimed has fired, and the next is a new one
-				require.Equal(t, 1, srv.SendEvent(client, zktest.NodeDataChanged, "/a"))
+				require.Equal(t, 1, srv.SendEvent(ours, zktest.NodeDataChanged, "/a"))
 				synctest.Wait()
 			}
 			_, _, w, err := s.GetW(t.Context(), "/a")

@@ -38,7 +38,7 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 		time.Sleep(time.Minute)
 		heard := c.Status().LastAnswer
 		board.connect(refuse)
-		srv.Cut(client)
+		srv.Cut(ours)
 		synctest.Wait()
 		cut, st := time.Now(), c.Status()
 		require.Equal(t, conn.Suspended, st.State)
@@ -77,7 +77,7 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
-		srv.Cut(client)
+		srv.Cut(ours)
 		time.Sleep(time.Second)
 		require.Equal(t, conn.Connected, c.Status().State)
 		require.ErrorContains(t, c.Status().LastError, "connection to "+srv.Addr()+": ")

@@ -199,10 +199,10 @@ func TestWatch_Reconnect_FiresAll(t *testing.T) {
 		for range 3 {
 			_, _, w, err := s.GetW(t.Context(), "/a")
 			require.NoError(t, err)
-			srv.Refuse(client)
-			srv.Cut(client)
+			srv.Refuse(ours)
+			srv.Cut(ours)
 			require.False(t, fired(w), "there is nothing to read yet")
-			srv.Accept(client)
+			srv.Accept(ours)
 			time.Sleep(time.Second)
 			require.True(t, fired(w))
 			require.Zero(t, watches(srv), "a caller that still wants one sets it")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -145,7 +145,7 @@ func TestRefuseForeign_NamesTheOption(t *testing.T) {
 				require.NoError(t, c.CreateAll(t.Context(), "/app/lock", nil))
 				_, err := c.Create(t.Context(), "/app/lock/"+test.foreign, nil, zk.FlagEphemeral|zk.FlagSequence)
 				require.NoError(t, err)
-				q, err := znode.New((*session.Client)(c), "/app/lock", false, test.kinds...)
+				q, err := znode.New((*client.Client)(c), "/app/lock", false, test.kinds...)
 				require.NoError(t, err)
 				_, err = q.Try(t.Context(), znode.Entry{Kind: test.kinds[0], Rule: znode.First})
 				require.ErrorIs(t, err, zkrecipes.ErrForeignContender)

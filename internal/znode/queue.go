@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -48,7 +49,7 @@ func (e Entry) spec() ephemeral.Spec { return ephemeral.Spec{Kind: e.Kind, Data:
 // New returns the queue under path. Contenders of the given kinds take part in its order.
 //
 // Errors: a nil client; a path that is relative, malformed or the root.
-func New(client *session.Client, path string, lossOnSuspend bool, kinds ...string) (*Queue, error) {
+func New(client *client.Client, path string, lossOnSuspend bool, kinds ...string) (*Queue, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}
@@ -64,7 +65,7 @@ func New(client *session.Client, path string, lossOnSuspend bool, kinds ...strin
 }
 
 // newQueue returns a queue without shortcuts.
-func newQueue(client *session.Client, path string, kinds ...string) *Queue {
+func newQueue(client *client.Client, path string, kinds ...string) *Queue {
 	q := &Queue{name: path, kinds: kinds}
 	// If kazoo uses the parent too, it is a plain node: an object of kazoo looks for it once, and fails if the server has
 	// removed a container since.
@@ -76,7 +77,7 @@ func newQueue(client *session.Client, path string, kinds ...string) *Queue {
 func (q *Queue) Path() string { return q.parent.Path }
 
 // Client returns the client of the queue.
-func (q *Queue) Client() *session.Client { return q.parent.Client }
+func (q *Queue) Client() *client.Client { return q.parent.Client }
 
 // Child returns the path of a child of the queue.
 func (q *Queue) Child(name string) string { return q.parent.Path + "/" + name }
@@ -154,7 +155,7 @@ func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Contex
 }
 
 // inSession repeats f in the next session for as long as the end of a session is what makes it fail. It is not
-// [session.Client.InSession], for three reasons. A contender that was deleted by hand queues again, in the same session. A create in
+// [client.Client.InSession], for three reasons. A contender that was deleted by hand queues again, in the same session. A create in
 // doubt is no reason to stop: what it made goes with its session. The end of ctx is a *WaitError.
 func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkrecipes.Hold, error)) (*zkrecipes.Hold, error) {
 	for {
@@ -167,13 +168,13 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 			if h, err = f(s); err == nil {
 				return h, nil
 			}
-			if ctx.Err() == nil && (errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != session.Closed) {
+			if ctx.Err() == nil && (errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != client.Closed) {
 				continue
 			}
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.parent.Client.State() == session.Closed:
+		case q.parent.Client.State() == client.Closed:
 			return nil, fmt.Errorf("%s: %w", q.name, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)

@@ -23,7 +23,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
-	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -32,9 +32,9 @@ const path = "/app/lock"
 
 var entry = znode.Entry{Kind: znode.Lock, Data: []byte("me"), Rule: znode.First}
 
-func dial(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *session.Client {
+func dial(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *client.Client {
 	t.Helper()
-	return (*session.Client)(bubble.Dial(t, srv, label, opts...))
+	return (*client.Client)(bubble.Dial(t, srv, label, opts...))
 }
 
 func queue(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *znode.Queue {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -24,7 +25,7 @@ func (q *Queue) Revoke(ctx context.Context) error {
 // asked, which is an error once the others have been asked.
 //
 // Source: Curator's Revoker.
-func RevokeAt(ctx context.Context, client *session.Client, paths ...string) error {
+func RevokeAt(ctx context.Context, client *client.Client, paths ...string) error {
 	var errs []error
 	for _, path := range paths {
 		if _, ok := parse(path[strings.LastIndexByte(path, '/')+1:], []string{Lock, Latch, Read, Write, Lease}); !ok {

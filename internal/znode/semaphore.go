@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -54,7 +55,7 @@ func (l Leases) spec() ephemeral.Spec {
 // counts all of these. So contenders at the door are named as kazoo's, and all children of path are leases.
 //
 // Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
-func NewSemaphore(client *session.Client, path string, lossOnSuspend, kazoo bool) (*Semaphore, error) {
+func NewSemaphore(client *client.Client, path string, lossOnSuspend, kazoo bool) (*Semaphore, error) {
 	q, err := New(client, path, lossOnSuspend)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (m *Semaphore) atDoor(data []byte) ephemeral.Spec {
 }
 
 // Client returns the client of the semaphore.
-func (m *Semaphore) Client() *session.Client { return m.leases.Client() }
+func (m *Semaphore) Client() *client.Client { return m.leases.Client() }
 
 // List returns the leases that are out, as new as this call. The last may be those of a caller that waits for others to go.
 func (m *Semaphore) List(ctx context.Context) ([]zkrecipes.Participant, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -17,7 +18,7 @@ import (
 
 // Barrier holds callers back for as long as its node exists. It has no state: any number of goroutines may share one.
 type Barrier struct {
-	client *session.Client
+	client *client.Client
 	path   string
 	data   []byte
 	flags  int32
@@ -42,7 +43,7 @@ func WithEphemeral() Option {
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	var cfg config
-	client := (*session.Client)(c)
+	client := (*client.Client)(c)
 	bad := recipe.Apply(&cfg, opts)
 	_, err := znode.New(client, path, false) // checks both
 	if err := errors.Join(bad, err); err != nil {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Double is a barrier that members enter together and leave together, in rounds of a fixed number. It has no state: each
@@ -39,7 +39,7 @@ func WithName(name string) DoubleOption { return recipe.Name[*doubleConfig](name
 //
 // Errors: a nil client, a path that is relative, malformed or the root, n below 1, a bad option.
 func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Double, error) {
-	client := (*session.Client)(c)
+	client := (*client.Client)(c)
 	cfg := doubleConfig{recipe.Defaults(client)}
 	bad := recipe.Apply(&cfg, opts)
 	rounds, err := newRounds(client, path, n)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
@@ -38,7 +39,7 @@ type span struct {
 }
 
 // newRounds returns the rounds of n members under path. Errors: those of [znode.New]; n below 1.
-func newRounds(client *session.Client, path string, n int) (*rounds, error) {
+func newRounds(client *client.Client, path string, n int) (*rounds, error) {
 	q, err := znode.New(client, path, false, member)
 	if n < 1 {
 		err = errors.Join(err, fmt.Errorf("%d members: want at least 1", n))

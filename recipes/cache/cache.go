@@ -12,13 +12,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Cache is a copy of some nodes in memory that follows the nodes in ZooKeeper. It is safe for concurrent use.
 type Cache struct {
-	client *session.Client
+	client *client.Client
 	config config
 	stop   context.CancelFunc // makes the engine end
 	hurry  context.CancelFunc // makes it leave its watches
@@ -121,20 +122,20 @@ func (closedError) Is(target error) bool { return target == zkrecipes.ErrClosed 
 //
 // Errors: a nil client, a path that is relative or malformed, a bad option.
 func Node(c *conn.Client, path string, opts ...Option) (*Cache, error) {
-	return open((*session.Client)(c), path, config{depth: 0}, opts)
+	return open((*client.Client)(c), path, config{depth: 0}, opts)
 }
 
 // Children returns a cache of a node and its children; otherwise it is [Node].
 func Children(c *conn.Client, path string, opts ...Option) (*Cache, error) {
-	return open((*session.Client)(c), path, config{depth: 1}, opts)
+	return open((*client.Client)(c), path, config{depth: 1}, opts)
 }
 
 // Tree returns a cache of a node and all nodes below it; otherwise it is [Node].
 func Tree(c *conn.Client, path string, opts ...Option) (*Cache, error) {
-	return open((*session.Client)(c), path, config{depth: unlimited, tree: true}, opts)
+	return open((*client.Client)(c), path, config{depth: unlimited, tree: true}, opts)
 }
 
-func open(client *session.Client, path string, cfg config, opts []Option) (*Cache, error) {
+func open(client *client.Client, path string, cfg config, opts []Option) (*Cache, error) {
 	cfg.nodes, cfg.bytes, cfg.window, cfg.recheck = 1_000_000, 256<<20, 256, 5*time.Minute
 	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(path)}
 	if client == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -81,7 +82,7 @@ func (c *Cache) end(err error) {
 	if e.err == nil {
 		e.err = err
 	}
-	if c.client.State() == session.Closed {
+	if c.client.State() == client.Closed {
 		e.err = zkrecipes.ErrClosed
 	}
 	e.down()

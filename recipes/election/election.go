@@ -8,9 +8,9 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
 
@@ -98,7 +98,7 @@ func WithKazoo() Option { return recipe.Kazoo[*config]() }
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
-	client := (*session.Client)(c)
+	client := (*client.Client)(c)
 	cfg := config{Config: recipe.Defaults(client), retry: func(error) bool { return false }}
 	bad := recipe.Apply(&cfg, opts)
 	kind := znode.Latch

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -57,7 +58,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 	}
 	return func(yield func(Leadership, error) bool) {
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was
-		for view, err := range session.Follow(ctx, e.queue.Client(), e.queue.Path(), head, same) {
+		for view, err := range client.Follow(ctx, e.queue.Client(), e.queue.Path(), head, same) {
 			if err != nil {
 				yield(Leadership{}, err)
 				return

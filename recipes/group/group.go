@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Group is the members below one path. It is safe for concurrent use.
 type Group struct {
-	client *session.Client
+	client *client.Client
 	path   string
 	layout Layout
 }
@@ -42,7 +43,7 @@ func WithLayout(l Layout) Option {
 // Errors: a nil client, a path that is relative, malformed or the root of the servers, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Group, error) {
 	var cfg config
-	client := (*session.Client)(c)
+	client := (*client.Client)(c)
 	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(path)}
 	if client == nil {
 		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))

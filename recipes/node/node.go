@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
@@ -21,11 +22,11 @@ import (
 // Node keeps one node. It is safe for concurrent use.
 type Node struct {
 	// Its goroutine does all that is written in ZooKeeper; callers say what they want and wait.
-	client  *session.Client
+	client  *client.Client
 	path    string
 	refuse  bool
 	replace func([]byte, zk.Stat) bool
-	claim   *session.Claim
+	claim   *client.Claim
 	stop    context.CancelFunc
 	done    chan struct{} // closed when the removal is complete, or the session over
 
@@ -89,7 +90,7 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 //
 // Source: Curator's PersistentNode, which also adopts the nodes of other sessions.
 func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error) {
-	client := (*session.Client)(c)
+	client := (*client.Client)(c)
 	var cfg config
 	if err := recipe.Apply(&cfg, opts); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -102,7 +103,7 @@ func New(c *conn.Client, path string, data []byte, opts ...Option) (*Node, error
 }
 
 // open begins to keep the node. The options are checked.
-func open(client *session.Client, path string, data []byte, cfg config) (*Node, error) {
+func open(client *client.Client, path string, data []byte, cfg config) (*Node, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}

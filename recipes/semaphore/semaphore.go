@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -78,7 +79,7 @@ func WithKazoo() Option { return recipe.Kazoo[*config]() }
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a limit below 1, a bad option.
 func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, error) {
-	client := (*session.Client)(c)
+	client := (*client.Client)(c)
 	cfg := config{Config: recipe.Defaults(client)}
 	bad := errors.Join(checkLimit(limit), recipe.Apply(&cfg, opts))
 	if cfg.Kazoo && cfg.limitNode != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/record"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -19,7 +20,7 @@ var ErrChanged = errors.New("changed since it was read, nothing was written")
 
 // Value is a value that processes share: the data of one node. It has no state: any number of goroutines may share one.
 type Value[T any] struct {
-	client *session.Client
+	client *client.Client
 	path   string
 	codec  Codec[T]
 }
@@ -46,7 +47,7 @@ func New[T any](c *conn.Client, path string, codec Codec[T]) (*Value[T], error) 
 	if err := check(c, path, codec); err != nil {
 		return nil, fmt.Errorf("value: %w", err)
 	}
-	return &Value[T]{(*session.Client)(c), path, codec}, nil
+	return &Value[T]{(*client.Client)(c), path, codec}, nil
 }
 
 func check[T any](c *conn.Client, path string, codec Codec[T]) error {

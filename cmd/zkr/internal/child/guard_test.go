@@ -86,7 +86,7 @@ func TestDone_WaitsForACommandThatOutlivesItsGuard(t *testing.T) {
 		}}
 		killed := &guard{pid: noProcess + 2, report: bufio.NewReader(strings.NewReader(""))}
 		c := &Child{pid: noProcess, ownGroup: true, guard: killed, host: host, done: make(chan struct{})}
-		go c.follow()
+		go c.reap()
 		time.Sleep(50 * time.Second)
 		select {
 		case <-c.Done():

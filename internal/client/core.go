@@ -1,4 +1,4 @@
-package session
+package client
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // core is what a client and the clients made by its Sub share: the sequence of sessions.
@@ -21,19 +22,19 @@ type core struct {
 	states *stateLog
 	hosts  *hosts
 
-	ensemble *Ensemble
+	ensemble *session.Ensemble
 
 	wg sync.WaitGroup
 
 	mu         sync.Mutex
 	closed     bool
-	session    *Session      // the newest
-	changed    chan struct{} // closed, and replaced, when a session comes up or ends
-	lastErr    error         // why the last attempt to connect, or the last connection, failed; nil while there is a session
-	trying     string        // the server of the newest attempt
-	trouble    trouble       // the newest
-	lastAnswer lastAnswer    // the newest of the sessions before
-	attempts   attempts      // that failed since a session was up
+	session    *session.Session // the newest
+	changed    chan struct{}    // closed, and replaced, when a session comes up or ends
+	lastErr    error            // why the last attempt to connect, or the last connection, failed; nil while there is a session
+	trying     string           // the server of the newest attempt
+	trouble    trouble          // the newest
+	lastAnswer lastAnswer       // the newest of the sessions before
+	attempts   attempts         // that failed since a session was up
 	orphans    []orphan
 	claims     map[string]*Claim
 	shared     map[string]any
@@ -61,7 +62,7 @@ func (c *core) open() bool {
 	if before := c.session; before != nil {
 		zxid = before.Zxid()
 	}
-	c.session = NewSession(c.ctx, c, c.ensemble, zxid)
+	c.session = session.New(c.ctx, c, c.ensemble, zxid)
 	c.wg.Go(c.session.Run)
 	return true
 }
@@ -160,7 +161,7 @@ func (c *core) Failed(server string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed(err)
-	if !errors.Is(c.lastErr, ErrAuthFailed) {
+	if !errors.Is(c.lastErr, session.ErrAuthFailed) {
 		c.lastErr = err
 	}
 }
@@ -204,14 +205,14 @@ func (c *core) tries(server lifetime.Server) {
 // root is where the paths of a client begin. Two are equal if their clients share a connection and a chroot.
 type root struct {
 	core *core
-	Chroot
+	session.Chroot
 }
 
 // Root returns where the paths of this client begin.
 func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.Chroot) }
 
 // Root returns where the paths below a chroot begin.
-func (c *core) Root(at Chroot) zkrecipes.Root { return root{c, at} }
+func (c *core) Root(at session.Chroot) zkrecipes.Root { return root{c, at} }
 
 // String names the servers, the node and the session.
 func (r root) String() string {

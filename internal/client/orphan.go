@@ -1,4 +1,4 @@
-package session
+package client
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // orphan is a session that ended here while the servers may still keep it. Its nodes stay until it is closed or expires
@@ -23,7 +24,7 @@ type orphan struct {
 // noteOrphan looks at a session that has ended here. If nothing was answered any more, it is closed when the next session is
 // up, since then there is a server. If its credentials were refused, it is closed at once: there is a server now, and there
 // may be no next session.
-func (c *core) noteOrphan(s *Session) {
+func (c *core) noteOrphan(s *session.Session) {
 	reason, id, password := s.Remains()
 	left := orphan{id, password}
 	switch reason {

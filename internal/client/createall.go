@@ -1,4 +1,4 @@
-package session
+package client
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -16,19 +17,19 @@ import (
 //
 // Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
-	if err := CheckPath("create", path); err != nil {
+	if err := session.CheckPath("create", path); err != nil {
 		return err
 	}
 	if c.Abs(path) == "/" {
-		return &OpError{Op: "create", Path: path, Err: zk.ErrNodeExists}
+		return &session.OpError{Op: "create", Path: path, Err: zk.ErrNodeExists}
 	}
 	var doubt error // of an earlier try, which may have been applied, or may still be
-	var hangups Hangups
-	var remakes Remakes
+	var hangups session.Hangups
+	var remakes session.Remakes
 	for {
-		var tried *Session
+		var tried *session.Session
 		var before int64
-		err := c.InSession(ctx, "create", path, func(s *Session) error {
+		err := c.InSession(ctx, "create", path, func(s *session.Session) error {
 			tried, before = s, s.Zxid()
 			_, err := s.Create(ctx, path, data, 0, acl...)
 			return hangups.Judge(len(data), err)
@@ -36,7 +37,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		switch {
 		case err == nil:
 			return nil
-		case ReplyLost(err):
+		case session.ReplyLost(err):
 			doubt = err
 		case errors.Is(err, zk.ErrNodeExists) && doubt != nil:
 		case errors.Is(err, zk.ErrNoNode):
@@ -52,7 +53,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 			return nil
 		}
 		if err == nil {
-			err = Sleep(ctx, RetryPause)
+			err = session.Sleep(ctx, session.RetryPause)
 		}
 		if err != nil {
 			return errors.Join(doubt, err)
@@ -72,9 +73,9 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 // caller keeps its doubt until a copy is answered.
 //
 // Errors: that either is missing; that there is a node with other data; the errors of a read.
-func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Session, before int64) (made bool, err error) {
+func (c *Client) settle(ctx context.Context, path string, data []byte, tried *session.Session, before int64) (made bool, err error) {
 	var behind int64 // the session of the barrier
-	if err := c.InSession(ctx, "create", path, func(s *Session) error {
+	if err := c.InSession(ctx, "create", path, func(s *session.Session) error {
 		behind = s.ID()
 		return s.Barrier(ctx)
 	}); err != nil {
@@ -83,20 +84,20 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 	now, _, err := c.Get(ctx, path)
 	switch {
 	case err == nil && !bytes.Equal(now, data):
-		return false, &OpError{Op: "create", Path: path, Err: errors.New("there is a node with other data: another client has made or changed it")}
+		return false, &session.OpError{Op: "create", Path: path, Err: errors.New("there is a node with other data: another client has made or changed it")}
 	case !errors.Is(err, zk.ErrNoNode):
 		return err == nil, err
 	}
 	var over *zkrecipes.LostError
 	expired := errors.As(tried.Err(), &over) && over.Reason == zkrecipes.LossExpired
 	if behind != tried.ID() && !expired {
-		return false, &OpError{Op: "create", Path: path, Err: errors.New("its session was lost, and the node may still come to exist")}
+		return false, &session.OpError{Op: "create", Path: path, Err: errors.New("its session was lost, and the node may still come to exist")}
 	}
-	for above := ParentOf(c.Abs(path)); ; above = ParentOf(above) { // the root exists
+	for above := session.ParentOf(c.Abs(path)); ; above = session.ParentOf(above) { // the root exists
 		var exists bool
 		var stat zk.Stat
-		err := c.InSession(ctx, "create", path, func(s *Session) (err error) {
-			exists, stat, err = s.absolute().Exists(ctx, above)
+		err := c.InSession(ctx, "create", path, func(s *session.Session) (err error) {
+			exists, stat, err = s.Absolute().Exists(ctx, above)
 			return err
 		})
 		switch {
@@ -105,15 +106,15 @@ func (c *Client) settle(ctx context.Context, path string, data []byte, tried *Se
 		case exists && stat.Pzxid <= before:
 			return false, nil
 		case exists:
-			return false, &OpError{Op: "create", Path: path, Err: errors.New("there is no node now: it may have been made, and deleted since")}
+			return false, &session.OpError{Op: "create", Path: path, Err: errors.New("there is no node now: it may have been made, and deleted since")}
 		}
 	}
 }
 
-// CheckCreate returns the errors of [Session.StartCreate] that do not depend on a session: a bad path, or a request that is
+// CheckCreate returns the errors of [session.Session.StartCreate] that do not depend on a session: a bad path, or a request that is
 // too large together with the nodes to delete.
 func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) error {
-	if err := CheckPath("create", path); err != nil {
+	if err := session.CheckPath("create", path); err != nil {
 		return err
 	}
 	size := wire.OpSize(&zk.CreateRequest{Path: c.Abs(path), Data: data, Acl: c.core.opts.ACL})

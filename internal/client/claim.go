@@ -1,4 +1,4 @@
-package session
+package client
 
 // Claim keeps a path for one object of a client: two that took each other's node for their own would undo each other's work, and
 // the owner of a node tells only sessions apart.

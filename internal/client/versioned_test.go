@@ -1,4 +1,4 @@
-package session
+package client
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -31,11 +32,11 @@ func TestVersioned_ServerFaultAndSessionOver_IsNotRepeated(t *testing.T) {
 			_, err = srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
 			tries := 0
-			_, err = versioned(t.Context(), c, "set", "/a", version, 0, func(s *Session) (zk.Stat, error) {
+			_, err = versioned(t.Context(), c, "set", "/a", version, 0, func(s *session.Session) (zk.Stat, error) {
 				stat, err := s.Set(t.Context(), "/a", []byte("mine"), version)
 				if tries++; tries == 1 {
 					require.NoError(t, err) // applied, and this is what the client hears of it:
-					err = &OpError{Op: "set", Path: "/a", Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5))}
+					err = &session.OpError{Op: "set", Path: "/a", Err: fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, wire.ErrorOf(-5))}
 					srv.Expire(s.ID())
 					<-s.Done()
 					require.NoError(t, srv.Set("/a", []byte("another's")))
@@ -61,5 +62,5 @@ func configTo(srv *zktest.Server) *Config {
 			return srv.DialAs("c")(ctx, "tcp", server.Address)
 		},
 	}
-	return &Config{Config: life, Servers: []string{srv.Addr()}, ACL: zk.WorldACL(zk.PermAll)}
+	return &Config{Config: session.Config{Config: life, ACL: zk.WorldACL(zk.PermAll)}, Servers: []string{srv.Addr()}}
 }

@@ -1,4 +1,4 @@
-package session
+package client
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // View is a value that was read from the servers, and says how old it is.
@@ -16,7 +17,7 @@ type View[T any] struct {
 }
 
 // A Reading reads a value, with a watch that fires at the next change of it.
-type Reading[T any] func(context.Context, *Session) (T, *Watch, error)
+type Reading[T any] func(context.Context, *session.Session) (T, *session.Watch, error)
 
 // Follow yields what read returns, and then each view that differs from the last: in its value, as same says, or in being
 // current. It reads again when the watch has fired, and only when the caller asks for the next view. So a slow caller gets the
@@ -30,7 +31,7 @@ func Follow[T any](ctx context.Context, c *Client, path string, read Reading[T],
 	return func(yield func(View[T], error) bool) {
 		tell := func(v View[T], err error) bool { return ctx.Err() == nil && yield(v, err) }
 		f := &follower[T]{read: read, same: same, yield: tell}
-		err := c.InSession(ctx, "watch", path, func(s *Session) error {
+		err := c.InSession(ctx, "watch", path, func(s *session.Session) error {
 			err := f.followIn(ctx, s)
 			if errors.Is(err, errStopped) {
 				return nil // also if the session has ended, too
@@ -50,9 +51,9 @@ type follower[T any] struct {
 	read  Reading[T]
 	same  func(a, b T) bool
 	yield func(View[T], error) bool
-	told  *View[T] // nil at first
-	age   *Age     // of the reading that was told last
-	watch *Watch   // of the newest reading
+	told  *View[T]       // nil at first
+	age   *session.Age   // of the reading that was told last
+	watch *session.Watch // of the newest reading
 }
 
 // tell yields a view, unless it says nothing new. It returns errStopped if the caller wants no more.
@@ -76,7 +77,7 @@ func (f *follower[T]) outdated() error {
 }
 
 // followIn follows within one session.
-func (f *follower[T]) followIn(ctx context.Context, s *Session) error {
+func (f *follower[T]) followIn(ctx context.Context, s *session.Session) error {
 	defer func() { s.Unwatch(f.watch) }()
 	for {
 		value, w, err := f.readIn(ctx, s)
@@ -96,8 +97,8 @@ func (f *follower[T]) followIn(ctx context.Context, s *Session) error {
 }
 
 // wait waits until it has to be read again. If the last view is no longer current, it tells that. So it waits for more than
-// [Session.AwaitChange] does.
-func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
+// [session.Session.AwaitChange] does.
+func (f *follower[T]) wait(ctx context.Context, s *session.Session, w *session.Watch) error {
 	recheck := time.After(s.RecheckAfter()) // an event may be lost
 	for {
 		select {
@@ -114,13 +115,13 @@ func (f *follower[T]) wait(ctx context.Context, s *Session, w *Watch) error {
 		case <-s.Done():
 			return errors.Join(s.Err(), f.outdated())
 		case <-ctx.Done():
-			return CauseOf(ctx)
+			return session.CauseOf(ctx)
 		}
 	}
 }
 
 // readIn reads until the caller can be told something that holds now.
-func (f *follower[T]) readIn(ctx context.Context, s *Session) (T, *Watch, error) {
+func (f *follower[T]) readIn(ctx context.Context, s *session.Session) (T, *session.Watch, error) {
 	for {
 		value, w, age, late, err := f.readOnce(ctx, s)
 		if err != nil {
@@ -135,7 +136,7 @@ func (f *follower[T]) readIn(ctx context.Context, s *Session) (T, *Watch, error)
 
 // readOnce reads. Meanwhile it tells that the last view is outdated, if the connection is lost or the answer is late. The
 // caller may take long to hear that, so that what was read meanwhile is old, too.
-func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Watch, age *Age, late bool, err error) {
+func (f *follower[T]) readOnce(ctx context.Context, s *session.Session) (value T, w *session.Watch, age *session.Age, late bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -163,9 +164,11 @@ func (f *follower[T]) readOnce(ctx context.Context, s *Session) (value T, w *Wat
 }
 
 // Watch yields the node now, then every change of its data, its deletion and its creation; see the function [Follow].
-func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[Node], error] {
-	if err := CheckPath("watch", path); err != nil {
-		return func(yield func(View[Node], error) bool) { yield(View[Node]{}, err) }
+func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[View[session.Node], error] {
+	if err := session.CheckPath("watch", path); err != nil {
+		return func(yield func(View[session.Node], error) bool) { yield(View[session.Node]{}, err) }
 	}
-	return Follow(ctx, c, path, func(ctx context.Context, s *Session) (Node, *Watch, error) { return s.NodeW(ctx, path) }, Node.Same)
+	return Follow(ctx, c, path, func(ctx context.Context, s *session.Session) (session.Node, *session.Watch, error) {
+		return s.NodeW(ctx, path)
+	}, session.Node.Same)
 }

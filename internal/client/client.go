@@ -1,4 +1,7 @@
-package session
+// Package client opens one session after the other, and has what outlives a session: reads, views, claims, the state.
+//
+// A recipe reaches it by converting the *conn.Client that it was given to *[Client]; the types are made for that.
+package client
 
 import (
 	"context"
@@ -12,13 +15,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
 // Client is the handle on an ensemble; package conn documents it.
 type Client struct {
 	core *core
-	Chroot
+	session.Chroot
 	gone  atomic.Bool // only for a client made by Sub: it was closed
 	isSub bool
 }
@@ -49,9 +53,9 @@ func newClient(ctx context.Context, config *Config) *Client {
 		opts: config, log: newLogQueue(), states: newStateLog(), changed: make(chan struct{}), claims: make(map[string]*Claim), shared: make(map[string]any),
 	}
 	config.Log = c.log.logger(config.Log)
-	c.hosts, c.ensemble = newHosts(config), NewEnsemble(config)
+	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	return &Client{core: c, Chroot: Chroot(config.Chroot)}
+	return &Client{core: c, Chroot: session.Chroot(config.Chroot)}
 }
 
 func (c *Client) start() {
@@ -90,11 +94,11 @@ func (c *Client) State() State { return c.core.states.current().state }
 // States does what conn.Client says.
 func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.core.states.all(ctx) }
 
-// Explain is [Session.Explain] for a call that has no session at hand.
-func (c *Client) Explain(cause error) error { return WithReason(cause, c.core.InTheWay()) }
+// Explain is [session.Session.Explain] for a call that has no session at hand.
+func (c *Client) Explain(cause error) error { return session.WithReason(cause, c.core.InTheWay()) }
 
 // Session does what conn.Client says.
-func (c *Client) Session(ctx context.Context) (*Session, error) {
+func (c *Client) Session(ctx context.Context) (*session.Session, error) {
 	for {
 		c.core.mu.Lock()
 		s, changed, isClosed, lastErr := c.core.session, c.core.changed, c.core.closed, c.core.lastErr
@@ -104,10 +108,10 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		case isClosed || c.gone.Load():
 			return nil, zkrecipes.ErrClosed
 		case ctx.Err() != nil:
-			return nil, WithReason(context.Cause(ctx), obstacle)
+			return nil, session.WithReason(context.Cause(ctx), obstacle)
 		case s.Live():
 			return s.At(c.Chroot), nil
-		case errors.Is(lastErr, ErrAuthFailed):
+		case errors.Is(lastErr, session.ErrAuthFailed):
 			return nil, lastErr
 		}
 		select {
@@ -119,7 +123,7 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 
 // Sub does what conn.Client says.
 func (c *Client) Sub(prefix string) (*Client, error) {
-	if err := ValidatePath(prefix); err != nil {
+	if err := session.ValidatePath(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
 	}
 	if c.gone.Load() || c.State() == Closed {
@@ -132,7 +136,7 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
 // View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
-func (c *Client) View(s *Session) *Session { return s.At(c.Chroot) }
+func (c *Client) View(s *session.Session) *session.Session { return s.At(c.Chroot) }
 
 // Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
@@ -150,10 +154,10 @@ func (c *Client) Go(f func(ctx context.Context)) bool {
 }
 
 // sessionFor is Session for an operation, which the error names.
-func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, error) {
+func (c *Client) sessionFor(ctx context.Context, op, path string) (*session.Session, error) {
 	s, err := c.Session(ctx)
 	if err != nil {
-		return nil, &OpError{Op: op, Path: path, Err: err}
+		return nil, &session.OpError{Op: op, Path: path, Err: err}
 	}
 	return s, nil
 }
@@ -163,7 +167,7 @@ func (c *Client) sessionFor(ctx context.Context, op, path string) (*Session, err
 // not repeated: another session cannot tell whether it was applied.
 //
 // Errors: those of f; ErrClosed, ErrAuthFailed or the cause of ctx, of the operation on the path.
-func (c *Client) InSession(ctx context.Context, op, path string, f func(*Session) error) error {
+func (c *Client) InSession(ctx context.Context, op, path string, f func(*session.Session) error) error {
 	for {
 		s, err := c.sessionFor(ctx, op, path)
 		if err != nil {
@@ -178,7 +182,7 @@ func (c *Client) InSession(ctx context.Context, op, path string, f func(*Session
 
 // Get returns a node's data and Stat; it survives reconnects and sessions, within ctx.
 func (c *Client) Get(ctx context.Context, path string) (b []byte, stat zk.Stat, err error) {
-	err = c.InSession(ctx, "get", path, func(s *Session) (err error) {
+	err = c.InSession(ctx, "get", path, func(s *session.Session) (err error) {
 		b, stat, err = s.Get(ctx, path)
 		return err
 	})
@@ -187,7 +191,7 @@ func (c *Client) Get(ctx context.Context, path string) (b []byte, stat zk.Stat, 
 
 // Exists reports whether there is a node, and its Stat; it survives reconnects and sessions, within ctx.
 func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.Stat, err error) {
-	err = c.InSession(ctx, "exists", path, func(s *Session) (err error) {
+	err = c.InSession(ctx, "exists", path, func(s *session.Session) (err error) {
 		exists, stat, err = s.Exists(ctx, path)
 		return err
 	})
@@ -196,7 +200,7 @@ func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.
 
 // Children returns the names of a node's children, in no order; it survives reconnects and sessions, within ctx.
 func (c *Client) Children(ctx context.Context, path string) (names []string, err error) {
-	err = c.InSession(ctx, "children", path, func(s *Session) (err error) {
+	err = c.InSession(ctx, "children", path, func(s *session.Session) (err error) {
 		names, err = s.Children(ctx, path)
 		return err
 	})
@@ -205,7 +209,7 @@ func (c *Client) Children(ctx context.Context, path string) (names []string, err
 
 // Sync does what conn.Client says.
 func (c *Client) Sync(ctx context.Context, path string) error {
-	return c.InSession(ctx, "sync", path, func(s *Session) error { return s.Sync(ctx, path) })
+	return c.InSession(ctx, "sync", path, func(s *session.Session) error { return s.Sync(ctx, path) })
 }
 
 // Create does what conn.Client says.
@@ -232,12 +236,12 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 
 // Set does what conn.Client says.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return versioned(ctx, c, "set", path, version, len(b), func(s *Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
+	return versioned(ctx, c, "set", path, version, len(b), func(s *session.Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
 }
 
 // Delete does what conn.Client says.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	_, err := versioned(ctx, c, "delete", path, version, len(path), func(s *Session) (zk.Stat, error) {
+	_, err := versioned(ctx, c, "delete", path, version, len(path), func(s *session.Session) (zk.Stat, error) {
 		return zk.Stat{}, s.Delete(ctx, path, version)
 	})
 	if errors.Is(err, errGone) {
@@ -249,18 +253,18 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 var errGone = errors.New("the node is gone")
 
 // versioned does a write of about so many bytes, whose version guards against applying it twice.
-func versioned(ctx context.Context, c *Client, op, path string, version int32, size int, write func(*Session) (zk.Stat, error),
+func versioned(ctx context.Context, c *Client, op, path string, version int32, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {
 	var doubt error // of an earlier try, which may have been applied, or may still be
-	var hangups Hangups
+	var hangups session.Hangups
 	for {
 		var stat zk.Stat
-		err := c.InSession(ctx, op, path, func(s *Session) (err error) {
+		err := c.InSession(ctx, op, path, func(s *session.Session) (err error) {
 			stat, err = write(s)
 			return hangups.Judge(size, err)
 		})
 		switch {
-		case ReplyLost(err):
+		case session.ReplyLost(err):
 			doubt = err
 		case doubt != nil && errors.Is(err, zk.ErrNoNode):
 			return stat, fmt.Errorf("%w: %w", errGone, doubt)
@@ -282,6 +286,6 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, s
 		case version == -1 || now.Version != version:
 			return stat, err
 		}
-		_ = Sleep(ctx, RetryPause) // the next try looks at ctx
+		_ = session.Sleep(ctx, session.RetryPause) // the next try looks at ctx
 	}
 }
