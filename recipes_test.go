@@ -23,14 +23,16 @@ func TestRecipes_TellTheirPath(t *testing.T) {
 	defer func() { require.NoError(t, client.Close()) }()
 	type recipe interface{ Path() string }
 	for name, of := range map[string]func() (recipe, error){
-		"mutex":          func() (recipe, error) { return mutex.New(client, "/app/it") },
-		"rwlock":         func() (recipe, error) { return rwlock.New(client, "/app/it") },
-		"semaphore":      func() (recipe, error) { return semaphore.New(client, "/app/it", 1) },
-		"election":       func() (recipe, error) { return election.New(client, "/app/it") },
-		"barrier":        func() (recipe, error) { return barrier.New(client, "/app/it") },
-		"double barrier": func() (recipe, error) { return barrier.NewDouble(client, "/app/it", 2, barrier.WithData([]byte("one"))) },
-		"group":          func() (recipe, error) { return group.New(client, "/app/it") },
-		"value":          func() (recipe, error) { return value.New(client, "/app/it", value.Text()) },
+		"mutex":     func() (recipe, error) { return mutex.New(client, "/app/it") },
+		"rwlock":    func() (recipe, error) { return rwlock.New(client, "/app/it") },
+		"semaphore": func() (recipe, error) { return semaphore.New(client, "/app/it", 1) },
+		"election":  func() (recipe, error) { return election.New(client, "/app/it") },
+		"barrier":   func() (recipe, error) { return barrier.New(client, "/app/it") },
+		"double barrier": func() (recipe, error) {
+			return barrier.NewDouble(client, "/app/it", 2, barrier.WithData([]byte("one")))
+		},
+		"group": func() (recipe, error) { return group.New(client, "/app/it") },
+		"value": func() (recipe, error) { return value.New(client, "/app/it", value.Text()) },
 	} {
 		it, err := of()
 		require.NoError(t, err, name)

@@ -6,9 +6,12 @@ import "github.com/zkrecipes/zkrecipes/internal/wire"
 type Witness int
 
 const (
+	// AnyServer may be a follower that is cut off.
 	AnyServer Witness = iota
-	Leader            // or a server that takes itself for the leader
-	Quorum            // a write that was applied
+	// Leader is the leader, or a server that takes itself for the leader.
+	Leader
+	// Quorum has applied a write.
+	Quorum
 )
 
 // WitnessOf says which server stands behind an answer to the opcode.
