@@ -171,7 +171,7 @@ func draw(all map[string]*room, belongs func(dir string) bool) string {
 		} else {
 			picture.WriteString("   ")
 		}
-		line := fmt.Sprintf("%-24s %-63s", r.room, r.what)
+		line := fmt.Sprintf("%-25s %-62s", r.room, r.what)
 		if r.upon != "" {
 			line += " ▸ " + r.upon
 		}
@@ -223,7 +223,7 @@ func TestHouse_IsDrawnFromTheCode(t *testing.T) {
 	require.NoError(t, err)
 	rule := strings.Repeat("─", 120) + "\n"
 	row := func(floor, room, what, on string) string {
-		return strings.TrimRight(fmt.Sprintf("%2s %-24s %-63s ▸ %s", floor, room, what, on), " ▸") + "\n"
+		return strings.TrimRight(fmt.Sprintf("%2s %-25s %-62s ▸ %s", floor, room, what, on), " ▸") + "\n"
 	}
 	assert.Equal(t, rule+row("4", "recipes", "one, two", "mid")+rule+row("3", "internal/mid", "is in the middle", "low")+
 		rule+row("2", "internal/low", "is low", "zkrecipes")+rule+row("1", "zkrecipes", "has words", ""),

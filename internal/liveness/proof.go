@@ -138,7 +138,7 @@ func (p *Proof) confirm(served time.Time) {
 // ripe is from when on an answer of the leader proves another contact. From the first connect answer on there always is one.
 func (p *Proof) ripe() time.Time { return p.contacts[0].answered.Add(p.lag) }
 
-// Doubtful reports whether the newest connect answer still needs a write to count.
+// Doubtful reports whether the newest connect answer is not proven yet. A write proves it at once, a sync a lag later.
 func (p *Proof) Doubtful() bool { return p.resumed.After(p.contact) }
 
 // ValidUntil is the time up to which the session is proven; zero before the first connect answer.

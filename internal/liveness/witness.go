@@ -14,7 +14,8 @@ const (
 	Quorum
 )
 
-// WitnessOf says which server stands behind an answer to the opcode.
+// WitnessOf says which server stands behind an answer to the opcode. The code comes from applying the request ([wire.FromTree]): other
+// answers are no proof, since a follower may give them itself.
 func WitnessOf(op, code int32) Witness {
 	switch op {
 	case wire.OpSync:
