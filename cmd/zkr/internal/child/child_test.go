@@ -400,6 +400,8 @@ func TestGuard_KillsTheTreeAtTheDeadline(t *testing.T) {
 func TestGuard_KillsTheTreeOfAStoppedHost(t *testing.T) {
 	h, tree, _, said := guardedHost(t, "overdue-stopped")
 	allEnd(t, tree)
+	// On a busy machine the host may stop after its deadline. A SIGCONT before that would be none.
+	require.Eventually(t, func() bool { return strings.HasPrefix(stateOf(h.Process.Pid), "T") }, 10*time.Second, 10*time.Millisecond)
 	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
 	require.True(t, said.Scan())
 	assert.Equal(t, "true 137", said.Text())
@@ -417,6 +419,12 @@ func TestHost_KillsTheTreeWhenTheGuardIsKilled(t *testing.T) {
 
 // runs reports whether a process is there that is no zombie: a container may have no process 1 that reaps.
 func runs(pid int) bool {
-	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // it ends at once
-	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
+	state := stateOf(pid)
+	return state != "" && !strings.HasPrefix(state, "Z")
+}
+
+// stateOf returns the state of a process as ps has it; "" if there is no such process.
+func stateOf(pid int) string {
+	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // it ends at once
+	return strings.TrimSpace(string(state))
 }
