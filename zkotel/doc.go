@@ -49,7 +49,8 @@
 // The other metrics of this library are those of zkprom. The attributes are zkrecipes.recipe (cache, node, group or value) and
 // zkrecipes.name, which the program gives.
 //
-//   - zkrecipes.view.current: 1 while the client is connected and told of every change, else 0.
+//   - zkrecipes.view.current: 1 while the client is connected and told of every change, else 0. Of a group or a value it is
+//     what the newest view said.
 //   - zkrecipes.view.age: how many seconds ago the view was as the server had it; missing before the first view. Of a
 //     group or a value it is 0 while the view is current.
 //   - zkrecipes.cache.nodes, zkrecipes.cache.size: what the cache holds; the size is in bytes.

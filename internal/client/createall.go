@@ -13,7 +13,7 @@ import (
 )
 
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
-// included. If the reply is lost, CreateAll looks; see [Client.settle].
+// included. If the reply is lost, CreateAll looks; see [Client.wasMade].
 //
 // Errors: ErrUnknownOutcome; zk.ErrNodeExists; what the server said about one of the nodes, such as zk.ErrNoAuth.
 func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
@@ -48,7 +48,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 		default:
 			return errors.Join(doubt, err)
 		}
-		made, err := c.settle(ctx, path, data, tried, before)
+		made, err := c.wasMade(ctx, path, data, tried, before)
 		if made {
 			return nil
 		}
@@ -61,9 +61,9 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 	}
 }
 
-// settle looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
+// wasMade looks what became of a create whose reply was lost: it was sent in tried, when before was the newest transaction
 // known. A node with the same data is success, also if another client has made it. No node and no error says that the create
-// was not executed, and that it may be sent again. For that settle needs two things:
+// was not executed, and that it may be sent again. For that wasMade needs two things:
 //
 //   - No copy is on its way. The leader has agreed to a barrier behind it in the same session, or the servers have ended that session.
 //   - No node was made and deleted since. Every create and delete of a child moves the pzxid of its parent, so that of the
@@ -73,7 +73,7 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 // caller keeps its doubt until a copy is answered.
 //
 // Errors: that either is missing; that there is a node with other data; the errors of a read.
-func (c *Client) settle(ctx context.Context, path string, data []byte, tried *session.Session, before int64) (made bool, err error) {
+func (c *Client) wasMade(ctx context.Context, path string, data []byte, tried *session.Session, before int64) (made bool, err error) {
 	var behind int64 // the session of the barrier
 	if err := c.InSession(ctx, "create", path, func(s *session.Session) error {
 		behind = s.ID()

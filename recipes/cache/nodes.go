@@ -45,7 +45,7 @@ func (t *nodes) follows(p part) bool {
 	return p.of == data || t.depth == unlimited || p.node.depth() < t.depth
 }
 
-// watched reports whether there is something that a watch would tell of: a node in a part that is followed, or the creation of the root.
+// watched reports whether a watch would tell of something: of a node in a part that is followed, or of the creation of the root.
 func (t *nodes) watched(p part) bool {
 	return p.node.known && t.follows(p) || p == t.rootData()
 }

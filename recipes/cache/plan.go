@@ -1,7 +1,7 @@
 package cache
 
-// plan is what is to be asked of the server: the parts that are to be read, those whose watches are to be set again, and which requests
-// to set watches are on their way. It has no clock, no lock and no I/O.
+// plan is what is to be asked of the server: parts to read, and parts whose watches are to be set again. It knows which requests to
+// set watches are on their way. It has no clock, no lock and no I/O.
 type plan struct {
 	support support
 	dirty   [2]int // parts that are not clean, by the parity of their round
@@ -26,13 +26,13 @@ const (
 
 // state is what is known of a part, and what is being done about it, in five bits:
 //
-//	none                 clean: the newest reading set a watch that has not fired, or the watch was set again since, and
-//	                     the server has said that nothing changed meanwhile; or not followed
+//	none                 clean: there is nothing to ask. The newest reading set a watch that has not fired, or the watch was set
+//	                     again since. Or the part is not followed, could not be read, or is of a node that was found gone
 //	stale                to be read
 //	bare                 unchanged as far as known, but without a watch; one request sets many watches again
 //	stale, asked         being read
 //	bare, asked          its watch is being set again
-//	… asked, again       an event came meanwhile: when the request is over, it is to be read
+//	… asked, again       more is known meanwhile, as by an event: when the request is over, it is to be read
 //	odd                  the number of its round is odd; see rounds
 //
 // A part that is not clean is dirty. It belongs to a round: to the active one, or to the next. One bit tells which.
@@ -65,8 +65,8 @@ type rearm struct {
 
 func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
 
-// restart forgets all requests, since a connection is there and no watch is. It returns since when the parts that are clean, or bare, may
-// have been without a watch, if the clean ones had theirs at a transaction. The caller puts in again what each part needs.
+// restart forgets all requests, since a connection is there and no watch is. At the transaction zxid, the clean parts had their
+// watches. It returns since when a part that is clean or bare may have been without one. The caller puts in again what each needs.
 func (pl *plan) restart(zxid int64) (since int64) {
 	since = zxid
 	if len(pl.bares) > 0 {
@@ -199,7 +199,7 @@ func (pl *plan) rearmed(r *rearm, how state) {
 	}
 	for _, p := range r.parts {
 		switch s := *p.state(); {
-		case s&(asked|bare) != asked|bare: // the node is gone, or another
+		case s&(asked|bare) != asked|bare: // the node is gone
 		case s&again != 0:
 			pl.put(p, stale)
 		case how == clean:

@@ -50,11 +50,12 @@ func (r *rounds) advance(dirty [2]int, heard time.Time) (asOf time.Time) {
 	return asOf
 }
 
-// verify takes in that all watches since r.verified are asked for within the next round. A transaction has been told of before.
+// verify takes in that all watches since r.verified are asked for within the next round. An answer has told of the transaction zxid
+// before that.
 func (r *rounds) verify(zxid int64) { r.verifying, r.verifiedBy = zxid, r.newest+1 }
 
 // isVerifying reports that the newest verification has not ended.
 func (r *rounds) isVerifying() bool { return r.ended < r.verifiedBy }
 
-// reset takes in that nothing was lost before a transaction, since nothing was followed.
+// reset takes in that nothing before a transaction counts: nothing was followed, or everything is read again.
 func (r *rounds) reset(zxid int64) { r.verified, r.verifying = zxid, zxid }

@@ -119,7 +119,7 @@ func (e *Ensemble) Reap(path string) bool {
 	return code == proto.CodeOK
 }
 
-// Reapable lists what reap should remove now.
+// Reapable lists what Reap should remove now.
 func (e *Ensemble) Reapable() []string { return e.Tree.Reapable(e.Now(), e.NeverUsed) }
 
 // SetCversion sets the sequence number of the next child.

@@ -21,7 +21,7 @@ func (f *Front) FallBehind() {
 	}
 }
 
-// Rejoin ends fallBehind, unless the front is not part of the majority.
+// Rejoin ends FallBehind, unless the front is not part of the majority.
 func (f *Front) Rejoin() {
 	if f.Role.serves() {
 		f.catchUp()

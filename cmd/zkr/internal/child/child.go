@@ -4,9 +4,13 @@
 // deadline, the guard kills the command and everything that it has started.
 //
 // On Linux, both are subreapers of their descendants: a process that calls setsid, or whose parent has ended, stays below them
-// and is found in /proc. If the guard is killed, the kernel kills the command, and this process the rest. On macOS,
-// descendants are found by their parents and by the process group, so a daemon that leaves both escapes. On Windows, a job
-// object holds all descendants, also when this process is killed.
+// and is found in /proc. If the guard is killed, the kernel kills the command, and this process the rest. Where /proc hides the
+// processes of other users (hidepid), a command that is set-user-id escapes if the guard is killed.
+//
+// On macOS, descendants are found by their parents and by the process group, so a daemon that leaves both escapes. If the guard
+// is killed, so does a command that shares the terminal's group, because its parent is gone.
+//
+// On Windows, a job object holds all descendants, also when this process is killed.
 package child
 
 import (

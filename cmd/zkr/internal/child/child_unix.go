@@ -125,8 +125,11 @@ func (c *Child) killCommand() {
 		_ = c.Kill() // what is left of the others is seen by Left
 		tree, err := c.tree()
 		switch {
-		case err != nil:
+		case errors.Is(err, errors.ErrUnsupported):
 			return // nobody can tell
+		case err != nil:
+			missing = 0
+			time.Sleep(pause)
 		case slices.ContainsFunc(tree, func(p process) bool { return p.pid == c.pid }):
 			missing = 0
 			time.Sleep(pause)
@@ -256,7 +259,7 @@ func (c *Child) signalAll(s syscall.Signal) error {
 func (c *Child) Left() int {
 	for range 2 {
 		tree, err := c.tree()
-		if err != nil { // without a list of processes, only the command itself is known
+		if err != nil { // for want of a list, only the command itself is known
 			select {
 			case <-c.done:
 				return 0
