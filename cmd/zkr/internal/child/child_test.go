@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -423,8 +424,14 @@ func runs(pid int) bool {
 	return state != "" && !strings.HasPrefix(state, "Z")
 }
 
-// stateOf returns the state of a process as ps has it; "" if there is no such process.
+// stateOf returns the state of a process, such as "T" for one that was stopped; "" if there is no such process. A bare system has
+// no ps.
 func stateOf(pid int) string {
+	if runtime.GOOS == "linux" {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, after, _ := strings.Cut(string(stat), ") ")
+		return after[:min(1, len(after))]
+	}
 	state, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // it ends at once
 	return strings.TrimSpace(string(state))
 }
