@@ -21,10 +21,10 @@ import (
 
 // Client is the handle on an ensemble; package conn documents it.
 type Client struct {
-	core *core
-	session.Chroot
-	gone  atomic.Bool // only for a client made by Sub: it was closed
-	isSub bool
+	core   *core
+	chroot session.Chroot // no embedding: conn.Client would show it
+	gone   atomic.Bool    // only for a client made by Sub: it was closed
+	isSub  bool
 }
 
 // New makes a client, which connects in the background. Its requests for itself have the values of ctx.
@@ -55,7 +55,7 @@ func newClient(ctx context.Context, config *Config) *Client {
 	config.Log = c.log.logger(config.Log)
 	c.hosts, c.ensemble = newHosts(config), session.NewEnsemble(&config.Config)
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-	return &Client{core: c, Chroot: session.Chroot(config.Chroot)}
+	return &Client{core: c, chroot: session.Chroot(config.Chroot)}
 }
 
 func (c *Client) start() {
@@ -110,7 +110,7 @@ func (c *Client) Session(ctx context.Context) (*session.Session, error) {
 		case ctx.Err() != nil:
 			return nil, session.WithReason(context.Cause(ctx), obstacle)
 		case s.Live():
-			return s.At(c.Chroot), nil
+			return s.At(c.chroot), nil
 		case errors.Is(lastErr, session.ErrAuthFailed):
 			return nil, lastErr
 		}
@@ -129,17 +129,23 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 	if c.gone.Load() || c.State() == Closed {
 		return nil, fmt.Errorf("sub %s: %w", prefix, zkrecipes.ErrClosed)
 	}
-	return &Client{core: c.core, Chroot: c.Chroot.Sub(prefix), isSub: true}, nil
+	return &Client{core: c.core, chroot: c.chroot.Sub(prefix), isSub: true}, nil
 }
 
 // Identity does what conn.Client says.
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
 // View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
-func (c *Client) View(s *session.Session) *session.Session { return s.At(c.Chroot) }
+func (c *Client) View(s *session.Session) *session.Session { return s.At(c.chroot) }
 
 // Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }
+
+// Abs returns the path on the server of what this client calls path.
+func (c *Client) Abs(path string) string { return c.chroot.Abs(path) }
+
+// Rel returns what this client calls a path on the server; "" if that is not below its root.
+func (c *Client) Rel(path string) string { return c.chroot.Rel(path) }
 
 // Tracers returns the tracers of the client; nil is none.
 func (c *Client) Tracers() *trace.Tracers { return c.core.opts.Tracers }
@@ -236,13 +242,20 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 
 // Set does what conn.Client says.
 func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return versioned(ctx, c, "set", path, version, len(b), func(s *session.Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
+	return versioned(ctx, c, "set", path, version, 0, len(b), func(s *session.Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
 }
 
 // Delete does what conn.Client says.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	_, err := versioned(ctx, c, "delete", path, version, len(path), func(s *session.Session) (zk.Stat, error) {
-		return zk.Stat{}, s.Delete(ctx, path, version)
+	return c.DeleteRead(ctx, path, zk.Stat{Version: version})
+}
+
+// DeleteRead is Delete for the version of a node that was read. If a reply is lost, and another node is there by now, the delete is
+// not sent again, and the error matches ErrUnknownOutcome. One case is left: the node is replaced after that look, and the other
+// node has the same version.
+func (c *Client) DeleteRead(ctx context.Context, path string, read zk.Stat) error {
+	_, err := versioned(ctx, c, "delete", path, read.Version, read.Czxid, len(path), func(s *session.Session) (zk.Stat, error) {
+		return zk.Stat{}, s.Delete(ctx, path, read.Version)
 	})
 	if errors.Is(err, errGone) {
 		return nil
@@ -252,8 +265,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 
 var errGone = errors.New("the node is gone")
 
-// versioned does a write of about so many bytes, whose version guards against applying it twice.
-func versioned(ctx context.Context, c *Client, op, path string, version int32, size int, write func(*session.Session) (zk.Stat, error),
+// versioned does a write of about so many bytes, whose version guards against applying it twice. A czxid of 0 means any node.
+func versioned(ctx context.Context, c *Client, op, path string, version int32, czxid int64, size int, write func(*session.Session) (zk.Stat, error),
 ) (zk.Stat, error) {
 	var doubt error // of an earlier try, which may have been applied, or may still be
 	var hangups session.Hangups
@@ -283,7 +296,7 @@ func versioned(ctx context.Context, c *Client, op, path string, version int32, s
 			return stat, errors.Join(err, readErr)
 		case !exists:
 			return stat, fmt.Errorf("%w: %w", errGone, err)
-		case version == -1 || now.Version != version:
+		case version == -1 || now.Version != version, czxid != 0 && now.Czxid != czxid:
 			return stat, err
 		}
 		_ = session.Sleep(ctx, session.RetryPause) // the next try looks at ctx

@@ -209,7 +209,7 @@ type root struct {
 }
 
 // Root returns where the paths of this client begin.
-func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.Chroot) }
+func (c *Client) Root() zkrecipes.Root { return c.core.Root(c.chroot) }
 
 // Root returns where the paths below a chroot begin.
 func (c *core) Root(at session.Chroot) zkrecipes.Root { return root{c, at} }

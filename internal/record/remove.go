@@ -12,10 +12,10 @@ import (
 
 // Remove deletes the node at path, whatever it holds. It is no error if there is none.
 //
-// Each delete is for the version that was read before. So if a reply is lost, the delete may be sent again: see
-// [client.Client.Delete].
+// Each delete is for the version of the node that was read before. So if a reply is lost, the delete may be sent again: see
+// [client.Client.DeleteRead].
 //
-// Errors: ErrUnknownOutcome if a reply was lost, and the node has another version by now; otherwise what the server said.
+// Errors: ErrUnknownOutcome if a reply was lost, and another client has written since; otherwise what the server said.
 func Remove(ctx context.Context, c *client.Client, path string) error {
 	if err := c.Sync(ctx, path); err != nil { // a server that lags may not know the node yet
 		return err
@@ -25,7 +25,7 @@ func Remove(ctx context.Context, c *client.Client, path string) error {
 		if err != nil || !exists {
 			return err
 		}
-		err = c.Delete(ctx, path, stat.Version)
+		err = c.DeleteRead(ctx, path, stat)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil

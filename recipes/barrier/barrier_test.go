@@ -303,6 +303,26 @@ func TestRemove_RequestLostAndChanged(t *testing.T) {
 	})
 }
 
+// TestRemove_ReplyLostAndSetByAnother: another client raises the barrier before this one looks. That barrier stays.
+func TestRemove_ReplyLostAndSetByAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := open(t, srv, "a"), open(t, srv, "b")
+		require.NoError(t, a.Set(t.Context()))
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: 1}, zktest.DropReply())
+		srv.Refuse(zktest.Label("a"))
+		over := begin(func() error { return a.Remove(t.Context()) })
+		requireWaits(t, over)
+		time.Sleep(time.Second)
+		require.NoError(t, b.Set(t.Context()))
+		srv.Accept(zktest.Label("a"))
+		time.Sleep(time.Minute)
+		ended, err := over()
+		require.True(t, ended)
+		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+		require.True(t, srv.Exists(path))
+	})
+}
+
 func TestRemove_RequestOrReplyLost(t *testing.T) {
 	for name, action := range map[string]zktest.Action{"not applied": zktest.DropRequest(), "applied": zktest.DropReply()} {
 		for skip := range 3 {

@@ -201,8 +201,8 @@ func (v *Value[T]) Update(ctx context.Context, fn func(old T) (T, error)) (T, Ve
 
 // Delete deletes the node, whatever it holds: then there is no value. It is no error if there is none. Parents stay.
 //
-// Errors: ErrUnknownOutcome if a reply was lost, and another client has written since, so that nothing tells whether this call
-// deleted before; zk.ErrNotEmpty if the node has children, such as the markers of counters: see [Counter.Close]; otherwise what
+// Errors: ErrUnknownOutcome if a reply was lost, and another client has written since or ctx has ended, so that nothing tells
+// whether this call has deleted; zk.ErrNotEmpty if the node has children, such as the markers of counters: see [Counter.Close]; otherwise what
 // the server said.
 func (v *Value[T]) Delete(ctx context.Context) error { return record.Remove(ctx, v.client, v.path) }
 
