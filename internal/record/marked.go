@@ -190,10 +190,14 @@ func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
 
 // Close deletes the marker. The next update makes another.
 //
-// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends.
+// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends. ErrClosed if the client was
+// made by Sub and is closed: the marker goes with the session.
 func (m *Marked) Close(ctx context.Context) error {
 	closed := make(chan error, 1)
 	if !m.client.Go(func(ctx context.Context) { closed <- m.remove(ctx) }) {
+		if m.client.State() != client.Closed {
+			return &session.OpError{Op: "delete the marker of", Path: m.path, Err: zkrecipes.ErrClosed} // a Sub is closed
+		}
 		return nil // the client is closed, and the marker goes with its session
 	}
 	select {

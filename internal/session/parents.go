@@ -9,14 +9,17 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // ParentOf is for absolute paths other than the root.
 func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
 // MakeContainers makes path, and what is missing above it, as containers: up to the first that exists, then down. If the
-// server reaps one in between, the create that follows fails, and its caller calls again. If the session ends first, that is the
-// error, also if a container is in doubt: the next session may make it again.
+// server reaps one in between, the create that follows fails, and its caller calls again. If the session or ctx ends while a
+// container is in doubt, that end is the error: a container that may be there is no doubt about what the caller makes.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	s, path = s.Absolute(), s.Abs(path) // a chroot may be what is missing
 	var missing []string
@@ -32,13 +35,16 @@ func (s *Session) MakeContainers(ctx context.Context, path string) error {
 		path = ParentOf(path)
 	}
 	for _, path := range slices.Backward(missing) {
-		if err := s.CreateContainer(ctx, path); err != nil {
-			if errors.Is(err, zk.ErrNoNode) {
-				return nil
-			}
-			if over := s.Err(); over != nil {
-				return &OpError{Op: "create", Path: path, Err: over}
-			}
+		err := s.CreateContainer(ctx, path)
+		inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
+		switch ended := s.Err(); {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil
+		case inDoubt && ended != nil:
+			return &OpError{Op: "create", Path: path, Err: ended}
+		case inDoubt && ctx.Err() != nil:
+			return &OpError{Op: "create", Path: path, Err: s.Explain(context.Cause(ctx))}
+		case err != nil:
 			return err
 		}
 		if path == s.opts.Chroot {

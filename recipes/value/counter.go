@@ -86,5 +86,6 @@ func (c *Counter) Next(ctx context.Context, n int64) (first int64, err error) {
 
 // Close deletes the marker, which otherwise goes with the session. The counter may be used again.
 //
-// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends.
+// Errors: the cause of ctx; zk.ErrNoAuth. In both cases the removal goes on, until the session ends. ErrClosed if the client was made by
+// conn.Client.Sub and is closed: the marker goes with the session.
 func (c *Counter) Close(ctx context.Context) error { return c.marked.Close(ctx) }

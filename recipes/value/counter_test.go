@@ -573,3 +573,18 @@ func TestAdd_ServerFaultAtTheNode_IsNotRepeatedForEver(t *testing.T) {
 		require.Less(t, tries, 1000)
 	})
 }
+
+// TestCounter_Close_SubIsClosed: the session lives on, and so does the marker.
+func TestCounter_Close_SubIsClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := bubble.Dial(t, srv, "a").Sub("/app")
+		require.NoError(t, err)
+		c, err := value.NewCounter(sub, "/hits", value.KazooCounter())
+		require.NoError(t, err)
+		_, err = c.Add(t.Context(), 1)
+		require.NoError(t, err)
+		require.NoError(t, sub.Close())
+		require.ErrorIs(t, c.Close(t.Context()), zkrecipes.ErrClosed)
+		require.Len(t, srv.Children("/app/hits"), 1)
+	})
+}

@@ -601,3 +601,16 @@ func TestCodecs(t *testing.T) {
 	b[0] = 'c'
 	require.Equal(t, "b", string(data), "a copy")
 }
+
+// TestSet_ContextEndsWhileAParentIsMade: the value was never sent, so nothing about it is in doubt.
+func TestSet_ContextEndsWhileAParentIsMade(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		v := text(t, srv, "a")
+		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer}, zktest.HoldReply(time.Minute))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := v.Set(ctx, "1")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+	})
+}
