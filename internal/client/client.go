@@ -180,13 +180,13 @@ func (c *Client) InSession(ctx context.Context, op, path string, f func(*session
 			return err
 		}
 		err = f(s)
-		if over := s.Err(); over == nil || !errors.Is(err, over) || errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+		if ended := s.Err(); ended == nil || !errors.Is(err, ended) || errors.Is(err, zkrecipes.ErrUnknownOutcome) {
 			return err
 		}
 	}
 }
 
-// Get returns a node's data and Stat; it survives reconnects and sessions, within ctx.
+// Get does what conn.Client says.
 func (c *Client) Get(ctx context.Context, path string) (b []byte, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "get", path, func(s *session.Session) (err error) {
 		b, stat, err = s.Get(ctx, path)
@@ -195,7 +195,7 @@ func (c *Client) Get(ctx context.Context, path string) (b []byte, stat zk.Stat, 
 	return b, stat, err
 }
 
-// Exists reports whether there is a node, and its Stat; it survives reconnects and sessions, within ctx.
+// Exists does what conn.Client says.
 func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "exists", path, func(s *session.Session) (err error) {
 		exists, stat, err = s.Exists(ctx, path)
@@ -204,7 +204,7 @@ func (c *Client) Exists(ctx context.Context, path string) (exists bool, stat zk.
 	return exists, stat, err
 }
 
-// Children returns the names of a node's children, in no order; it survives reconnects and sessions, within ctx.
+// Children does what conn.Client says.
 func (c *Client) Children(ctx context.Context, path string) (names []string, err error) {
 	err = c.InSession(ctx, "children", path, func(s *session.Session) (err error) {
 		names, err = s.Children(ctx, path)

@@ -1,5 +1,5 @@
-// Package lifetime is the life of one ZooKeeper session: its connections, its proof, what is told of its loss, and its end. It knows
-// no operations: what is sent comes from above.
+// Package lifetime is the life of one ZooKeeper session: its connections, its proof, what is told of its loss, and its end. Of itself it
+// sends only what the proof and the end need. All other requests come from above.
 package lifetime
 
 import (
@@ -30,7 +30,7 @@ type Owner interface {
 	Down(Report) (log func())
 	// Ended takes that the session has ended. The next one may open when Done is closed, which is after this.
 	Ended(why *zkrecipes.LostError, last Report)
-	// InTheWay returns why there is no connection; nil if there is one.
+	// InTheWay returns why there is no connection; nil if there is one. It is called with the lock of the lifetime held, or without.
 	InTheWay() error
 }
 

@@ -64,7 +64,7 @@ var rules = map[string]rule{
 	"internal/recipe":    {imports: []string{"internal/client"}},
 	"internal/liveness":  {imports: []string{"internal/wire"}},
 	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/client", "internal/session", zk}},
-	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/trace", "internal/wire", zk}},
+	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/wire", zk}},
 	"internal/trace":     {imports: []string{"."}},
 	"internal/wire":      {imports: []string{zk}},
 	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/client", "internal/session", zk}},

@@ -52,9 +52,9 @@ func (s *session) AwaitUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return CauseOf(ctx)
 	}
-	up, over := s.Connected()
-	if over != nil {
-		return over
+	up, ended := s.Connected()
+	if ended != nil {
+		return ended
 	}
 	select {
 	case <-up:

@@ -63,7 +63,7 @@ func (l listener) Down(heard time.Time) { l.tell(News{Kind: Down, Heard: heard})
 // Event tells the watches and the feeds.
 func (l listener) Event(e zk.Event) { l.onEvent(e) }
 
-// request is a request of a session.
+// What a session sends, and what comes back.
 type (
 	request = lifetime.Request
 	reply   = link.Reply

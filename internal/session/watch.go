@@ -201,7 +201,7 @@ func (w *watches) fire(keys ...watchKey) {
 	}
 }
 
-// fireAll makes every waiter read again. Called when a connection has come up, with the lock of the session held.
+// fireAll makes every waiter read again. Called when a connection has come up, with the lock of the lifetime held.
 func (w *watches) fireAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -74,8 +74,8 @@ type Member struct {
 	Rank int
 }
 
-// Members returns the members of the round that have not left and were not lost, in the order of their ranks, as new as this call.
-// A member may leave as soon as the round has begun. To read all n, let each stay until all have read: a second double barrier
+// Members returns the members of the round whose nodes are there, in the order of their ranks, as new as this call. The servers remove
+// the node of a lost member when they end its session. A member may leave as soon as the round has begun. To read all n, let each stay until all have read: a second double barrier
 // tells. A member that was asked to release is left out, because the request replaces its data.
 //
 // Errors: the cause of ctx, with what is in the way; ErrClosed; otherwise what the server said.

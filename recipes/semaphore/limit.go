@@ -107,8 +107,10 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // SetLimit replaces the limit for all semaphores that follow the node given to [WithLimitNode]. If the limit is raised,
 // waiters are let in at once. If it is lowered, holders keep their leases.
 //
-// Errors: a limit below 1, or no limit node, at once; ErrUnknownOutcome if a reply was lost, and the node has another limit by
-// now, or is gone, so that nothing tells whether this call set it before; otherwise what the server said.
+// SetLimit reads the node first, so the client must be allowed to read it.
+//
+// Errors: a limit below 1, or no limit node, at once; ErrUnknownOutcome if a reply was lost, and the node is not there or has another
+// limit: then nothing tells whether this call set it before; otherwise what the server said.
 //
 // Source: Curator's SharedCount.setCount.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
