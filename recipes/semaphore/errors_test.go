@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -131,6 +132,21 @@ func TestErrors_NoLeaseIsKnownToBeInTheWay(t *testing.T) {
 				require.ErrorAs(t, err, &gaveUp)
 				require.Equal(t, first, gaveUp.Holder.Path)
 			})
+		})
+	}
+}
+
+// TestErrors_ForeignContenderAtTheDoor: no option lets another recipe share the door.
+func TestErrors_ForeignContenderAtTheDoor(t *testing.T) {
+	for _, name := range []string{"_c_x-latch-", "x__lock__"} {
+		pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+			s := newSemaphore(t, a, 2)
+			release(t, acquire(t, s, 1))
+			_, err := b.Create(t.Context(), locks+"/"+name, nil, zk.FlagEphemeral|zk.FlagSequence)
+			require.NoError(t, err)
+			_, err = s.Acquire(t.Context(), 1)
+			require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+			require.ErrorContains(t, err, "is not named lock-: let one of the two use another path")
 		})
 	}
 }
