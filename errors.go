@@ -152,9 +152,11 @@ func (e *OpError) Unwrap() error { return e.Err }
 type BusyError struct {
 	// Path of the queue.
 	Path string
-	// Holder is the contender at the head of the queue; its Path is empty if it left while it was asked for.
+	// Holder is the contender at the head of the queue; its Path is empty if it left while it was asked for. Of a semaphore it is
+	// the first lease if too few are left, else the first caller at its door.
 	Holder Participant
-	// Queue is how many contenders were there, the holder included.
+	// Queue is how many contenders were there, the holder included; of a semaphore, how many leases or how many at the door. The
+	// caller may be one of them.
 	Queue int
 }
 
@@ -201,12 +203,12 @@ func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 type WaitError struct {
 	// Path of the queue.
 	Path string
-	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue. All holders of a
-	// semaphore are one place together.
+	// Position in the queue when the caller last looked, the holder being 1; 0 if it never got to see the queue. If too few leases
+	// of a semaphore are left, all that have leases are one place together.
 	Position int
 	// Of is how long the queue was then.
 	Of int
-	// Holder is the contender at the head of the queue then.
+	// Holder is the contender at the head of the queue then; of a semaphore, as in [BusyError].
 	Holder Participant
 	// Err matches the cause of the context, and says what was in the way: a server that did not answer, for example.
 	Err error

@@ -58,8 +58,8 @@ type AcquireEnd struct {
 	AcquireStart
 	// Waited is how long the acquisition took.
 	Waited time.Duration
-	// Position is the place in the queue that the caller first saw itself at: 1 if there was no contender ahead. It is 0 if
-	// the caller never got to see the queue.
+	// Position is the place in the queue that the caller first saw itself at, counted as in [WaitError]: 1 if there was no
+	// contender ahead. It is 0 if the caller never got to see the queue.
 	Position int
 	// Token of the hold; 0 without a grant.
 	Token Token

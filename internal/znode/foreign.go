@@ -52,6 +52,7 @@ func (q *Queue) wayOut(foreign string) string {
 	has := func(kind string) bool { return slices.Contains(q.kinds, kind) }
 	way := ""
 	switch {
+	case q.behind != nil: // nothing shares the door of a semaphore
 	case has(Latch) && is(Lock):
 		way = "it is named as by go-zookeeper's Lock or Curator's LeaderSelector: share the path by the option " +
 			"WithLayout(election.Selector), or "

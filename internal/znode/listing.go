@@ -75,19 +75,6 @@ func (l *listing) sort() {
 	l.once.Do(func() { slices.SortFunc(l.queue, compare) })
 }
 
-// leases returns what the listing behind this one has read, in order. It reports false if there is none, or it is not read yet.
-func (l *listing) leases() ([]Contender, bool) {
-	if l.behind == nil {
-		return nil, false
-	}
-	select {
-	case <-l.behind.done:
-		return l.behind.queue, l.behind.err == nil
-	default:
-		return nil, false
-	}
-}
-
 // index is for a queue that is sorted.
 func (l *listing) index(c Contender) int {
 	i, found := slices.BinarySearchFunc(l.queue, c, compare)

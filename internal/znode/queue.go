@@ -231,18 +231,20 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.attempt.At(me)
 		predecessor, granted := rule(l.queue, me)
 		if granted {
+			if w.tooMany == nil { // else the leases are yet to be counted
+				w.attempt.At(me)
+			}
 			return l, nil
 		}
+		w.saw(waiting, l, me)
 		if patience == noTime {
-			return nil, w.queue.busy(w.ctx, w.session, l)
+			return nil, w.seenIn.busy(w.ctx, w.session, w.seen)
 		}
-		w.saw(l, me)
 		switch err = w.await(waiting, l, predecessor); {
 		case err != nil && w.ctx.Err() == nil && waiting.Err() != nil:
-			return nil, w.queue.busy(w.ctx, w.session, l)
+			return nil, w.seenIn.busy(w.ctx, w.session, w.seen)
 		case err != nil:
 			return nil, err
 		}
@@ -266,10 +268,10 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	return l, q.refuseForeign(ctx, s, l.others)
 }
 
-// busy returns the error that names the contender that holds.
+// busy returns the error that names the head of a sorted listing.
 func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error {
 	e := &zkrecipes.BusyError{Path: q.name, Queue: len(l.queue)}
-	if path := q.holder(l); path != "" {
+	if path := q.head(l); path != "" {
 		data, stat, err := s.Get(ctx, path)
 		switch {
 		case err == nil:
@@ -281,16 +283,12 @@ func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error 
 	return e
 }
 
-// holder returns the path of the contender that holds, as far as a sorted listing tells: the head of the queue. At the door of a
-// semaphore that is the first lease, if there is one.
-func (q *Queue) holder(l *listing) string {
-	if out, ok := l.leases(); ok && len(out) > 0 {
-		return q.behind.Child(out[0].Name)
+// head returns the path of the contender at the head of a sorted listing; empty if there is none.
+func (q *Queue) head(l *listing) string {
+	if len(l.queue) == 0 {
+		return ""
 	}
-	if len(l.queue) > 0 {
-		return q.Child(l.queue[0].Name)
-	}
-	return ""
+	return q.Child(l.queue[0].Name)
 }
 
 func participant(path string, data []byte, stat zk.Stat) zkrecipes.Participant {

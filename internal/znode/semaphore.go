@@ -49,6 +49,16 @@ func (l Leases) spec() ephemeral.Spec {
 	return ephemeral.Spec{Kind: Lease, Data: l.Data, Count: l.Count}
 }
 
+// tooMany reports whether these leases would be above the limit beside those that are out. It does so for errors alone: it reports
+// false if the limit cannot be read.
+func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
+	if out == 0 {
+		return false
+	}
+	limit, _, err := l.Limit(ctx, s)
+	return err == nil && out+l.Count > limit
+}
+
 // NewSemaphore returns the semaphore under path. With kazoo it is laid out as kazoo's. Errors: those of New.
 //
 // kazoo's semaphore cannot be told to count other names at its door, nor other nodes than the children of path as leases. It
@@ -121,6 +131,7 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 			return nil, err
 		}
 		if !m.fits(len(l.queue), want.Count, limit, changed) {
+			a.At(1) // as in saw
 			return nil, m.leases.busy(trying, s, l)
 		}
 		return m.acquire(trying, s, want, a, tryAtDoor)
@@ -157,6 +168,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		return nil, err
 	}
 	defer door.leaveUnlessGranted() // also when the limit panics
+	door.tooMany = want.tooMany
 	out, err := m.passDoor(door, patience)
 	if err == nil {
 		err = m.refuseOtherLayout(out)
@@ -169,6 +181,11 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		return nil, door.gaveUp(err)
 	}
 	enough := m.fits(len(out.queue), want.Count, limit, changed)
+	if enough {
+		a.At(0)
+	} else {
+		a.At(1) // as in saw
+	}
 	if !enough && patience != forever {
 		out.sort()
 		return nil, m.leases.busy(ctx, s, out)
@@ -266,7 +283,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		w.position, w.of, w.seen = 2, max(2, door.of), l // first at the door, behind those that have leases
+		w.position, w.of, w.seenIn, w.seen = 2, max(2, door.of), m.leases, l // first at the door, behind those that have leases
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
 			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {
 				return requeueIfGone(err)

@@ -32,6 +32,10 @@ type Waiter struct {
 	// What the waiter has seen, for the error when it gives up.
 	position, of int
 	seen         *listing
+	seenIn       *Queue // has the listing; its head is in the way
+
+	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
+	tooMany func(ctx context.Context, s *session.Session, out int) bool
 
 	mu     sync.Mutex
 	holder zkrecipes.Participant // at the head, once it has been read
@@ -190,7 +194,7 @@ func (w *Waiter) await(ctx context.Context, l *listing, predecessor int) error {
 		if err != nil {
 			return err
 		}
-		if path == w.queue.holder(l) {
+		if path == w.seenIn.head(w.seen) {
 			w.setHolder(participant(path, data, stat))
 		}
 		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
@@ -229,12 +233,14 @@ func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 	return !told && err == nil, err
 }
 
-// saw notes the waiter's place. Those that have the leases of a semaphore are one place, ahead of its door.
-func (w *Waiter) saw(l *listing, me int) {
-	w.position, w.of, w.seen = me+1, len(l.queue), l
-	if w.queue.behind != nil {
-		w.position, w.of = w.position+1, w.of+1
+// saw notes the waiter's place, and who is in the way. At a door that is the first lease, if too few are left. Then those that
+// have leases are one place together, ahead of the door.
+func (w *Waiter) saw(ctx context.Context, l *listing, me int) {
+	w.position, w.of, w.seenIn, w.seen = me+1, len(l.queue), w.queue, l
+	if w.tooMany != nil && l.behind.wait(ctx, w.session) == nil && w.tooMany(ctx, w.session, len(l.behind.queue)) {
+		w.position, w.of, w.seenIn, w.seen = w.position+1, w.of+1, w.queue.behind, l.behind
 	}
+	w.attempt.At(w.position - 1)
 }
 
 // readHolder reads in the background who is at the head, unless that is known or the caller cannot give up.
@@ -242,7 +248,7 @@ func (w *Waiter) readHolder() {
 	if w.seen == nil {
 		return
 	}
-	path := w.queue.holder(w.seen)
+	path := w.seenIn.head(w.seen)
 	w.mu.Lock()
 	known := w.holder.Path == path
 	w.mu.Unlock()

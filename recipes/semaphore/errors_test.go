@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -21,14 +22,17 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.InMemory())
+				ends := make(map[string]chan zkrecipes.AcquireEnd)
 				of := func(label string) *semaphore.Semaphore {
-					return newSemaphore(t, bubble.Dial(t, srv, label), 2, opts...)
+					ends[label] = make(chan zkrecipes.AcquireEnd, 1)
+					return newSemaphore(t, bubble.Dial(t, srv, label, traced(ends[label])), 2, opts...)
 				}
 				held := acquire(t, of("a"), 2)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				var waiting []*bubble.Attempt
-				for _, label := range []string{"b", "c", "d"} {
+				labels := []string{"b", "c", "d"}
+				for _, label := range labels {
 					s := of(label)
 					waiting = append(waiting, bubble.Start(ctx, func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 1) }))
 					time.Sleep(time.Second)
@@ -38,6 +42,7 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 				require.ErrorAs(t, err, &busy)
 				require.Equal(t, path, busy.Path)
 				require.Equal(t, "a", busy.Holder.Name)
+				require.Equal(t, 2, (<-ends["e"]).Position)
 				for i, w := range waiting {
 					var gaveUp *zkrecipes.WaitError
 					require.ErrorAs(t, w.Failed(t, time.Minute), &gaveUp)
@@ -46,8 +51,102 @@ func TestErrors_NameTheSemaphoreTheHolderAndThePlace(t *testing.T) {
 					require.Equal(t, "a", gaveUp.Holder.Name)
 					require.Equal(t, held.Token(), gaveUp.Holder.Token)
 					require.GreaterOrEqual(t, gaveUp.Of, gaveUp.Position)
+					require.Equal(t, gaveUp.Position, (<-ends[labels[i]]).Position)
 				}
 			})
+		})
+	}
+}
+
+// traced sends how acquisitions end.
+func traced(ends chan<- zkrecipes.AcquireEnd) conn.Option {
+	return conn.WithTracer(&zkrecipes.Tracer{AcquireEnd: func(_ context.Context, a zkrecipes.AcquireEnd) { ends <- a }})
+}
+
+// TestErrors_BehindADeadClientAtTheDoor: if enough leases are left, those that have the others are not in the way.
+func TestErrors_BehindADeadClientAtTheDoor(t *testing.T) {
+	node := []semaphore.Option{semaphore.WithLimitNode("/limit")} // holds 3
+	for name, c := range map[string]struct {
+		limit        int
+		opts         []semaphore.Option
+		n            int
+		inTheWay     string // the parent
+		place, queue int
+	}{
+		"enough are left":             {3, nil, 2, locks, 2, 2},
+		"too few are left":            {3, nil, 3, leases, 3, 1},
+		"limit node, enough are left": {1, node, 2, locks, 2, 2},
+		"limit node, too few":         {9, node, 3, leases, 3, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+				_, err := srv.Create("/limit", []byte{0, 0, 0, 3}, zktest.Persistent)
+				require.NoError(t, err)
+				acquire(t, newSemaphore(t, a, 3), 1)
+				synctest.Wait()
+				foreign(t, srv, locks+"/lock-")
+				ends := make(chan zkrecipes.AcquireEnd, 1)
+				s := newSemaphore(t, bubble.Dial(t, srv, "c", traced(ends)), c.limit, c.opts...)
+
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err = s.Acquire(ctx, c.n)
+				var gaveUp *zkrecipes.WaitError
+				require.ErrorAs(t, err, &gaveUp)
+				require.Contains(t, gaveUp.Holder.Path, c.inTheWay+"/")
+				require.Equal(t, []int{c.place, c.place}, []int{gaveUp.Position, gaveUp.Of})
+				require.Equal(t, c.place, (<-ends).Position)
+
+				_, err = s.TryAcquire(t.Context(), c.n)
+				var busy *zkrecipes.BusyError
+				require.ErrorAs(t, err, &busy)
+				require.Contains(t, busy.Holder.Path, c.inTheWay+"/")
+				require.Equal(t, c.queue, busy.Queue)
+				require.Equal(t, 2, (<-ends).Position)
+			})
+		})
+	}
+}
+
+// TestErrors_NoLeaseIsKnownToBeInTheWay: the first at the door is.
+func TestErrors_NoLeaseIsKnownToBeInTheWay(t *testing.T) {
+	for name, arrange := range map[string]func(t *testing.T, srv *zktest.Server, held *zkrecipes.Hold){
+		"the limit cannot be read": func(_ *testing.T, srv *zktest.Server, _ *zkrecipes.Hold) {
+			srv.Intercept(zktest.Match{Op: zktest.OpGetData, Path: "^/limit$", Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		},
+		"the limit is 0, no lease is out": func(t *testing.T, srv *zktest.Server, held *zkrecipes.Hold) {
+			t.Helper()
+			require.NoError(t, srv.Set("/limit", []byte{0, 0, 0, 0}))
+			release(t, held)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
+				arrange(t, srv, acquire(t, newSemaphore(t, a, 1, semaphore.WithLimitNode("/limit")), 1))
+				synctest.Wait()
+				first := foreign(t, srv, locks+"/lock-")
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := newSemaphore(t, b, 1, semaphore.WithLimitNode("/limit")).Acquire(ctx, 1)
+				var gaveUp *zkrecipes.WaitError
+				require.ErrorAs(t, err, &gaveUp)
+				require.Equal(t, first, gaveUp.Holder.Path)
+			})
+		})
+	}
+}
+
+// TestErrors_ForeignContenderAtTheDoor: no option lets another recipe share the door.
+func TestErrors_ForeignContenderAtTheDoor(t *testing.T) {
+	for _, name := range []string{"_c_x-latch-", "x__lock__"} {
+		pair(t, func(t *testing.T, _ *zktest.Server, a, b *conn.Client) {
+			s := newSemaphore(t, a, 2)
+			release(t, acquire(t, s, 1))
+			_, err := b.Create(t.Context(), locks+"/"+name, nil, zk.FlagEphemeral|zk.FlagSequence)
+			require.NoError(t, err)
+			_, err = s.Acquire(t.Context(), 1)
+			require.ErrorIs(t, err, zkrecipes.ErrForeignContender)
+			require.ErrorContains(t, err, "is not named lock-: let one of the two use another path")
 		})
 	}
 }
