@@ -47,7 +47,8 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 // forever is longer than a test runs, also one in virtual time.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Lose ends the hold as lost, for the reason. Afterwards ValidUntil is not ahead. If the hold has ended before, Lose does nothing.
+// Lose ends the hold as lost, for the reason. If it has ended before, Lose does nothing. Afterwards ValidUntil is not ahead, also
+// for LossNodeDeleted and LossSuspended: the session of a real hold may live on then, and its ValidUntil with it.
 //
 // With LossClosed the loss matches ErrClosed. With LossDeadline it is as of the deadline, which moves back to now if it is ahead.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {

@@ -51,7 +51,7 @@ func TestHold_Lose(t *testing.T) {
 	})
 }
 
-// TestHold_Lose_AsARealHold: what a real hold says after each loss.
+// TestHold_Lose_AsARealHold: the error is like one of a real hold, and nothing is proven after it.
 func TestHold_Lose_AsARealHold(t *testing.T) {
 	for reason := zkrecipes.LossExpired; reason <= zkrecipes.LossRefused; reason++ {
 		for name, left := range map[string]time.Duration{"proven": time.Minute, "frozen past the deadline": -time.Minute} {
