@@ -128,7 +128,7 @@ func (e *OpError) Error() string {
 	if owner, permission := e.guard(); permission != "" && e.Err == zk.ErrNoAuth { //nolint:errorlint // the server's answer itself
 		return fmt.Sprintf("%s %s: access list of %s forbids %s: see WithAuth, WithACL", e.Op, e.Path, owner, permission)
 	}
-	return e.Op + " " + e.Path + ": " + e.Err.Error()
+	return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err)
 }
 
 // guard returns the node whose access list decides on the operation, and the permission; "" if it is not known.

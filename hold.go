@@ -17,6 +17,8 @@ import (
 // If [Hold.Err] is nil, the server had let in no other contender when Err looked at the clock. Whether this is still so a
 // moment later no hold can prove: the process may be frozen between the look and the write. [Hold.Txn] guards writes in
 // ZooKeeper against that, and [Hold.Token] all other resources.
+//
+// For tests of code that takes a Hold, package zktest/fakehold makes one without a server.
 type Hold struct {
 	grant contender
 	ctx   *holdContext // its cause alone says whether the hold has ended, and why

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -366,6 +367,8 @@ func TestErrors_Say(t *testing.T) {
 		`/l: gave up before joining the queue: context canceled`: &zkrecipes.WaitError{Path: "/l", Err: context.Canceled},
 		`/l/x: lost (node-deleted)`:                              &zkrecipes.LostError{Path: "/l/x", Reason: zkrecipes.LossNodeDeleted},
 		`session: lost (closed): client closed`:                  &zkrecipes.LostError{Reason: zkrecipes.LossClosed, Err: zkrecipes.ErrClosed},
+		`get /n: zk: node does not exist`:                        &zkrecipes.OpError{Op: "get", Path: "/n", Err: zk.ErrNoNode},
+		`get /n: <nil>`:                                          &zkrecipes.OpError{Op: "get", Path: "/n"},
 	} {
 		require.EqualError(t, err, want)
 	}

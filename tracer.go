@@ -45,7 +45,7 @@ type Tracer struct {
 type AcquireStart struct {
 	// Recipe is "mutex", "rwlock-read", "rwlock-write", "semaphore", "election" or "barrier" (the double one).
 	Recipe string
-	// Name is what the option WithName of the recipe says; empty without it.
+	// Name is what the option WithTracerName of the recipe says; empty without it.
 	Name string
 	// Path of the queue, as the client sees it: the chroot is taken off.
 	Path string

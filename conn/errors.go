@@ -17,7 +17,8 @@ var ErrAuthFailed = session.ErrAuthFailed
 // on what is above their jute.maxbuffer. If a write may have been executed, the error also matches zkrecipes.ErrUnknownOutcome.
 var ErrTooLarge = session.ErrTooLarge
 
-// Code is an error code of the server that go-zookeeper has no variable for; it is an error, for errors.Is.
+// Code is an error code of the server that go-zookeeper has no variable for. It is an int32, the number that the server sent, and
+// an error, for errors.Is.
 type Code = wire.Code
 
 // The codes that a caller may meet.

@@ -27,8 +27,8 @@
 //
 // # Attributes
 //
-//   - zkrecipes.recipe, zkrecipes.name, zkrecipes.path: the recipe, the name that its option WithName says, if any, and the path
-//     of the queue. On acquisitions and holds.
+//   - zkrecipes.recipe, zkrecipes.name, zkrecipes.path: the recipe, the name that its option WithTracerName says, if any, and
+//     the path of the queue. On acquisitions and holds.
 //   - zkrecipes.token: the fencing token, a number. On holds, and on acquisitions that were granted.
 //   - zkrecipes.outcome: of acquisitions granted, busy, canceled, closed or failed. Of holds released, or the reason of the loss:
 //     expired, deadline, node-deleted, closed, suspended or refused.

@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // never fails
-	m, err := mutex.New(client, "/locks/invoices", mutex.WithName("invoices"))
+	m, err := mutex.New(client, "/locks/invoices", mutex.WithTracerName("invoices"))
 	if err != nil {
 		return err
 	}

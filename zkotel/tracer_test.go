@@ -45,7 +45,7 @@ func newWorld(t *testing.T, opts ...zkotel.Option) *world {
 
 func (w *world) mutex(t *testing.T) *mutex.Mutex {
 	t.Helper()
-	m, err := mutex.New(w.client, "/lock", mutex.WithName("invoices"))
+	m, err := mutex.New(w.client, "/lock", mutex.WithTracerName("invoices"))
 	require.NoError(t, err)
 	return m
 }

@@ -25,7 +25,7 @@ func BenchmarkLock(b *testing.B) {
 		client, err := conn.Dial(b.Context(), srv.Addr(), append(opts, conn.WithLogger(slog.New(slog.DiscardHandler)))...)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = client.Close() }) // never fails
-		mutexes[i], err = mutex.New(client, []string{"/none", "/zkprom"}[i], mutex.WithName("bench"))
+		mutexes[i], err = mutex.New(client, []string{"/none", "/zkprom"}[i], mutex.WithTracerName("bench"))
 		require.NoError(b, err)
 	}
 	var took [2][]time.Duration

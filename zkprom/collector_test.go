@@ -74,7 +74,7 @@ func TestCollector_ALockFromItsWaitToItsRelease(t *testing.T) {
 		first, _ := dial(t, srv, "first")
 		h := lock(t, first)
 		client, c := dial(t, srv, "a")
-		m, err := mutex.New(client, "/lock", mutex.WithName("invoices"))
+		m, err := mutex.New(client, "/lock", mutex.WithTracerName("invoices"))
 		require.NoError(t, err)
 		granted := make(chan *zkrecipes.Hold, 1)
 		go func() {
@@ -146,7 +146,7 @@ func TestCollector_TheNearestDeadlineCounts(t *testing.T) {
 				conn.WithLogger(slog.New(slog.DiscardHandler)))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, client.Close()) }()
-			m, err := mutex.New(client, fmt.Sprintf("/lock%d", i), mutex.WithName("invoices"))
+			m, err := mutex.New(client, fmt.Sprintf("/lock%d", i), mutex.WithTracerName("invoices"))
 			require.NoError(t, err)
 			h, err := m.Lock(t.Context())
 			require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestCollector_FaultsAreSeenInOneScrape(t *testing.T) {
 		t.Helper()
 		srv := zktest.Run(t, zktest.InMemory())
 		client, c := dial(t, srv, "a")
-		e, err := election.New(client, "/leader", election.WithName("leader"))
+		e, err := election.New(client, "/leader", election.WithTracerName("leader"))
 		require.NoError(t, err)
 		term, err := e.Campaign(t.Context())
 		require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestCollector_CardinalityIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, c := dial(t, zktest.Run(t, zktest.InMemory()), "a", zkprom.WithMaxNames(3), zkprom.WithPaths())
 		for i := range 10 {
-			m, err := mutex.New(client, fmt.Sprintf("/lock-%d", i), mutex.WithName("job"))
+			m, err := mutex.New(client, fmt.Sprintf("/lock-%d", i), mutex.WithTracerName("job"))
 			require.NoError(t, err)
 			h, err := m.Lock(t.Context())
 			require.NoError(t, err)

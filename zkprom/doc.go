@@ -11,8 +11,8 @@
 // # Metrics
 //
 // Acquisitions and holds have the labels recipe and name. The recipe is mutex, rwlock-read, rwlock-write, semaphore,
-// election or barrier. The name is what the option WithName of the recipe says; it is empty without it. Durations are in
-// seconds.
+// election or barrier. The name is what the option WithTracerName of the recipe says; it is empty without it. Durations are
+// in seconds.
 //
 //   - zkrecipes_acquire_seconds{recipe,name,outcome}: histogram of how long acquisitions took. The outcome is granted, busy (a
 //     Try call was refused), canceled (the context ended), closed (the client was closed) or failed.

@@ -35,7 +35,7 @@ func serve(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // never fails
-	m, err := mutex.New(client, "/locks/invoices", mutex.WithName("invoices"))
+	m, err := mutex.New(client, "/locks/invoices", mutex.WithTracerName("invoices"))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@
 //
 // Programs use [Start], which returns an error instead of failing a test. [WithListener] chooses the address.
 //
+// For tests of code that only takes a hold, package fakehold makes one without a server.
+//
 // # In a bubble
 //
 // In a testing/synctest bubble hours pass in milliseconds and every timeout is exact, but sockets do not work. The

@@ -168,7 +168,7 @@ func (p *play) judge() {
 func (p *play) granted(op *check.Op, h *zkrecipes.Hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	op.Hold(h)
+	op.GrantedHold(h)
 	if p.taken[h.Path()] {
 		op.Lost()
 		return

@@ -134,7 +134,7 @@ func (w *world) acquire(label string, r *recipe, take acquire) *attempt {
 			op.Failed()
 			close(a.ended)
 		} else {
-			op.Hold(a.hold)
+			op.GrantedHold(a.hold)
 		}
 		close(a.returned)
 		if a.err != nil {

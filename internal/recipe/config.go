@@ -14,9 +14,9 @@ import (
 type Config struct {
 	Data          []byte // of the contenders
 	LossOnSuspend bool
-	Name          string // for tracers
-	Kazoo         bool   // kazoo's contenders count
-	Reentrant     bool   // inside a hold, an acquisition gets another hold on the same contender
+	TracerName    string
+	Kazoo         bool // kazoo's contenders count
+	Reentrant     bool // inside a hold, an acquisition gets another hold on the same contender
 }
 
 // Defaults returns the configuration without options: contenders have the identity of the client as data.
@@ -40,13 +40,13 @@ func Data[C embedding](data []byte) func(C) error {
 	}
 }
 
-// Name is the option that sets the name for tracers.
-func Name[C embedding](name string) func(C) error {
+// TracerName is the option that sets the name for tracers.
+func TracerName[C embedding](name string) func(C) error {
 	return func(c C) error {
 		if name == "" || !utf8.ValidString(name) || len(name) > maxName {
-			return fmt.Errorf("name %q: want valid UTF-8 of 1 to %d bytes", name, maxName)
+			return fmt.Errorf("tracer name %q: want valid UTF-8 of 1 to %d bytes", name, maxName)
 		}
-		c.shared().Name = name
+		c.shared().TracerName = name
 		return nil
 	}
 }

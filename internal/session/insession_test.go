@@ -106,6 +106,25 @@ func TestAwaitChange(t *testing.T) {
 	}
 }
 
+// TestAwaitChange_NoChangeIsLeftOut: each of three is heard, and a fourth is refused.
+func TestAwaitChange_NoChangeIsLeftOut(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		changed := make(chan struct{})
+		close(changed)
+		for i := range 3 {
+			changes := make([]<-chan struct{}, i+1)
+			changes[i] = changed
+			told, err := s.AwaitChange(t.Context(), time.Second, changes...)
+			require.True(t, told)
+			require.NoError(t, err)
+		}
+		require.Panics(t, func() {
+			_, _ = s.AwaitChange(t.Context(), time.Second, make([]<-chan struct{}, 4)...)
+		})
+	})
+}
+
 // TestInFlight: each number once, and not too many at a time.
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -52,13 +52,13 @@ func (s *Session) RecheckAfter() time.Duration {
 	return 2*timeout + rand.N(timeout)
 }
 
-// AwaitChange waits until one of the changes is told, or for so long. It reports whether one was told. Callers wait for
+// AwaitChange waits until one of at most three changes is told, or for so long. It reports whether one was told. Callers wait for
 // RecheckAfter, and then take an event for lost.
 //
 // Errors: the session's own; the cause of ctx.
 func (s *Session) AwaitChange(ctx context.Context, within time.Duration, changes ...<-chan struct{}) (told bool, err error) {
 	var change [3]<-chan struct{}
-	copy(change[:], changes)
+	copy(change[:len(changes)], changes) // a fourth panics: nobody would hear of it
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {

@@ -125,23 +125,23 @@ func newMutex(t *testing.T, c *conn.Client, opts ...mutex.Option) *mutex.Mutex {
 func TestTracer_EveryRecipe_IsToldOfAcquisitionAndHold(t *testing.T) {
 	recipes := map[string]func(*conn.Client) func(context.Context) (*zkrecipes.Hold, error){
 		"mutex": func(c *conn.Client) func(context.Context) (*zkrecipes.Hold, error) {
-			m, _ := mutex.New(c, "/app/x", mutex.WithName("invoices"))
+			m, _ := mutex.New(c, "/app/x", mutex.WithTracerName("invoices"))
 			return m.Lock
 		},
 		"rwlock-read": func(c *conn.Client) func(context.Context) (*zkrecipes.Hold, error) {
-			l, _ := rwlock.New(c, "/app/x", rwlock.WithName("invoices"))
+			l, _ := rwlock.New(c, "/app/x", rwlock.WithTracerName("invoices"))
 			return l.RLock
 		},
 		"rwlock-write": func(c *conn.Client) func(context.Context) (*zkrecipes.Hold, error) {
-			l, _ := rwlock.New(c, "/app/x", rwlock.WithName("invoices"))
+			l, _ := rwlock.New(c, "/app/x", rwlock.WithTracerName("invoices"))
 			return l.Lock
 		},
 		"semaphore": func(c *conn.Client) func(context.Context) (*zkrecipes.Hold, error) {
-			s, _ := semaphore.New(c, "/app/x", 3, semaphore.WithName("invoices"))
+			s, _ := semaphore.New(c, "/app/x", 3, semaphore.WithTracerName("invoices"))
 			return func(ctx context.Context) (*zkrecipes.Hold, error) { return s.Acquire(ctx, 2) }
 		},
 		"election": func(c *conn.Client) func(context.Context) (*zkrecipes.Hold, error) {
-			e, _ := election.New(c, "/app/x", election.WithName("invoices"))
+			e, _ := election.New(c, "/app/x", election.WithTracerName("invoices"))
 			return func(ctx context.Context) (*zkrecipes.Hold, error) {
 				term, err := e.Campaign(ctx)
 				return term.Hold, err
@@ -521,7 +521,7 @@ func TestAcquireEnd_Outcome(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, bad := range []string{"", "a\xff", string(make([]byte, 101))} {
-		_, err := mutex.New(nil, "/lock", mutex.WithName(bad))
-		require.ErrorContains(t, err, "want valid UTF-8 of 1 to 100 bytes")
+		_, err := mutex.New(nil, "/lock", mutex.WithTracerName(bad))
+		require.ErrorContains(t, err, fmt.Sprintf("tracer name %q: want valid UTF-8 of 1 to 100 bytes", bad))
 	}
 }

@@ -30,9 +30,9 @@ type doubleConfig struct{ recipe.Config }
 // [zkrecipes.Participant], too. It need not be unique.
 func WithData(data []byte) DoubleOption { return recipe.Data[*doubleConfig](data) }
 
-// WithName sets the name by which tracers, and so metrics and traces, know the double barrier; default none. It has at most
-// 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) DoubleOption { return recipe.Name[*doubleConfig](name) }
+// WithTracerName sets the name by which tracers, and so metrics and traces, know the double barrier; default none. It has at
+// most 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithTracerName(name string) DoubleOption { return recipe.TracerName[*doubleConfig](name) }
 
 // NewDouble returns the double barrier of n members at path. All clients must give the same n. NewDouble sends nothing; the
 // first Enter creates missing parents.
@@ -46,7 +46,7 @@ func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Doubl
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Double{rounds, cfg.Data, cfg.Name, path}, nil
+	return &Double{rounds, cfg.Data, cfg.TracerName, path}, nil
 }
 
 // Path returns the path of the double barrier.

@@ -416,7 +416,7 @@ func TestEnter_IsTraced(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		var ends []zkrecipes.AcquireEnd // of one caller
 		tracer := &zkrecipes.Tracer{AcquireEnd: func(_ context.Context, e zkrecipes.AcquireEnd) { ends = append(ends, e) }}
-		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(tracer)), path, 2, barrier.WithName("step"))
+		d, err := barrier.NewDouble(bubble.Dial(t, srv, "b", conn.WithTracer(tracer)), path, 2, barrier.WithTracerName("step"))
 		require.NoError(t, err)
 		x := enter(t.Context(), double(t, srv, "a", 2))
 		y := enter(t.Context(), d)

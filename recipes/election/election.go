@@ -77,9 +77,9 @@ func WithLayout(l Layout) Option {
 	}
 }
 
-// WithName sets the name by which tracers, and so metrics and traces, know the election; default none. It has at most 100 bytes,
-// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) Option { return recipe.Name[*config](name) }
+// WithTracerName sets the name by which tracers, and so metrics and traces, know the election; default none. It has at most
+// 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithKazoo makes the election count the contenders of kazoo, so that programs in Python share it; default off. kazoo must count
 // those of this library too: its Lock takes extra_lock_patterns=["latch-"], or ["lock-"] for the layout
@@ -114,7 +114,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 		return nil, fmt.Errorf("election: %w", err)
 	}
 	term := client.Shared(queue.Child(kind), func() any { return new(atomic.Pointer[Term]) }).(*atomic.Pointer[Term]) //nolint:errcheck // no other type is kept there
-	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.Name, retry: cfg.retry, term: term}, nil
+	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.TracerName, retry: cfg.retry, term: term}, nil
 }
 
 // Term is one term of leadership: a hold whose token is larger than the token of every term before it. Its Release lets the next

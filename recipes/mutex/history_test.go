@@ -29,7 +29,7 @@ func section(ctx context.Context, rec *check.Recorder, set *check.Set, m *mutex.
 		op.Failed()
 		return err
 	}
-	op.Hold(h)
+	op.GrantedHold(h)
 	base, err := set.Read(h.Token())
 	if err != nil {
 		return err

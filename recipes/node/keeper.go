@@ -15,7 +15,7 @@ import (
 // keeper keeps the node within one session.
 //
 // A node at the path is ours if this session owns it and its czxid is that of our create, or if the answer to a create of this
-// session was lost. No other object of the client makes nodes there; see session.Client.Claim. Sets and deletes name the version
+// session was lost. No other object of the client makes nodes there; see client.Client.Claim. Sets and deletes name the version
 // that was read of such a node. ZooKeeper cannot compare a czxid, so one case is left: another client deletes our node and
 // makes its own with the same version, between our read and our write. Our nodes begin at version 1, the nodes of others mostly at 0.
 type keeper struct {

@@ -35,9 +35,9 @@ func WithData(data []byte) Option { return recipe.Data[*config](data) }
 // connected again in time keeps its hold.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithName sets the name by which tracers, and so metrics and traces, know the lock; default none. It has at most 100 bytes,
-// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) Option { return recipe.Name[*config](name) }
+// WithTracerName sets the name by which tracers, and so metrics and traces, know the lock; default none. It has at most
+// 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithReentrance lets a Lock through this object nest: if its context descends from a live write hold of the same client on the
 // same path, it returns another hold on the same contender, at once. Default off: Lock is ErrDeadlock there, and TryLock a
@@ -78,7 +78,7 @@ func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &RWLock{queue, cfg.Data, cfg.Name, cfg.Reentrant}, nil
+	return &RWLock{queue, cfg.Data, cfg.TracerName, cfg.Reentrant}, nil
 }
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)

@@ -573,14 +573,14 @@ func readersAndWriters(t *testing.T, random *rand.Rand) {
 					op.Failed()
 					continue
 				}
-				op.Hold(h)
+				op.GrantedHold(h)
 				if write && mine.IntN(2) == 0 {
 					inner := rec.CallRead(who)
 					r, err := l.RLock(h.Context())
 					if err != nil {
 						inner.Failed()
 					} else {
-						inner.Hold(r)
+						inner.GrantedHold(r)
 						hold(op, h, pause())
 						hold(inner, r, pause())
 						continue

@@ -57,9 +57,9 @@ func WithLimitNode(path string) Option {
 	}
 }
 
-// WithName sets the name by which tracers, and so metrics and traces, know the semaphore; default none. It has at most 100 bytes,
-// and should be one of few: each name has its own metrics. ZooKeeper does not see it.
-func WithName(name string) Option { return recipe.Name[*config](name) }
+// WithTracerName sets the name by which tracers, and so metrics and traces, know the semaphore; default none. It has at most
+// 100 bytes, and should be one of few: each name has its own metrics. ZooKeeper does not see it.
+func WithTracerName(name string) Option { return recipe.TracerName[*config](name) }
 
 // WithKazoo gives the semaphore the layout of kazoo, so that programs in Python share it without a change; default off. Use the
 // option in all programs on the path: with kazoo's layout and Curator's side by side, neither counts the other's leases. If
@@ -89,7 +89,7 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	s := &Semaphore{shared: shared, path: path, data: cfg.Data, name: cfg.Name}
+	s := &Semaphore{shared: shared, path: path, data: cfg.Data, name: cfg.TracerName}
 	s.limit = newLimit(limit, path, cfg)
 	return s, nil
 }

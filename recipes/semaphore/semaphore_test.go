@@ -939,7 +939,7 @@ func randomQuantities(t *testing.T, random *rand.Rand) {
 						op.Failed()
 						continue
 					}
-					op.Hold(h)
+					op.GrantedHold(h)
 					select {
 					case <-time.After(time.Duration(mine.IntN(15_000)) * time.Millisecond):
 						op.Released()

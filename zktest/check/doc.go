@@ -3,7 +3,7 @@
 //
 //	var rec check.Recorder
 //	op := rec.Call("worker-1", 1)      // before Lock is called
-//	op.Hold(hold)                      // after it has returned
+//	op.GrantedHold(hold)               // after it has returned
 //	op.Released()                      // before Release is called; op.Lost() when the hold says that it was lost
 //	holds, err := rec.Holds()
 //	err = check.Exclusion(holds, 1)    // a semaphore of n: its limit
@@ -12,8 +12,8 @@
 //
 // What it proves: stamps are taken inside the time in which a hold must be held, after the grant and before the
 // release. A holder that is told of a loss may be late. So before a [Recorder] stamps a grant, it asks each hold whether it has
-// ended ([Op.Hold]). An overlap of such holds that [Exclusion] reports has happened, whatever the scheduler did. Between two
-// recorders, and for what was recorded with [Op.Granted], a loss counts from when its holder says so.
+// ended ([Op.GrantedHold]). An overlap of such holds that [Exclusion] reports has happened, whatever the scheduler did. Between
+// two recorders, and for what was recorded with [Op.Granted], a loss counts from when its holder says so.
 //
 // What it does not prove: an overlap shorter than the way from the grant to the stamp is not seen. Many sections make up for
 // that, and [Set], whose lost updates count every overlap that did harm.

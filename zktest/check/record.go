@@ -57,14 +57,14 @@ type Recorder struct {
 	mu     sync.Mutex
 	stamp  int64 // the newest, without Now
 	events []Event
-	held   map[*Op]Holder // what Hold was called with, until its end is recorded
+	held   map[*Op]Held // what GrantedHold was called with, until its end is recorded
 }
 
-// Holder is a hold as a recorder knows it, such as a [*zkrecipes.Hold].
-type Holder interface {
+// Held is a hold as a recorder knows it, such as a [*zkrecipes.Hold].
+type Held interface {
 	// Token is the fencing token.
 	Token() zkrecipes.Token
-	// Err is nil while the hold is held. It must not call the recorder.
+	// Err is nil while the hold is held. It must not call the recorder, also not through a tracer.
 	Err() error
 }
 
@@ -86,9 +86,9 @@ func (r *Recorder) CallRead(client string) *Op {
 	return r.call(Event{Client: client, Weight: 1, Read: true})
 }
 
-// Hold records the grant of h. To be called after the acquisition has returned. Before the recorder stamps a grant, it asks every
-// hold that it was given whether it has ended, and records that. So the goroutine of a holder may be late with Lost.
-func (o *Op) Hold(h Holder) {
+// GrantedHold records the grant of h. To be called after the acquisition has returned. Before the recorder stamps a grant, it asks
+// every hold that it was given whether it has ended, and records that. So the goroutine of a holder may be late with Lost.
+func (o *Op) GrantedHold(h Held) {
 	r := o.rec
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,13 +102,13 @@ func (o *Op) Hold(h Holder) {
 	}
 	o.record(Event{Kind: Granted, Token: h.Token()})
 	if r.held == nil {
-		r.held = make(map[*Op]Holder)
+		r.held = make(map[*Op]Held)
 	}
 	r.held[o] = h
 }
 
-// Granted records the grant of what has no [Holder], such as the lock of another library. To be called after the acquisition has
-// returned.
+// Granted records the grant of what is not a [Held], such as the lock of another library. To be called after the acquisition
+// has returned.
 func (o *Op) Granted(token zkrecipes.Token) { o.add(Event{Kind: Granted, Token: token}) }
 
 // Failed records that the acquisition returned an error.

@@ -55,10 +55,10 @@ func TestRecorder_HolderNotesItsLossLate_IsNoOverlap(t *testing.T) {
 			var rec check.Recorder
 			first, second := rec.Call("a", 1), rec.Call("b", 1) // 1, 2
 			one := &hold{token: 100}
-			first.Hold(one) // 3
+			first.GrantedHold(one) // 3
 			one.err = end.err
-			second.Hold(&hold{token: 101}) // 4: the end of the first; 5: the grant
-			first.Lost()                   // 6
+			second.GrantedHold(&hold{token: 101}) // 4: the end of the first; 5: the grant
+			first.Lost()                          // 6
 
 			holds, err := rec.Holds()
 			require.NoError(t, err)
@@ -76,8 +76,8 @@ func TestRecorder_HoldThatIsHeld_Overlaps(t *testing.T) {
 	var rec check.Recorder
 	first, second := rec.Call("a", 1), rec.Call("b", 1)
 	one := &hold{token: 100}
-	first.Hold(one)
-	second.Hold(&hold{token: 101})
+	first.GrantedHold(one)
+	second.GrantedHold(&hold{token: 101})
 	one.err = &zkrecipes.LostError{Reason: zkrecipes.LossDeadline}
 	first.Lost()
 	holds, err := rec.Holds()

@@ -4,7 +4,7 @@
 //	go work(h.Hold)
 //	h.Lose(zkrecipes.LossExpired)
 //
-// Such a hold has no contender. Check finds it as long as it is held, and Txn fails. To test what is written under a hold, use a
+// Such a hold has no contender. Check finds it as long as it is held and the context lives. Txn fails. To test what is written under a hold, use a
 // recipe on a server of package zktest.
 package fakehold
 
@@ -47,9 +47,23 @@ func New(ctx context.Context, token zkrecipes.Token) *Hold {
 // forever is longer than a test runs, also one in virtual time.
 const forever = 100 * 365 * 24 * time.Hour
 
-// Lose ends the hold as lost, for the reason. If it has ended before, Lose does nothing.
+// Lose ends the hold as lost, for the reason. If it has ended before, Lose does nothing. Afterwards ValidUntil is not ahead, also
+// for LossNodeDeleted and LossSuspended: the session of a real hold may live on then, and its ValidUntil with it.
+//
+// With LossClosed the loss matches ErrClosed. With LossDeadline it is as of the deadline, which moves back to now if it is ahead.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {
-	h.end(&zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()})
+	lost := &zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()}
+	if reason == zkrecipes.LossClosed {
+		lost.Err = zkrecipes.ErrClosed
+	}
+	if until := h.ValidUntil(); reason == zkrecipes.LossDeadline && until.Before(lost.At) {
+		lost.At = until
+	}
+	h.end(lost)
+	// Only now: a caller that looks earlier would take it for a deadline that has passed.
+	if errors.Is(h.Err(), zkrecipes.ErrLost) {
+		h.contender.proveNoLonger(lost.At)
+	}
 }
 
 // SetValidUntil sets the time up to which the hold is proven; default is 100 years. No timer ends the hold then, as in a process
@@ -88,6 +102,15 @@ func (c *contender) ValidUntil() time.Time {
 	return c.until
 }
 
+// proveNoLonger moves the time up to which the hold is proven back to t, if it is later.
+func (c *contender) proveNoLonger(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.Before(c.until) {
+		c.until = t
+	}
+}
+
 func (c *contender) setValidUntil(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +134,7 @@ func (c *contender) OnExpiring(lead time.Duration, f func()) (stop func()) {
 }
 
 // Check is asked only while the hold is held.
-func (*contender) Check(context.Context) error { return nil }
+func (*contender) Check(ctx context.Context) error { return context.Cause(ctx) }
 
 func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return nil, errors.New("a hold of fakehold has no server: want a recipe on a server of package zktest")

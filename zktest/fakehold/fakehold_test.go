@@ -2,6 +2,7 @@ package fakehold_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,54 @@ func TestHold_Lose(t *testing.T) {
 		_, err := h.Txn(t.Context())
 		require.ErrorIs(t, err, zkrecipes.ErrFenced)
 	})
+}
+
+// TestHold_Lose_AsARealHold: the error is like one of a real hold, and nothing is proven after it.
+func TestHold_Lose_AsARealHold(t *testing.T) {
+	for reason := zkrecipes.LossExpired; reason <= zkrecipes.LossRefused; reason++ {
+		for name, left := range map[string]time.Duration{"proven": time.Minute, "frozen past the deadline": -time.Minute} {
+			t.Run(reason.String()+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := fakehold.New(t.Context(), 1)
+					until := time.Now().Add(left)
+					h.SetValidUntil(until)
+					h.Lose(reason)
+					var lost *zkrecipes.LostError
+					require.ErrorAs(t, h.Err(), &lost)
+					require.Equal(t, reason, lost.Reason)
+					require.Equal(t, reason == zkrecipes.LossClosed, errors.Is(lost, zkrecipes.ErrClosed))
+					require.False(t, h.ValidUntil().After(time.Now()))
+					if reason == zkrecipes.LossDeadline {
+						require.Equal(t, h.ValidUntil(), lost.At)
+					} else {
+						require.Equal(t, time.Now(), lost.At)
+					}
+					if left < 0 {
+						require.Equal(t, until, h.ValidUntil(), "the deadline had passed before")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestHold_Lose_AfterTheRelease: the session of a hold that was released lives on.
+func TestHold_Lose_AfterTheRelease(t *testing.T) {
+	h := fakehold.New(t.Context(), 1)
+	until := h.ValidUntil()
+	require.NoError(t, h.Release(t.Context()))
+	h.Lose(zkrecipes.LossExpired)
+	require.Equal(t, until, h.ValidUntil())
+}
+
+func TestHold_Check_CallerGivesUp(t *testing.T) {
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	h := fakehold.New(t.Context(), 1)
+	require.NoError(t, h.Check(ctx))
+	cancel(why)
+	require.ErrorIs(t, h.Check(ctx), why)
+	require.NoError(t, h.Err(), "the answer is unknown")
 }
 
 // TestHold_SetValidUntil: no timer ends the hold, and the first question does.

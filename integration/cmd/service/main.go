@@ -51,7 +51,7 @@ func run(ctx context.Context, id, servers, job, address string, timeout time.Dur
 		return err
 	}
 	defer func() { _ = client.Close() }() // never fails
-	e, err := election.New(client, "/leader", election.WithName("leader"))
+	e, err := election.New(client, "/leader", election.WithTracerName("leader"))
 	if err != nil {
 		return err
 	}
