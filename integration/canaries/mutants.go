@@ -92,7 +92,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "client: an answer is forgotten with its session",
-		edits: []edit{{"internal/client", "Client.InSession", "over == nil || !errors.Is(err, over) || ", "over == nil || err == nil || "}},
+		edits: []edit{{"internal/client", "Client.InSession", "ended == nil || !errors.Is(err, ended) || ", "ended == nil || err == nil || "}},
 		tests: []test{connTests},
 	},
 	{
