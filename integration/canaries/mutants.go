@@ -96,6 +96,16 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
+		name:  "client: a delete in doubt takes the node of another client",
+		edits: []edit{{"internal/client", "versioned", ", czxid != 0 && now.Czxid != czxid:", ":"}},
+		tests: []test{valueTests, barrierTests},
+	},
+	{
+		name:  "session: a parent in doubt is a doubt about what is made below it",
+		edits: []edit{{"internal/session", "Session.MakeContainers", "case inDoubt && ctx.Err() != nil:", "case false:"}},
+		tests: []test{valueTests},
+	},
+	{
 		name:  "size: a request that servers hang up on is sent again",
 		edits: []edit{{"internal/session", "Hangups.Judge", "if *h++; *h < 2 {", "if *h++; true {"}},
 		tests: []test{connTests},

@@ -43,7 +43,7 @@ func (c *Client) Status() Status {
 		now := c.core.states.current()
 		st.State, st.Since = now.state, now.at
 		st.LastAnswer, st.RoundTrip = r.LastAnswer, r.RoundTrip
-		if st.LastAnswer.IsZero() { // then that of the session before
+		if st.LastAnswer.IsZero() { // this session has none, so the newest is of the session before
 			st.LastAnswer, st.RoundTrip = before.at, before.roundTrip
 		}
 		if r.Err != nil || !r.WasUp {

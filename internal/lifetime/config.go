@@ -46,7 +46,7 @@ func (s Server) String() string {
 	if s.Address == s.Name {
 		return s.Name
 	}
-	host, _, _ := net.SplitHostPort(s.Address) // whoever looked it up has joined them
+	host, _, _ := net.SplitHostPort(s.Address) // the client has joined host and port
 	return fmt.Sprintf("%s (%s)", s.Name, host)
 }
 

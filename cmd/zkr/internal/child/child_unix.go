@@ -126,7 +126,7 @@ func (c *Child) killCommand() {
 		tree, err := c.tree()
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
-			return // nobody can tell
+			return // the system has no list, so this process cannot tell
 		case err != nil:
 			missing = 0
 			time.Sleep(pause)
