@@ -76,7 +76,7 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 			return c.fail(err)
 		}
 		paths, zxid, err := s.FinishCreate(ctx, c.last)
-		err = hangups.Judge(want.count()*len(want.Data), err)
+		err = hangups.Judge(want.count()*len(want.Data), err) // if ctx ended before the answer, the outcome is unknown, too
 		switch {
 		case err == nil && zxid <= 0: // the fencing token would be worth nothing
 			return c.abandon(&session.OpError{Op: "create", Path: paths[0], Err: fmt.Errorf(

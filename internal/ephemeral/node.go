@@ -73,7 +73,7 @@ func (n *Node) Remove() {
 		relax := n.Session.Retain()
 		if len(n.Paths) > 1 || n.guid != "" || !n.Session.StartDelete(n.Paths[0], -1, func(err error) {
 			relax()
-			if err == nil {
+			if err == nil { // not if the node is gone: somebody else deleted it, and when is not known
 				left()
 			}
 			if deleted(err) == nil {
@@ -161,7 +161,8 @@ func (n *Node) delete(ctx context.Context) error {
 	return nil
 }
 
-// deleted turns the answer to a delete into whether there is more to do.
+// deleted turns the answer to a delete into whether there is more to do. A copy of the delete before may have been applied. The
+// name has a GUID of its own, so no other node can have come there, and a node that is gone is what the caller wants.
 func deleted(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil

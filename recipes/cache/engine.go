@@ -29,7 +29,7 @@ type engine struct {
 	feed      *session.Feed // of the present session
 	connected bool
 	epoch     int       // counts connections
-	zxid      int64     // the newest that was read
+	zxid      int64     // the newest that an answer has told of; see isBehind
 	behind    bool      // the server has not got as far as another before
 	heard     time.Time // when the newest request was sent that was answered and handled
 	asOf      instant
