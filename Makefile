@@ -9,8 +9,8 @@ NESTED    := cmd/zkr zkotel zkprom
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TOOL      := go tool -modfile=$(CURDIR)/tools/go.mod
 
-# Each run ends with how many tests ran, which were skipped, and for want of what.
-GOTEST     := $(TOOL) gotestsum --format=pkgname --
+# Each run ends with how many tests ran, which were skipped, and for want of what. make lint vets, so a run of the tests need not.
+GOTEST     := $(TOOL) gotestsum --format=pkgname -- -vet=off
 NESTEDTEST := $(TOOL) gotestsum --format=pkgname --raw-command --
 
 # One test binary at a time where real servers run: they need the cores.
@@ -44,7 +44,7 @@ help: ## list the targets
 .PHONY: test
 test: ## all tests; those in integration/ need a real ZooKeeper, else they skip (REQUIRE_REAL=1: they fail)
 	$(GOTEST) -shuffle=on ./...
-	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json $(WAITING) -shuffle=on ./...; done
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -vet=off $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) $(REAL) -shuffle=on -timeout=20m ./...
 
 .PHONY: releases
@@ -63,12 +63,13 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 	done
 
 # Left out are the packages whose tests are about other processes, which the detector does not see, and other projects' suites.
+# curator and parity run the code that the tests of the root module have run already.
 .PHONY: race
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
-	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -race $(WAITING) -shuffle=on ./...; done
+	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -vet=off -race $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip $(OTHERS) \
-		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|leader|services|speed|zkr)$$')
+		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|leader|parity|services|speed|zkr)$$')
 
 .PHONY: lint
 lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
