@@ -102,7 +102,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: a parent in doubt is a doubt about what is made below it",
-		edits: []edit{{"internal/session", "Session.MakeContainers", "case inDoubt && ctx.Err() != nil:", "case false:"}},
+		edits: []edit{{"internal/session", "Session.makeContainer", "case inDoubt && ctx.Err() != nil:", "case false:"}},
 		tests: []test{valueTests},
 	},
 	{
