@@ -414,6 +414,11 @@ var mutants = []mutant{
 		tests: []test{queueTests, mutexTests},
 	},
 	{
+		name:  "session: each of ten thousand looks again as soon as one alone",
+		edits: []edit{{"internal/session", "Session.RecheckAfter", "time.Duration(s.awaiting.Load())", "0*time.Duration(s.awaiting.Load())"}},
+		tests: []test{connTests},
+	},
+	{
 		name:  "node: a create is repeated without looking for what the first has made",
 		edits: []edit{{"internal/ephemeral", "Parent.Create", "n, findErr := p.find(ctx, s, c.guid)", "n, findErr := (*Node)(nil), error(nil)"}},
 		tests: []test{queueTests},
