@@ -102,7 +102,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "session: a parent in doubt is a doubt about what is made below it",
-		edits: []edit{{"internal/session", "Session.MakeContainers", "case inDoubt && ctx.Err() != nil:", "case false:"}},
+		edits: []edit{{"internal/session", "Session.makeContainer", "case inDoubt && ctx.Err() != nil:", "case false:"}},
 		tests: []test{valueTests},
 	},
 	{
@@ -202,7 +202,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: equal paths of two ensembles are one",
-		edits: []edit{{"internal/hold", "Above", "	for h := allHeld(ctx, p, kind); h != nil; h = h.outer {\n		if h.grant", "	if h := allHeld(ctx, p, kind); h != nil {\n		if h.grant"}},
+		edits: []edit{{"internal/hold", "Above", "	for g := range allHeld(ctx, p, kind) {\n", "	for g := range allHeld(ctx, p, kind) {\n		if !g.Node.Parent.Client.Same(p.Client) {\n			break\n		}\n"}},
 		tests: []test{mutexTests},
 	},
 	{
@@ -335,7 +335,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.finish", "	g.relax()\n", ""}},
+		edits: []edit{{"internal/hold", "Grant.finish", "	g.Node.Session.Unpin()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
@@ -412,6 +412,11 @@ var mutants = []mutant{
 		name:  "queue: no second look when an event is lost",
 		edits: []edit{{"internal/session", "Session.RecheckAfter", "return 2*timeout + rand.N(timeout)", "return 100*24*time.Hour + 0*rand.N(timeout)"}},
 		tests: []test{queueTests, mutexTests},
+	},
+	{
+		name:  "session: each of ten thousand looks again as soon as one alone",
+		edits: []edit{{"internal/session", "Session.RecheckAfter", "time.Duration(s.awaiting.Load())", "0*time.Duration(s.awaiting.Load())"}},
+		tests: []test{connTests},
 	},
 	{
 		name:  "node: a create is repeated without looking for what the first has made",
@@ -514,7 +519,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a removal that is not allowed is waited for",
-		edits: []edit{{"internal/ephemeral", "Node.WaitRemoved", "	case <-n.refused:\n		return n.refusal\n", ""}},
+		edits: []edit{{"internal/ephemeral", "Node.refuse", "	n.mu.Lock()\n", "	if true {\n		return\n	}\n	n.mu.Lock()\n"}},
 		tests: []test{queueTests},
 	},
 	{

@@ -41,6 +41,9 @@ func (c *Connection) Ask(requests []Request) bool {
 	if c.why != nil {
 		return false
 	}
+	if len(c.pending) == 0 {
+		c.pending = c.few[:0]
+	}
 	now := time.Now() // before the bytes leave: a time that is too early only makes the deadline earlier
 	for _, r := range requests {
 		xid := c.owner.NextXid()
@@ -77,7 +80,7 @@ func (c *Connection) flush() {
 // writeQueue writes what is in the queue now. Called with mu held, which it releases while it writes.
 func (c *Connection) writeQueue() {
 	frames := c.queue
-	c.queue, c.written, c.writing = nil, c.queued, true
+	c.queue, c.spare, c.written, c.writing = c.spare, nil, c.queued, true
 	c.mu.Unlock()
 	err := writeAll(c.conn, frames...)
 	if err != nil {
@@ -85,6 +88,10 @@ func (c *Connection) writeQueue() {
 	}
 	c.mu.Lock()
 	c.writing = false
+	if cap(frames) <= len(c.few) {
+		clear(frames)
+		c.spare = frames[:0]
+	}
 }
 
 // enqueue is called with mu held.

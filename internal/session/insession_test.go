@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,6 +123,47 @@ func TestAwaitChange_NoChangeIsLeftOut(t *testing.T) {
 		require.Panics(t, func() {
 			_, _ = s.AwaitChange(t.Context(), time.Second, make([]<-chan struct{}, 4)...)
 		})
+	})
+}
+
+// TestRecheckAfter_ManyWait: they read again, at a rate that does not grow with their number. A lost event is noticed all the same.
+func TestRecheckAfter_ManyWait(t *testing.T) {
+	const waiting, most = 10_000, 200
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := live(t, dial(t, srv))
+		create(t, srv, "/n", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		var gone atomic.Int64
+		var all sync.WaitGroup
+		for range waiting {
+			all.Go(func() {
+				for {
+					_, _, w, err := s.GetW(ctx, "/n")
+					if errors.Is(err, zk.ErrNoNode) {
+						gone.Add(1)
+					}
+					if err != nil {
+						return
+					}
+					if _, err := s.AwaitChange(ctx, s.RecheckAfter(), w.Fired()); err != nil {
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(5 * timeout) // each has read again once, and so has seen how many wait
+		reads := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
+		time.Sleep(3 * time.Minute)
+		require.Less(t, reads.Hits(), 180*most)
+		require.Greater(t, reads.Hits(), 180*most*2/3)
+		require.Equal(t, 1, srv.LoseWatch(ours, "/n"))
+		require.NoError(t, srv.Delete("/n"))
+		time.Sleep(3 * waiting / 2 / most * time.Second)
+		require.EqualValues(t, waiting, gone.Load())
+		few := s.RecheckAfter()
+		require.True(t, 2*timeout <= few && few <= 3*timeout, few)
+		cancel()
+		all.Wait()
 	})
 }
 

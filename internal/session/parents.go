@@ -17,41 +17,50 @@ import (
 // ParentOf is for absolute paths other than the root.
 func ParentOf(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 1)] }
 
-// MakeContainers makes path, and what is missing above it, as containers: up to the first that exists, then down. If the
-// server reaps one in between, the create that follows fails, and its caller calls again. If the session or ctx ends while a
-// container is in doubt, that end is the error: a container that may be there is no doubt about what the caller makes.
+// MakeContainers makes path, and what is missing above it, as containers. It tries path first, because mostly that alone is missing:
+// if its parent is missing too, it goes up until one can be made, then down. If the server reaps one in between, the create that
+// follows fails, and its caller calls again.
 func (s *Session) MakeContainers(ctx context.Context, path string) error {
 	s, path = s.Absolute(), s.Abs(path) // a chroot may be what is missing
-	var missing []string
-	for path != "/" {
-		exists, _, err := s.Exists(ctx, path)
-		if err != nil {
-			return err
-		}
-		if exists {
-			break
-		}
-		missing = append(missing, path)
-		path = ParentOf(path)
+	if path == "/" {
+		return nil
 	}
-	for _, path := range slices.Backward(missing) {
-		err := s.CreateContainer(ctx, path)
-		inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
-		switch ended := s.Err(); {
-		case errors.Is(err, zk.ErrNoNode):
+	var below []string
+	err := s.makeContainer(ctx, path)
+	for errors.Is(err, zk.ErrNoNode) && ParentOf(path) != "/" {
+		below, path = append(below, path), ParentOf(path)
+		err = s.makeContainer(ctx, path)
+	}
+	for _, path := range slices.Backward(below) {
+		if err == nil {
+			err = s.makeContainer(ctx, path)
+		}
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// makeContainer makes one container. If the session or ctx ends while it is in doubt, that end is the error: a container that may be
+// there is no doubt about what the caller makes below it.
+func (s *Session) makeContainer(ctx context.Context, path string) error {
+	err := s.CreateContainer(ctx, path)
+	inDoubt := errors.Is(err, zkrecipes.ErrUnknownOutcome) && !wire.ServerFault(err)
+	switch ended := s.Err(); {
+	case inDoubt && ended != nil:
+		return &OpError{Op: "create", Path: path, Err: ended}
+	case inDoubt && ctx.Err() != nil:
+		return &OpError{Op: "create", Path: path, Err: s.Explain(context.Cause(ctx))}
+	case errors.Is(err, zk.ErrNoAuth): // a server refuses that before it says that the node is there, if another client made it
+		if exists, _, lookErr := s.Exists(ctx, path); lookErr == nil && exists {
 			return nil
-		case inDoubt && ended != nil:
-			return &OpError{Op: "create", Path: path, Err: ended}
-		case inDoubt && ctx.Err() != nil:
-			return &OpError{Op: "create", Path: path, Err: s.Explain(context.Cause(ctx))}
-		case err != nil:
-			return err
 		}
-		if path == s.opts.Chroot {
-			s.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
-		}
+		return err
+	case err == nil && path == s.opts.Chroot:
+		s.opts.Log.Info("zookeeper: the chroot did not exist and was made", "path", path)
 	}
-	return nil
+	return err
 }
 
 // Remakes paces a call that makes missing parents and then tries again. The first five tries cost no pause: the server may reap the

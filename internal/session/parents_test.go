@@ -231,7 +231,7 @@ func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testi
 		ctx, cancel := context.WithCancel(t.Context())
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { cancel() })
 		require.True(t, ok)
-		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
+		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreateContainer}, zktest.Fail(zktest.CodeSessionExpired))
 		err := c.CreateAll(ctx, "/a/b", nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -270,4 +270,39 @@ func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMakeContainers_Requests: one if the direct parent alone is missing, whatever is above it.
+func TestMakeContainers_Requests(t *testing.T) {
+	for there, want := range map[string]int{"/a/b/c/d": 1, "/a/b/c": 1, "/a/b": 3, "/a": 5, "": 7} {
+		t.Run(there, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv)
+				if there != "" {
+					require.NoError(t, c.CreateAll(t.Context(), there, nil))
+				}
+				sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
+				require.NoError(t, live(t, c).MakeContainers(t.Context(), "/a/b/c/d"))
+				require.Equal(t, want, sent.Hits())
+				n, exists := srv.Node("/a/b/c/d")
+				require.True(t, exists)
+				require.Equal(t, there != "/a/b/c/d", n.Container)
+			})
+		})
+	}
+}
+
+// Another client has made the parent meanwhile, where this one may make nothing.
+func TestMakeContainers_MadeByAnotherWhereThisClientMayNot(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		_, err := c.Create(t.Context(), "/closed", nil, 0, zk.WorldACL(zk.PermRead)...)
+		require.NoError(t, err)
+		s := live(t, c)
+		require.ErrorIs(t, s.MakeContainers(t.Context(), "/closed/a"), zk.ErrNoAuth)
+		create(t, srv, "/closed/a", "")
+		require.NoError(t, s.MakeContainers(t.Context(), "/closed/a"))
+		require.NoError(t, s.MakeContainers(t.Context(), "/closed/a/b"))
+		require.True(t, srv.Exists("/closed/a/b"))
+	})
 }

@@ -3,6 +3,7 @@ package session
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -37,6 +38,7 @@ type session struct {
 	ensemble *Ensemble
 	opts     *Config
 	watches  watches
+	awaiting atomic.Int64 // calls of AwaitChange
 }
 
 // New returns a session that Run connects, with the paths of the server. The newest zxid that was seen in the session before is

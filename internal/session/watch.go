@@ -45,10 +45,15 @@ func (w *Watch) HasFired() bool {
 	}
 }
 
-// RecheckAfter returns how long to wait for an event before what is watched is read again, since an event may be lost. It is
-// random, so that many waiters do not read at once.
+// mostRechecks is how many calls of a session read again in a second, at most, because an event may be lost.
+const mostRechecks = 200
+
+// RecheckAfter returns how long to wait for an event before what is watched is read again, since an event may be lost: two to three
+// session timeouts. If so many calls of the session wait that they would read too often, it is longer, in proportion: six to nine
+// minutes for 72,000. A call that begins to wait among few reads once after the shorter time. The time is random, so that many
+// waiters do not read at once.
 func (s *Session) RecheckAfter() time.Duration {
-	timeout := s.Timeout()
+	timeout := max(s.Timeout(), time.Duration(s.awaiting.Load())*time.Second/(2*mostRechecks))
 	return 2*timeout + rand.N(timeout)
 }
 
@@ -59,6 +64,8 @@ func (s *Session) RecheckAfter() time.Duration {
 func (s *Session) AwaitChange(ctx context.Context, within time.Duration, changes ...<-chan struct{}) (told bool, err error) {
 	var change [3]<-chan struct{}
 	copy(change[:len(changes)], changes) // a fourth panics: nobody would hear of it
+	s.awaiting.Add(1)
+	defer s.awaiting.Add(-1)
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {

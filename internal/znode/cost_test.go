@@ -27,6 +27,22 @@ func TestAcquire_AgainAndAgain_IsThreeRequests(t *testing.T) {
 	})
 }
 
+// TestAcquire_FirstOnItsPath: the create and the list come twice, the watch on the own node and the delete once. Between them the
+// parents are made: one request if the queue's own path is missing alone, two more for each that is missing above it.
+func TestAcquire_FirstOnItsPath(t *testing.T) {
+	for there, want := range map[string]int{path: 4, "/app": 7, "": 9} {
+		inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+			if there != "" {
+				require.NoError(t, bubble.Dial(t, srv, "b").CreateAll(t.Context(), there, nil))
+			}
+			q := queue(t, srv, "a")
+			sent := bubble.Requests(srv)
+			section(t, q)
+			require.Equal(t, want, sent.Hits(), there)
+		})
+	}
+}
+
 // TestAcquire_VacancyIsUsedUp_ListsWithItsCreate: the vacancy was filled by another caller of the session, or its watch has
 // fired. So the caller has the list when the create is answered.
 func TestAcquire_VacancyIsUsedUp_ListsWithItsCreate(t *testing.T) {
