@@ -508,6 +508,11 @@ var mutants = []mutant{
 		tests: []test{{args: []string{"-run=TestDeviations", "./internal/faults"}}},
 	},
 	{
+		name:  "semaphore: the leases of who waits inside the door count as granted",
+		edits: []edit{{"internal/znode", "Semaphore.granted", "len(door.queue) > 0 || ", ""}},
+		tests: []test{bubbles("./recipes/semaphore")},
+	},
+	{
 		name:  "semaphore: one more than the limit",
 		edits: []edit{{"internal/znode", "Semaphore.fits", "return others+count <= limit", "return others+count <= limit+1"}},
 		tests: []test{bubbles("./recipes/semaphore")},
