@@ -43,6 +43,8 @@ var (
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
+	// ErrAuthFailed says that the server refused the credentials that the client was given.
+	ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
 )
 
 // LossReason says why a hold or a session was lost.

@@ -10,7 +10,7 @@ import (
 type OpError = zkrecipes.OpError
 
 // ErrAuthFailed says that the server refused the credentials given with [WithAuth].
-var ErrAuthFailed = session.ErrAuthFailed
+var ErrAuthFailed = zkrecipes.ErrAuthFailed
 
 // ErrTooLarge says that a request or its reply is too large. A request above [WithMaxRequestSize] was not sent. A reply above
 // [WithMaxReplySize] was not read. A request also counts as too large if two connections in a row ended under it: servers hang up

@@ -43,7 +43,7 @@ var _ prometheus.Collector = (*Collector)(nil)
 
 var (
 	states  = []string{"connecting", "connected", "suspended", "lost", "closed"}
-	ops     = []string{"create", "delete", "exists", "get", "set", "children", "sync", "multi", "close"}
+	ops     = []string{"create", "delete", "exists", "get", "set", "children", "sync", "multi", "watch", "unwatch", "close"}
 	reasons = []zkrecipes.LossReason{
 		zkrecipes.LossExpired, zkrecipes.LossDeadline, zkrecipes.LossNodeDeleted, zkrecipes.LossClosed, zkrecipes.LossSuspended,
 		zkrecipes.LossRefused,

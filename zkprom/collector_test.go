@@ -242,7 +242,9 @@ func TestCollector_Requests(t *testing.T) {
 		require.Equal(t, "1", s[`zkrecipes_request_errors_total{code="no-node",op="create"}`])
 		require.Equal(t, "1", s[`zkrecipes_request_errors_total{code="connection-loss",op="delete"}`])
 		require.NotContains(t, s, `zkrecipes_request_errors_total{code="no-node",op="exists"}`)
-		require.Equal(t, "0", s[`zkrecipes_request_seconds_count{op="multi"}`])
+		for _, op := range []string{"multi", "watch", "unwatch"} {
+			require.Equal(t, "0", s[`zkrecipes_request_seconds_count{op="`+op+`"}`], op)
+		}
 	})
 }
 

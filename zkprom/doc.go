@@ -29,7 +29,8 @@
 //   - zkrecipes_session_state_changes_total{state}: how often the client came into each state. It shows what came and went
 //     between two scrapes.
 //   - zkrecipes_session_timeout_seconds: the session timeout that the server granted; missing before the first session.
-//   - zkrecipes_request_seconds{op}: histogram of how long servers took to answer requests, from the request to the answer.
+//   - zkrecipes_request_seconds{op}: histogram of how long servers took to answer requests, from the request to the answer. The op is
+//     what [zkrecipes.Request] says.
 //   - zkrecipes_request_errors_total{op,code}: requests that ended with an error. Some are part of normal work, such as
 //     no-node for a create below a missing parent.
 //
@@ -40,7 +41,7 @@
 //
 //	settings, err := zkprom.Cache("settings", c)
 //	prometheus.MustRegister(settings)
-//	workers, views := zkprom.Group("workers", g.Watch(ctx))
+//	workers, views, err := zkprom.Group("workers", g.Watch(ctx))
 //	prometheus.MustRegister(workers)
 //	for view, err := range views {
 //

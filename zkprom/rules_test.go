@@ -45,7 +45,8 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 		s.cache("c")
 		client := s.dial("d")
 		s.register(must(zkprom.Node("d", must(node.New(client, "/nodes/d", nil)))))
-		members, views := zkprom.Group("nodes", must(group.New(client, "/nodes")).Watch(s.t.Context()))
+		members, views, err := zkprom.Group("nodes", must(group.New(client, "/nodes")).Watch(s.t.Context()))
+		require.NoError(t, err)
 		for range views { //nolint:errcheck // the view is not looked at
 			break // one is enough
 		}

@@ -2,6 +2,7 @@ package zkprom
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"sync/atomic"
 	"time"
@@ -46,14 +47,16 @@ func Node(name string, n *node.Node) (prometheus.Collector, error) {
 
 // Group returns the metrics of a group under a name, and the views to loop over: views is what [group.Group.Watch] returns. The
 // metrics are of the view that the loop was given last. They are not current when the loop is over.
-func Group(name string, views iter.Seq2[group.View, error]) (prometheus.Collector, iter.Seq2[group.View, error]) {
+//
+// Errors: nil views.
+func Group(name string, views iter.Seq2[group.View, error]) (prometheus.Collector, iter.Seq2[group.View, error], error) {
 	return watched("group", name, views, func(now group.View) sample {
 		return sample{now.Current, now.AsOf, []float64{float64(len(now.Members))}}
 	}, groupMembers)
 }
 
 // Value is [Group] for what [value.Value.Watch] returns.
-func Value[T any](name string, views iter.Seq2[value.View[T], error]) (prometheus.Collector, iter.Seq2[value.View[T], error]) {
+func Value[T any](name string, views iter.Seq2[value.View[T], error]) (prometheus.Collector, iter.Seq2[value.View[T], error], error) {
 	return watched("value", name, views, func(now value.View[T]) sample { return sample{current: now.Current, asOf: now.AsOf} })
 }
 
@@ -98,7 +101,12 @@ func newView(recipe, name string, more ...quantity) *view {
 
 // watched returns the collector of the views that a loop is given. The time of a current view stands still until the next one, so its
 // age is 0.
-func watched[V any](recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity) (*view, iter.Seq2[V, error]) {
+func watched[V any](
+	recipe, name string, views iter.Seq2[V, error], of func(V) sample, more ...quantity,
+) (prometheus.Collector, iter.Seq2[V, error], error) {
+	if views == nil {
+		return nil, nil, fmt.Errorf("zkprom: the views of the %s are nil: want what Watch returns", recipe)
+	}
 	v := newView(recipe, name, more...)
 	var last atomic.Pointer[sample]
 	last.Store(&sample{})
@@ -124,7 +132,7 @@ func watched[V any](recipe, name string, views iter.Seq2[V, error], of func(V) s
 				return
 			}
 		}
-	}
+	}, nil
 }
 
 // Describe is part of prometheus.Collector.

@@ -86,7 +86,8 @@ func TestGroup_Metrics(t *testing.T) {
 			require.NoError(t, err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		metrics, views := zkprom.Group("workers", must(group.New(client, "/app")).Watch(ctx))
+		metrics, views, err := zkprom.Group("workers", must(group.New(client, "/app")).Watch(ctx))
+		require.NoError(t, err)
 		const of = `{name="workers",recipe="group"}`
 		require.Equal(t, map[string]string{"zkrecipes_view_current" + of: "0"}, scrape(t, metrics), "nothing is known yet")
 		seen := 0
@@ -119,11 +120,12 @@ func TestGroup_Metrics(t *testing.T) {
 // TestGroup_ALoopThatEndsWithAnError: what was seen last stays, and is not current.
 func TestGroup_ALoopThatEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics, views := zkprom.Group("workers", func(yield func(group.View, error) bool) {
+		metrics, views, err := zkprom.Group("workers", func(yield func(group.View, error) bool) {
 			yield(group.View{Members: make([]group.Member, 2), Freshness: zkrecipes.Freshness{AsOf: time.Now(), Current: true}}, nil)
 			time.Sleep(3 * time.Second)
 			yield(group.View{}, zkrecipes.ErrClosed)
 		})
+		require.NoError(t, err)
 		for _, err := range views {
 			if err != nil {
 				require.ErrorIs(t, err, zkrecipes.ErrClosed)
@@ -141,7 +143,8 @@ func TestValue_Metrics(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		client, _ := dial(t, srv, "a")
 		v := must(value.New(client, "/app", value.JSON[int]()))
-		metrics, views := zkprom.Value("limit", v.Watch(t.Context()))
+		metrics, views, err := zkprom.Value("limit", v.Watch(t.Context()))
+		require.NoError(t, err)
 		const of = `{name="limit",recipe="value"}`
 		for range views { //nolint:errcheck // the metrics are looked at
 			require.Equal(t, map[string]string{
@@ -174,6 +177,10 @@ func TestViews_BadInput(t *testing.T) {
 	require.ErrorContains(t, err, "nil")
 	_, err = zkprom.Node("a", nil)
 	require.ErrorContains(t, err, "nil")
+	_, _, err = zkprom.Group("a", nil)
+	require.ErrorContains(t, err, "views of the group are nil")
+	_, _, err = zkprom.Value[int]("a", nil)
+	require.ErrorContains(t, err, "views of the value are nil")
 }
 
 func must[T any](v T, err error) T {

@@ -349,6 +349,26 @@ var mutants = []mutant{
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
+		name:  "election: an observer takes another node for the candidate that it knows",
+		edits: []edit{{"internal/znode", "Queue.readHead", "case listed || stat.Czxid <= known.zxid:", "case listed || stat.Czxid > 0:"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "election: an observer goes by its last list without an end",
+		edits: []edit{{"internal/znode", "Queue.readHead", "if left == 0 || len(known.names) == 0 {", "if len(known.names) == 0 {"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "election: an observer takes an answer that is older than its question",
+		edits: []edit{{"internal/znode", "headReader.join", "	joined := r.next\n", "	joined := r.next\n	if r.running != nil {\n		joined = r.running\n	}\n"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
+		name:  "election: an observer that stops takes the watch of the others away",
+		edits: []edit{{"internal/znode", "headReader.run", "reading.callers-1)", "0*reading.callers)"}},
+		tests: []test{bubbles("./recipes/election")},
+	},
+	{
 		name:  "election: the leader of a server that lags behind",
 		edits: []edit{{"recipes/election", "Election.Leader", "if err := e.queue.Client().Sync(ctx, e.queue.Path()); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		tests: []test{bubbles("./recipes/election")},
@@ -491,6 +511,11 @@ var mutants = []mutant{
 		name:  "other servers: a create without a zxid is taken",
 		edits: []edit{{"internal/ephemeral", "Parent.Create", "case err == nil && zxid <= 0:", "case false:"}},
 		tests: []test{{args: []string{"-run=TestDeviations", "./internal/faults"}}},
+	},
+	{
+		name:  "semaphore: the leases of who waits inside the door count as granted",
+		edits: []edit{{"internal/znode", "Semaphore.granted", "len(door.queue) > 0 || ", ""}},
+		tests: []test{bubbles("./recipes/semaphore")},
 	},
 	{
 		name:  "semaphore: one more than the limit",

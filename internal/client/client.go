@@ -111,7 +111,7 @@ func (c *Client) Session(ctx context.Context) (*session.Session, error) {
 			return nil, session.WithReason(context.Cause(ctx), obstacle)
 		case s.Live():
 			return s.At(c.chroot), nil
-		case errors.Is(lastErr, session.ErrAuthFailed):
+		case errors.Is(lastErr, zkrecipes.ErrAuthFailed):
 			return nil, lastErr
 		}
 		select {

@@ -161,7 +161,7 @@ func (c *core) Failed(server string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed(err)
-	if !errors.Is(c.lastErr, session.ErrAuthFailed) {
+	if !errors.Is(c.lastErr, zkrecipes.ErrAuthFailed) {
 		c.lastErr = err
 	}
 }

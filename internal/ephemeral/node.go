@@ -74,7 +74,8 @@ func (n *Node) Remove() {
 		n.Session.Pin()
 		if len(n.Paths) > 1 || n.guid != "" || !n.Session.StartDelete(n.Paths[0], -1, func(err error) {
 			n.Session.Unpin()
-			if err == nil { // not if the node is gone: somebody else deleted it, and when is not known
+			// If the node was gone already, somebody else has deleted it, and when is not known.
+			if err == nil {
 				left()
 			}
 			if deleted(err) == nil {

@@ -50,8 +50,5 @@ func (s Server) String() string {
 	return fmt.Sprintf("%s (%s)", s.Name, host)
 }
 
-// ErrAuthFailed says that the server refused the credentials given with WithAuth.
-var ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
-
 // ErrTooLarge says that a request or a reply is above a limit of this client, or seems to be above a limit of the servers.
 var ErrTooLarge = errors.New("too large")

@@ -65,8 +65,8 @@ func (l *Lifetime) authenticate(c *link.Connection, shown Credential) error {
 		return err
 	}
 	if code != 0 {
-		l.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", ErrAuthFailed, code)))
-		return ErrAuthFailed
+		l.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", zkrecipes.ErrAuthFailed, code)))
+		return zkrecipes.ErrAuthFailed
 	}
 	return nil
 }

@@ -15,11 +15,8 @@ import (
 // OpError is the error of an operation.
 type OpError = zkrecipes.OpError
 
-// Errors of a session's life; package conn documents them.
-var (
-	ErrAuthFailed = lifetime.ErrAuthFailed
-	ErrTooLarge   = lifetime.ErrTooLarge
-)
+// ErrTooLarge is an error of a session's life; package conn documents it.
+var ErrTooLarge = lifetime.ErrTooLarge
 
 // ErrUnimplemented says that the server does not know the operation.
 const ErrUnimplemented = wire.CodeUnimplemented

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -33,7 +33,7 @@ import (
 type Semaphore struct {
 	path         string
 	door, leases *Queue
-	warned       sync.Once // logs that others have a larger limit
+	warned       atomic.Bool // it was logged that others have a larger limit
 }
 
 // Leases says what a caller wants of a semaphore: all or none.
@@ -130,8 +130,11 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 		if err != nil {
 			return nil, err
 		}
-		if !m.fits(len(l.queue), want.Count, limit, changed) {
-			a.At(1) // as in saw
+		if len(l.queue)+want.Count > limit {
+			if len(l.queue) > limit && changed == nil && !m.warned.Load() {
+				m.warn(m.granted(trying, s, l), limit, changed)
+			}
+			a.At(min(1, len(l.queue))) // as in saw
 			return nil, m.leases.busy(trying, s, l)
 		}
 		return m.acquire(trying, s, want, a, tryAtDoor)
@@ -149,16 +152,40 @@ func (m *Semaphore) check(want Leases) error {
 	return m.leases.parent.Check(c)
 }
 
-// fits reports whether count leases are within the limit beside those of others. It logs once that the others alone are
-// more, unless the limit may have been lowered.
-func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
-	if others > limit && changed == nil {
-		m.warned.Do(func() {
-			m.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
-				"path", m.path, "limit", limit, "leases", others)
-		})
+// granted returns how many leases of a listing are granted. One that waits for others to go has its leases already, and stands at
+// the door. So nobody may stand there while these leases are out. If that cannot be shown, granted returns 0.
+func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *listing) int {
+	door := m.door.in(s).list()
+	after := door.behind
+	for _, l := range []*listing{door, after} {
+		if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return 0
+		}
 	}
+	if len(door.queue) > 0 || !door.sentOnce() {
+		return 0
+	}
+	n := 0
+	for _, c := range before.queue {
+		if after.index(c) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// fits reports whether count leases are within the limit beside those of others, which are granted.
+func (m *Semaphore) fits(others, count, limit int, changed *session.Watch) bool {
+	m.warn(others, limit, changed)
 	return others+count <= limit
+}
+
+// warn logs once that the leases of others alone are more than the limit, unless the limit may have been lowered.
+func (m *Semaphore) warn(others, limit int, changed *session.Watch) {
+	if others > limit && changed == nil && m.warned.CompareAndSwap(false, true) {
+		m.Client().Logger().Warn("zookeeper: more leases are out than our limit: others use a larger one",
+			"path", m.path, "limit", limit, "leases", others)
+	}
 }
 
 // acquire is one acquisition in one session.
@@ -184,7 +211,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 	if enough {
 		a.At(0)
 	} else {
-		a.At(1) // as in saw
+		a.At(min(1, len(out.queue))) // as in saw
 	}
 	if !enough && patience != forever {
 		out.sort()
@@ -283,7 +310,10 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		w.position, w.of, w.seenIn, w.seen = 2, max(2, door.of), m.leases, l // first at the door, behind those that have leases
+		w.position, w.of, w.seen = 1, max(1, door.of), nil // first at the door, and no leases are out
+		if others > 0 {
+			w.position, w.of, w.seenIn, w.seen = 2, max(2, door.of), m.leases, l // behind those that have leases
+		}
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
 			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {
 				return requeueIfGone(err)

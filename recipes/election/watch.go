@@ -47,16 +47,21 @@ func (e *Election) Leader(ctx context.Context) (zkrecipes.Participant, error) {
 // of the session timeout, or no server has answered for a whole session timeout. When a server answers again, Watch tells a
 // current view. A current view is the view of one server, which may be behind its leader: [Election.Leader] asks for the newest.
 //
+// Any number of observers may share a client: they share what is read, too. After a change a session reads the leader, or the next
+// candidate that it knows of. Only if both have gone it lists the candidates.
+//
 // It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
-	head := func(ctx context.Context, s *session.Session) (Leadership, *session.Watch, error) {
-		leader, found, w, err := e.queue.Head(ctx, s)
-		return Leadership{Leader: leader, Exists: found}, w, err
-	}
 	same := func(a, b Leadership) bool {
 		return a.Exists == b.Exists && a.Leader.Token == b.Leader.Token && bytes.Equal(a.Leader.Data, b.Leader.Data)
 	}
 	return func(yield func(Leadership, error) bool) {
+		observer := e.queue.Observe()
+		defer observer.Stop()
+		head := func(ctx context.Context, s *session.Session) (Leadership, *session.Watch, error) {
+			leader, found, w, err := observer.Head(ctx, s)
+			return Leadership{Leader: leader, Exists: found}, w, err
+		}
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was
 		for view, err := range client.Follow(ctx, e.queue.Client(), e.queue.Path(), head, same) {
 			if err != nil {

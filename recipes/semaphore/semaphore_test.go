@@ -736,6 +736,45 @@ func TestAcquire_AllLeasesOut_IsNoReasonToWarn(t *testing.T) {
 	})
 }
 
+// TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn: who waits for others to go has its leases already.
+func TestTryAcquire_BesideOneWhoWaitsInside_IsNoReasonToWarn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var log bytes.Buffer
+		a := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+		h := acquire(t, newSemaphore(t, bubble.Dial(t, srv, "b"), 3), 3)
+		bubble.Start(t.Context(), of(newSemaphore(t, bubble.Dial(t, srv, "c"), 3), 2)).Waits(t)
+		s := newSemaphore(t, a, 3)
+		_, err := s.TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		// It gives up once the leases have been counted.
+		srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpGetChildren2, Path: locks}, zktest.Before(func(zktest.Request) {
+			srv.Refuse(zktest.Label("c"))
+			srv.Expire(srv.SessionOf("c"))
+		}))
+		_, err = s.TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, zkrecipes.ErrLocked)
+		synctest.Wait()
+		require.Empty(t, log.String())
+		release(t, h)
+	})
+}
+
+// TestAcquire_LimitIsZero_NamesNoHolder: the caller is in nobody's way but its own.
+func TestAcquire_LimitIsZero_NamesNoHolder(t *testing.T) {
+	pair(t, func(t *testing.T, srv *zktest.Server, a, _ *conn.Client) {
+		_, err := srv.Create("/limit", []byte{0, 0, 0, 0}, zktest.Persistent)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = newSemaphore(t, a, 3, semaphore.WithLimitNode("/limit")).Acquire(ctx, 1)
+		var waited *zkrecipes.WaitError
+		require.ErrorAs(t, err, &waited)
+		require.Zero(t, waited.Holder)
+		require.Equal(t, []int{1, 1}, []int{waited.Position, waited.Of})
+	})
+}
+
 func TestRevokeAndQueue(t *testing.T) {
 	pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {
 		mine, others := newSemaphore(t, a, 3), newSemaphore(t, b, 3, semaphore.WithData([]byte("me")))

@@ -50,11 +50,15 @@ const forever = 100 * 365 * 24 * time.Hour
 // Lose ends the hold as lost, for the reason. If it has ended before, Lose does nothing. Afterwards ValidUntil is not ahead, also
 // for LossNodeDeleted and LossSuspended: the session of a real hold may live on then, and its ValidUntil with it.
 //
-// With LossClosed the loss matches ErrClosed. With LossDeadline it is as of the deadline, which moves back to now if it is ahead.
+// With LossClosed the loss matches ErrClosed, with LossRefused ErrAuthFailed. With LossDeadline it is as of the deadline, which moves back to now if it is ahead.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	lost := &zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()}
-	if reason == zkrecipes.LossClosed {
+	switch reason {
+	case zkrecipes.LossClosed:
 		lost.Err = zkrecipes.ErrClosed
+	case zkrecipes.LossRefused:
+		lost.Err = zkrecipes.ErrAuthFailed
+	default: // a real loss has the words of a server
 	}
 	if until := h.ValidUntil(); reason == zkrecipes.LossDeadline && until.Before(lost.At) {
 		lost.At = until

@@ -65,6 +65,7 @@ func TestHold_Lose_AsARealHold(t *testing.T) {
 					require.ErrorAs(t, h.Err(), &lost)
 					require.Equal(t, reason, lost.Reason)
 					require.Equal(t, reason == zkrecipes.LossClosed, errors.Is(lost, zkrecipes.ErrClosed))
+					require.Equal(t, reason == zkrecipes.LossRefused, errors.Is(lost, zkrecipes.ErrAuthFailed))
 					require.False(t, h.ValidUntil().After(time.Now()))
 					if reason == zkrecipes.LossDeadline {
 						require.Equal(t, h.ValidUntil(), lost.At)

@@ -1,0 +1,281 @@
+package election_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// meter counts what arrives at clients.
+type meter struct{ bytes atomic.Int64 }
+
+func (m *meter) dial(srv *zktest.Server, label string) conn.Option {
+	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := srv.DialAs(label)(ctx, network, address)
+		return metered{c, m}, err
+	})
+}
+
+type metered struct {
+	net.Conn
+	meter *meter
+}
+
+func (m metered) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	m.meter.bytes.Add(int64(n))
+	return n, err
+}
+
+// TestWatch_ManyObserversOfManyCandidates: at a resignation each session reads two nodes, however many observe through it, and none
+// lists the candidates.
+func TestWatch_ManyObserversOfManyCandidates(t *testing.T) {
+	const sessions, observers, candidates = 10, 10, 100
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		leader := elected(t, campaign(t, join(t, srv, "a")))
+		next := campaign(t, join(t, srv, "b"))
+		for range candidates - 2 {
+			_, err := srv.Create(path+"/_c_0f8fad5b-d9cb-469f-a165-70867728950e-latch-", []byte("c"), zktest.PersistentSequential)
+			require.NoError(t, err)
+		}
+		var m meter
+		var told []func() []string
+		for i := range sessions {
+			c := bubble.Dial(t, srv, "o", m.dial(srv, "o"))
+			for j := range observers {
+				e, err := election.New(c, path) // of their own, as in programs that consist of parts
+				require.NoError(t, err, fmt.Sprint(i, j))
+				told = append(told, observe(t, e))
+			}
+		}
+		for _, views := range told {
+			require.Equal(t, []string{"a"}, views())
+		}
+		srv.SetLatency(time.Millisecond)
+		from := zktest.Label("o")
+		lists := srv.Intercept(zktest.Match{From: from, Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+		reads := srv.Intercept(zktest.Match{From: from, Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
+		m.bytes.Store(0)
+		require.NoError(t, leader.Release(t.Context()))
+		elected(t, next)
+		time.Sleep(time.Second)
+		for _, views := range told {
+			require.Equal(t, []string{"a", "none", "b"}, views())
+		}
+		t.Logf("%d lists, %d reads, %d bytes", lists.Hits(), reads.Hits(), m.bytes.Load())
+		require.Zero(t, lists.Hits())
+		require.Equal(t, 3*sessions, reads.Hits(), "the old leader, and the new one, for who asks first; the new one for all others")
+		require.Less(t, m.bytes.Load(), int64(sessions*1000))
+
+		time.Sleep(10 * bubble.Timeout) // all look again, since an event may have been lost
+		require.Zero(t, lists.Hits())
+		synctest.Wait()
+	})
+}
+
+// seat makes candidates by hand.
+func seat(t *testing.T, srv *zktest.Server, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		_, err := srv.Create(path+"/"+name, []byte(name), zktest.Persistent)
+		require.NoError(t, err)
+	}
+}
+
+// inElection runs f on an election of three candidates with numbers, and with a client whose lists are counted.
+func inElection(t *testing.T, f func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule)) {
+	t.Helper()
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, parent := range []string{"/app", path} {
+			_, err := srv.Create(parent, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		seat(t, srv, "latch-0000000007", "latch-0000000008", "latch-0000000009")
+		rule := srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+		f(t, srv, bubble.Dial(t, srv, "w"), rule)
+	})
+}
+
+// observer returns an object of its own.
+func observer(t *testing.T, c *conn.Client) *election.Election {
+	t.Helper()
+	e, err := election.New(c, path)
+	require.NoError(t, err)
+	return e
+}
+
+// TestWatch_TheNextHasLeftToo: then the candidates are listed again.
+func TestWatch_TheNextHasLeftToo(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+		told := observe(t, observer(t, c))
+		require.Equal(t, []string{"latch-0000000007"}, told())
+		_, err := bubble.Dial(t, srv, "x").Multi(t.Context(),
+			zkrecipes.OpDelete(path+"/latch-0000000007", -1), zkrecipes.OpDelete(path+"/latch-0000000008", -1))
+		require.NoError(t, err)
+		require.Equal(t, []string{"latch-0000000007", "none", "latch-0000000009"}, told())
+		require.Equal(t, 2, lists.Hits())
+		require.NoError(t, srv.Delete(path+"/latch-0000000009"))
+		require.Equal(t, []string{"latch-0000000007", "none", "latch-0000000009", "none"}, told())
+		seat(t, srv, "latch-0000000010")
+		require.Equal(t, "latch-0000000010", told()[4])
+	})
+}
+
+// TestWatch_AnotherParent: the numbers begin again there. A candidate with a name that was known is another one.
+func TestWatch_AnotherParent(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
+		told := observe(t, observer(t, c))
+		require.Equal(t, []string{"latch-0000000007"}, told())
+		reading := make(chan struct{})
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData}, zktest.DelayUntil(reading))
+		require.NoError(t, srv.DeleteAll(path))
+		synctest.Wait()
+		_, err := srv.Create(path, nil, zktest.Persistent)
+		require.NoError(t, err)
+		seat(t, srv, "latch-0000000003", "latch-0000000007", "latch-0000000008")
+		close(reading)
+		require.Equal(t, []string{"latch-0000000007", "none", "latch-0000000003"}, told())
+	})
+}
+
+// TestWatch_SomeObserversStop: the others of their session hear nothing of it, and all of the next leader.
+func TestWatch_SomeObserversStop(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+		srv.SetLatency(time.Millisecond)
+		ctx, stop := context.WithCancel(t.Context())
+		var stopped sync.WaitGroup
+		var told []func() []string
+		for range 5 {
+			told = append(told, observe(t, observer(t, c)))
+			stopped.Go(func() {
+				for range observer(t, c).Watch(ctx) { //nolint:revive // until it is stopped
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, 1, lists.Hits(), "the second reading goes by the list of the first")
+		sent := bubble.Requests(srv)
+		stop()
+		stopped.Wait()
+		time.Sleep(time.Second)
+		require.Zero(t, sent.Hits())
+		require.NoError(t, srv.Delete(path+"/latch-0000000007"))
+		time.Sleep(time.Second)
+		for _, views := range told {
+			require.Equal(t, []string{"latch-0000000007", "none", "latch-0000000008"}, views())
+		}
+	})
+}
+
+// TestWatch_LastObserverStops: its watch leaves the server. What was known is forgotten, and the next observer lists.
+func TestWatch_LastObserverStops(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+		for n := range 3 {
+			for view, err := range observer(t, c).Watch(t.Context()) {
+				require.NoError(t, err)
+				require.Equal(t, "latch-0000000007", view.Leader.Name)
+				break
+			}
+			require.Equal(t, n+1, lists.Hits())
+			synctest.Wait()
+			watches, _ := srv.Watches()
+			require.Zero(t, watches)
+		}
+	})
+}
+
+// TestWatch_OneObserverGivesUp_WhileAllWait: the answer that was on its way is for the others.
+func TestWatch_OneObserverGivesUp_WhileAllWait(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+		lists.Remove()
+		answers := make(chan struct{})
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.HoldReplyUntil(answers))
+		ctx, giveUp := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for range observer(t, c).Watch(ctx) {
+				t.Error("a view after the end")
+			}
+		}()
+		synctest.Wait()
+		told := observe(t, observer(t, c))
+		giveUp()
+		<-over
+		require.Empty(t, told())
+		close(answers)
+		require.Equal(t, []string{"latch-0000000007"}, told())
+	})
+}
+
+// TestWatch_AsksLater_IsToldWhatIsNewer: an answer that was on its way is older than the question of another observer.
+func TestWatch_AsksLater_IsToldWhatIsNewer(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
+		answers := make(chan struct{})
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData}, zktest.HoldReplyUntil(answers))
+		first := observe(t, observer(t, c))
+		require.Empty(t, first())
+		require.NoError(t, srv.Delete(path+"/latch-0000000007"))
+		time.Sleep(time.Second)
+		second := observe(t, observer(t, c))
+		require.Empty(t, second())
+		close(answers)
+		require.Equal(t, []string{"latch-0000000007", "none", "latch-0000000008"}, first())
+		require.Equal(t, []string{"latch-0000000008"}, second())
+	})
+}
+
+// TestWatch_ReadingFails: all that wait for it are told. If the session ends instead, the next one answers.
+func TestWatch_ReadingFails(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+		lists.Remove()
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetChildren2}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+		told := observe(t, observer(t, c))
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"latch-0000000007"}, told())
+
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData}, zktest.Fail(zktest.CodeNoAuth))
+		require.NoError(t, srv.Set(path+"/latch-0000000007", nil))
+		require.Len(t, told(), 2)
+		require.Contains(t, told()[1], "error: ")
+
+		told = observe(t, observer(t, c))
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData}, zktest.Ignore())
+		require.NoError(t, srv.Set(path+"/latch-0000000007", []byte("x")))
+		synctest.Wait()
+		require.NoError(t, c.Close())
+		list := told()
+		require.Contains(t, list[len(list)-1], zkrecipes.ErrClosed.Error())
+	})
+}
+
+// TestWatch_ViewsAreTheCallers: one that changes the data of its view does not change those of the others.
+func TestWatch_ViewsAreTheCallers(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
+		srv.SetLatency(time.Millisecond)
+		for range 5 {
+			go func() {
+				for view, err := range observer(t, c).Watch(t.Context()) {
+					if err == nil && string(view.Leader.Data) != "latch-0000000007" {
+						t.Errorf("data %q", view.Leader.Data)
+					}
+					clear(view.Leader.Data)
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+	})
+}
