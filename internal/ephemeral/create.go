@@ -32,7 +32,7 @@ func (want Spec) flags() int32 {
 
 // path returns the path to create.
 func (p *Parent) path(want Spec, guid string) string {
-	return p.Path + "/" + Prefix(guid) + want.Kind + want.Key
+	return p.Child(Prefix(guid) + want.Kind + want.Key)
 }
 
 const anyGUID = "00000000-0000-0000-0000-000000000000"
