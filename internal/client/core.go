@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -33,7 +34,7 @@ type core struct {
 	lastErr    error            // why the last attempt to connect, or the last connection, failed; nil while there is a session
 	trying     string           // the server of the newest attempt
 	trouble    trouble          // the newest
-	lastAnswer lastAnswer       // the newest of the sessions before
+	lastAnswer lifetime.Answer  // the newest of the sessions before
 	attempts   attempts         // that failed since a session was up
 	orphans    []orphan
 	claims     map[string]*Claim
@@ -119,7 +120,7 @@ func (c *core) Down(now lifetime.Report) (log func()) {
 	c.mu.Unlock()
 	var left []any
 	if now.Holds > 0 {
-		left = []any{"holds", now.Holds, "left", rounded(time.Until(now.ValidUntil))}
+		left = []any{"holds", now.Holds, "left", link.Rounded(time.Until(now.ValidUntil))}
 	}
 	return c.transit(disconnected, now, left...)
 }
@@ -133,7 +134,7 @@ func (c *core) Ended(why *zkrecipes.LostError, last lifetime.Report) {
 	}
 	c.mu.Lock()
 	if !last.LastAnswer.IsZero() {
-		c.lastAnswer = lastAnswer{last.LastAnswer, last.RoundTrip}
+		c.lastAnswer = last.Answer
 	}
 	if why.Reason != zkrecipes.LossClosed {
 		c.failed(why)

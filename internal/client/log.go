@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/internal/link"
 )
 
 // The log has the keys that package conn documents.
@@ -36,7 +37,7 @@ func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 	if cause != nil {
 		attrs = append(attrs, "error", cause)
 	}
-	attrs = append(attrs, "was", from.state.String(), "lasted", rounded(to.at.Sub(from.at)))
+	attrs = append(attrs, "was", from.state.String(), "lasted", link.Rounded(to.at.Sub(from.at)))
 	return func() { write(message, attrs...) }
 }
 
@@ -70,8 +71,5 @@ func (c *core) logAttempt(server string, err error) {
 	}
 	failed, first := a.failed, a.first
 	c.mu.Unlock()
-	write("zookeeper: cannot connect", "server", server, "error", err, "attempts", failed, "for", rounded(now.Sub(first)))
+	write("zookeeper: cannot connect", "server", server, "error", err, "attempts", failed, "for", link.Rounded(now.Sub(first)))
 }
-
-// rounded leaves out the digits of a duration that no reader needs.
-func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -8,23 +8,16 @@ import (
 
 // Status is what a client knows of itself at one moment; package conn documents it.
 type Status struct {
-	State       State
-	Since       time.Time
-	Server      string
-	Session     int64
-	Timeout     time.Duration
-	ValidUntil  time.Time
-	Holds       int
-	LastAnswer  time.Time
-	RoundTrip   time.Duration
+	State      State
+	Since      time.Time
+	Server     string
+	Session    int64
+	Timeout    time.Duration
+	ValidUntil time.Time
+	Holds      int
+	lifetime.Answer
 	LastError   error
 	LastErrorAt time.Time
-}
-
-// lastAnswer is the newest answer of a server.
-type lastAnswer struct {
-	at        time.Time
-	roundTrip time.Duration
 }
 
 // trouble is the newest failure of a connection, of an attempt to connect, or of a session.
@@ -42,9 +35,9 @@ func (c *Client) Status() Status {
 	s.Look(func(r lifetime.Report) {
 		now := c.core.states.current()
 		st.State, st.Since = now.state, now.at
-		st.LastAnswer, st.RoundTrip = r.LastAnswer, r.RoundTrip
+		st.Answer = r.Answer
 		if st.LastAnswer.IsZero() { // this session has none, so the newest is of the session before
-			st.LastAnswer, st.RoundTrip = before.at, before.roundTrip
+			st.Answer = before
 		}
 		if r.Err != nil || !r.WasUp {
 			return

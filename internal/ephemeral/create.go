@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -32,7 +33,7 @@ func (want Spec) flags() int32 {
 
 // path returns the path to create.
 func (p *Parent) path(want Spec, guid string) string {
-	return p.Path + "/" + prefix + guid + "-" + want.Kind + want.Key
+	return strings.TrimSuffix(p.Path, "/") + "/" + prefix + guid + "-" + want.Kind + want.Key // one allocation
 }
 
 const anyGUID = "00000000-0000-0000-0000-000000000000"

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"strings"
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -20,6 +21,9 @@ type Parent struct {
 	Plain  bool   // if it is missing, it is made as a plain node; otherwise as a container
 	Seed   []byte // the data of a plain one that is made
 }
+
+// Child returns the path of a child. The parent may be "/", as the root of a client made by Sub.
+func (p *Parent) Child(name string) string { return strings.TrimSuffix(p.Path, "/") + "/" + name }
 
 // make makes the parent, and what is missing above it.
 func (p *Parent) make(ctx context.Context, s *session.Session) error {

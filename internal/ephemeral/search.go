@@ -34,7 +34,7 @@ func (p *Parent) find(ctx context.Context, s *session.Session, guid string) (*No
 		if !strings.HasPrefix(name, Prefix(guid)) {
 			continue
 		}
-		path := p.Path + "/" + name
+		path := p.Child(name)
 		exists, stat, err := s.Exists(ctx, path)
 		switch {
 		case err != nil:

@@ -96,7 +96,7 @@ func (l *Lifetime) takeGrant(sent time.Time, timeout time.Duration) bool {
 	notices := l.lapseIfDue(now)
 	least := l.upkeep.Least()
 	l.upkeep.Connected(sent, now, timeout)
-	l.lastAnswer = lastAnswer{now, now.Sub(sent)}
+	l.answer = Answer{now, now.Sub(sent)}
 	l.deadlineMoved()
 	hopeless := l.upkeep.Hopeless()
 	l.mu.Unlock()

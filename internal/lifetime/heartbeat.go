@@ -60,7 +60,7 @@ func (l *Lifetime) heartbeat(now time.Time) time.Time {
 		return now
 	}
 	if step.Drop {
-		c.Fail(fmt.Errorf("no answer to a sync for %v: trying another server", rounded(l.Timeout()/4)))
+		c.Fail(fmt.Errorf("no answer to a sync for %v: trying another server", link.Rounded(l.Timeout()/4)))
 	}
 	if step.Sync {
 		l.owner.Start(l.sendSync)
@@ -149,6 +149,3 @@ func (l *Lifetime) Unpin() {
 	defer l.mu.Unlock()
 	l.upkeep.Release()
 }
-
-// rounded leaves out the digits of a duration that no reader needs.
-func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -70,7 +70,7 @@ type Lifetime struct {
 	lost          *zkrecipes.LostError
 	delivering    int // losses whose callbacks are running
 	callbacks     map[*lossCallback]struct{}
-	lastAnswer    lastAnswer
+	answer        Answer
 	freshening    *link.Connection // on which a request of Freshen is unanswered; nil if there is none
 	confirming    *link.Connection // on which a barrier was sent, and not refused; nil if there is none
 	nextHeartbeat time.Time        // when the next step is planned
@@ -152,7 +152,7 @@ func (l *Lifetime) answered(sent, at time.Time, by liveness.Witness) {
 	l.mu.Lock()
 	notices := l.lapseIfDue(at)
 	l.upkeep.Answered(sent, at, by)
-	l.lastAnswer = lastAnswer{at, at.Sub(sent)}
+	l.answer = Answer{at, at.Sub(sent)}
 	l.mu.Unlock()
 	notices.deliver()
 }

@@ -15,22 +15,21 @@ type Report struct {
 	Holds      int
 	Up         bool // there is a connection
 	WasUp      bool // there was one
-	LastAnswer time.Time
-	RoundTrip  time.Duration
-	Err        error // why the connection or the session is gone
+	Answer
+	Err error // why the connection or the session is gone
 }
 
-// lastAnswer is the newest answer of a server.
-type lastAnswer struct {
-	at        time.Time
-	roundTrip time.Duration
+// Answer is the newest answer of a server.
+type Answer struct {
+	LastAnswer time.Time // when it came; zero if none has
+	RoundTrip  time.Duration
 }
 
 // report is called with mu held.
 func (l *Lifetime) report(err error) Report {
 	r := Report{
 		Session: l.id, Timeout: l.upkeep.Timeout(), ValidUntil: l.upkeep.ValidUntil(), Holds: len(l.callbacks),
-		Up: l.isUp(), WasUp: !l.since.IsZero(), LastAnswer: l.lastAnswer.at, RoundTrip: l.lastAnswer.roundTrip, Err: err,
+		Up: l.isUp(), WasUp: !l.since.IsZero(), Answer: l.answer, Err: err,
 	}
 	if l.connection != nil {
 		r.Server = l.connection.Server()

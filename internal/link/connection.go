@@ -79,7 +79,7 @@ func Dial(
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	raw, err := dial(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("no connection within %v", rounded(limit)) // how the dialer puts it says no more
+		err = fmt.Errorf("no connection within %v", Rounded(limit)) // how the dialer puts it says no more
 	}
 	cancel()
 	if err != nil {
@@ -102,12 +102,13 @@ func newConnection(owner Owner, raw net.Conn, server string, limit time.Duration
 			c.Fail(errSilent)
 			return
 		}
-		c.Fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", rounded(limit)))
+		c.Fail(fmt.Errorf("no session within %v: the server accepted the connection and did not answer", Rounded(limit)))
 	})
 	return c
 }
 
-func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+// Rounded leaves out the digits of a duration that no reader needs.
+func Rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
 // Serve runs the connection from the connect request, which Prepare has queued, until it ends. shakeHands takes in the answer.
 // An error says why the connection never came up.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/link"
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
@@ -50,6 +51,6 @@ func (s *session) ExplainUnanswered(cause error) error {
 	if !now.Up {
 		return s.Explain(cause)
 	}
-	late := time.Since(now.LastAnswer).Round(time.Millisecond)
+	late := link.Rounded(time.Since(now.LastAnswer))
 	return WithReason(cause, fmt.Errorf("no answer from %s, which last answered %v ago", now.Server, late))
 }

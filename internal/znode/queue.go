@@ -57,7 +57,7 @@ func New(client *client.Client, path string, lossOnSuspend bool, kinds ...string
 		return nil, err
 	}
 	if path == "/" {
-		return nil, errors.New("path \"/\" is the root, which cannot be a queue: want a path such as /app/lock")
+		return nil, errors.New("path \"/\" is the root of the client, which cannot be a queue: want a path below it, such as /app/lock")
 	}
 	q := newQueue(client, path, kinds...)
 	q.lossOnSuspend, q.shortcuts = lossOnSuspend, useShortcuts

@@ -83,8 +83,9 @@ func WithReplace(replace func(data []byte, stat zk.Stat) bool) Option {
 }
 
 // New begins to keep an ephemeral node at path with the data, and does not wait. Missing parents are made.
+// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like others.
 //
-// Errors: a nil client; a path that is relative, malformed or the root; a bad option; data above [conn.WithMaxRequestSize]; a
+// Errors: a nil client; a path that is relative, malformed or the root of the servers; a bad option; data above [conn.WithMaxRequestSize]; a
 // path at which another open Node of the same client keeps a node; ErrClosed. If a closed Node is still removing its node there,
 // the new Node waits for that.
 //
@@ -107,7 +108,7 @@ func open(client *client.Client, path string, data []byte, cfg config) (*Node, e
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}
-	if path == "/" {
+	if client.Abs(path) == "/" {
 		return nil, errors.New("path \"/\" is the root, which is always there: want a path such as /app/workers/w1")
 	}
 	n := &Node{

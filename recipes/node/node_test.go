@@ -1277,3 +1277,22 @@ func TestNew_WhileTheNodeBeforeIsRemoved(t *testing.T) {
 		require.Equal(t, "2", string(found.Data))
 	})
 }
+
+// TestRootOfASub: the root of a client made by Sub is a node like others, and missing at first.
+func TestRootOfASub(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := bubble.Dial(t, srv, "a").Sub("/app/workers/w1")
+		require.NoError(t, err)
+		n, err := node.New(sub, "/", []byte("1"))
+		require.NoError(t, err)
+		ready(t, n)
+		made, ok := srv.Node("/app/workers/w1")
+		require.True(t, ok)
+		require.Equal(t, srv.SessionOf("a"), made.Stat.EphemeralOwner)
+		require.NoError(t, srv.Delete("/app/workers/w1"))
+		time.Sleep(time.Second)
+		require.True(t, srv.Exists("/app/workers/w1"))
+		require.NoError(t, n.Close(t.Context()))
+		require.False(t, srv.Exists("/app/workers/w1"))
+	})
+}

@@ -42,7 +42,9 @@ func versionOf(stat *zk.Stat) Version { return Version{stat.Czxid, stat.Mzxid, s
 
 // New returns the value at path. It sends nothing; the first write creates the node and missing parents.
 //
-// Errors: a nil client, a path that is relative, malformed or the root, a codec without one of its functions.
+// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like others.
+//
+// Errors: a nil client, a path that is relative, malformed or the root of the servers, a codec without one of its functions.
 func New[T any](c *conn.Client, path string, codec Codec[T]) (*Value[T], error) {
 	if err := check(c, path, codec); err != nil {
 		return nil, fmt.Errorf("value: %w", err)
@@ -57,7 +59,7 @@ func check[T any](c *conn.Client, path string, codec Codec[T]) error {
 	if err := session.ValidatePath(path); err != nil {
 		return err
 	}
-	if path == "/" {
+	if (*client.Client)(c).Abs(path) == "/" {
 		return errors.New("path \"/\" is the root: want a path such as /app/config")
 	}
 	if codec.Encode == nil || codec.Decode == nil {

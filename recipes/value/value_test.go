@@ -614,3 +614,36 @@ func TestSet_ContextEndsWhileAParentIsMade(t *testing.T) {
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }
+
+// TestRootOfASub: the root of a client made by Sub is a node like others, and missing at first.
+func TestRootOfASub(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		for _, at := range []string{"/app/config", "/app/count"} {
+			below, err := c.Sub(at)
+			require.NoError(t, err)
+			if at == "/app/config" {
+				v, err := value.New(below, "/", value.Text())
+				require.NoError(t, err)
+				_, err = v.Set(t.Context(), "x")
+				require.NoError(t, err)
+				got, _, err := v.Get(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, "x", got)
+				require.NoError(t, v.Delete(t.Context()))
+				require.False(t, srv.Exists(at))
+				continue
+			}
+			n, err := value.NewCounter(below, "/", value.AtomicLong())
+			require.NoError(t, err)
+			srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.DropReply())
+			for want := range int64(3) {
+				got, err := n.Add(t.Context(), 1)
+				require.NoError(t, err)
+				require.Equal(t, want+1, got)
+			}
+			require.NoError(t, c.Close())
+			require.Empty(t, srv.Children(at), "the marker")
+		}
+	})
+}
