@@ -151,6 +151,10 @@ bench: ## benchmarks, COUNT (6) times, and the comparisons with Curator: locks, 
 speed: ## operations a second and memory of zktest beside a real ZooKeeper, as a table
 	cd integration && go run ./speed
 
+.PHONY: scale
+scale: ## what many waiters, holds, clients and observers cost, a line for each figure (needs a real ZooKeeper)
+	cd integration && go run ./scale
+
 .PHONY: parity
 parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 	cd integration && PARITY_DURATION=$(DURATION) PARITY_SEED=$(SEED) go test $(REAL) -v -timeout=0 ./parity/...

@@ -13,10 +13,10 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
-	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
 const clients = 8
@@ -60,10 +60,12 @@ type field struct {
 	raw     []*zk.Conn
 	curator *curator
 	addr    string
+	server  *zkserver.Server
 }
 
-func prepare(ctx context.Context, addr string) (rows []row, stop func(), err error) {
-	f := &field{addr: addr}
+func prepare(ctx context.Context, server *zkserver.Server) (rows []row, stop func(), err error) {
+	addr := server.Addr()
+	f := &field{addr: addr, server: server}
 	stop = func() {
 		for _, c := range f.ours {
 			_ = c.Close() // never fails
@@ -125,12 +127,7 @@ func (f *field) rows(ctx context.Context) []row {
 			f.curator.contestant("semaphore", clients),
 		}, []target{{against: "Curator", ratio: 1.3}}},
 	}
-	for _, n := range []int{1, clients} {
-		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), n, []contestant{
-			looping("zkrecipes", n, func(i int) section { return f.counter(ctx, i) }),
-			f.curator.contestant("counter", n),
-		}, []target{{against: "Curator", ratio: map[int]float64{1: 1.5, clients: 1.1}[n]}}})
-	}
+	rows = append(rows, f.counters(ctx)...)
 	for _, sessions := range []int{1, 2} {
 		name := map[int]string{1: "hand-over, 1,000 waiters in one session", 2: "hand-over, 1,000 waiters in turns from two sessions"}[sessions]
 		rows = append(rows, row{name, sessions, []contestant{
@@ -169,16 +166,6 @@ func locked(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 func (f *field) lock(ctx context.Context, client int, path string) section {
 	m := must(mutex.New(f.ours[client], path))
 	return func(int) error { return locked(ctx, m.Lock) }
-}
-
-func (f *field) counter(ctx context.Context, client int) section {
-	c := must(value.NewCounter(f.ours[client], "/bench/ours/counter", value.AtomicLong()))
-	return func(int) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		_, err := c.Add(ctx, 1)
-		return err
-	}
 }
 
 func (f *field) rwlock(ctx context.Context, client int) section {

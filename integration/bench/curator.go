@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	_ "embed"
@@ -68,24 +66,33 @@ func startCurator(addr string) (_ *curator, err error) {
 
 func (c *curator) contestant(work string, n int) contestant {
 	return contestant{"Curator", c.process.Process.Pid, func(_ context.Context, slice time.Duration) (float64, error) {
-		if !c.warm[work] { // the JVM compiles code that runs often
-			c.warm[work] = true
-			if _, err := c.work(work, n, 4*time.Second); err != nil {
-				return 0, err
-			}
-		}
-		return c.work(work, n, slice)
+		done, err := c.work(work, n, slice)
+		return done.rate, err
 	}}
 }
 
-func (c *curator) work(work string, n int, slice time.Duration) (float64, error) {
+// done is what clients have done in a slice of time.
+type done struct {
+	rate        float64 // sections a second
+	worst       float64 // milliseconds of the longest section
+	least, most float64 // sections of one client
+}
+
+func (c *curator) work(work string, n int, slice time.Duration) (d done, err error) {
+	if !c.warm[work] { // the JVM compiles code that runs often
+		c.warm[work] = true
+		if _, err := c.work(work, n, 4*time.Second); err != nil {
+			return done{}, err
+		}
+	}
 	if _, err := fmt.Fprintln(c.orders, work, n, slice.Milliseconds()); err != nil {
-		return 0, err
+		return done{}, err
 	}
 	if !c.answers.Scan() {
-		return 0, errors.Join(errors.New("the Java program has ended"), c.answers.Err())
+		return done{}, errors.Join(errors.New("the Java program has ended"), c.answers.Err())
 	}
-	return strconv.ParseFloat(strings.TrimSpace(c.answers.Text()), 64)
+	_, err = fmt.Sscan(c.answers.Text(), &d.rate, &d.worst, &d.least, &d.most)
+	return d, err
 }
 
 func (c *curator) stop() {

@@ -77,7 +77,7 @@ func run(ctx context.Context, rounds int, slice time.Duration, only string, cont
 		}
 		defer pprof.StopCPUProfile()
 	}
-	rows, stop, err := prepare(ctx, server.Addr())
+	rows, stop, err := prepare(ctx, server)
 	if err != nil {
 		return err
 	}

@@ -606,6 +606,16 @@ var mutants = []mutant{
 		tests: []test{valueTests},
 	},
 	{
+		name:  "counter: who was beaten tries again at once",
+		edits: []edit{{"internal/record", "write.beaten", "longest := min(firstPause*took<<doubled, longestPause)", "longest := 0 * min(firstPause*took<<doubled, longestPause)"}},
+		tests: []test{valueTests},
+	},
+	{
+		name:  "counter: the client that is ahead never reads",
+		edits: []edit{{"internal/record", "Marked.keep", "left.Stat.NumChildren == 1 || m.number%turn != 0", "true"}},
+		tests: []test{valueTests},
+	},
+	{
 		name:  "value: no version is compared",
 		edits: []edit{{"internal/record", "Replacement.write", "data, now.Stat.Version)", "data, -1)"}},
 		tests: []test{valueTests},

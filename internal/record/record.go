@@ -23,11 +23,12 @@ func Load(ctx context.Context, c *client.Client, path string) (session.Node, err
 
 // write is one write, of which several copies may be sent.
 type write struct {
-	old     session.Node // what the copies replace
-	data    []byte
-	doubt   error // of a copy that may have been applied, or may still be; nil if there is none
-	hangups session.Hangups
-	remakes session.Remakes
+	old      session.Node // what the copies replace
+	data     []byte
+	doubt    error // of a copy that may have been applied, or may still be; nil if there is none
+	refusals int   // because another client was faster
+	hangups  session.Hangups
+	remakes  session.Remakes
 }
 
 // A fate is what a reading tells of the copies in doubt.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -88,6 +89,7 @@ func (r Replacement) fate(w *write, now session.Node) fate {
 
 // send sends a copy of w. Again says that the caller is to read again, whether the copy was refused or its reply was lost.
 func (r Replacement) send(ctx context.Context, w *write) (written session.Node, again bool, err error) {
+	sent := time.Now()
 	stat, err := r.write(ctx, w.old, w.data)
 	switch err = w.hangups.Judge(len(w.data), err); {
 	case err == nil:
@@ -95,6 +97,7 @@ func (r Replacement) send(ctx context.Context, w *write) (written session.Node, 
 	case errors.Is(err, zkrecipes.ErrUnknownOutcome):
 		return session.Node{}, r.Client.State() != client.Closed && w.lost(ctx, err), err
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), w.old.Exists && r.missing(err):
+		w.beaten(ctx, time.Since(sent))
 		return session.Node{}, true, nil
 	case errors.Is(err, zkrecipes.ErrFenced) && w.doubt != nil:
 		return session.Node{}, false, w.doubt // a copy may have been applied before

@@ -44,6 +44,9 @@
 // Each write goes to a quorum, and an ensemble makes some thousand a second for all its clients. A counter is no metric. For
 // ids, reserve blocks with [Counter.Next].
 //
+// If clients write at the same time, one succeeds. The others pause for some round trips, 100 ms at most, and try again. So 64
+// clients that add all the time need about eight requests for each addition.
+//
 // # What it costs
 //
 // A value is one node, with plain containers above it. Get is a sync and a read. Set, SetHeld, CompareAndSet and Update read

@@ -6,9 +6,11 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.atomic.PromotedToLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
@@ -17,12 +19,11 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
- * Does one piece of work for every line on its input, "work clients milliseconds", and prints how many sections it got
- * through in a second. Every client has a session and a thread of its own.
+ * Does one piece of work for every line on its input, "work clients milliseconds". It prints how many sections it got through in a
+ * second, how many milliseconds the longest took, and how many the unluckiest and the luckiest client got. Every client has a session
+ * and a thread of its own.
  */
 public class CuratorBench {
-    static final int CLIENTS = 8;
-
     interface Section {
         void run(int turn) throws Exception;
     }
@@ -53,8 +54,14 @@ public class CuratorBench {
                     lease.close();
                 };
             }
-            case "counter": {
-                DistributedAtomicLong counter = new DistributedAtomicLong(client, "/bench/curator/counter", new RetryNTimes(100_000, 0));
+            case "counter":
+            case "promoted": {
+                RetryNTimes always = new RetryNTimes(100_000, 0);
+                // The lock's path and its retries. The counter itself tries once before it takes the lock, which is Curator's advice.
+                PromotedToLock lock = PromotedToLock.builder().lockPath("/bench/curator/counter-lock").retryPolicy(always).build();
+                DistributedAtomicLong counter = work.equals("counter")
+                        ? new DistributedAtomicLong(client, "/bench/curator/counter", always)
+                        : new DistributedAtomicLong(client, "/bench/curator/promoted", new RetryNTimes(1, 0), lock);
                 return turn -> {
                     if (!counter.increment().succeeded()) {
                         throw new IllegalStateException("gave up");
@@ -68,16 +75,17 @@ public class CuratorBench {
 
     public static void main(String[] args) throws Exception {
         List<CuratorFramework> clients = new ArrayList<>();
-        for (int i = 0; i < CLIENTS; i++) {
-            CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 15_000, 15_000, new RetryOneTime(100));
-            client.start();
-            client.blockUntilConnected();
-            clients.add(client);
-        }
-        ExecutorService threads = Executors.newFixedThreadPool(CLIENTS);
+        ExecutorService threads = Executors.newCachedThreadPool();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
+            while (clients.size() < Integer.parseInt(words[1])) {
+                CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 15_000, 15_000, new RetryOneTime(100));
+                client.start();
+                client.blockUntilConnected();
+                clients.add(client);
+            }
+            AtomicLong longest = new AtomicLong();
             long start = System.nanoTime();
             long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[2]));
             List<Future<Integer>> counts = new ArrayList<>();
@@ -86,18 +94,29 @@ public class CuratorBench {
                 Section section = section(words[0], clients.get(i), i);
                 counts.add(threads.submit(() -> {
                     int done = 0;
-                    for (int turn = number; System.nanoTime() < end; turn++) {
+                    long worst = 0;
+                    long began = System.nanoTime();
+                    for (int turn = number; began < end; turn++) {
                         section.run(turn);
                         done++;
+                        long now = System.nanoTime();
+                        worst = Math.max(worst, now - began);
+                        began = now;
                     }
+                    longest.accumulateAndGet(worst, Math::max);
                     return done;
                 }));
             }
             int total = 0;
+            int least = Integer.MAX_VALUE;
+            int most = 0;
             for (Future<Integer> count : counts) {
                 total += count.get();
+                least = Math.min(least, count.get());
+                most = Math.max(most, count.get());
             }
-            System.out.println(total / ((System.nanoTime() - start) / 1e9));
+            double rate = total / ((System.nanoTime() - start) / 1e9);
+            System.out.println(rate + " " + longest.get() / 1e6 + " " + least + " " + most);
         }
         threads.shutdown();
         for (CuratorFramework client : clients) {

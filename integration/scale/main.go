@@ -1,0 +1,163 @@
+// Command scale measures what the library costs when there is much of something: waiters, holds, clients, observers. It prints
+// one line for each figure.
+//
+//	go run ./scale                 from integration/
+//	go run ./scale -only storm
+//
+// Requests, bytes and allocations do not depend on other load of the machine. Times do, and so do the holds that a storm loses.
+// `make scale` runs the command, which takes ten minutes.
+//
+// Other commands measure the rest: counters beside Curator by `go run ./bench -only Counter -slice 2s`, a cache of 500,000 nodes by
+// `go run ./caches -nodes 500000`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/integration/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+)
+
+// point is one measurement, on a real server of its own. Only its figures go to the output.
+type point struct {
+	name    string
+	measure func(ctx context.Context, server *zkserver.Server) error
+}
+
+var points = []point{
+	{"waiters", waiters},
+	{"freeze", freeze},
+	{"storm", storm},
+	{"observers", observers},
+	{"idle", idle},
+	{"first", firstLock},
+	{"section", section},
+	{"clients", clients},
+}
+
+func main() {
+	only := flag.String("only", "", "measure the points whose name contains `text`")
+	flag.Float64Var(&size, "size", 1, "multiply all numbers by `factor`")
+	flag.Parse()
+	for _, p := range points {
+		if !strings.Contains(p.name, *only) {
+			continue
+		}
+		if err := p.run(context.Background()); err != nil {
+			fmt.Fprintf(os.Stderr, "scale: %s: %v\n", p.name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func (p point) run(ctx context.Context) (err error) {
+	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second), zkserver.WithSetting("globalOutstandingLimit", "100000"),
+		zkserver.WithJVM("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=4"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	return p.measure(ctx, server)
+}
+
+// size multiplies all numbers, for a quick look.
+var size float64
+
+func many(n int) int { return max(1, int(float64(n)*size)) }
+
+// tell prints a figure.
+func tell(point, format string, values ...any) {
+	fmt.Printf("%-10s "+format+"\n", append([]any{point}, values...)...)
+}
+
+// timeout is the session timeout of all clients.
+const timeout = 15 * time.Second
+
+// dial connects a client whose frames are counted.
+func dial(ctx context.Context, server *zkserver.Server, t *tap) (*conn.Client, error) {
+	return conn.Dial(ctx, server.Addr(), conn.WithDialer(t.dial), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+// dialMany connects n clients, a hundred at a time.
+func dialMany(ctx context.Context, server *zkserver.Server, t *tap, n int) ([]*conn.Client, error) {
+	all := make([]*conn.Client, n)
+	return all, each(n, 100, func(i int) (err error) {
+		all[i], err = dial(ctx, server, t)
+		return err
+	})
+}
+
+// closeAll closes clients, whether they were connected or not.
+func closeAll(all []*conn.Client) {
+	_ = each(len(all), 100, func(i int) error { // Close never fails
+		if all[i] == nil {
+			return nil
+		}
+		return all[i].Close()
+	})
+}
+
+// each calls f for 0 to n - 1, at most width calls at a time.
+func each(n, width int, f func(i int) error) error {
+	var running sync.WaitGroup
+	errs, room := make([]error, n), make(chan struct{}, width)
+	for i := range n {
+		room <- struct{}{}
+		running.Go(func() {
+			errs[i] = f(i)
+			<-room
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// lock takes the lock at path.
+func lock(ctx context.Context, c *conn.Client, path string) (*zkrecipes.Hold, error) {
+	m, err := mutex.New(c, path)
+	if err != nil {
+		return nil, err
+	}
+	return m.Lock(ctx)
+}
+
+// take takes n locks of one client, at paths of their own below the parent.
+func take(ctx context.Context, c *conn.Client, parent string, n int) ([]*zkrecipes.Hold, error) {
+	holds := make([]*zkrecipes.Hold, n)
+	return holds, each(n, 200, func(i int) (err error) {
+		holds[i], err = lock(ctx, c, fmt.Sprintf("%s/%d", parent, i))
+		return err
+	})
+}
+
+// awaitChildren returns once the node has n children.
+func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) error {
+	for ctx.Err() == nil {
+		_, stat, err := c.Exists(ctx, path)
+		if err != nil || int(stat.NumChildren) >= n {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return context.Cause(ctx)
+}
+
+// heap returns how many bytes the live objects of the process take.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what has a finalizer goes with the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,48 @@
+package record
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+const (
+	firstPause = 4 // round trips, at most
+	doublings  = 4
+
+	// patience is after how many refusals the pauses are a quarter of the longest.
+	patience = 12
+
+	// longestPause is short for a far ensemble. But who is far away sends seldom, and would only wait the longer.
+	longestPause = 100 * time.Millisecond
+
+	// turn is how many updates one client makes without reading the node, while others update it too.
+	turn = 4
+)
+
+// beaten waits before the next attempt: another client was faster, and the refusal took so long.
+//
+// Of all attempts that overlap, one succeeds. Each of the others costs the server a reading and a write in vain. Without
+// pauses the attempts of all clients overlap, so one update of 64 clients costs 64 attempts. Pauses make attempts rarer.
+//
+// The pause is random, because clients that were refused together would otherwise come back together. It is counted in round
+// trips, because an attempt can be beaten for as long as one, from its reading to its write. The round trip to a busy server is
+// mostly the queue in front of it. So all pause longer when that queue grows, and it shrinks. A fixed pause would suit one
+// speed of servers.
+//
+// The pause doubles, since nobody knows how many clients there are. A caller out of luck would wait ever longer, while others
+// are served again and again. Therefore it stops doubling, and who was refused often comes back sooner than the rest.
+// It does not come back at once: if there are too many clients for the server, all of them were refused often.
+//
+// A client alone is never refused, and never pauses.
+func (w *write) beaten(ctx context.Context, took time.Duration) {
+	doubled := min(w.refusals, doublings)
+	if w.refusals >= patience {
+		doubled = doublings - 2
+	}
+	w.refusals++
+	longest := min(firstPause*took<<doubled, longestPause)
+	_ = session.Sleep(ctx, time.Duration(rand.Float64()*float64(longest))) // the reading looks at ctx
+}

@@ -1,0 +1,201 @@
+package value_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/value"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// adders is what clients have done that write one node, each as often as it can.
+type adders struct {
+	done     []int
+	worst    time.Duration
+	requests int
+	total    int
+	unknown  int
+}
+
+// contend lets n clients write for a time, each over a connection of its own.
+func contend(t *testing.T, srv *zktest.Server, n int, lasts time.Duration, write func(ctx context.Context, c *value.Counter) error) (a adders) {
+	t.Helper()
+	counters := make([]*value.Counter, n)
+	for i := range counters {
+		counters[i] = counter(t, srv, fmt.Sprint("c", i))
+		require.NoError(t, write(t.Context(), counters[i]))
+	}
+	sent := bubble.Requests(srv)
+	a.done = make([]int, n)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	start := time.Now()
+	for i, c := range counters {
+		all.Go(func() {
+			for time.Since(start) < lasts {
+				began := time.Now()
+				err := write(t.Context(), c)
+				mu.Lock()
+				a.worst = max(a.worst, time.Since(began))
+				switch {
+				case err == nil:
+					a.done[i]++
+					a.total++
+				case errors.Is(err, zkrecipes.ErrUnknownOutcome):
+					a.unknown++
+				default:
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	a.requests = sent.Hits()
+	t.Logf("%d clients: %.0f a second, %.1f requests each, worst wait %v, %d to %d for a client",
+		n, float64(a.total)/lasts.Seconds(), a.each(), a.worst, slices.Min(a.done), slices.Max(a.done))
+	return a
+}
+
+func (a adders) each() float64 { return float64(a.requests) / float64(a.total) }
+
+func (a adders) unfairness() float64 {
+	return float64(slices.Max(a.done)) / float64(max(1, slices.Min(a.done)))
+}
+
+func addOne(ctx context.Context, c *value.Counter) error {
+	_, err := c.Add(ctx, 1)
+	return err
+}
+
+func updateOne(ctx context.Context, c *value.Counter) error {
+	_, _, err := c.Update(ctx, func(n int64) (int64, error) { return n + 1, nil })
+	return err
+}
+
+// TestContention: few attempts are in vain, none of the clients starves, and everything counts once.
+//
+// If each round trip takes as long as any other, that is the worst case: a client that needs no reading would win each race.
+func TestContention(t *testing.T) {
+	for name, tt := range map[string]struct {
+		write    func(context.Context, *value.Counter) error
+		vary     bool
+		requests float64       // for each, at most
+		worst    time.Duration // wait of a caller, at most
+	}{
+		"Add":                   {addOne, true, 12, 2 * time.Second},
+		"Add, equal latency":    {addOne, false, 14, 4 * time.Second},
+		"Update":                {updateOne, true, 16, 2 * time.Second},
+		"Update, equal latency": {updateOne, false, 16, 2 * time.Second},
+	} {
+		for _, n := range []int{2, 8, 64} {
+			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, srv *zktest.Server) {
+					srv.SetLatency(time.Millisecond)
+					if tt.vary {
+						stop := varyLatency(srv)
+						defer stop()
+					}
+					a := contend(t, srv, n, 5*time.Second, tt.write)
+					require.LessOrEqual(t, a.each(), tt.requests)
+					require.Less(t, a.worst, tt.worst)
+					require.LessOrEqual(t, a.unfairness(), 3.0)
+					require.Equal(t, strconv.Itoa(a.total+n), stored(t, srv, path))
+				})
+			})
+		}
+	}
+}
+
+// varyLatency makes each round trip take between half a millisecond and one and a half.
+func varyLatency(srv *zktest.Server) (stop func()) {
+	over := make(chan struct{})
+	var varying sync.WaitGroup
+	varying.Go(func() {
+		for {
+			srv.SetLatency(time.Millisecond/2 + rand.N(time.Millisecond))
+			select {
+			case <-over:
+				return
+			case <-time.After(100 * time.Microsecond):
+			}
+		}
+	})
+	return func() {
+		close(over)
+		varying.Wait()
+	}
+}
+
+// TestContention_Alone: a client that meets no other does not pause.
+func TestContention_Alone(t *testing.T) {
+	for name, write := range map[string]func(context.Context, *value.Counter) error{"Add": addOne, "Update": updateOne} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				srv.SetLatency(time.Millisecond)
+				c := counter(t, srv, "a")
+				require.NoError(t, addOne(t.Context(), c))
+				sent, start := bubble.Requests(srv), time.Now()
+				for range 100 {
+					require.NoError(t, write(t.Context(), c))
+				}
+				require.Equal(t, map[string]int{"Add": 100, "Update": 200}[name], sent.Hits())
+				require.Equal(t, time.Duration(sent.Hits())*time.Millisecond, time.Since(start))
+			})
+		})
+	}
+}
+
+// TestContention_UnderFaults: replies are lost, requests are lost, and connections are cut, while 64 clients add. While no session
+// ends, everything counts once.
+func TestContention_UnderFaults(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		for i, action := range []zktest.Action{zktest.DropReply(), zktest.DropRequest(), zktest.HoldReply(time.Second)} {
+			for turn := range 30 {
+				srv.Intercept(zktest.Match{Op: zktest.OpMulti, Skip: 200 + 100*(3*turn+i)}, action)
+			}
+		}
+		a := contend(t, srv, 64, 5*time.Second, addOne)
+		require.Zero(t, a.unknown)
+		require.Equal(t, strconv.Itoa(a.total+64), stored(t, srv, path))
+	})
+}
+
+// TestContention_ContextEndsInAPause: the call returns at once, and it has written nothing.
+func TestContention_ContextEndsInAPause(t *testing.T) {
+	const latency = 20 * time.Millisecond
+	for name, tt := range map[string]struct {
+		write   func(context.Context, *value.Counter) error
+		refused time.Duration // when the refusal arrives
+	}{"Add": {addOne, latency}, "Update": {updateOne, 2 * latency}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				c := counter(t, srv, "a")
+				require.NoError(t, addOne(t.Context(), c))
+				srv.SetLatency(latency)
+				refused := srv.Intercept(adds, zktest.Fail(zktest.CodeBadVersion))
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), tt.refused+time.Microsecond)
+				defer cancel()
+				err := tt.write(ctx, c)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
+				require.Equal(t, 1, refused.Hits())
+				require.Equal(t, tt.refused+time.Microsecond, time.Since(start))
+				require.Equal(t, "1", stored(t, srv, path))
+			})
+		})
+	}
+}
