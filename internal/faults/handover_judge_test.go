@@ -28,8 +28,9 @@ type contender struct {
 
 // judge checks each grant by the log of the server, which has the order of all transactions:
 //
-//   - Ahead: when a contender is granted, no other is ahead of it, but for those of its own session whose holds are over. A
-//     contender that had been deleted by hand before the grant is excused.
+//   - Ahead: when a contender is granted, no other is ahead of it, but for readers ahead of a reader, and for those of its own
+//     session whose holds are over.
+//   - Turn: if the contender had been deleted by hand before the grant, there was a moment before at which none was ahead of it.
 //   - Over: a hold is over before its contender goes, by release or by the end of the session.
 //   - Told: if the contender was deleted by hand, the hold is over as soon as its client can know. The time in which a fault
 //     makes the client deaf does not count.
@@ -69,8 +70,12 @@ func (r *relay) judge(all *tally) {
 		cut = append(cut, h)
 	}
 	r.excuse(holds, contenders, all)
-	require.NoError(r.t, check.Exclusion(cut, 1))
-	require.NoError(r.t, check.Order(cut, 1))
+	limit := 1
+	if r.recipe.rival != r.recipe {
+		cut, limit = check.ReadWrite(cut)
+	}
+	require.NoError(r.t, check.Exclusion(cut, limit))
+	require.NoError(r.t, check.Order(cut, limit))
 	all.add(holds, r.injected)
 }
 
@@ -84,6 +89,7 @@ func (r *relay) stampOf(zxid int64) int64 {
 // their czxid, which is the token.
 func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 	contenders, there, byPath := map[int64]*contender{}, map[*contender]bool{}, map[string]*contender{}
+	var late []*contender // granted after their nodes had gone
 	log := r.srv.History()
 	apply := func(upTo int64) {
 		for len(log) > 0 && (log[0].Zxid <= upTo || upTo < 0) {
@@ -108,17 +114,35 @@ func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
 		mine := contenders[int64(h.Token)]
 		require.NotNil(r.t, mine, "%v: no such contender", *h)
 		mine.hold = h
-		if mine.gone != 0 {
-			continue // judgeEnd says whether that may be
-		}
 		for c := range there {
-			over := c.hold == nil || c.hold.To < h.From
-			require.False(r.t, c.born < mine.born && (c.session != mine.session || !over),
-				"ahead: %v was granted at %v while %s of %s was ahead of it", *h, r.marks[h.From].at, c.path, c.label)
+			require.False(r.t, mine.gone == 0 && mine.waitsFor(c), "ahead: %v was granted at %v while %s of %s was ahead of it",
+				*h, r.marks[h.From].at, c.path, c.label)
+		}
+		if mine.gone != 0 {
+			late = append(late, mine)
 		}
 	}
 	apply(-1)
+	for _, mine := range late {
+		for _, c := range contenders {
+			require.False(r.t, c.gone > mine.gone && mine.waitsFor(c), "turn: %v was granted at %v, and its node went before %s of %s, which was ahead of it",
+				*mine.hold, r.marks[mine.hold.From].at, c.path, c.label)
+		}
+	}
 	return contenders
+}
+
+// waitsFor reports whether c is in the way of a contender that was granted: it is ahead, and its hold was not over in the same
+// session.
+func (mine *contender) waitsFor(c *contender) bool {
+	switch {
+	case c.born >= mine.born, mine.hold.Read && strings.Contains(c.path, "__READ__"):
+		return false
+	case c.session == mine.session:
+		return c.hold != nil && c.hold.From <= mine.hold.From && c.hold.To > mine.hold.From
+	default:
+		return true
+	}
 }
 
 // gone notes how a contender went. Nobody but its own client and the operator may delete it.
@@ -184,6 +208,9 @@ func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all 
 	for _, h := range holds {
 		active = slices.DeleteFunc(active, func(a check.Hold) bool { return a.To <= h.From })
 		for _, a := range active {
+			if a.Read && h.Read {
+				continue
+			}
 			first := contenders[int64(min(a.Token, h.Token))]
 			if first.byHand == "" {
 				first = contenders[int64(max(a.Token, h.Token))]

@@ -38,16 +38,18 @@ var crowds = []crowd{
 	{"one session", 1, 3, 6, 3, relayed()},
 }
 
-// relayed lists the recipes with one queue of one kind.
+// relayed lists the recipes with one queue. Of a read-write lock, every second hand is a reader.
 func relayed() []*recipe {
 	list := []*recipe{
-		{name: "mutex", open: openMutex(), base: "lock-"},
-		{name: "latch", open: openElection(election.Latch), base: "latch-"},
-		{name: "selector", open: openElection(election.Selector), base: "lock-"},
+		{name: "mutex", open: openMutex()},
+		{name: "latch", open: openElection(election.Latch)},
+		{name: "selector", open: openElection(election.Selector)},
+		{name: "read-write", open: openWrite},
 	}
 	for _, r := range list {
-		r.parent, r.nodes, r.weight, r.limit, r.rival = path, 1, 1, 1, r
+		r.weight, r.limit, r.rival = 1, 1, r
 	}
+	list[3].rival = &recipe{name: "read", open: openRead, weight: 1, limit: 1, read: true}
 	return list
 }
 
@@ -173,14 +175,15 @@ func (r *relay) run(a *actor) {
 		var hands sync.WaitGroup
 		var closed atomic.Bool
 		for i, random := range r.crew[a] {
-			take := a.handle
+			h := hand{a, fmt.Sprint(a.label, i), r.recipe, a.handle, random}
 			if i%2 == 1 { // the callers of a session may share an object, or not
-				var err error
-				take, err = r.recipe.open(a.client, []byte(a.label))
-				require.NoError(r.t, err)
+				h.open(r.recipe)
+			}
+			if (int(a.label[0])+i)%2 == 1 && r.recipe.rival != r.recipe {
+				h.open(r.recipe.rival)
 			}
 			hands.Go(func() {
-				if !r.hand(a, fmt.Sprint(a.label, i), take, random) {
+				if !r.work(h) {
 					closed.Store(true)
 				}
 			})
@@ -194,28 +197,45 @@ func (r *relay) run(a *actor) {
 	}
 }
 
-// hand works until the storm is over, and once more. It returns false if the client is closed.
-func (r *relay) hand(a *actor, name string, h handle, random *rand.Rand) bool {
-	for !a.isCalm() {
-		if err := r.section(a, name, h, random); errors.Is(err, zkrecipes.ErrClosed) {
+// hand is one caller of a client.
+type hand struct {
+	*actor
+	name   string
+	recipe *recipe
+	handle handle
+	random *rand.Rand
+}
+
+func (h *hand) open(r *recipe) {
+	var err error
+	h.recipe = r
+	h.handle, err = r.open(h.client, []byte(h.label))
+	require.NoError(h.t, err)
+}
+
+// work works until the storm is over, and once more. It returns false if the client is closed.
+func (r *relay) work(h hand) bool {
+	for !h.isCalm() {
+		if err := r.section(h); errors.Is(err, zkrecipes.ErrClosed) {
 			return false
 		}
-		if random.IntN(4) == 0 {
-			a.pause(time.Duration(random.Int64N(int64(2 * time.Millisecond))))
+		if h.random.IntN(4) == 0 {
+			h.pause(time.Duration(h.random.Int64N(int64(2 * time.Millisecond))))
 		}
 	}
-	hold, err := a.acquire(r.ctx, h.take)
+	hold, err := h.acquire(r.ctx, h.handle.take)
 	if err != nil {
 		return !errors.Is(err, zkrecipes.ErrClosed)
 	}
 	if err := hold.Release(r.ctx); r.ctx.Err() == nil {
-		require.NoError(r.t, err, name)
+		require.NoError(r.t, err, h.name)
 	}
 	return true
 }
 
 // section is one acquisition and its release. A few callers give up, or do not wait.
-func (r *relay) section(a *actor, name string, h handle, random *rand.Rand) error {
+func (r *relay) section(h hand) error {
+	random := h.random
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	if random.IntN(20) == 0 {
@@ -223,24 +243,24 @@ func (r *relay) section(a *actor, name string, h handle, random *rand.Rand) erro
 		defer cancel()
 	}
 	if random.IntN(4) == 0 {
-		a.mu.Lock()
-		a.cancel = cancel
-		a.mu.Unlock()
+		h.mu.Lock()
+		h.cancel = cancel
+		h.mu.Unlock()
 	}
-	take := h.take
-	if h.try != nil && random.IntN(20) == 0 {
-		take = h.try
+	take := h.handle.take
+	if h.handle.try != nil && random.IntN(20) == 0 {
+		take = h.handle.try
 	}
-	op := r.rec.Call(name, 1)
-	hold, err := a.acquire(ctx, take)
+	op := h.recipe.call(&r.rec, h.name)
+	hold, err := h.acquire(ctx, take)
 	if err != nil {
 		op.Failed()
 		return err
 	}
 	op.GrantedHold(hold)
-	a.holding.Store(true)
+	h.holding.Store(true)
 	r.stay(hold, random)
-	a.holding.Store(false)
+	h.holding.Store(false)
 	if errors.Is(hold.Err(), zkrecipes.ErrLost) {
 		op.Lost()
 	} else {
