@@ -191,21 +191,20 @@ func (r *relay) deleteOnRequest(_ *storm, v *actor) func() {
 	return r.srv.Intercept(m, action).Remove
 }
 
-// touch writes the data of the first contenders.
+// touch writes the data of one of the first contenders. If it wrote those of its successor too, that would have two reasons to look.
 func (r *relay) touch(*storm, *actor) func() {
-	for i, name := range r.contenders() {
-		if i < 3 {
-			_ = r.srv.Set(path+"/"+name, []byte("touched")) // it may have gone
-		}
+	if list := r.contenders(); len(list) > 0 {
+		_ = r.srv.Set(path+"/"+list[r.random.IntN(min(3, len(list)))], []byte("touched")) // it may have gone
 	}
 	return nil
 }
 
-// spurious sends events that no server sends, but for deletions: no server says that of a node that is there.
-func (r *relay) spurious(_ *storm, v *actor) func() {
-	for _, n := range r.srv.Tree(path) {
+// spurious sends events of one contender that no server sends, but no deletion: no server says that of a node that is there.
+func (r *relay) spurious(*storm, *actor) func() {
+	if list := r.contenders(); len(list) > 0 {
+		of := path + "/" + list[r.random.IntN(min(3, len(list)))]
 		for _, e := range []zktest.Event{zktest.NodeChildrenChanged, zktest.NodeDataChanged} {
-			r.srv.SendEvent(zktest.Label(v.label), e, n.Path)
+			r.srv.SendEvent(zktest.Everyone, e, of)
 		}
 	}
 	return nil
