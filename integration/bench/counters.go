@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/value"
 )
 
@@ -23,8 +20,8 @@ func (f *field) counters(ctx context.Context) (rows []row) {
 		ratio := map[int]float64{1: 1.5, 2: 1, 8: 1.1, 64: 1}[n]
 		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), n, []contestant{
 			f.tallied("zkrecipes", os.Getpid(), func(slice time.Duration) (done, error) { return f.add(ctx, n, slice) }),
-			f.tallied("Curator", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("counter", n, slice) }),
-			f.tallied("Curator, PromotedToLock", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("promoted", n, slice) }),
+			f.tallied("Curator", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("counter", f.number, n, slice) }),
+			f.tallied("Curator, PromotedToLock", f.curator.process.Process.Pid, func(slice time.Duration) (done, error) { return f.curator.work("promoted", f.number, n, slice) }),
 		}, []target{{against: "Curator", ratio: ratio}, {against: "Curator, PromotedToLock", ratio: ratio}}})
 	}
 	return rows
@@ -57,7 +54,7 @@ func (f *field) tallied(name string, pid int, work func(slice time.Duration) (do
 
 // add lets n clients add to one counter.
 func (f *field) add(ctx context.Context, n int, slice time.Duration) (done, error) {
-	if err := f.connect(ctx, n); err != nil {
+	if err := f.dial(ctx, n); err != nil {
 		return done{}, err
 	}
 	worst, counts := make([]time.Duration, n), make([]float64, n)
@@ -77,19 +74,6 @@ func (f *field) add(ctx context.Context, n int, slice time.Duration) (done, erro
 	}
 	rate, err := repeat(slice, sections)
 	return done{rate, float64(slices.Max(worst).Microseconds()) / 1000, slices.Min(counts), slices.Max(counts)}, err
-}
-
-// connect connects clients until there are n.
-func (f *field) connect(ctx context.Context, n int) error {
-	var all sync.WaitGroup
-	errs := make([]error, max(0, n-len(f.ours)))
-	more := make([]*conn.Client, len(errs))
-	for i := range more {
-		all.Go(func() { more[i], errs[i] = conn.Dial(ctx, f.addr, conn.WithLogger(slog.New(slog.DiscardHandler))) })
-	}
-	all.Wait()
-	f.ours = append(f.ours, slices.DeleteFunc(more, func(c *conn.Client) bool { return c == nil })...)
-	return errors.Join(errs...)
 }
 
 // received returns how many requests the server has got.

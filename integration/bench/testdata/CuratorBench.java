@@ -19,9 +19,10 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
- * Does one piece of work for every line on its input, "work clients milliseconds". It prints how many sections it got through in a
- * second, how many milliseconds the longest took, and how many the unluckiest and the luckiest client got. Every client has a session
- * and a thread of its own.
+ * Does one piece of work for every line on its input, "work address clients milliseconds". It prints how many sections it got
+ * through in a second, how many milliseconds the longest took, and how many the unluckiest and the luckiest client got. The address
+ * is the place of a server among the arguments. Every client has a session and a thread of its own. In the work "shared", the
+ * threads share one session.
  */
 public class CuratorBench {
     interface Section {
@@ -31,8 +32,9 @@ public class CuratorBench {
     static Section section(String work, CuratorFramework client, int number) {
         switch (work) {
             case "lock":
-            case "mutex": {
-                String path = work.equals("lock") ? "/bench/curator/lock-of-" + number : "/bench/curator/mutex";
+            case "mutex":
+            case "shared": {
+                String path = "/bench/curator/" + (work.equals("lock") ? "lock-of-" + number : work);
                 InterProcessMutex mutex = new InterProcessMutex(client, path);
                 return turn -> {
                     mutex.acquire();
@@ -74,24 +76,29 @@ public class CuratorBench {
     }
 
     public static void main(String[] args) throws Exception {
-        List<CuratorFramework> clients = new ArrayList<>();
+        List<List<CuratorFramework>> all = new ArrayList<>();
+        for (int i = 0; i < args.length; i++) {
+            all.add(new ArrayList<>());
+        }
         ExecutorService threads = Executors.newCachedThreadPool();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
-            while (clients.size() < Integer.parseInt(words[1])) {
-                CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 15_000, 15_000, new RetryOneTime(100));
+            int address = Integer.parseInt(words[1]);
+            List<CuratorFramework> clients = all.get(address);
+            while (clients.size() < Integer.parseInt(words[2])) {
+                CuratorFramework client = CuratorFrameworkFactory.newClient(args[address], 15_000, 15_000, new RetryOneTime(100));
                 client.start();
                 client.blockUntilConnected();
                 clients.add(client);
             }
             AtomicLong longest = new AtomicLong();
             long start = System.nanoTime();
-            long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[2]));
+            long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[3]));
             List<Future<Integer>> counts = new ArrayList<>();
-            for (int i = 0; i < Integer.parseInt(words[1]); i++) {
+            for (int i = 0; i < Integer.parseInt(words[2]); i++) {
                 int number = i;
-                Section section = section(words[0], clients.get(i), i);
+                Section section = section(words[0], clients.get(words[0].equals("shared") ? 0 : i), i);
                 counts.add(threads.submit(() -> {
                     int done = 0;
                     long worst = 0;
@@ -119,8 +126,10 @@ public class CuratorBench {
             System.out.println(rate + " " + longest.get() / 1e6 + " " + least + " " + most);
         }
         threads.shutdown();
-        for (CuratorFramework client : clients) {
-            client.close();
+        for (List<CuratorFramework> clients : all) {
+            for (CuratorFramework client : clients) {
+                client.close();
+            }
         }
     }
 }
