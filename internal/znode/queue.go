@@ -126,7 +126,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		}
 		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
 			a.At(len(l.queue))
-			return nil, q.busy(trying, s, l)
+			return nil, q.busy(trying, s, q.head(l), len(l.queue))
 		}
 		return q.acquire(trying, s, e, a, noTime)
 	}))
@@ -240,15 +240,16 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 		}
 		w.saw(waiting, l, me)
 		if patience == noTime {
-			return nil, w.seenIn.busy(w.ctx, w.session, w.seen)
+			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		}
-		switch err = w.await(waiting, l, predecessor); {
+		ahead := l.queue[predecessor].Name // the listing goes while the waiter waits
+		switch err = w.await(waiting, w.queue.Child(ahead)); {
 		case err != nil && w.ctx.Err() == nil && waiting.Err() != nil:
-			return nil, w.seenIn.busy(w.ctx, w.session, w.seen)
+			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		case err != nil:
 			return nil, err
 		}
-		if w.shortcut.succeeds(w, l.queue[predecessor].Name) {
+		if w.shortcut.succeeds(w, ahead) {
 			return nil, nil //nolint:nilnil // first, and no list was read
 		}
 	}
@@ -268,14 +269,14 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	return l, q.refuseForeign(ctx, s, l.others)
 }
 
-// busy returns the error that names the head of a sorted listing.
-func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error {
-	e := &zkrecipes.BusyError{Path: q.name, Queue: len(l.queue)}
-	if path := q.head(l); path != "" {
-		data, stat, err := s.Get(ctx, path)
+// busy returns the error of a try that found n contenders, the first of them at the path head; empty if there is none.
+func (q *Queue) busy(ctx context.Context, s *session.Session, head string, n int) error {
+	e := &zkrecipes.BusyError{Path: q.name, Queue: n}
+	if head != "" {
+		data, stat, err := s.Get(ctx, head)
 		switch {
 		case err == nil:
-			e.Holder = participant(path, data, stat)
+			e.Holder = participant(head, data, stat)
 		case !errors.Is(err, zk.ErrNoNode):
 			return errors.Join(e, err)
 		}

@@ -132,7 +132,7 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 		}
 		if !m.fits(len(l.queue), want.Count, limit, changed) {
 			a.At(1) // as in saw
-			return nil, m.leases.busy(trying, s, l)
+			return nil, m.leases.busy(trying, s, m.leases.head(l), len(l.queue))
 		}
 		return m.acquire(trying, s, want, a, tryAtDoor)
 	}))
@@ -188,7 +188,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 	}
 	if !enough && patience != forever {
 		out.sort()
-		return nil, m.leases.busy(ctx, s, out)
+		return nil, m.leases.busy(ctx, s, m.leases.head(out), len(out.queue))
 	}
 	c := want.spec()
 	if enough {
@@ -283,7 +283,8 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		w.position, w.of, w.seenIn, w.seen = 2, max(2, door.of), m.leases, l // first at the door, behind those that have leases
+		// First at the door, behind those that have leases.
+		w.seen = sight{2, max(2, door.seen.of), m.leases.head(l), len(l.queue)}
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
 			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {
 				return requeueIfGone(err)

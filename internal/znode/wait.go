@@ -29,16 +29,21 @@ type Waiter struct {
 	contenders []Contender // what the node is in the queue: one, or several leases
 	listing    *listing    // asked for with the create, until it is taken; may be nil
 
-	// What the waiter has seen, for the error when it gives up.
-	position, of int
-	seen         *listing
-	seenIn       *Queue // has the listing; its head is in the way
+	seen sight // for the error when it gives up
 
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
 
 	mu     sync.Mutex
 	holder zkrecipes.Participant // at the head, once it has been read
+}
+
+// sight is what a waiter keeps of a listing. It drops the listing itself while it waits: of a thousand waiters that came one by
+// one, each would keep another.
+type sight struct {
+	position, of int
+	head         string // the path of the contender that is in the way; empty if nothing was listed
+	among        int    // how many contenders were listed with the head
 }
 
 // join creates contenders. Until they are granted or removed, a connection that does not answer is given up soon. That does
@@ -172,7 +177,7 @@ func (w *Waiter) Queue() ([]Contender, error) {
 	}
 	w.attempt.At(me)
 	l.sort()
-	w.position, w.of = me+1, len(l.queue)
+	w.seen.position, w.seen.of = me+1, len(l.queue)
 	return l.queue, nil
 }
 
@@ -182,10 +187,9 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 	return err
 }
 
-// await waits until there is a reason to read the list again: the predecessor has gone or changed, or the connection was
-// away. It watches with getData, which leaves no watch on the server if the node is gone already.
-func (w *Waiter) await(ctx context.Context, l *listing, predecessor int) error {
-	path := w.queue.Child(l.queue[predecessor].Name)
+// await waits until there is a reason to read the list again: the predecessor at path has gone or changed, or the connection
+// was away. It watches with getData, which leaves no watch on the server if the node is gone already.
+func (w *Waiter) await(ctx context.Context, path string) error {
 	for {
 		data, stat, changed, err := w.session.GetW(ctx, path)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -194,7 +198,7 @@ func (w *Waiter) await(ctx context.Context, l *listing, predecessor int) error {
 		if err != nil {
 			return err
 		}
-		if path == w.seenIn.head(w.seen) {
+		if path == w.seen.head {
 			w.setHolder(participant(path, data, stat))
 		}
 		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
@@ -236,19 +240,16 @@ func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 // saw notes the waiter's place, and who is in the way. At a door that is the first lease, if too few are left. Then those that
 // have leases are one place together, ahead of the door.
 func (w *Waiter) saw(ctx context.Context, l *listing, me int) {
-	w.position, w.of, w.seenIn, w.seen = me+1, len(l.queue), w.queue, l
+	w.seen = sight{me + 1, len(l.queue), w.queue.head(l), len(l.queue)}
 	if w.tooMany != nil && l.behind.wait(ctx, w.session) == nil && w.tooMany(ctx, w.session, len(l.behind.queue)) {
-		w.position, w.of, w.seenIn, w.seen = w.position+1, w.of+1, w.queue.behind, l.behind
+		w.seen = sight{me + 2, len(l.queue) + 1, w.queue.behind.head(l.behind), len(l.behind.queue)}
 	}
-	w.attempt.At(w.position - 1)
+	w.attempt.At(w.seen.position - 1)
 }
 
 // readHolder reads in the background who is at the head, unless that is known or the caller cannot give up.
 func (w *Waiter) readHolder() {
-	if w.seen == nil {
-		return
-	}
-	path := w.seenIn.head(w.seen)
+	path := w.seen.head
 	w.mu.Lock()
 	known := w.holder.Path == path
 	w.mu.Unlock()
@@ -279,7 +280,7 @@ func (w *Waiter) gaveUp(err error) error {
 	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
 		err = cause // something else went wrong as the context ended
 	}
-	return &zkrecipes.WaitError{Path: w.queue.name, Position: w.position, Of: w.of, Holder: w.holder, Err: err}
+	return &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Holder: w.holder, Err: err}
 }
 
 // inTheWay returns the end of a context with what was in the way. Behind a request that was not answered it names the server
