@@ -71,14 +71,15 @@ func TestF9_WaiterExpires(t *testing.T) {
 	})
 }
 
-// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant.
+// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant. The server tells of the deletion
+// first.
 func TestF10_HolderExpires(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
 		b := w.rivals("b")
 		w.until(cut)
 		w.srv.Expire(w.srv.SessionOf("a"))
-		a.requireLostAt(cut, zkrecipes.LossExpired)
+		a.requireLostAt(cut, zkrecipes.LossNodeDeleted)
 		b.requireGrantedAt(cut)
 	})
 }
@@ -97,7 +98,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 		}
 		w.until(cut)
 		w.srv.Expire(s.ID())
-		a.requireLostAt(cut, zkrecipes.LossExpired)
+		a.requireLostAt(cut, zkrecipes.LossNodeDeleted)
 	})
 }
 
@@ -170,7 +171,7 @@ func TestF12_ExpiresWithTheGrant(t *testing.T) {
 		c.requireGranted(0)
 		select {
 		case <-a.returned:
-			a.requireLostAt(2*time.Second, zkrecipes.LossExpired)
+			a.requireLostAt(2*time.Second, zkrecipes.LossNodeDeleted)
 		default:
 			w.until(3 * time.Second)
 			c.release()

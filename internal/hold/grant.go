@@ -61,13 +61,21 @@ func (sh *share) local(path string) string {
 	return sh.through.Path + strings.TrimPrefix(path, sh.grant.Node.Parent.Path)
 }
 
-// Give makes the hold on a node that is granted. It is the last gate: the session must be proven alive now, and its loss
+// Turn is a contender whose turn it is.
+type Turn struct {
+	Node  *ephemeral.Node
+	Token zkrecipes.Token
+	Watch *session.Watch // on the node, if the waiter has one: the grant goes on with it
+}
+
+// Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
 // callback must be set before the caller sees the hold. On error the caller removes the node.
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
-func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
+func Give(ctx context.Context, turn Turn, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
+	n := turn.Node
 	g := &Grant{
-		Node: n, Token: token, relax: n.Session.Retain(),
+		Node: n, Token: turn.Token, relax: n.Session.Retain(),
 		revoked: make(chan struct{}), done: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
@@ -78,7 +86,7 @@ func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnS
 	}
 	h, ok := g.hold(a.hold(ctx, g), n.Parent)
 	if ok && ctx.Err() == nil {
-		g.watch()
+		g.watch(turn.Watch)
 		return h, nil
 	}
 	g.drop(nil)

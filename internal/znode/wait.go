@@ -82,7 +82,7 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	h, err := hold.Give(w.ctx, w.node, token, w.queue.lossOnSuspend, w.attempt)
+	h, err := hold.Give(w.ctx, hold.Turn{Node: w.node, Token: token}, w.queue.lossOnSuspend, w.attempt)
 	if err == nil {
 		w.granted = true
 		w.relax() // the grant has a retention of its own

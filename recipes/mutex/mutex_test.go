@@ -456,7 +456,7 @@ func TestDo_Lost_BodyIsToldAndBothErrorsAreReturned(t *testing.T) {
 		require.ErrorIs(t, err, failed)
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, err, &lost)
-		require.Equal(t, zkrecipes.LossExpired, lost.Reason)
+		require.Contains(t, []zkrecipes.LossReason{zkrecipes.LossExpired, zkrecipes.LossNodeDeleted}, lost.Reason)
 	})
 }
 
