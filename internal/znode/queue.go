@@ -29,6 +29,7 @@ type Queue struct {
 	kinds         []string
 	lossOnSuspend bool
 	shortcuts     bool      // see shortcut
+	arms          bool      // a waiter may be armed
 	behind        *Queue    // is listed behind each listing of this one; nil is none
 	skipped       sync.Once // logs children that are no contenders
 
@@ -60,7 +61,7 @@ func New(client *client.Client, path string, lossOnSuspend bool, kinds ...string
 		return nil, errors.New("path \"/\" is the root, which cannot be a queue: want a path such as /app/lock")
 	}
 	q := newQueue(client, path, kinds...)
-	q.lossOnSuspend, q.shortcuts = lossOnSuspend, useShortcuts
+	q.lossOnSuspend, q.shortcuts, q.arms = lossOnSuspend, useShortcuts, useShortcuts && !q.sharedWithKazoo()
 	return q, nil
 }
 
@@ -243,11 +244,13 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		}
 		ahead := l.queue[predecessor].Name // the listing goes while the waiter waits
-		switch err = w.await(waiting, w.queue.Child(ahead)); {
+		switch turn, err := w.await(waiting, w.queue.obstacleOf(l.queue, me, predecessor, rule)); {
 		case err != nil && w.ctx.Err() == nil && waiting.Err() != nil:
 			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		case err != nil:
 			return nil, err
+		case turn:
+			return nil, nil //nolint:nilnil // first, and no list was read
 		}
 		if w.shortcut.succeeds(w, ahead) {
 			return nil, nil //nolint:nilnil // first, and no list was read

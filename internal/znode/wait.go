@@ -29,7 +29,8 @@ type Waiter struct {
 	contenders []Contender // what the node is in the queue: one, or several leases
 	listing    *listing    // asked for with the create, until it is taken; may be nil
 
-	seen sight // for the error when it gives up
+	seen sight          // for the error when it gives up
+	own  *session.Watch // on the own node, of a waiter that is armed; the hold goes on with it
 
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
@@ -82,7 +83,7 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	h, err := hold.Give(w.ctx, hold.Turn{Node: w.node, Token: token}, w.queue.lossOnSuspend, w.attempt)
+	h, err := hold.Give(w.ctx, hold.Turn{Node: w.node, Token: token, Watch: w.own}, w.queue.lossOnSuspend, w.attempt)
 	if err == nil {
 		w.granted = true
 		w.relax() // the grant has a retention of its own
@@ -185,28 +186,6 @@ func (w *Waiter) Queue() ([]Contender, error) {
 func (w *Waiter) Pause(changed *session.Watch) error {
 	_, err := w.pause(w.ctx, changed)
 	return err
-}
-
-// await waits until there is a reason to read the list again: the predecessor at path has gone or changed, or the connection
-// was away. It watches with getData, which leaves no watch on the server if the node is gone already.
-func (w *Waiter) await(ctx context.Context, path string) error {
-	for {
-		data, stat, changed, err := w.session.GetW(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if path == w.seen.head {
-			w.setHolder(participant(path, data, stat))
-		}
-		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
-		// thousand.
-		if recheck, err := w.pause(ctx, changed); err != nil || !recheck {
-			return err
-		}
-	}
 }
 
 // nameAfter is how long a waiter waits before it reads who is at the head, for the error when it gives up. Most waits are
