@@ -25,6 +25,7 @@ FUZZTIME ?= 20s
 COUNT    ?= 6
 SECTIONS ?= 10000
 HOURS    ?= 160
+GRANTS   ?= 2000000
 
 # Tests in integration/foreign that run programs of other projects, or build packages.
 OTHERS := '(Suite|Cluster|Package)$$'
@@ -190,6 +191,10 @@ mutants: ## change conditions and statements one at a time, and list what no tes
 .PHONY: storms
 storms: ## random storms of faults on every recipe for HOURS (160) of virtual time
 	$(GOTEST) -count=1 -timeout=0 ./internal/faults -run 'TestRandom$$' -args -hours $(HOURS)
+
+.PHONY: relays
+relays: ## hand-overs of contended locks under random faults, GRANTS (2000000) for each kind of crowd
+	go test -count=1 -timeout=0 -v ./internal/faults -run 'TestHandOver$$' -args -grants $(GRANTS) | grep -vE '^ *(===|--- PASS)'
 
 .PHONY: schedules
 schedules: ## tests in virtual time under schedules that seldom come by themselves (half an hour)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/recipes/rwlock"
 	"github.com/zkrecipes/zkrecipes/recipes/semaphore"
@@ -54,81 +52,23 @@ func looping(name string, n int, sectionOf func(client int) section) contestant 
 	return contestant{name, os.Getpid(), func(_ context.Context, slice time.Duration) (float64, error) { return repeat(slice, sections) }}
 }
 
-// field connects all clients to one server, each with a session of its own.
-type field struct {
-	ours    []*conn.Client
-	raw     []*zk.Conn
-	curator *curator
-	addr    string
-}
-
-func prepare(ctx context.Context, addr string) (rows []row, stop func(), err error) {
-	f := &field{addr: addr}
-	stop = func() {
-		for _, c := range f.ours {
-			_ = c.Close() // never fails
-		}
-		for _, c := range f.raw {
-			c.Close()
-		}
-		f.curator.stop()
-	}
-	defer func() {
-		if err != nil {
-			stop()
-		}
-	}()
-	if f.curator, err = startCurator(addr); err != nil {
-		return nil, nil, err
-	}
-	for range clients {
-		c, err := conn.Dial(ctx, addr, conn.WithLogger(slog.New(slog.DiscardHandler)))
-		if err != nil {
-			return nil, nil, err
-		}
-		f.ours = append(f.ours, c)
-		raw, _, err := zk.Connect([]string{addr}, 15*time.Second, zk.WithLogInfo(false))
-		if err != nil {
-			return nil, nil, err
-		}
-		f.raw = append(f.raw, raw)
-	}
-	for _, path := range []string{"/bench", "/bench/bare", "/bench/plain"} {
-		if _, err := f.raw[0].Create(path, nil, 0, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return nil, nil, err
-		}
-	}
-	for i := range clients {
-		if _, err := f.raw[0].Create(bareParent(i), nil, 0, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return nil, nil, err
-		}
-	}
-	return f.rows(ctx), stop, nil
-}
-
 func (f *field) rows(ctx context.Context) []row {
 	rows := []row{
 		f.uncontended(ctx, 1, 0.80, 1.4),
 		f.uncontended(ctx, clients, 0.80, 1.4),
-		{"one mutex, 8 clients", clients, []contestant{
-			looping("zkrecipes", clients, func(i int) section { return f.lock(ctx, i, "/bench/ours/mutex") }),
-			f.curator.contestant("mutex", clients),
-			looping("go-zookeeper Lock", clients, func(i int) section { return f.goZookeeperLock(i, "/bench/gozk/mutex") }),
-			looping("its five requests, plain", clients, func(int) section { return plainLock(f.addr, "/bench/plain") }),
-		}, []target{{against: "Curator", ratio: 1.05}}},
 		{"read-write lock, 8 clients, one write in ten", clients, []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.rwlock(ctx, i) }),
-			f.curator.contestant("rwlock", clients),
+			f.curator.contestant("rwlock", f.number, clients),
 		}, []target{{against: "Curator", ratio: 1.2}}},
 		{"semaphore of 4, 8 clients", clients, []contestant{
 			looping("zkrecipes", clients, func(i int) section { return f.semaphore(ctx, i) }),
-			f.curator.contestant("semaphore", clients),
+			f.curator.contestant("semaphore", f.number, clients),
 		}, []target{{against: "Curator", ratio: 1.3}}},
 	}
 	for _, n := range []int{1, clients} {
 		rows = append(rows, row{fmt.Sprintf("Counter.Add on one counter, %d client(s)", n), n, []contestant{
 			looping("zkrecipes", n, func(i int) section { return f.counter(ctx, i) }),
-			f.curator.contestant("counter", n),
+			f.curator.contestant("counter", f.number, n),
 		}, []target{{against: "Curator", ratio: map[int]float64{1: 1.5, clients: 1.1}[n]}}})
 	}
 	for _, sessions := range []int{1, 2} {
@@ -146,7 +86,7 @@ func (f *field) uncontended(ctx context.Context, n int, ofBare, ofCurator float6
 		looping("create+delete", n, f.createDelete),
 		looping("create+children+delete", n, f.createListDelete),
 		looping("create∥children+delete", n, f.createBesideListDelete),
-		f.curator.contestant("lock", n),
+		f.curator.contestant("lock", f.number, n),
 		looping("go-zookeeper Lock", n, func(i int) section { return f.goZookeeperLock(i, fmt.Sprintf("/bench/gozk/lock-of-%d", i)) }),
 	}, []target{{against: "create+delete", ratio: ofBare}, {against: "Curator", ratio: ofCurator}}}
 }
@@ -166,8 +106,8 @@ func locked(ctx context.Context, acquire func(context.Context) (*zkrecipes.Hold,
 	return h.Release(ctx)
 }
 
-func (f *field) lock(ctx context.Context, client int, path string) section {
-	m := must(mutex.New(f.ours[client], path))
+func (f *field) lock(ctx context.Context, client int, path string, opts ...mutex.Option) section {
+	m := must(mutex.New(f.ours[client], path, opts...))
 	return func(int) error { return locked(ctx, m.Lock) }
 }
 

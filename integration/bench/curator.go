@@ -30,8 +30,8 @@ type curator struct {
 	warm    map[string]bool
 }
 
-// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses and starts it.
-func startCurator(addr string) (_ *curator, err error) {
+// startCurator compiles the program for the Curator that ZKRECIPES_CURATOR chooses and starts it, with clients at each address.
+func startCurator(addrs []string) (_ *curator, err error) {
 	c := &curator{warm: map[string]bool{}}
 	if c.dir, err = os.MkdirTemp("", "curator-"); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func startCurator(addr string) (_ *curator, err error) {
 	if out, err := exec.Command("javac", "-nowarn", "-cp", path, "-d", c.dir, source).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("javac (apt-get install default-jdk-headless): %w\n%s", err, out)
 	}
-	c.process = exec.Command("java", "-Djava.util.logging.config.file=/dev/null", "-cp", path, "CuratorBench", addr)
+	c.process = exec.Command("java", append([]string{"-Djava.util.logging.config.file=/dev/null", "-cp", path, "CuratorBench"}, addrs...)...)
 	c.process.Stderr = os.Stderr
 	if c.orders, err = c.process.StdinPipe(); err != nil {
 		return nil, err
@@ -66,20 +66,21 @@ func startCurator(addr string) (_ *curator, err error) {
 	return c, c.process.Start()
 }
 
-func (c *curator) contestant(work string, n int) contestant {
+// contestant works with n clients at the address with a number.
+func (c *curator) contestant(work string, at, n int) contestant {
 	return contestant{"Curator", c.process.Process.Pid, func(_ context.Context, slice time.Duration) (float64, error) {
 		if !c.warm[work] { // the JVM compiles code that runs often
 			c.warm[work] = true
-			if _, err := c.work(work, n, 4*time.Second); err != nil {
+			if _, err := c.work(work, 0, n, 4*time.Second); err != nil {
 				return 0, err
 			}
 		}
-		return c.work(work, n, slice)
+		return c.work(work, at, n, slice)
 	}}
 }
 
-func (c *curator) work(work string, n int, slice time.Duration) (float64, error) {
-	if _, err := fmt.Fprintln(c.orders, work, n, slice.Milliseconds()); err != nil {
+func (c *curator) work(work string, at, n int, slice time.Duration) (float64, error) {
+	if _, err := fmt.Fprintln(c.orders, work, at, n, slice.Milliseconds()); err != nil {
 		return 0, err
 	}
 	if !c.answers.Scan() {

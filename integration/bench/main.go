@@ -24,11 +24,12 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 9, "`number` of rounds")
 	slice := flag.Duration("slice", 500*time.Millisecond, "`time` that each gets in a round")
+	warm := flag.Duration("warm", 20*time.Second, "`time` for which all work before the first row")
 	only := flag.String("only", "", "run the rows whose name contains `text`")
 	contestants := flag.String("contestants", "", "let only those run whose names contain one of these `words`, comma-separated")
 	profile := flag.String("cpuprofile", "", "write a profile of this process to `file`")
 	flag.Parse()
-	if err := run(context.Background(), *rounds, *slice, *only, strings.Split(*contestants, ","), *profile); err != nil {
+	if err := run(context.Background(), *rounds, *slice, *warm, *only, strings.Split(*contestants, ","), *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -43,11 +44,12 @@ type row struct {
 }
 
 // target asks that zkrecipes is at least so many times as fast as another contestant. With atMost, it asks that
-// zkrecipes takes at most so many times as long.
+// zkrecipes takes at most so many times as long. With a rate, it asks for so many sections a second, against nobody.
 type target struct {
 	against string
 	ratio   float64
 	atMost  bool
+	rate    float64
 }
 
 // contestant works for about a slice of time and returns sections a second.
@@ -59,7 +61,7 @@ type contestant struct {
 
 var errMissed = errors.New("a target was missed")
 
-func run(ctx context.Context, rounds int, slice time.Duration, only string, contestants []string, profile string) (err error) {
+func run(ctx context.Context, rounds int, slice, warm time.Duration, only string, contestants []string, profile string) (err error) {
 	// The comparison uses a server with the settings of production, not with those that start fastest.
 	server, err := zkserver.Open(zkserver.WithTickTime(2*time.Second),
 		zkserver.WithJVM("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=4"))
@@ -77,14 +79,17 @@ func run(ctx context.Context, rounds int, slice time.Duration, only string, cont
 		}
 		defer pprof.StopCPUProfile()
 	}
-	rows, stop, err := prepare(ctx, server.Addr())
+	fields, stop, err := prepare(ctx, server.Addr())
 	if err != nil {
 		return err
 	}
 	defer stop()
+	if err := fields[0].warmUp(ctx, warm); err != nil {
+		return err
+	}
 	missed := false
 	fmt.Printf("%-52s %-24s %8s %8s %8s %8s   %s\n", "", "", "a second", "client", "server", "ratio", "asked for")
-	for _, r := range rows {
+	for _, r := range append(fields[0].rows(ctx), contendedRows(ctx, fields)...) {
 		if !strings.Contains(r.name, only) {
 			continue
 		}
@@ -134,7 +139,9 @@ func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, serv
 		} else {
 			fmt.Printf(" %8.0f %8.0f", costs[i].each(costs[i].client), costs[i].each(costs[i].server))
 		}
-		if i > 0 {
+		if i == 0 {
+			ok = r.judgeRate(median(rates[0]))
+		} else {
 			ratios := make([]float64, rounds)
 			for round := range ratios {
 				ratios[round] = rates[0][round] / rates[i][round]
@@ -144,6 +151,23 @@ func (r *row) measure(ctx context.Context, rounds int, slice time.Duration, serv
 		fmt.Println()
 	}
 	return ok, nil
+}
+
+func (r *row) judgeRate(rate float64) (ok bool) {
+	for _, t := range r.want {
+		if t.rate > 0 {
+			fmt.Printf(" %8s   ≥ %.0f  %s", "", t.rate, verdict(rate >= t.rate))
+			return rate >= t.rate
+		}
+	}
+	return true
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "MISSED"
 }
 
 func (r *row) judge(against string, ratios []float64) (ok bool) {
@@ -159,14 +183,11 @@ func (r *row) judge(against string, ratios []float64) (ok bool) {
 		return true
 	}
 	t := r.want[at]
-	sign, verdict := "≥", "ok"
+	sign := "≥"
 	if ok = ratio >= t.ratio; t.atMost {
 		sign, ok = "≤", ratio <= t.ratio
 	}
-	if !ok {
-		verdict = "MISSED"
-	}
-	fmt.Printf("   %s %.2f  %s", sign, t.ratio, verdict)
+	fmt.Printf("   %s %.2f  %s", sign, t.ratio, verdict(ok))
 	return ok
 }
 

@@ -20,7 +20,8 @@ const (
 )
 
 // The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults, CHAOS_RECIPES
-// some recipes.
+// some recipes. CHAOS_CLIENTS is the number of clients of each recipe, CHAOS_SECTION the longest section of a lock, and
+// CHAOS_MATES the number of callers beside the one that reports: with many clients and short sections, a run is about hand-overs.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -62,7 +63,7 @@ func configure(t *testing.T) chaos.Config {
 		t.Fatal(err)
 	}
 	cfg := chaos.Config{
-		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Tick: tick, Worker: worker, Dir: dir, Log: t.Logf,
+		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Section: 40 * time.Millisecond, Tick: tick, Worker: worker, Dir: dir, Log: t.Logf,
 		Kinds: chaos.Kinds(zkserver.Isolates(t)),
 		Groups: []chaos.Group{
 			{Recipe: "election", Clients: 3, Limit: 1},
@@ -79,15 +80,12 @@ func configure(t *testing.T) chaos.Config {
 			{Recipe: "double", Clients: 3, Limit: 2},
 		},
 	}
-	if text := os.Getenv("CHAOS_SEED"); text != "" {
-		if cfg.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if text := os.Getenv("CHAOS_DURATION"); text != "" {
-		if cfg.Duration, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+	env(t, "CHAOS_SEED", &cfg.Seed, func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
+	env(t, "CHAOS_DURATION", &cfg.Duration, time.ParseDuration)
+	env(t, "CHAOS_SECTION", &cfg.Section, time.ParseDuration)
+	env(t, "CHAOS_MATES", &cfg.Mates, strconv.Atoi)
+	for i := range cfg.Groups {
+		env(t, "CHAOS_CLIENTS", &cfg.Groups[i].Clients, strconv.Atoi)
 	}
 	if only := os.Getenv("CHAOS_KINDS"); only != "" {
 		cfg.Kinds = nil
@@ -101,4 +99,18 @@ func configure(t *testing.T) chaos.Config {
 		})
 	}
 	return cfg
+}
+
+// env sets what a variable of the environment says, if there is one.
+func env[T any](t *testing.T, name string, value *T, parse func(string) (T, error)) {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return
+	}
+	parsed, err := parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	*value = parsed
 }

@@ -34,6 +34,8 @@ type Config struct {
 	Seed     uint64
 	Duration time.Duration
 	Session  time.Duration // timeout of the clients'
+	Section  time.Duration // the longest section of a lock
+	Mates    int           // callers beside the one that reports, in each client of a lock
 	Tick     time.Duration // of the servers, to report
 	Kinds    []Kind
 	Groups   []Group
@@ -122,11 +124,11 @@ func (r *run) open() (err error) {
 }
 
 func (r *run) command(id string, c *client) *exec.Cmd {
-	section := 40 * time.Millisecond
+	section, mates := r.Section, r.Mates
 	if isFollower(c.group) {
-		section = 200 * time.Millisecond // they tell much
+		section, mates = 200*time.Millisecond, 0 // they tell much
 	}
-	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(),
+	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates),
 		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
 		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed+uint64(c.place)))
 }

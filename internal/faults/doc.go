@@ -15,6 +15,10 @@
 //
 // TestRandom takes three seeds an hour, from 1 on. By default each recipe gets fifteen of them; "make storms" runs more.
 //
+// TestHandOver lets crowds hand a lock over under such storms, in thousands of short sections. It judges each grant by the log of
+// the server: who was ahead, and which contenders were deleted by hand. "make relays" runs millions of grants, and prints how many
+// overlaps it excused, by fault.
+//
 // Flags run more schedules (-hours), run one schedule again (-seeds), and print its faults (-storm):
 //
 //	go test ./internal/faults -run TestRandom -hours 10000 -timeout 0

@@ -31,6 +31,7 @@ type play struct {
 	timeout time.Duration
 	random  *rand.Rand // of the storm; each actor has its own
 	recipe  *recipe
+	dial    func(label string) conn.DialFunc
 	rec     check.Recorder
 	set     check.Set
 	actors  []*actor
@@ -55,6 +56,7 @@ func newPlay(t *testing.T, r *recipe, random *rand.Rand, clients int, length tim
 		srv: zktest.Run(t, zktest.InMemory(), zktest.WithTickTime(tick), zktest.WithHistory(200),
 			zktest.WithContainerCheck(time.Duration(1+random.IntN(60))*time.Second)),
 	}
+	p.dial = func(label string) conn.DialFunc { return p.srv.DialAs(label) }
 	p.ctx, p.abort = context.WithCancel(t.Context())
 	p.rec.Now = func() int64 { return int64(time.Since(p.start)) }
 	if r.exclusive() {
@@ -80,8 +82,16 @@ func (p *play) storm(faults []fault) {
 	for _, a := range p.actors {
 		p.wg.Go(a.run)
 	}
-	storm := &storm{play: p, end: p.start.Add(p.length)}
+	storm := &storm{
+		play: p, end: p.start.Add(p.length), pause: 2 * p.timeout,
+		lasts: func() time.Duration { return p.within(3 * p.timeout) },
+	}
 	storm.run(faults)
+}
+
+// within draws a time below the longest, for the storm.
+func (p *play) within(longest time.Duration) time.Duration {
+	return time.Duration(p.random.Int64N(int64(longest)))
 }
 
 // heal ends all faults. Faults with an end of their own have ended already.
@@ -230,7 +240,7 @@ func (a *actor) open() {
 		ctx, cancel := context.WithTimeout(a.ctx, a.between(time.Second, a.timeout))
 		from := time.Now()
 		deadline, _ := ctx.Deadline()
-		c, err := conn.Dial(ctx, a.srv.Addr(), conn.WithDialer(a.srv.DialAs(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent)
+		c, err := conn.Dial(ctx, a.srv.Addr(), conn.WithDialer(a.dial(a.label)), conn.WithSessionTimeout(a.timeout), bubble.Silent)
 		late := time.Since(deadline)
 		cancel()
 		// A client that gives up closes what it has begun. That may take a second.

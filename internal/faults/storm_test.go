@@ -11,6 +11,9 @@ type storm struct {
 	*play
 	end  time.Time
 	undo []undo
+	// pause is the longest time between two faults, and lasts draws how long a lasting one lasts.
+	pause time.Duration
+	lasts func() time.Duration
 }
 
 // undo ends a lasting fault.
@@ -46,9 +49,7 @@ func (s *storm) rule(victim *actor, a zktest.Action) func() {
 
 func (s *storm) cut(victim *actor) { s.srv.Cut(zktest.Label(victim.label)) }
 
-func (s *storm) short() time.Duration {
-	return time.Duration(s.random.Int64N(int64(s.timeout / 2)))
-}
+func (s *storm) short() time.Duration { return s.within(s.timeout / 2) }
 
 var cutsOnly = []fault{
 	{"cut", 2, func(s *storm, v *actor) func() { s.cut(v); return nil }},
@@ -89,7 +90,7 @@ func (s *storm) run(faults []fault) {
 		total += f.weight
 	}
 	for time.Now().Before(s.end) {
-		s.wait(min(time.Duration(s.random.Int64N(int64(2*s.timeout))), time.Until(s.end)))
+		s.wait(min(s.within(s.pause), time.Until(s.end)))
 		n := s.random.IntN(total)
 		for _, f := range faults {
 			if n -= f.weight; n >= 0 {
@@ -100,7 +101,7 @@ func (s *storm) run(faults []fault) {
 				s.t.Logf("%12v %s: %s", time.Since(s.start), victim.label, f.name)
 			}
 			if do := f.inject(s, victim); do != nil {
-				s.undo = append(s.undo, undo{time.Now().Add(time.Duration(s.random.Int64N(int64(3 * s.timeout)))), do})
+				s.undo = append(s.undo, undo{time.Now().Add(s.lasts()), do})
 			}
 			break
 		}

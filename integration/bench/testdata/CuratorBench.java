@@ -17,11 +17,12 @@ import org.apache.curator.retry.RetryNTimes;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
- * Does one piece of work for every line on its input, "work clients milliseconds", and prints how many sections it got
- * through in a second. Every client has a session and a thread of its own.
+ * Does one piece of work for every line on its input, "work address clients milliseconds", and prints how many sections it got
+ * through in a second. The address is the place of a server among the arguments. Every client has a session and a thread of its
+ * own. In the work "shared", the threads share one session.
  */
 public class CuratorBench {
-    static final int CLIENTS = 8;
+    static final int CLIENTS = 16;
 
     interface Section {
         void run(int turn) throws Exception;
@@ -30,8 +31,9 @@ public class CuratorBench {
     static Section section(String work, CuratorFramework client, int number) {
         switch (work) {
             case "lock":
-            case "mutex": {
-                String path = work.equals("lock") ? "/bench/curator/lock-of-" + number : "/bench/curator/mutex";
+            case "mutex":
+            case "shared": {
+                String path = "/bench/curator/" + (work.equals("lock") ? "lock-of-" + number : work);
                 InterProcessMutex mutex = new InterProcessMutex(client, path);
                 return turn -> {
                     mutex.acquire();
@@ -67,23 +69,28 @@ public class CuratorBench {
     }
 
     public static void main(String[] args) throws Exception {
-        List<CuratorFramework> clients = new ArrayList<>();
-        for (int i = 0; i < CLIENTS; i++) {
-            CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], 15_000, 15_000, new RetryOneTime(100));
-            client.start();
-            client.blockUntilConnected();
-            clients.add(client);
+        List<List<CuratorFramework>> all = new ArrayList<>();
+        for (String address : args) {
+            List<CuratorFramework> clients = new ArrayList<>();
+            for (int i = 0; i < CLIENTS; i++) {
+                CuratorFramework client = CuratorFrameworkFactory.newClient(address, 15_000, 15_000, new RetryOneTime(100));
+                client.start();
+                client.blockUntilConnected();
+                clients.add(client);
+            }
+            all.add(clients);
         }
         ExecutorService threads = Executors.newFixedThreadPool(CLIENTS);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
+            List<CuratorFramework> clients = all.get(Integer.parseInt(words[1]));
             long start = System.nanoTime();
-            long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[2]));
+            long end = start + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(words[3]));
             List<Future<Integer>> counts = new ArrayList<>();
-            for (int i = 0; i < Integer.parseInt(words[1]); i++) {
+            for (int i = 0; i < Integer.parseInt(words[2]); i++) {
                 int number = i;
-                Section section = section(words[0], clients.get(i), i);
+                Section section = section(words[0], clients.get(words[0].equals("shared") ? 0 : i), i);
                 counts.add(threads.submit(() -> {
                     int done = 0;
                     for (int turn = number; System.nanoTime() < end; turn++) {
@@ -100,8 +107,10 @@ public class CuratorBench {
             System.out.println(total / ((System.nanoTime() - start) / 1e9));
         }
         threads.shutdown();
-        for (CuratorFramework client : clients) {
-            client.close();
+        for (List<CuratorFramework> clients : all) {
+            for (CuratorFramework client : clients) {
+                client.close();
+            }
         }
     }
 }

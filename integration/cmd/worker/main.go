@@ -30,7 +30,7 @@ type config struct {
 	id, servers, recipe, path, socket, sets string
 	kazoo                                   bool
 	session, section                        time.Duration
-	limit                                   int
+	limit, mates                            int
 	writes                                  float64
 	seed                                    uint64
 	verbose                                 bool
@@ -48,6 +48,7 @@ func main() {
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
 	flag.IntVar(&c.limit, "limit", 2, "of the semaphore, and of the rounds of the double barrier")
+	flag.IntVar(&c.mates, "mates", 0, "callers that lock and release beside the turns, in the same session, and report nothing")
 	flag.Float64Var(&c.writes, "writes", 0.4, "share of writes on the read-write lock")
 	flag.Uint64Var(&c.seed, "seed", 1, "of what is drawn by lot")
 	flag.BoolVar(&c.verbose, "v", false, "log on the error output")
@@ -118,7 +119,7 @@ func (w *worker) recipe(ctx context.Context) (turn, error) {
 	case "double":
 		return w.meetings()
 	default:
-		return w.locks()
+		return w.locks(ctx)
 	}
 }
 
@@ -141,9 +142,15 @@ type worker struct {
 }
 
 // locks returns the turn of a lock.
-func (w *worker) locks() (turn, error) {
+func (w *worker) locks(ctx context.Context) (turn, error) {
 	recipe, err := newRecipe(w.client, w.config)
-	return func(ctx context.Context) error { return w.section(ctx, recipe(w.rng)) }, err
+	if err != nil {
+		return nil, err
+	}
+	for i := range w.mates {
+		go w.mate(ctx, recipe(rand.New(rand.NewPCG(w.seed, uint64(i)+1))))
+	}
+	return func(ctx context.Context) error { return w.section(ctx, recipe(w.rng)) }, nil
 }
 
 // orphaned tells that the session, in which an operation began, has ended.
@@ -189,6 +196,17 @@ func (w *worker) section(ctx context.Context, a ask) error {
 		tellLoss(op, err)
 	}
 	return nil
+}
+
+// mate acquires and releases, so that holds of one session follow each other in the queue.
+func (w *worker) mate(ctx context.Context, a ask) {
+	for ctx.Err() == nil {
+		w.orders.rested(ctx)
+		if h, err := a.acquire(ctx); err == nil {
+			_ = h.Release(ctx) // a loss is told to those who report
+		}
+		pause(ctx, rand.N(w.config.section))
+	}
 }
 
 func (w *worker) length() time.Duration {

@@ -1,0 +1,267 @@
+package faults_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/zktest"
+	"github.com/zkrecipes/zkrecipes/zktest/check"
+)
+
+// contender is one node in the queue, by the log of the server.
+type contender struct {
+	path, label string
+	session     int64
+	born, gone  int64 // zxids; 0: not gone
+	goneAt      time.Duration
+	byHand      string // the fault that deleted it; empty if its own session did, or ended by itself
+	hold        *check.Hold
+}
+
+// judge checks each grant by the log of the server, which has the order of all transactions:
+//
+//   - Ahead: when a contender is granted, no other is ahead of it, but for those of its own session whose holds are over. A
+//     contender that had been deleted by hand before the grant is excused.
+//   - Over: a hold is over before its contender goes, by release or by the end of the session.
+//   - Told: if the contender was deleted by hand, the hold is over as soon as its client can know. The time in which a fault
+//     makes the client deaf does not count.
+//   - No two holds at once, where a hold counts until its contender was deleted by hand. What is longer is excused, and counted.
+//   - Tokens grow, and grants go by the queue (check.Order).
+//   - Nothing is left, and all were served (serveAll).
+func (r *relay) judge(all *tally) {
+	time.Sleep(3 * r.timeout)
+	synctest.Wait()
+	var list []string
+	for _, n := range r.srv.Tree(path) {
+		list = append(list, n.Path)
+	}
+	require.NoError(r.t, check.Leftovers(path, list), "while the clients live")
+	total, paths := r.srv.Watches()
+	require.LessOrEqual(r.t, total, 4*len(r.actors), "watches, on %d paths", paths)
+	for _, a := range r.actors {
+		require.NoError(r.t, a.client.Close())
+	}
+	require.NoError(r.t, r.operator.Close())
+	time.Sleep(r.timeout + 2*tick) // lets sessions expire whose end the server did not hear of
+	synctest.Wait()
+	require.Empty(r.t, r.srv.Sessions())
+
+	holds, err := r.rec.Holds()
+	require.NoError(r.t, err)
+	slices.SortFunc(holds, func(a, b check.Hold) int { return cmp.Compare(a.From, b.From) })
+	contenders := r.sweep(holds)
+	var cut []check.Hold
+	for i := range holds {
+		h, c := holds[i], contenders[int64(holds[i].Token)]
+		require.NotNil(r.t, c, "%v: no such contender", h)
+		r.judgeEnd(h, c, all)
+		if c.byHand != "" {
+			h.To, h.Lost = min(h.To, max(h.From, r.stampOf(c.gone))), true
+		}
+		cut = append(cut, h)
+	}
+	r.excuse(holds, contenders, all)
+	require.NoError(r.t, check.Exclusion(cut, 1))
+	require.NoError(r.t, check.Order(cut, 1))
+	all.add(holds, r.injected)
+}
+
+// stampOf returns the first stamp at which the transaction had been applied.
+func (r *relay) stampOf(zxid int64) int64 {
+	stamp, _ := slices.BinarySearchFunc(r.marks, zxid, func(m mark, zxid int64) int { return cmp.Compare(m.zxid, zxid) })
+	return int64(stamp)
+}
+
+// sweep goes through the log and the grants side by side, and checks who was ahead at each grant. It returns the contenders by
+// their czxid, which is the token.
+func (r *relay) sweep(holds []check.Hold) map[int64]*contender {
+	contenders, there, byPath := map[int64]*contender{}, map[*contender]bool{}, map[string]*contender{}
+	log := r.srv.History()
+	apply := func(upTo int64) {
+		for len(log) > 0 && (log[0].Zxid <= upTo || upTo < 0) {
+			for _, x := range log[0].Changes {
+				switch {
+				case !strings.HasPrefix(x.Path, path+"/"):
+				case x.Kind == zktest.ChangeCreate:
+					c := &contender{path: x.Path, label: log[0].Client, session: x.Owner, born: log[0].Zxid}
+					contenders[c.born], byPath[c.path], there[c] = c, c, true
+				case x.Kind == zktest.ChangeDelete:
+					c := byPath[x.Path]
+					r.gone(c, log[0])
+					delete(there, c)
+				}
+			}
+			log = log[1:]
+		}
+	}
+	for i := range holds {
+		h := &holds[i]
+		apply(r.marks[h.From].zxid)
+		mine := contenders[int64(h.Token)]
+		require.NotNil(r.t, mine, "%v: no such contender", *h)
+		mine.hold = h
+		if mine.gone != 0 {
+			continue // judgeEnd says whether that may be
+		}
+		for c := range there {
+			over := c.hold == nil || c.hold.To < h.From
+			require.False(r.t, c.born < mine.born && (c.session != mine.session || !over),
+				"ahead: %v was granted at %v while %s of %s was ahead of it", *h, r.marks[h.From].at, c.path, c.label)
+		}
+	}
+	apply(-1)
+	return contenders
+}
+
+// gone notes how a contender went. Nobody but its own client and the operator may delete it.
+func (r *relay) gone(c *contender, t zktest.Txn) {
+	c.gone, c.goneAt = t.Zxid, t.Time.Sub(r.start)
+	switch {
+	case t.Op == zktest.OpCloseSession:
+		c.byHand = r.killed[c.session]
+	case t.Client == "operator":
+		c.byHand = operation(t)
+	default:
+		require.Equal(r.t, c.label, t.Client, "%s was deleted by another client: %+v", c.path, t)
+	}
+}
+
+// operation says what an operator's transaction deleted.
+func operation(t zktest.Txn) string {
+	switch {
+	case slices.ContainsFunc(t.Changes, func(x zktest.Change) bool { return x.Path == path }):
+		return "parent and all"
+	case len(t.Changes) > 1:
+		return "transaction"
+	default:
+		return "deletion"
+	}
+}
+
+// judgeEnd checks that a hold was over when its contender went, or as soon as its client could know.
+func (r *relay) judgeEnd(h check.Hold, c *contender, all *tally) {
+	require.Less(r.t, h.To, check.StillHeld, "%v: never ended", h)
+	end := r.marks[h.To].at
+	if c.byHand == "" {
+		require.LessOrEqual(r.t, end, c.goneAt, "over: %v was held until %v, and its node went at %v", h, end, c.goneAt)
+		return
+	}
+	heard := end - c.goneAt
+	for _, s := range r.union(c.label) {
+		heard -= max(0, min(end, s.to)-max(c.goneAt, s.from))
+	}
+	// Until it hears, a client may need some requests: for the proof of its session, and for the watch on its node.
+	require.LessOrEqual(r.t, heard, 4*r.latency, "told: %v was held until %v, and its node was deleted by hand (%s) at %v; deaf: %v",
+		h, end, c.byHand, c.goneAt, r.deaf[c.label])
+	all.end(c.byHand, end-c.goneAt)
+}
+
+// union returns the spans in which a client was deaf, without those that overlap.
+func (r *relay) union(label string) (list []span) {
+	spans := r.deaf[label]
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range spans {
+		if last := len(list) - 1; last >= 0 && s.from <= list[last].to {
+			list[last].to = max(list[last].to, s.to)
+		} else {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// excuse counts the overlaps of holds one of which had lost its contender by hand. The rules of judge find all others.
+func (r *relay) excuse(holds []check.Hold, contenders map[int64]*contender, all *tally) {
+	var active []check.Hold
+	for _, h := range holds {
+		active = slices.DeleteFunc(active, func(a check.Hold) bool { return a.To <= h.From })
+		for _, a := range active {
+			first := contenders[int64(min(a.Token, h.Token))]
+			if first.byHand == "" {
+				first = contenders[int64(max(a.Token, h.Token))]
+			}
+			all.overlap(first.byHand, r.marks[min(a.To, h.To)].at-r.marks[h.From].at)
+		}
+		if h.From < h.To {
+			active = append(active, h)
+		}
+	}
+}
+
+// tally is what the relays of one kind of crowd have seen.
+type tally struct {
+	mu            sync.Mutex
+	grants, lost  int
+	overlaps, one map[string]*excused // by fault: overlaps, and holds without a node
+	injected      map[string]int
+}
+
+// excused are times in which a holder did not know that its node was deleted by hand.
+type excused struct {
+	n, instant int // instant: those that took no time
+	longest    time.Duration
+}
+
+func newTally() *tally {
+	return &tally{overlaps: map[string]*excused{}, one: map[string]*excused{}, injected: map[string]int{}}
+}
+
+func (t *tally) add(holds []check.Hold, injected map[string]int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.grants += len(holds)
+	for _, h := range holds {
+		if h.Lost {
+			t.lost++
+		}
+	}
+	for name, n := range injected {
+		t.injected[name] += n
+	}
+}
+
+func (t *tally) overlap(by string, d time.Duration) { t.count(t.overlaps, by, d) }
+
+func (t *tally) end(by string, d time.Duration) {
+	if d >= 0 {
+		t.count(t.one, by, d)
+	}
+}
+
+func (t *tally) count(in map[string]*excused, by string, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := in[by]
+	if x == nil {
+		x = &excused{}
+		in[by] = x
+	}
+	x.n++
+	if d == 0 {
+		x.instant++
+	}
+	x.longest = max(x.longest, d)
+}
+
+func (t *tally) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d grants, %d lost", t.grants, t.lost)
+	for what, in := range map[string]map[string]*excused{"overlaps excused": t.overlaps, "holds whose node was gone": t.one} {
+		for _, by := range slices.Sorted(maps.Keys(in)) {
+			fmt.Fprintf(&b, "\n  %s, by %s: %d (%.2f %%), %d of them in one instant, the longest %v", what, by, in[by].n,
+				100*float64(in[by].n)/float64(t.grants), in[by].instant, in[by].longest)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.injected)) {
+		fmt.Fprintf(&b, "\n  %6d  %s", t.injected[name], name)
+	}
+	return b.String()
+}

@@ -1,0 +1,130 @@
+package mutex_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// handOvers are the ways in which a lock is handed over, with how many clients a release may wake, and how many requests a
+// contended section may take.
+var handOvers = []struct {
+	name     string
+	opts     []mutex.Option
+	wakes    int
+	requests float64
+}{
+	{"default", nil, 1, 6.1},
+}
+
+// count counts the requests that come while do runs, and until all goroutines rest, by what key makes of them.
+func count[K comparable](srv *zktest.Server, key func(zktest.Request) K, do func()) map[K]int {
+	var mu sync.Mutex
+	counts := map[K]int{}
+	rule := srv.Intercept(zktest.Match{Times: -1, Where: func(q zktest.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		counts[key(q)]++
+		return true
+	}}, zktest.Proceed())
+	defer rule.Remove()
+	do()
+	synctest.Wait()
+	return counts
+}
+
+// A release wakes the next waiter, and none of the others: no event goes to them, and they send nothing.
+func TestRelease_WakesTheNextAlone(t *testing.T) {
+	for _, way := range handOvers {
+		t.Run(way.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				var queue []*bubble.Attempt
+				for i := range 8 {
+					m := newMutex(t, bubble.Dial(t, srv, fmt.Sprint("c", i)), way.opts...)
+					queue = append(queue, bubble.Start(t.Context(), m.Lock))
+					queue[i].Over() // it is in the queue, before the next
+				}
+				for i := range queue {
+					holder := queue[i].Granted(t, 0)
+					time.Sleep(time.Minute) // all have read what they read in time
+					synctest.Wait()
+					me := srv.SessionOf(fmt.Sprint("c", i))
+					told := slices.DeleteFunc(srv.Watchers(holder.Path()), func(id int64) bool { return id == me })
+					assert.LessOrEqual(t, len(told), way.wakes, "that watch the holder")
+
+					asks := count(srv, func(q zktest.Request) string { return q.Client }, func() {
+						require.NoError(t, holder.Release(t.Context()))
+					})
+					delete(asks, fmt.Sprint("c", i))
+					assert.LessOrEqual(t, len(asks), way.wakes, "that ask something: %v", asks)
+				}
+			})
+		})
+	}
+}
+
+// What a contended section costs the server, by the kind of request, and how many there are in the time of a round trip. The test
+// shows it, and bounds the sum.
+func TestLock_Contended_RequestsOfASection(t *testing.T) {
+	for _, way := range handOvers {
+		for _, crowd := range []struct{ clients, callers int }{{2, 1}, {4, 1}, {8, 1}, {16, 1}, {1, 16}} {
+			name := fmt.Sprintf("%s, %d clients × %d callers", way.name, crowd.clients, crowd.callers)
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Run(t, zktest.InMemory(), zktest.WithLatency(time.Millisecond))
+					over := make(chan struct{})
+					sections := 0
+					for i := range crowd.clients {
+						m := newMutex(t, bubble.Dial(t, srv, fmt.Sprint("c", i)), way.opts...)
+						for range crowd.callers {
+							go func() {
+								for t.Context().Err() == nil {
+									h, err := m.Lock(t.Context())
+									if !assert.NoError(t, err) {
+										return
+									}
+									sections++ // under the lock
+									_ = h.Release(t.Context())
+									select {
+									case <-over:
+										return
+									default:
+									}
+								}
+							}()
+						}
+					}
+					time.Sleep(time.Second) // the shortcuts have begun
+					synctest.Wait()
+					before := sections
+					kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op }, func() { time.Sleep(2 * time.Second) })
+					n := float64(sections - before)
+					close(over)
+					time.Sleep(time.Second)
+
+					sum := 0
+					var list []string
+					for _, op := range slices.Sorted(maps.Keys(kinds)) {
+						sum += kinds[op]
+						list = append(list, fmt.Sprintf("%.2f %v", float64(kinds[op])/n, op))
+					}
+					t.Logf("%s: %.2f requests: %s; %.2f sections in a round trip", name, float64(sum)/n, strings.Join(list, ", "), n/2000)
+					require.LessOrEqual(t, float64(sum)/n, way.requests)
+				})
+			})
+		}
+	}
+}
