@@ -25,6 +25,9 @@ type Grant struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
 
+	after    *ephemeral.Node // see Turn
+	released func()          // see Turn
+
 	revoked chan struct{}
 	done    chan struct{} // closed when the grant has ended
 
@@ -66,6 +69,10 @@ type Turn struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
 	Watch *session.Watch // on the node, if the waiter has one: the grant goes on with it
+	// After is the node of the hold before, if that was released in this session and may still be there; else nil.
+	After *ephemeral.Node
+	// Released, unless it is nil, is called when the hold was released and the deletion of its node is on its way.
+	Released func()
 }
 
 // Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
@@ -75,7 +82,7 @@ type Turn struct {
 func Give(ctx context.Context, turn Turn, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{
-		Node: n, Token: turn.Token, relax: n.Session.Retain(),
+		Node: n, Token: turn.Token, after: turn.After, released: turn.Released, relax: n.Session.Retain(),
 		revoked: make(chan struct{}), done: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
@@ -200,12 +207,15 @@ func (sh *share) Release(ctx context.Context) error {
 	if why != nil {
 		sh.grant.logLoss(why)
 	}
-	if sh.letGo(why) {
+	held, released := sh.letGo(why)
+	if held {
 		return nil
 	}
 	sh.grant.traceEnd()
 	n := sh.grant.Node
-	n.Remove()
+	if sent := n.Remove(); sent && released && sh.grant.released != nil {
+		sh.grant.released()
+	}
 	// A context that descends from the hold has ended with it, which is no error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
 		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
@@ -245,18 +255,19 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	})
 }
 
-// letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. Both
-// are one step: a hold given out in between would be on a node that is being removed.
-func (sh *share) letGo(why *zkrecipes.LostError) (held bool) {
+// letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left, and else
+// whether this was a release and no loss. All is one step: a hold given out in between would be on a node that is being removed.
+func (sh *share) letGo(why *zkrecipes.LostError) (held, released bool) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.holds, sh)
 	if len(g.holds) > 0 && !g.ended {
-		return true
+		return true, false
 	}
+	released = !g.ended && why == nil
 	g.finish(why)
-	return false
+	return false, released
 }
 
 // Check is part of grant.Grant: a read that is as new as the leader.
@@ -280,9 +291,15 @@ func (sh *share) deleted() error {
 }
 
 // Txn is part of grant.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
-// no other contender can have been granted what it stands for.
+// no other contender can have been granted what it stands for. The hold before may have been of the same session. What that one
+// sent is over when its node is gone, and ops wait for that. If the server does not allow that deletion, they go on.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	n := sh.grant.Node
+	if after := sh.grant.after; after != nil {
+		if err := after.WaitRemoved(ctx); err != nil && ctx.Err() != nil {
+			return nil, &session.OpError{Op: "multi", Path: sh.Path(), Err: n.Session.Explain(err)}
+		}
+	}
 	var guarded []zkrecipes.Op
 	var own []string
 	for _, path := range n.Paths {

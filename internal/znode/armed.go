@@ -42,14 +42,20 @@ import (
 type obstacle struct {
 	path string // of the predecessor
 	last bool   // once the predecessor has left, no other is in the way
+	ours *place // of the predecessor, if its release hands it over; else nil
 }
 
 // obstacleOf returns what the contender at me waits for, by a listing that is in order up to it. A rule looks at nothing but what
 // is ahead, so at the place of the predecessor it says whether another contender is in the way.
-func (q *Queue) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
+func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
+	q := w.queue
 	_, last := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // may leave a reader at its place
-	return obstacle{q.Child(queue[predecessor].Name), q.arms && last && !afterWriter}
+	o := obstacle{path: q.Child(queue[predecessor].Name), last: q.arms && last && !afterWriter}
+	if o.last || q.arms && len(q.kinds) == 1 { // of several kinds, a predecessor that was granted may have others ahead
+		o.ours = w.reader.places.find(queue[predecessor].Name)
+	}
+	return o
 }
 
 // await waits until the waiter has its turn, or there is a reason to read the list again. It watches with getData, which leaves no
@@ -58,22 +64,26 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 	for {
 		left, err := w.look(ctx, o)
 		if errors.Is(err, zk.ErrNoNode) {
-			return o.last && w.stands(), nil
+			return (o.last || o.ours.isReleased()) && w.stands(), nil
 		}
 		if err != nil {
 			return false, err
 		}
 		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
 		// thousand.
-		if recheck, err := w.pause(ctx, left, w.own); err != nil {
+		if recheck, err := w.pause(ctx, left.Fired(), w.own.Fired(), o.ours.ended()); err != nil {
 			return false, err
 		} else if recheck {
 			continue
 		}
-		if !o.last || !left.SaysDeleted() {
+		switch {
+		case o.ours.isReleased():
+			w.after = o.ours.node
+		case o.last && left.SaysDeleted():
+			w.session.LeanOnEvent() // before the own watch is looked at: a connection that comes after this knows
+		default:
 			return false, nil
 		}
-		w.session.LeanOnEvent() // before the own watch is looked at: a connection that comes after this knows
 		return w.stands(), nil
 	}
 }
@@ -81,11 +91,11 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 // stands reports whether the own node was there at the latest event, as far as the client was told.
 func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
 
-// look reads the predecessor with a watch. If its deletion would grant the waiter, the own node is read with it. If that cannot be
+// look reads the predecessor with a watch. If its end can grant the waiter, the own node is read with it. If that cannot be
 // read, the waiter is not armed.
 func (w *Waiter) look(ctx context.Context, o obstacle) (left *session.Watch, err error) {
 	w.own = nil
-	if !o.last {
+	if !o.last && o.ours == nil {
 		return w.watchAhead(ctx, o.path)
 	}
 	var gone error

@@ -4,4 +4,6 @@ package znode
 func SetShortcuts(on bool) { useShortcuts = on }
 
 // Arrange returns the contenders of some kinds among children, in order, and the others.
-func Arrange(children []string, kinds ...string) ([]Contender, []string) { return arrange(children, kinds) }
+func Arrange(children []string, kinds ...string) ([]Contender, []string) {
+	return arrange(children, kinds)
+}

@@ -243,16 +243,12 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 		if patience == noTime {
 			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		}
-		ahead := l.queue[predecessor].Name // the listing goes while the waiter waits
-		switch turn, err := w.await(waiting, w.queue.obstacleOf(l.queue, me, predecessor, rule)); {
+		switch turn, err := w.await(waiting, w.obstacleOf(l.queue, me, predecessor, rule)); { // the listing goes meanwhile
 		case err != nil && w.ctx.Err() == nil && waiting.Err() != nil:
 			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		case err != nil:
 			return nil, err
 		case turn:
-			return nil, nil //nolint:nilnil // first, and no list was read
-		}
-		if w.shortcut.succeeds(w, ahead) {
 			return nil, nil //nolint:nilnil // first, and no list was read
 		}
 	}

@@ -290,7 +290,7 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 				return requeueIfGone(err)
 			}
 		}
-		if recheck, err = w.pause(w.ctx, leasesChanged, limitChanged, doorChanged); err != nil {
+		if recheck, err = w.pause(w.ctx, leasesChanged.Fired(), limitChanged.Fired(), doorChanged.Fired()); err != nil {
 			return err
 		}
 	}

@@ -17,20 +17,23 @@ import (
 
 // Waiter is one acquisition in one session, from its contender's creation to its grant.
 type Waiter struct {
-	queue    *Queue
-	ctx      context.Context //nolint:containedctx // a waiter lives as long as one call
-	session  *session.Session
-	node     *ephemeral.Node
-	shortcut *shortcut
-	attempt  *hold.Attempt
-	relax    func() // ends the session's retention, which is suspended while the waiter waits
-	granted  bool
+	queue   *Queue
+	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
+	session *session.Session
+	node    *ephemeral.Node
+	reader  *reader
+	attempt *hold.Attempt
+	relax   func() // ends the session's retention, which is suspended while the waiter waits
+	granted bool
 
 	contenders []Contender // what the node is in the queue: one, or several leases
 	listing    *listing    // asked for with the create, until it is taken; may be nil
 
 	seen sight          // for the error when it gives up
 	own  *session.Watch // on the own node, of a waiter that is armed; the hold goes on with it
+
+	mine  *place          // nil if no waiter can be armed
+	after *ephemeral.Node // of the hold that has handed its place over; nil if none has
 
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
@@ -51,7 +54,7 @@ type sight struct {
 // not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list, a listing is asked for once
 // the create is on its way, so that both cost one round trip.
 func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
-	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shortcut: q.in(s).shortcut}
+	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, reader: q.in(s)}
 	var sent func()
 	if list {
 		sent = func() { w.listing = q.in(s).list() }
@@ -74,8 +77,14 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 		w.leaveUnlessGranted()
 		return nil, err
 	}
-	shortcut, first := w.shortcut, w.first() // a waiter is larger, and a hold may last
-	n.Leaving = func() (left func()) { return shortcut.leaving(first, n.Czxid) }
+	reader, first := w.reader, w.first() // a waiter is larger, and a hold may last
+	if q.arms {
+		w.mine = reader.places.enter(first.Name, n)
+	}
+	n.Leaving = func() (left func()) {
+		reader.places.leave(first.Name)
+		return reader.shortcut.leaving(first, n.Czxid)
+	}
 	return w, nil
 }
 
@@ -83,7 +92,11 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	h, err := hold.Give(w.ctx, hold.Turn{Node: w.node, Token: token, Watch: w.own}, w.queue.lossOnSuspend, w.attempt)
+	turn := hold.Turn{Node: w.node, Token: token, Watch: w.own, After: w.after}
+	if p := w.mine; p != nil {
+		turn.Released = func() { close(p.released) } // once, as the deletion is sent once
+	}
+	h, err := hold.Give(w.ctx, turn, w.queue.lossOnSuspend, w.attempt)
 	if err == nil {
 		w.granted = true
 		w.relax() // the grant has a retention of its own
@@ -184,7 +197,7 @@ func (w *Waiter) Queue() ([]Contender, error) {
 
 // Pause waits until the watch fires, or its event may have been lost.
 func (w *Waiter) Pause(changed *session.Watch) error {
-	_, err := w.pause(w.ctx, changed)
+	_, err := w.pause(w.ctx, changed.Fired())
 	return err
 }
 
@@ -192,11 +205,11 @@ func (w *Waiter) Pause(changed *session.Watch) error {
 // over by then, and one request cheaper.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of the watches fires. Recheck says that none has for so long that an event may have been lost.
+// pause waits until one of at most three changes is told. Recheck says that none was for so long that an event may have been lost.
 //
 // Meanwhile the session is not kept proven: only a hold needs that, and thousands may wait. After an event one sync goes out
 // in front of the readings, so that the proof is there when they are answered.
-func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck bool, err error) {
+func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck bool, err error) {
 	w.relax()
 	defer func() {
 		if !recheck && err == nil {
@@ -204,14 +217,10 @@ func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 			w.relax = w.session.Retain()
 		}
 	}()
-	var changes [3]<-chan struct{}
-	for i, watch := range watches {
-		changes[i] = watch.Fired()
-	}
-	told, err := w.session.AwaitChange(ctx, nameAfter, changes[:]...)
+	told, err := w.session.AwaitChange(ctx, nameAfter, changes...)
 	if err == nil && !told {
 		w.readHolder()
-		told, err = w.session.AwaitChange(ctx, w.session.RecheckAfter()-nameAfter, changes[:]...)
+		told, err = w.session.AwaitChange(ctx, w.session.RecheckAfter()-nameAfter, changes...)
 	}
 	return !told && err == nil, err
 }
