@@ -504,3 +504,31 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 		})
 	}
 }
+
+// TestRelease_TellsThatItWasOne: a hold that finds that its deadline has passed removes its node, too. It was not released.
+func TestRelease_TellsThatItWasOne(t *testing.T) {
+	for _, lapsed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			n := contender(t, bubble.Dial(t, srv, "a"))
+			told := 0
+			h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, false, nil)
+			require.NoError(t, err)
+			if !lapsed {
+				require.NoError(t, h.Release(t.Context()))
+				require.NoError(t, h.Release(t.Context()))
+				require.Equal(t, 1, told)
+				return
+			}
+			synctest.Wait()
+			g, _ := Above(h.Context(), n.Parent, kind)
+			g.stopLoss() // as in a process that was frozen: the holder looks first
+			srv.Stall(zktest.Label("a"), zktest.Both)
+			synctest.Wait()
+			time.Sleep(time.Until(h.ValidUntil()))
+			require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+			require.Zero(t, told)
+			srv.Heal(zktest.Label("a"))
+		})
+	}
+}

@@ -511,7 +511,7 @@ func TestLock_EventWithoutACause_IsNoGrant(t *testing.T) {
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		for range 5 {
-			require.Equal(t, 1, srv.SendEvent(zktest.Label("b"), zktest.NodeDeleted, held.Path()))
+			require.Equal(t, 1, srv.SendEvent(zktest.Label("b"), zktest.NodeDataChanged, held.Path()))
 			waiter.Waits(t)
 		}
 		require.NoError(t, held.Release(t.Context()))
