@@ -56,7 +56,8 @@ const (
 	LossExpired LossReason = iota + 1
 	// LossDeadline: the time passed up to which the session was proven alive.
 	LossDeadline
-	// LossNodeDeleted: the contender was deleted by hand.
+	// LossNodeDeleted: the contender was deleted, by hand or with its session. A server that ends the session of a client that is
+	// connected may tell of the deletion first.
 	LossNodeDeleted
 	// LossClosed: the client was closed.
 	LossClosed

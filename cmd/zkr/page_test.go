@@ -85,6 +85,9 @@ func TestPage_TellsLossesOfItsCandidate(t *testing.T) {
 	client, _ := sidecarClient(t, address(t, srv, "sidecar"), "--elect", "/app/leader", "--id", "pod-1")
 	events := eventsOf(t, client, "/ui/events")
 	nextEvent(t, events, "pod-1", `"current":true`)
+	for _, n := range srv.Tree("/app/leader") {
+		srv.LoseWatch(zktest.Label("sidecar"), n.Path) // or the server may tell of the deletion first
+	}
 	srv.Expire(srv.SessionOf("sidecar"))
 	for {
 		for _, c := range changesOf(t, events, 1) {

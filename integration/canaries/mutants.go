@@ -384,14 +384,69 @@ var mutants = []mutant{
 		tests: []test{queueTests, mutexTests},
 	},
 	{
-		name:  "queue: granted on the event, without reading anything",
-		edits: []edit{{"internal/znode", "Waiter.takeTurn", "if w.shortcut.succeeds(w, l.queue[predecessor].Name) {", "if w.shortcut.on {"}},
-		tests: []test{queueTests, mutexTests},
+		name:  "armed: the watch on the own node is not looked at",
+		edits: []edit{{"internal/znode", "Waiter.stands", "w.own != nil && !w.own.HasFired()", "w.own != nil"}},
+		tests: []test{queueTests},
 	},
 	{
-		name:  "queue: without the list after a predecessor that no waiter has seen first",
-		edits: []edit{{"internal/znode", "shortcut.succeeds", "if !s.on || !wasFirst {", "if _ = wasFirst; !s.on {"}},
-		tests: []test{queueTests, mutexTests},
+		name:  "armed: also if the own node could not be read",
+		edits: []edit{{"internal/znode", "Waiter.stands", "w.own != nil && !w.own.HasFired()", "!w.own.HasFired()"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "armed: also if the own node is another one of that name",
+		edits: []edit{{"internal/znode", "Waiter.look", ", failed == nil && stat.Czxid != w.node.Czxid:", ", false && stat.Czxid != w.node.Czxid:"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "armed: whatever fires the watch on the predecessor is its deletion",
+		edits: []edit{{"internal/znode", "Waiter.await", "o.last && left.SaysDeleted()", "o.last && left.HasFired()"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "armed: a new connection is a deletion",
+		edits: []edit{{"internal/session", "watches.fireAll", "w.fireOne(key, a, false)", "w.fireOne(key, a, true)"}},
+		tests: []test{queueTests, connTests},
+	},
+	{
+		name:  "armed: with others ahead",
+		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "q.arms && last && !afterWriter", "q.arms && (last || true) && !afterWriter"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "armed: a writer behind a writer",
+		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "last && !afterWriter", "last && (true || afterWriter)"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "armed: in a queue that kazoo shares",
+		edits: []edit{{"internal/znode", "New", "useShortcuts && !q.sharedWithKazoo()", "useShortcuts"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "hold: never reads its node while the watch of the waiter is silent",
+		edits: []edit{{"internal/hold", "Grant.watchPath", "s.AwaitChange(ctx, readAfter, ", "s.AwaitChange(ctx, s.RecheckAfter(), "}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "place: handed over though no deletion is on its way",
+		edits: []edit{{"internal/hold", "share.Release", "sent && released &&", "(sent || true) && released &&"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "place: handed over by a hold that was lost",
+		edits: []edit{{"internal/hold", "share.letGo", "released = !g.ended && why == nil", "released = true"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "place: a guarded write does not wait for the hold before",
+		edits: []edit{{"internal/hold", "share.Txn", "after := sh.grant.after; after != nil", "after := sh.grant.after; false && after != nil"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "place: of one of several readers",
+		edits: []edit{{"internal/znode", "Waiter.obstacleOf", "o.last || q.arms && len(q.kinds) == 1", "o.last || q.arms"}},
+		tests: []test{queueTests},
 	},
 	{
 		name:  "queue: without the list in a queue of readers and writers",

@@ -63,7 +63,9 @@ func (n *Node) RequireExists(ctx context.Context) error {
 //
 // While a delete is unanswered, the session is retained. If the server answers the sync that follows and not the delete, the
 // connection ends, and the delete is sent again.
-func (n *Node) Remove() {
+//
+// It reports whether this call has sent the deletion: what the session sends later on the connection comes behind it.
+func (n *Node) Remove() (sent bool) {
 	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's hold
 	// would come back into once and wait without an end. The hold has taken it off the session before.
 	n.once.Do(func() {
@@ -72,7 +74,7 @@ func (n *Node) Remove() {
 			left = n.Leaving()
 		}
 		n.Session.Pin()
-		if len(n.Paths) > 1 || n.guid != "" || !n.Session.StartDelete(n.Paths[0], -1, func(err error) {
+		sent = len(n.Paths) == 1 && n.guid == "" && n.Session.StartDelete(n.Paths[0], -1, func(err error) {
 			n.Session.Unpin()
 			// If the node was gone already, somebody else has deleted it, and when is not known.
 			if err == nil {
@@ -83,11 +85,13 @@ func (n *Node) Remove() {
 			} else {
 				n.keepRemoving()
 			}
-		}) {
+		})
+		if !sent {
 			n.Session.Unpin()
 			n.keepRemoving()
 		}
 	})
+	return sent
 }
 
 func (n *Node) keepRemoving() {

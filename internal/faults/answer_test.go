@@ -61,12 +61,14 @@ func TestF33_ListRefused(t *testing.T) {
 	})
 }
 
-// TestF33_ListRefusedWhileWaiting: an operator changes the access list while a client waits.
+// TestF33_ListRefusedWhileWaiting: an operator changes the access list while a client waits, which is to read the list.
 func TestF33_ListRefusedWhileWaiting(t *testing.T) {
 	each(t, func(w *world) {
-		b := w.rivals("b")
+		first, b := w.rivals("b"), w.rivals("b")
 		a := w.take("a")
 		w.until(time.Second)
+		first.release()
+		b.requireGranted(0)
 		w.srv.Intercept(w.lists(), zktest.Fail(noAuth))
 		b.release()
 		require.ErrorIs(w, a.requireFailed(), zk.ErrNoAuth)

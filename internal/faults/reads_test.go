@@ -122,3 +122,45 @@ func (w *world) playReads(end func(w *world, a *attempt), waits bool) {
 	fronts[1].CatchUp()
 	next.release()
 }
+
+// TestReadsOfAHolder_GrantedByAnEvent: before 3.9 an event has no zxid. So a server that has not applied what the event told of takes the
+// session. The next connection begins with a barrier, and what the holder reads is as new as the event.
+func TestReadsOfAHolder_GrantedByAnEvent(t *testing.T) {
+	each(t, func(w *world) {
+		fronts := w.srv.Fronts()
+		var b moving
+		b.to.Store(fronts[0])
+		w.client("a", conn.WithDialer(fronts[2].DialAs("a")))
+		w.client("b", conn.WithDialer(b.dial("b")))
+		_, err := w.srv.Create(work, []byte("old"), zktest.Persistent)
+		require.NoError(w, err)
+		a := w.rivals("a")
+		a.requireGranted(0)
+		next := w.take("b")
+		next.requireWaiting()
+		fronts[1].Lag()
+		_, err = w.client("a").Set(w.Context(), work, []byte("new"), -1)
+		require.NoError(w, err)
+		a.release()
+		next.requireGrantedAt(0)
+		b.to.Store(fronts[1])
+		w.srv.Cut(zktest.Label("b"))
+		const readers = 50 // one alone would find the barrier of the heartbeat ahead of it, by chance
+		seen := make(chan string, readers)
+		for range readers {
+			go func() {
+				data, _, err := w.client("b").Get(w.Context(), work)
+				if err != nil {
+					w.Error(err)
+				}
+				seen <- string(data)
+			}()
+		}
+		w.until(3 * time.Second) // connected again, and not lost yet
+		fronts[1].CatchUp()
+		for range readers {
+			require.Equal(w, "new", <-seen)
+		}
+		next.release()
+	}, zktest.WithFronts(3), zktest.WithRelease(zktest.Release38))
+}

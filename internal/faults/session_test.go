@@ -71,14 +71,15 @@ func TestF9_WaiterExpires(t *testing.T) {
 	})
 }
 
-// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant.
+// TestF10_HolderExpires: the server ends the session, and the holder knows in the same instant. The server tells of the deletion
+// first.
 func TestF10_HolderExpires(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
 		b := w.rivals("b")
 		w.until(cut)
 		w.srv.Expire(w.srv.SessionOf("a"))
-		a.requireLostAt(cut, zkrecipes.LossExpired)
+		a.requireExpiredAt(cut)
 		b.requireGrantedAt(cut)
 	})
 }
@@ -97,7 +98,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 		}
 		w.until(cut)
 		w.srv.Expire(s.ID())
-		a.requireLostAt(cut, zkrecipes.LossExpired)
+		a.requireExpiredAt(cut)
 	})
 }
 
@@ -140,12 +141,14 @@ func TestF11_ExpiresBetweenCreateAndList(t *testing.T) {
 // the session ended.
 func TestF12_ExpiresOnItsWayToTheGrant(t *testing.T) {
 	each(t, func(w *world) {
-		b := w.rivals("b")
+		b, second := w.rivals("b"), w.rivals("b") // a waiter that is second reads no list
 		a := w.take("a")
 		c := w.rivals("c")
+		b.release()
+		second.requireGranted(0)
 		w.until(cut)
 		w.srv.Intercept(w.lists(), zktest.After(func(zktest.Request) { w.srv.Stall(zktest.Label("a"), zktest.Both) }))
-		b.release()
+		second.release()
 		c.requireGranted(timeout + tick)
 		a.requireWaiting()
 		w.srv.Heal(zktest.Label("a"))
@@ -160,17 +163,45 @@ func TestF12_ExpiresOnItsWayToTheGrant(t *testing.T) {
 // client reads the list before the end of the connection, the hold ends in the instant of its grant.
 func TestF12_ExpiresWithTheGrant(t *testing.T) {
 	each(t, func(w *world) {
+		b, second := w.rivals("b"), w.rivals("b") // a waiter that is second reads no list
+		a := w.take("a")
+		c := w.rivals("c")
+		b.release()
+		second.requireGranted(0)
+		w.until(2 * time.Second)
+		old := w.srv.SessionOf("a")
+		w.srv.Intercept(w.lists(), zktest.After(func(zktest.Request) { w.srv.Expire(old) }))
+		second.release()
+		c.requireGranted(0)
+		select {
+		case <-a.returned:
+			a.requireExpiredAt(2 * time.Second)
+		default:
+			w.until(3 * time.Second)
+			c.release()
+			a.requireGrantedAt(3 * time.Second)
+			require.NotEqual(w, old, w.srv.SessionOf("a"))
+		}
+	})
+}
+
+// TestF12_ExpiresWithTheEvent: the server ends the session of the waiter that is next as the predecessor goes. If the waiter was
+// granted by the event, its hold ends in that instant.
+func TestF12_ExpiresWithTheEvent(t *testing.T) {
+	each(t, func(w *world) {
 		b := w.rivals("b")
 		a := w.take("a")
 		c := w.rivals("c")
 		w.until(2 * time.Second)
 		old := w.srv.SessionOf("a")
-		w.srv.Intercept(w.lists(), zktest.After(func(zktest.Request) { w.srv.Expire(old) }))
+		m := w.deletes()
+		m.From, m.Path = zktest.Label("b"), w.parent // a rival may be of another kind
+		w.srv.Intercept(m, zktest.After(func(zktest.Request) { w.srv.Expire(old) }))
 		b.release()
 		c.requireGranted(0)
 		select {
 		case <-a.returned:
-			a.requireLostAt(2*time.Second, zkrecipes.LossExpired)
+			a.requireExpiredAt(2 * time.Second)
 		default:
 			w.until(3 * time.Second)
 			c.release()

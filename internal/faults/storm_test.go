@@ -247,7 +247,7 @@ func (s *storm) loseWatches(v *actor) func() {
 
 func (s *storm) spurious(v *actor) func() {
 	for _, n := range s.srv.Tree(path) {
-		for _, e := range []zktest.Event{zktest.NodeDeleted, zktest.NodeChildrenChanged, zktest.NodeDataChanged} {
+		for _, e := range []zktest.Event{zktest.NodeChildrenChanged, zktest.NodeDataChanged} {
 			s.srv.SendEvent(zktest.Label(v.label), e, n.Path)
 		}
 	}

@@ -215,6 +215,17 @@ func (a *attempt) requireHeld() {
 	require.NoError(a.w, context.Cause(a.hold.Context()), a.label)
 }
 
+// requireExpiredAt is requireLostAt for a hold whose session the server has ended just then. The server tells of the deletion
+// first, and the holder may not have set its watch yet.
+func (a *attempt) requireExpiredAt(at time.Duration) {
+	a.w.Helper()
+	<-a.ended
+	var lost *zkrecipes.LostError
+	require.ErrorAs(a.w, a.hold.Err(), &lost, a.label)
+	require.Contains(a.w, []zkrecipes.LossReason{zkrecipes.LossExpired, zkrecipes.LossNodeDeleted}, lost.Reason, a.label)
+	a.requireLostAt(at, lost.Reason)
+}
+
 // requireLostAt waits for the loss of the hold, which must come at a time of the script and for one reason.
 func (a *attempt) requireLostAt(at time.Duration, reason zkrecipes.LossReason) {
 	a.w.Helper()

@@ -24,7 +24,8 @@ type Grant struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
 
-	done chan struct{} // closed when the grant has ended
+	done     chan struct{} // closed when the grant has ended
+	released func()        // see Turn
 
 	revoking sync.Once // guards the closing of revoked
 	since    time.Time
@@ -33,6 +34,7 @@ type Grant struct {
 	mu       sync.Mutex
 	holds    []*share
 	ended    bool
+	open     int                  // guarded transactions that are on their way, or may be: the outcome is unknown
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	revoked  chan struct{}        // nil until revocation is called
 	traced   *tracedHold          // nil unless a tracer knows of it
@@ -61,20 +63,35 @@ func (sh *share) local(path string) string {
 	return sh.through.Path + strings.TrimPrefix(path, sh.grant.Node.Parent.Path)
 }
 
-// Give makes the hold on a node that is granted. It is the last gate: the session must be proven alive now, and its loss
+// Turn is a contender whose turn it is.
+type Turn struct {
+	Node  *ephemeral.Node
+	Token zkrecipes.Token
+	Watch *session.Watch // on the node, if the waiter has one: the grant goes on with it
+	// Released, unless it is nil, is called when the hold was released, all that it guarded has been answered, and the deletion of its
+	// node is on its way.
+	Released func()
+}
+
+// Give makes the hold on a contender that is granted. It is the last gate: the session must be proven alive now, and its loss
 // callback must be set before the caller sees the hold. On error the caller removes the node.
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
-func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
-	g := &Grant{Node: n, Token: token, done: make(chan struct{}), since: time.Now()}
+func Give(ctx context.Context, turn Turn, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
+	n := turn.Node
+	g := &Grant{Node: n, Token: turn.Token, released: turn.Released, done: make(chan struct{}), since: time.Now()}
 	n.Session.Pin()
 	if err := g.endOnLoss(ctx, lossOnSuspend); err != nil {
 		g.drop(nil)
 		return nil, err
 	}
+	if turn.Watch.SaysDeleted() { // the proof may have taken its time
+		g.drop(nil)
+		return nil, ephemeral.ErrGone
+	}
 	h, ok := g.hold(a.hold(ctx, g), n.Parent)
 	if ok && ctx.Err() == nil {
-		g.watch()
+		g.watch(turn.Watch)
 		return h, nil
 	}
 	g.drop(nil)
@@ -198,12 +215,15 @@ func (sh *share) Release(ctx context.Context) error {
 	if why != nil {
 		sh.grant.logLoss(why)
 	}
-	if sh.letGo(why) {
+	held, released := sh.letGo(why)
+	if held {
 		return nil
 	}
 	sh.grant.traceEnd()
 	n := sh.grant.Node
-	n.Remove()
+	if sent := n.Remove(); sent && released && sh.grant.released != nil {
+		sh.grant.released()
+	}
 	// A context that descends from the hold has ended with it, which is no error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
 		return &session.OpError{Op: "release", Path: sh.Path(), Err: fmt.Errorf("the removal goes on: %w", err)}
@@ -243,18 +263,19 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	})
 }
 
-// letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. Both
-// are one step: a hold given out in between would be on a node that is being removed.
-func (sh *share) letGo(why *zkrecipes.LostError) (held bool) {
+// letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left, and else
+// whether this was a release that leaves nothing on its way which the node guards. All is one step: a hold given out in between would be on a node that is being removed.
+func (sh *share) letGo(why *zkrecipes.LostError) (held, released bool) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.holds = slices.DeleteFunc(g.holds, func(other *share) bool { return other == sh })
 	if len(g.holds) > 0 && !g.ended {
-		return true
+		return true, false
 	}
+	released = !g.ended && why == nil && g.open == 0
 	g.finish(why)
-	return false
+	return false, released
 }
 
 // Check is part of grant.Grant: a read that is as new as the leader.
@@ -277,9 +298,60 @@ func (sh *share) deleted() error {
 	return why
 }
 
+// enter notes a transaction that the node guards. Its end is told to leave. While there is one, a release hands nothing over: a late
+// copy must find the node gone before anybody else holds.
+//
+// Errors: the grant has ended.
+func (sh *share) enter() error {
+	g := sh.grant
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case !g.ended:
+		g.open++
+		return nil
+	case g.lost == nil:
+		return zkrecipes.ErrReleased
+	default:
+		lost := *g.lost
+		lost.Path = sh.Path()
+		return &lost
+	}
+}
+
+func (sh *share) leave(err error) {
+	g := sh.grant
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {
+		g.open--
+	}
+}
+
+// Guard notes a transaction that the node of h guards, and that another hold sends. Its end is told to left. A hold of
+// zktest/fakehold has no node.
+//
+// Errors: the hold has ended.
+func Guard(h *zkrecipes.Hold) (left func(error), err error) {
+	sh := shareOf(h.Context())
+	if sh == nil || sh.hold != h {
+		return func(error) {}, nil
+	}
+	return sh.leave, sh.enter()
+}
+
 // Txn is part of grant.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
-// no other contender can have been granted what it stands for.
+// no other contender can have been granted what it stands for: see enter.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
+	if err := sh.enter(); err != nil {
+		return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
+	}
+	results, err := sh.guarded(ctx, ops)
+	sh.leave(err)
+	return results, err
+}
+
+func (sh *share) guarded(ctx context.Context, ops []zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	n := sh.grant.Node
 	var guarded []zkrecipes.Op
 	var own []string

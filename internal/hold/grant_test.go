@@ -42,7 +42,7 @@ func contender(t *testing.T, c *conn.Client) *ephemeral.Node {
 func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Grant) {
 	t.Helper()
 	n := contender(t, c)
-	h, err := Give(t.Context(), n, zkrecipes.Token(n.Czxid), false, nil)
+	h, err := Give(t.Context(), Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, false, nil)
 	require.NoError(t, err)
 	g, ok := Above(h.Context(), n.Parent, kind)
 	require.True(t, ok)
@@ -124,6 +124,7 @@ func TestLoss_IsLoggedOnce(t *testing.T) {
 		says string // "" is nothing
 	}{
 		"session expired": {func(srv *zktest.Server, h *zkrecipes.Hold, _ *Grant) {
+			srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server may tell of the deletion first
 			srv.Expire(srv.SessionOf("a"))
 			<-h.Done()
 		}, "level=WARN msg=\"zookeeper: hold lost\" path=PATH token=TOKEN reason=expired held=1m0s session=SESSION"},
@@ -316,7 +317,7 @@ func TestGive_EndsAsItIsMade(t *testing.T) {
 				var n *ephemeral.Node
 				n = contender(t, bubble.Dial(t, srv, "a", conn.WithTracer(onHold(func() { tt.end(srv, n.Session, cancel) }))))
 				_, a := Begin(ctx, n.Parent.Client, Label{Recipe: "mutex"}, n.Parent.Path, false)
-				h, err := Give(ctx, n, zkrecipes.Token(n.Czxid), true, a)
+				h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, true, a)
 				require.ErrorIs(t, err, tt.is)
 				require.Nil(t, h)
 				n.Remove()
@@ -345,7 +346,7 @@ func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, time.Second/2)
 				defer cancel()
 			}
-			h, err := Give(ctx, n, zkrecipes.Token(n.Czxid), true, nil)
+			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, true, nil)
 			if goes {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				return
@@ -398,7 +399,7 @@ func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(2*time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := Give(ctx, n, zkrecipes.Token(n.Czxid), false, nil)
+		_, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, false, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		n.Remove()
 		require.NoError(t, n.WaitRemoved(t.Context()))
@@ -424,4 +425,128 @@ func TestRelease_GrantIsGarbage(t *testing.T) {
 		require.Nil(t, released.Value())
 		require.NoError(t, other.Release(t.Context()))
 	})
+}
+
+// TestWatch_Deletion_EndsTheHoldOnArrival: what a reading would say comes a round trip later.
+func TestWatch_Deletion_EndsTheHoldOnArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, h, _ := give(t, bubble.Dial(t, srv, "a"))
+		synctest.Wait()
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.HoldReply(time.Second))
+		require.NoError(t, srv.Delete(h.Path()))
+		synctest.Wait()
+		var lost *zkrecipes.LostError
+		require.ErrorAs(t, h.Err(), &lost)
+		require.Equal(t, zkrecipes.LossNodeDeleted, lost.Reason)
+	})
+}
+
+// TestGive_DeletedBeforeTheProof: the proof takes its time, and meanwhile the server tells that the node was deleted.
+func TestGive_DeletedBeforeTheProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		n := contender(t, bubble.Dial(t, srv, "a"))
+		time.Sleep(time.Minute) // the proof of a session without holds runs out
+		_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
+		require.NoError(t, err)
+		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(time.Second))
+		go func() {
+			time.Sleep(time.Second / 2)
+			_ = srv.Delete(n.Paths[0])
+		}()
+		_, err = Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, false, nil)
+		require.ErrorIs(t, err, ephemeral.ErrGone)
+	})
+}
+
+// TestGive_GoesOnWithTheWatchOfTheWaiter: a short hold reads nothing. A longer one reads its node in case the event was kept back.
+func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(t *testing.T, srv *zktest.Server, path string)
+		reads int
+		lost  bool
+		asked bool
+	}{
+		"nothing": {func(*testing.T, *zktest.Server, string) {}, 0, false, false},
+		"deleted": {func(t *testing.T, srv *zktest.Server, path string) {
+			t.Helper()
+			require.NoError(t, srv.Delete(path))
+		}, 0, true, false},
+		"asked to release": {func(t *testing.T, srv *zktest.Server, path string) {
+			t.Helper()
+			require.NoError(t, srv.Set(path, []byte(RevokeRequest)))
+		}, 1, false, true},
+		"asked before": {func(t *testing.T, srv *zktest.Server, path string) {
+			t.Helper()
+			srv.LoseWatch(zktest.Everyone, path)
+			require.NoError(t, srv.Set(path, []byte(RevokeRequest)))
+			time.Sleep(readAfter)
+		}, 1, false, true},
+		"deleted unheard": {func(t *testing.T, srv *zktest.Server, path string) {
+			t.Helper()
+			srv.LoseWatch(zktest.Everyone, path)
+			require.NoError(t, srv.Delete(path))
+			time.Sleep(readAfter)
+		}, 1, true, false},
+		"released": {nil, 0, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.InMemory())
+				n := contender(t, bubble.Dial(t, srv, "a"))
+				_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
+				require.NoError(t, err)
+				reads := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
+				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, false, nil)
+				require.NoError(t, err)
+				time.Sleep(readAfter - 1)
+				require.Zero(t, reads.Hits())
+				if c.do == nil {
+					require.NoError(t, h.Release(t.Context()))
+					time.Sleep(time.Minute)
+				} else {
+					c.do(t, srv, h.Path())
+					synctest.Wait()
+					require.Equal(t, c.lost, errors.Is(h.Err(), zkrecipes.ErrLost))
+				}
+				require.Equal(t, c.reads, reads.Hits())
+				asked := false
+				select {
+				case <-h.Revoked():
+					asked = true
+				default:
+				}
+				require.Equal(t, c.asked, asked)
+			})
+		})
+	}
+}
+
+// TestRelease_TellsThatItWasOne: a hold that finds that its deadline has passed removes its node, too. It was not released.
+func TestRelease_TellsThatItWasOne(t *testing.T) {
+	for _, lapsed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.InMemory())
+			n := contender(t, bubble.Dial(t, srv, "a"))
+			told := 0
+			h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, false, nil)
+			require.NoError(t, err)
+			if !lapsed {
+				require.NoError(t, h.Release(t.Context()))
+				require.NoError(t, h.Release(t.Context()))
+				require.Equal(t, 1, told)
+				return
+			}
+			synctest.Wait()
+			g, _ := Above(h.Context(), n.Parent, kind)
+			g.stopLoss() // as in a process that was frozen: the holder looks first
+			srv.Stall(zktest.Label("a"), zktest.Both)
+			synctest.Wait()
+			time.Sleep(time.Until(h.ValidUntil()))
+			require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+			require.Zero(t, told)
+			srv.Heal(zktest.Label("a"))
+		})
+	}
 }

@@ -8,32 +8,54 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // RevokeRequest is the data by which a holder is asked to release. Curator's Revoker writes them, too.
 const RevokeRequest = "__REVOKE__"
 
-// watch watches the node of the grant: one may be deleted by hand, and the data may ask the holder to release. The
-// watches are set beside the grant, not before it, because what they tell is news to the holder whenever it comes.
-func (g *Grant) watch() {
+// readAfter is how long a grant goes by the watch that the waiter has set, before it reads the node itself. A server that takes
+// the client's right to read the node keeps the event back, so the node may have been deleted unheard. Most sections under
+// contention are shorter, and cost no read. A server ends no session sooner than after two ticks, so 50 ms is a small part of
+// what a hold may be wrong for: it has learned of a deletion by hand only when an event or an answer was there.
+//
+// Source: since 3.8.4 and 3.9.2 (CVE-2024-23944).
+const readAfter = 50 * time.Millisecond
+
+// watch watches the node of the grant: one may be deleted by hand, and the data may ask the holder to release. The first node
+// may have a watch already. The other watches are set beside the grant, not before it, because what they tell is news to the holder
+// whenever it comes.
+func (g *Grant) watch(first *session.Watch) {
 	for _, path := range g.Node.Paths {
-		g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path) })
+		watch := first
+		g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path, watch) })
+		first = nil
 	}
 }
 
-func (g *Grant) watchPath(ctx context.Context, path string) {
+// watchPath ends the grant when the server says that the node was deleted, by an event or an answer. After any other event, and
+// now and then without one, it reads the node. The event of the deletion needs no reading: it can only end a hold.
+func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Watch) {
+	s := g.Node.Session
+	if changed != nil {
+		_, _ = s.AwaitChange(ctx, readAfter, changed.Fired(), g.done) // the loop looks at both
+	}
 	for {
 		select {
 		case <-g.done: // also before this goroutine came to run: a short hold costs no watch
 			return
 		default:
 		}
-		data, _, changed, err := g.Node.Session.GetW(ctx, path)
+		var data []byte
+		err := zk.ErrNoNode
+		if !changed.SaysDeleted() {
+			data, _, changed, err = s.GetW(ctx, path)
+		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			g.lose(&zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, At: time.Now()})
 			return
-		case ctx.Err() != nil, g.Node.Session.Err() != nil: // the session fails its calls a moment before it ends ctx
+		case ctx.Err() != nil, s.Err() != nil: // the session fails its calls a moment before it ends ctx
 			return
 		case err != nil:
 			g.Node.Parent.Client.Logger().Warn("zookeeper: cannot watch our own node, its deletion goes unnoticed until the next try",
@@ -41,6 +63,6 @@ func (g *Grant) watchPath(ctx context.Context, path string) {
 		case string(data) == RevokeRequest:
 			g.revokeOnce()
 		}
-		_, _ = g.Node.Session.AwaitChange(ctx, g.Node.Session.RecheckAfter(), changed.Fired(), g.done) // the loop looks at both
+		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.done) // as above
 	}
 }

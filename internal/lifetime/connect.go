@@ -59,10 +59,26 @@ func (l *Lifetime) attach(c *link.Connection) bool {
 	return true
 }
 
+// LeanOnEvent notes that the caller goes by an event, and has not read since. Before ZooKeeper 3.9 an event has no zxid. So a server that has not applied
+// what the event told of would take the session, and what a holder reads there could be older than what the last one wrote.
+// Until a server has answered, the next connection begins with a barrier. What is read behind that is as new as the event.
+//
+// Source: ZooKeeper sends events with the zxid -1 before 3.9 (ZOOKEEPER-4655).
+func (l *Lifetime) LeanOnEvent() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leans.Store(true)
+}
+
 // connectionUp lets operations through, and fires every watch: the server does not report what happened while there was no
 // connection.
 func (l *Lifetime) connectionUp() {
 	l.mu.Lock()
+	if c := l.connection; l.leans.Load() && l.lost == nil {
+		l.mu.Unlock()
+		l.sendOn(l.ctx, c, []Request{BarrierRequest(func(error) {})})
+		l.mu.Lock()
+	}
 	if l.lost != nil {
 		l.mu.Unlock()
 		return

@@ -26,8 +26,13 @@ func (o owner) NextXid() int32 {
 	}
 }
 
-// Saw notes the newest zxid.
-func (o owner) Saw(zxid int64) { o.zxid.Store(zxid) }
+// Saw notes the newest zxid. What the server told before is no newer.
+func (o owner) Saw(zxid int64) {
+	o.zxid.Store(zxid)
+	if o.leans.Load() {
+		o.leans.Store(false)
+	}
+}
 
 // Answered books an answer as proof of liveness.
 func (o owner) Answered(op, code int32, sent, at time.Time) {

@@ -20,8 +20,9 @@ import (
 // Watches are shared: a session has at most one for each path and kind, for any number of callers. A watch without waiters
 // is kept for the next caller, unless all callers have dropped it.
 type Watch struct {
-	fired chan struct{}
-	key   watchKey
+	fired   chan struct{}
+	deleted bool // why it fired; set before fired is closed
+	key     watchKey
 }
 
 // Fired is closed when the watch has fired. For a nil watch it is never closed.
@@ -44,6 +45,10 @@ func (w *Watch) HasFired() bool {
 		return false
 	}
 }
+
+// SaysDeleted reports whether the watch has fired because the server said that the node was deleted. It is false for a watch that
+// another change fired, a new connection, or its removal.
+func (w *Watch) SaysDeleted() bool { return w.HasFired() && w.deleted }
 
 // mostRechecks is how many calls of a session read again in a second, at most, because an event may be lost.
 const mostRechecks = 200
@@ -122,7 +127,7 @@ func (w *watches) share(key watchKey) *sharedWatch {
 	defer w.mu.Unlock()
 	a, ok := w.set[key]
 	if !ok {
-		a = &sharedWatch{Watch: Watch{make(chan struct{}), key}}
+		a = &sharedWatch{Watch: Watch{fired: make(chan struct{}), key: key}}
 		w.set[key] = a
 	}
 	a.setting++
@@ -156,7 +161,7 @@ func (w *watches) drop(mine *Watch) (remove bool) {
 	if a.users > 0 || a.setting > 0 {
 		return false
 	}
-	w.fireOne(mine.key, a)
+	w.fireOne(mine.key, a, false)
 	return !slices.ContainsFunc(keysOf(mine.key.path), func(key watchKey) bool { return w.set[key] != nil })
 }
 
@@ -210,12 +215,13 @@ func keysOf(path string) []watchKey {
 	return []watchKey{{watchData, path}, {watchExist, path}, {watchChildren, path}}
 }
 
-func (w *watches) fire(keys ...watchKey) {
+// fire fires the watches under keys. Deleted says that the server has told of the deletion of their node.
+func (w *watches) fire(deleted bool, keys ...watchKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
 		if a, ok := w.set[key]; ok {
-			w.fireOne(key, a)
+			w.fireOne(key, a, deleted)
 		}
 	}
 }
@@ -225,12 +231,13 @@ func (w *watches) fireAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, a := range w.set {
-		w.fireOne(key, a)
+		w.fireOne(key, a, false)
 	}
 }
 
 // fireOne fires a watch and removes it. Called with mu held.
-func (w *watches) fireOne(key watchKey, a *sharedWatch) {
+func (w *watches) fireOne(key watchKey, a *sharedWatch, deleted bool) {
+	a.deleted = deleted
 	close(a.fired) // once, since it leaves the set
 	delete(w.set, key)
 }
@@ -243,13 +250,13 @@ func (s *session) onEvent(e zk.Event) {
 	data, exist := watchKey{watchData, e.Path}, watchKey{watchExist, e.Path}
 	switch e.Type {
 	case zk.EventNodeCreated:
-		s.watches.fire(exist)
+		s.watches.fire(false, exist)
 	case zk.EventNodeDataChanged:
-		s.watches.fire(data, exist)
+		s.watches.fire(false, data, exist)
 	case zk.EventNodeChildrenChanged:
-		s.watches.fire(watchKey{watchChildren, e.Path})
+		s.watches.fire(false, watchKey{watchChildren, e.Path})
 	case zk.EventNodeDeleted:
-		s.watches.fire(keysOf(e.Path)...)
+		s.watches.fire(true, keysOf(e.Path)...)
 	case zk.EventSession, zk.EventNotWatching: // no server sends them
 	}
 }
@@ -272,7 +279,7 @@ func (s *session) removeWatches(r removal) {
 	if s.ensemble.removalsLost.Load() > 1 {
 		return
 	}
-	s.watches.fire(r.keys...)
+	s.watches.fire(false, r.keys...)
 	s.SendNow(s.Context(), nil, []request{{Op: wire.OpRemoveWatches, Path: r.path, Frame: wire.RemoveWatchesFrame(r.path, r.kind), Done: func(_ reply, err error) {
 		if errors.Is(err, zk.ErrConnectionClosed) {
 			s.ensemble.removalsLost.Add(1)
@@ -285,7 +292,7 @@ func (s *session) removeWatches(r removal) {
 
 // watchesRemoved makes the callers read again that may have had one of the watches, and the feeds that cover the path.
 func (s *session) watchesRemoved(r removal) {
-	s.watches.fire(r.keys...)
+	s.watches.fire(false, r.keys...)
 	s.tell(News{Kind: Changed, Event: r.event, Path: r.path, Heard: s.Heard()})
 }
 

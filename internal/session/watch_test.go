@@ -30,6 +30,43 @@ func fired(w *session.Watch) bool {
 	}
 }
 
+// Of all that fires a watch, the deletion of its node alone says that the node was deleted.
+func TestWatch_SaysDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		fire    func(srv *zktest.Server, s *session.Session, w *session.Watch)
+		deleted bool
+	}{
+		"deleted": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Delete("/a")) }, true},
+		"set":     {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) { require.NoError(t, srv.Set("/a", nil)) }, false},
+		"set, and then deleted": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) {
+			require.NoError(t, srv.Set("/a", nil))
+			require.NoError(t, srv.Delete("/a"))
+		}, false},
+		"new connection": {func(srv *zktest.Server, _ *session.Session, _ *session.Watch) {
+			srv.Cut(zktest.Everyone)
+			require.NoError(t, srv.Delete("/a"))
+			time.Sleep(time.Second)
+		}, false},
+		"dropped": {func(_ *zktest.Server, s *session.Session, w *session.Watch) { s.Unwatch(w) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				_, err := srv.Create("/a", nil, zktest.Persistent)
+				require.NoError(t, err)
+				s := live(t, dial(t, srv))
+				_, _, w, err := s.GetW(t.Context(), "/a")
+				require.NoError(t, err)
+				require.False(t, w.SaysDeleted())
+				c.fire(srv, s, w)
+				require.True(t, fired(w))
+				require.Equal(t, c.deleted, w.SaysDeleted())
+			})
+		})
+	}
+	var none *session.Watch
+	require.False(t, none.SaysDeleted())
+}
+
 func TestWatch_EachKind_FiresAtItsChanges(t *testing.T) {
 	data := func(ctx context.Context, s *session.Session) (*session.Watch, error) {
 		_, _, w, err := s.GetW(ctx, "/a")

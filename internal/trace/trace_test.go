@@ -225,7 +225,10 @@ func TestTracer_Outcomes(t *testing.T) {
 
 func TestTracer_HoldsEndOnce_WithTheirReason(t *testing.T) {
 	lose := map[zkrecipes.LossReason]func(srv *zktest.Server, c *conn.Client, h *zkrecipes.Hold){
-		zkrecipes.LossExpired: func(srv *zktest.Server, _ *conn.Client, _ *zkrecipes.Hold) { srv.Expire(srv.SessionOf("a")) },
+		zkrecipes.LossExpired: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
+			srv.LoseWatch(zktest.Label("a"), h.Path()) // or the server may tell of the deletion first
+			srv.Expire(srv.SessionOf("a"))
+		},
 		zkrecipes.LossNodeDeleted: func(srv *zktest.Server, _ *conn.Client, h *zkrecipes.Hold) {
 			synctest.Wait()
 			_ = srv.Delete(h.Path())

@@ -1,4 +1,9 @@
 package znode
 
-// SetShortcuts switches the shortcuts for queues made from now on.
+// SetShortcuts switches the shortcuts and the armed waiters, for queues made from now on.
 func SetShortcuts(on bool) { useShortcuts = on }
+
+// Arrange returns the contenders of some kinds among children, in order, and the others.
+func Arrange(children []string, kinds ...string) ([]Contender, []string) {
+	return arrange(children, kinds)
+}

@@ -91,6 +91,7 @@ type reader struct {
 	queue    *Queue
 	session  *session.Session
 	shortcut *shortcut
+	places   places // of the contenders of the session
 
 	mu      sync.Mutex
 	running *listing

@@ -29,6 +29,7 @@ type Queue struct {
 	kinds         []string
 	lossOnSuspend bool
 	shortcuts     bool      // see shortcut
+	arms          bool      // a waiter may be armed
 	behind        *Queue    // is listed behind each listing of this one; nil is none
 	skipped       sync.Once // logs children that are no contenders
 
@@ -60,7 +61,7 @@ func New(client *client.Client, path string, lossOnSuspend bool, kinds ...string
 		return nil, errors.New("path \"/\" is the root of the client, which cannot be a queue: want a path below it, such as /app/lock")
 	}
 	q := newQueue(client, path, kinds...)
-	q.lossOnSuspend, q.shortcuts = lossOnSuspend, useShortcuts
+	q.lossOnSuspend, q.shortcuts, q.arms = lossOnSuspend, useShortcuts, useShortcuts && !q.sharedWithKazoo()
 	return q, nil
 }
 
@@ -126,7 +127,7 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 		}
 		if _, granted := e.Rule(append(slices.Clip(l.queue), Contender{Kind: e.Kind}), len(l.queue)); !granted {
 			a.At(len(l.queue))
-			return nil, q.busy(trying, s, l)
+			return nil, q.busy(trying, s, q.head(l), len(l.queue))
 		}
 		return q.acquire(trying, s, e, a, noTime)
 	}))
@@ -240,15 +241,14 @@ func (w *Waiter) takeTurn(rule Rule, patience time.Duration) (*listing, error) {
 		}
 		w.saw(waiting, l, me)
 		if patience == noTime {
-			return nil, w.seenIn.busy(w.ctx, w.session, w.seen)
+			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		}
-		switch err = w.await(waiting, l, predecessor); {
+		switch turn, err := w.await(waiting, w.obstacleOf(l.queue, me, predecessor, rule)); { // the listing goes meanwhile
 		case err != nil && w.ctx.Err() == nil && waiting.Err() != nil:
-			return nil, w.seenIn.busy(w.ctx, w.session, w.seen)
+			return nil, w.queue.busy(w.ctx, w.session, w.seen.head, w.seen.among)
 		case err != nil:
 			return nil, err
-		}
-		if w.shortcut.succeeds(w, l.queue[predecessor].Name) {
+		case turn:
 			return nil, nil //nolint:nilnil // first, and no list was read
 		}
 	}
@@ -268,14 +268,14 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	return l, q.refuseForeign(ctx, s, l.others)
 }
 
-// busy returns the error that names the head of a sorted listing.
-func (q *Queue) busy(ctx context.Context, s *session.Session, l *listing) error {
-	e := &zkrecipes.BusyError{Path: q.name, Queue: len(l.queue)}
-	if path := q.head(l); path != "" {
-		data, stat, err := s.Get(ctx, path)
+// busy returns the error of a try that found n contenders, the first of them at the path head; empty if there is none.
+func (q *Queue) busy(ctx context.Context, s *session.Session, head string, n int) error {
+	e := &zkrecipes.BusyError{Path: q.name, Queue: n}
+	if head != "" {
+		data, stat, err := s.Get(ctx, head)
 		switch {
 		case err == nil:
-			e.Holder = participant(path, data, stat)
+			e.Holder = participant(head, data, stat)
 		case !errors.Is(err, zk.ErrNoNode):
 			return errors.Join(e, err)
 		}

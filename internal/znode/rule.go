@@ -5,6 +5,8 @@ package znode
 // before its predecessor has left.
 type Rule func(queue []Contender, me int) (predecessor int, granted bool)
 
+// A rule looks at the contenders ahead of me, and at no others.
+//
 // First grants the contender at the head. Each of the others waits for the one just ahead, so a contender that leaves wakes
 // one.
 func First(_ []Contender, me int) (int, bool) { return me - 1, me == 0 }

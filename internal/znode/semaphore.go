@@ -135,7 +135,7 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 				m.warn(m.granted(trying, s, l), limit, changed)
 			}
 			a.At(min(1, len(l.queue))) // as in saw
-			return nil, m.leases.busy(trying, s, l)
+			return nil, m.leases.busy(trying, s, m.leases.head(l), len(l.queue))
 		}
 		return m.acquire(trying, s, want, a, tryAtDoor)
 	}))
@@ -215,7 +215,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 	}
 	if !enough && patience != forever {
 		out.sort()
-		return nil, m.leases.busy(ctx, s, out)
+		return nil, m.leases.busy(ctx, s, m.leases.head(out), len(out.queue))
 	}
 	c := want.spec()
 	if enough {
@@ -310,16 +310,16 @@ func (m *Semaphore) waitForLeases(w, door *Waiter, want Leases, limit int, limit
 		if m.fits(others, want.Count, limit, limitChanged) {
 			return nil
 		}
-		w.position, w.of, w.seen = 1, max(1, door.of), nil // first at the door, and no leases are out
+		w.seen = sight{1, max(1, door.seen.of), "", 0} // first at the door, and no leases are out
 		if others > 0 {
-			w.position, w.of, w.seenIn, w.seen = 2, max(2, door.of), m.leases, l // behind those that have leases
+			w.seen = sight{2, max(2, door.seen.of), m.leases.head(l), len(l.queue)} // behind those that have leases
 		}
 		if recheck || doorChanged == nil || doorChanged.HasFired() {
 			if _, _, doorChanged, err = w.session.GetW(w.ctx, door.node.Paths[0]); err != nil {
 				return requeueIfGone(err)
 			}
 		}
-		if recheck, err = w.pause(w.ctx, leasesChanged, limitChanged, doorChanged); err != nil {
+		if recheck, err = w.pause(w.ctx, leasesChanged.Fired(), limitChanged.Fired(), doorChanged.Fired()); err != nil {
 			return err
 		}
 	}

@@ -8,30 +8,23 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// shortcut lets a session do without the list where less says that its contender is first. It has two rules:
+// shortcut lets a session do without the list where less says that its contender is first: it has the number after that of our last
+// one, which was first and which we deleted.
 //
-//   - succeeds: a waiter reads that its predecessor, which was first, is gone, and that its own node is there.
-//   - follows: a contender has the number after that of our last one, which was first and which we deleted.
+// Why that is safe:
 //
-// Why both are safe:
-//
-//  1. They are for queues of one kind, where every contender gets its number from the server and numbers only grow.
-//  2. A contender was first if a list showed that or one of these rules did; so no contender came ahead of it later.
-//  3. Succeeds: the waiter's list showed the predecessor just ahead of it, so there was no contender between the two.
-//  4. None comes between them later, because a new contender gets a number above the waiter's.
-//  5. The waiter's node, with its czxid, says that the parent is the same; in another one the numbers begin again.
-//  6. Both answers are read after the event and in the waiter's session, which never sees an older state after a newer one.
-//  7. Follows: if the numbers are consecutive, no contender was created in between, and all before our last one had left.
-//  8. The watch on the parent was set before our last contender was deleted, and that deletion succeeded. So that parent
+//  1. It is for queues of one kind, where every contender gets its number from the server and numbers only grow.
+//  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. So all ahead of
+//     it had left, or had been released by this session, and none came ahead of it later.
+//  3. If the numbers are consecutive, no contender was created in between.
+//  4. The watch on the parent was set before our last contender was deleted, and that deletion succeeded. So that parent
 //     existed without a break from our create to our delete.
-//  9. A watch on an earlier parent has fired by then. If the watch has not fired when the create is answered, it is on the
+//  5. A watch on an earlier parent has fired by then. If the watch has not fired when the create is answered, it is on the
 //     parent that our last contender was in.
-//  10. The server sends the event of a deletion before the answer to a later request, so the parent is still the same.
-//  11. If that event were lost: in another parent, our number comes only after number+3 transactions or more.
-//  12. So the rule asks for fewer between our two creates. Transactions with many creates could break this, if the event is
+//  6. The server sends the event of a deletion before the answer to a later request, so the parent is still the same.
+//  7. If that event were lost: in another parent, our number comes only after number+3 transactions or more.
+//  8. So the rule asks for fewer between our two creates. Transactions with many creates could break this, if the event is
 //     lost as well.
-//  13. Succeeds does not see a contender of another library that came after the waiter's list. That library did not wait for
-//     our predecessor either. Follows sees it, since it took a number.
 //
 // Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
 //
@@ -145,31 +138,4 @@ func (s *shortcut) follows(v *vacancy, w *Waiter) bool {
 		s.hits = 0
 	}
 	return ok
-}
-
-// succeeds reports whether w is first now that its predecessor has probably gone.
-func (s *shortcut) succeeds(w *Waiter, predecessor string) bool {
-	s.mu.Lock()
-	wasFirst := s.leader == predecessor
-	s.mu.Unlock()
-	if !s.on || !wasFirst {
-		return false
-	}
-	gone := make(chan bool, 1)
-	if !s.session.Go(func(ctx context.Context) { // in flight together with the other
-		exists, _, err := s.session.Exists(ctx, s.path+"/"+predecessor)
-		gone <- err == nil && !exists
-	}) {
-		return false
-	}
-	if w.node.RequireExists(w.ctx) != nil {
-		return false
-	}
-	select {
-	case ok := <-gone:
-		return ok
-	case <-w.ctx.Done():
-	case <-s.session.Done():
-	}
-	return false
 }

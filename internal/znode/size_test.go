@@ -12,6 +12,27 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
+// A waiter kept the listing that it went by, and so 1,000 that came one by one kept 500,000 names.
+func TestAcquire_WaitersThatComeOneByOne_AreSmall(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		acquire(t.Context(), q).Granted(t, time.Hour)
+		come := func(n int) (each int64) {
+			before := bubble.Heap()
+			for range n {
+				acquire(t.Context(), q).Waits(t)
+			}
+			return (bubble.Heap() - before) / int64(n)
+		}
+		come(50)
+		for range 2 {
+			each := come(300)
+			t.Log(each, "bytes for each waiter, with the server's part")
+			require.Less(t, each, int64(6<<10))
+		}
+	})
+}
+
 // The servers hang up on a create with so much data: their jute.maxbuffer is lower than the default.
 func TestAcquire_ServersHangUpOnTheCreate_IsRefusedAfterTwo(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {

@@ -17,22 +17,22 @@ import (
 
 // Waiter is one acquisition in one session, from its contender's creation to its grant.
 type Waiter struct {
-	queue    *Queue
-	ctx      context.Context //nolint:containedctx // a waiter lives as long as one call
-	session  *session.Session
-	node     *ephemeral.Node
-	shortcut *shortcut
-	attempt  *hold.Attempt
-	relax    func() // ends the session's retention, which is suspended while the waiter waits
-	granted  bool
+	queue   *Queue
+	ctx     context.Context //nolint:containedctx // a waiter lives as long as one call
+	session *session.Session
+	node    *ephemeral.Node
+	reader  *reader
+	attempt *hold.Attempt
+	relax   func() // ends the session's retention, which is suspended while the waiter waits
+	granted bool
 
 	contenders []Contender // what the node is in the queue: one, or several leases
 	listing    *listing    // asked for with the create, until it is taken; may be nil
 
-	// What the waiter has seen, for the error when it gives up.
-	position, of int
-	seen         *listing
-	seenIn       *Queue // has the listing; its head is in the way
+	seen sight          // for the error when it gives up
+	own  *session.Watch // on the own node, of a waiter that is armed; the hold goes on with it
+
+	mine chan struct{} // closed when the place is handed over; nil if no waiter can be armed
 
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
@@ -41,11 +41,19 @@ type Waiter struct {
 	holder zkrecipes.Participant // at the head, once it has been read
 }
 
+// sight is what a waiter keeps of a listing. It drops the listing itself while it waits: of a thousand waiters that came one by
+// one, each would keep another.
+type sight struct {
+	position, of int
+	head         string // the path of the contender that is in the way; empty if nothing was listed
+	among        int    // how many contenders were listed with the head
+}
+
 // join creates contenders. Until they are granted or removed, a connection that does not answer is given up soon. That does
 // not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list, a listing is asked for once
 // the create is on its way, so that both cost one round trip.
 func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
-	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, shortcut: q.in(s).shortcut}
+	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, reader: q.in(s)}
 	var sent func()
 	if list {
 		sent = func() { w.listing = q.in(s).list() }
@@ -68,8 +76,14 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 		w.leaveUnlessGranted()
 		return nil, err
 	}
-	shortcut, first := w.shortcut, w.first() // a waiter is larger, and a hold may last
-	n.Leaving = func() (left func()) { return shortcut.leaving(first, n.Czxid) }
+	reader, first := w.reader, w.first() // a waiter is larger, and a hold may last
+	if q.arms {
+		w.mine = reader.places.enter(first.Name)
+	}
+	n.Leaving = func() (left func()) {
+		reader.places.leave(first.Name)
+		return reader.shortcut.leaving(first, n.Czxid)
+	}
 	return w, nil
 }
 
@@ -77,7 +91,11 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	h, err := hold.Give(w.ctx, w.node, token, w.queue.lossOnSuspend, w.attempt)
+	turn := hold.Turn{Node: w.node, Token: token, Watch: w.own}
+	if mine := w.mine; mine != nil {
+		turn.Released = func() { close(mine) } // once, as the deletion is sent once
+	}
+	h, err := hold.Give(w.ctx, turn, w.queue.lossOnSuspend, w.attempt)
 	if err == nil {
 		w.granted = true
 		w.relax() // the grant has a retention of its own
@@ -172,48 +190,25 @@ func (w *Waiter) Queue() ([]Contender, error) {
 	}
 	w.attempt.At(me)
 	l.sort()
-	w.position, w.of = me+1, len(l.queue)
+	w.seen.position, w.seen.of = me+1, len(l.queue)
 	return l.queue, nil
 }
 
 // Pause waits until the watch fires, or its event may have been lost.
 func (w *Waiter) Pause(changed *session.Watch) error {
-	_, err := w.pause(w.ctx, changed)
+	_, err := w.pause(w.ctx, changed.Fired())
 	return err
-}
-
-// await waits until there is a reason to read the list again: the predecessor has gone or changed, or the connection was
-// away. It watches with getData, which leaves no watch on the server if the node is gone already.
-func (w *Waiter) await(ctx context.Context, l *listing, predecessor int) error {
-	path := w.queue.Child(l.queue[predecessor].Name)
-	for {
-		data, stat, changed, err := w.session.GetW(ctx, path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if path == w.seenIn.head(w.seen) {
-			w.setHolder(participant(path, data, stat))
-		}
-		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
-		// thousand.
-		if recheck, err := w.pause(ctx, changed); err != nil || !recheck {
-			return err
-		}
-	}
 }
 
 // nameAfter is how long a waiter waits before it reads who is at the head, for the error when it gives up. Most waits are
 // over by then, and one request cheaper.
 const nameAfter = 50 * time.Millisecond
 
-// pause waits until one of the watches fires. Recheck says that none has for so long that an event may have been lost.
+// pause waits until one of at most three changes is told. Recheck says that none was for so long that an event may have been lost.
 //
 // Meanwhile the session is not kept proven: only a hold needs that, and thousands may wait. After an event one sync goes out
 // in front of the readings, so that the proof is there when they are answered.
-func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck bool, err error) {
+func (w *Waiter) pause(ctx context.Context, changes ...<-chan struct{}) (recheck bool, err error) {
 	w.relax()
 	defer func() {
 		if !recheck && err == nil {
@@ -221,14 +216,10 @@ func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 			w.relax = w.session.Retain()
 		}
 	}()
-	var changes [3]<-chan struct{}
-	for i, watch := range watches {
-		changes[i] = watch.Fired()
-	}
-	told, err := w.session.AwaitChange(ctx, nameAfter, changes[:]...)
+	told, err := w.session.AwaitChange(ctx, nameAfter, changes...)
 	if err == nil && !told {
 		w.readHolder()
-		told, err = w.session.AwaitChange(ctx, w.session.RecheckAfter()-nameAfter, changes[:]...)
+		told, err = w.session.AwaitChange(ctx, w.session.RecheckAfter()-nameAfter, changes...)
 	}
 	return !told && err == nil, err
 }
@@ -236,21 +227,18 @@ func (w *Waiter) pause(ctx context.Context, watches ...*session.Watch) (recheck 
 // saw notes the waiter's place, and who is in the way. At a door that is the first lease, if too few are left. Then those that
 // have leases are one place together, ahead of the door.
 func (w *Waiter) saw(ctx context.Context, l *listing, me int) {
-	w.position, w.of, w.seenIn, w.seen = me+1, len(l.queue), w.queue, l
+	w.seen = sight{me + 1, len(l.queue), w.queue.head(l), len(l.queue)}
 	if w.tooMany != nil && l.behind.wait(ctx, w.session) == nil && w.tooMany(ctx, w.session, len(l.behind.queue)) {
-		w.position, w.of, w.seenIn, w.seen = w.position+1, w.of+1, w.queue.behind, l.behind
+		w.seen = sight{me + 2, len(l.queue) + 1, w.queue.behind.head(l.behind), len(l.behind.queue)}
 	}
-	w.attempt.At(w.position - 1)
+	w.attempt.At(w.seen.position - 1)
 }
 
 // readHolder reads in the background who is at the head, unless that is known or the caller cannot give up.
 func (w *Waiter) readHolder() {
-	if w.seen == nil {
-		return
-	}
-	path := w.seenIn.head(w.seen)
+	path := w.seen.head
 	w.mu.Lock()
-	known := w.holder.Path == path
+	known := path == "" || w.holder.Path == path
 	w.mu.Unlock()
 	if known || w.ctx.Done() == nil {
 		return
@@ -279,7 +267,7 @@ func (w *Waiter) gaveUp(err error) error {
 	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
 		err = cause // something else went wrong as the context ended
 	}
-	return &zkrecipes.WaitError{Path: w.queue.name, Position: w.position, Of: w.of, Holder: w.holder, Err: err}
+	return &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Holder: w.holder, Err: err}
 }
 
 // inTheWay returns the end of a context with what was in the way. Behind a request that was not answered it names the server

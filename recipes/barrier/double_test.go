@@ -161,6 +161,7 @@ func TestDouble_RoundHasCrashed(t *testing.T) {
 		srv.Expire(srv.SessionOf("a"))
 		<-first.Done()
 		left := begin(func() error { return first.Leave(t.Context()) })
+		time.Sleep(time.Second) // a request of the old session is asked again after a pause
 		requireWaits(t, left)
 		srv.Expire(srv.SessionOf("b"))
 		_, err := left()

@@ -136,11 +136,17 @@ func (hs *Holds) Check(ctx context.Context) error {
 func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	first := hs.taken[0].queue
 	var guards []zkrecipes.Op
+	var sent error
 	for i, m := range hs.taken[1:] {
 		h := hs.holds[i+1]
 		if err := h.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
 		}
+		left, err := hold.Guard(h)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", zkrecipes.ErrFenced, err)
+		}
+		defer func() { left(sent) }()
 		path := first.Client().Rel(m.queue.Client().Abs(h.Path()))
 		if path == "" || !first.Client().Same(m.queue.Client()) {
 			return nil, fmt.Errorf("transaction: %s and %s: want mutexes of one client", first.Path(), m.queue.Path())
@@ -148,6 +154,7 @@ func (hs *Holds) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpRe
 		guards = append(guards, zkrecipes.OpCheck(path, -1))
 	}
 	results, err := hs.holds[0].Txn(ctx, append(guards, ops...)...)
+	sent = err
 	if err == nil {
 		return results[len(guards):], nil
 	}

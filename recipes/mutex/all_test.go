@@ -321,3 +321,39 @@ func TestHolds_Err_NamesTheLoss(t *testing.T) {
 		})
 	}
 }
+
+// TestLockAll_TransactionOnItsWay_HandsNothingOver: every hold guards it, so a waiter of the same session waits for the node of
+// each of them.
+func TestLockAll_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		c := bubble.Dial(t, srv, "a")
+		_, err := srv.Create("/x", nil, zktest.Persistent)
+		require.NoError(t, err)
+		one, err := mutex.New(c, "/app/1")
+		require.NoError(t, err)
+		two, err := mutex.New(c, "/app/2")
+		require.NoError(t, err)
+		all, err := mutex.LockAll(t.Context(), one, two)
+		require.NoError(t, err)
+		waiting := []*bubble.Attempt{bubble.Start(t.Context(), one.Lock), bubble.Start(t.Context(), two.Lock)}
+		for _, w := range waiting {
+			w.Waits(t)
+		}
+		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lock-"}, zktest.HoldReply(time.Second))
+		go func() { _, _ = all.Txn(t.Context(), zkrecipes.OpSet("/x", nil, -1)) }()
+		synctest.Wait()
+		gate := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: 2}, zktest.DelayUntil(gate))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = all.Release(ended)
+		for _, w := range waiting {
+			w.Waits(t)
+		}
+		close(gate)
+		for _, w := range waiting {
+			require.NoError(t, w.Granted(t, 2*time.Second).Release(t.Context()))
+		}
+	})
+}

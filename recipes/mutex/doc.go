@@ -51,17 +51,19 @@
 //
 // # What it costs
 //
-// Each caller has one node and one watch. A holder watches its own node, a waiter the node just ahead of it. Callers in
-// one process that wait for the same node share the watch.
+// Each caller has one node. A holder watches its own node, a waiter the node just ahead of it. A waiter also watches its own node
+// if it is next, or behind a caller of its session. Callers in one process that wait for the same node share the watch.
 //
 //   - An uncontended Lock takes one round trip, and a release another one.
-//   - Joining a queue takes one more, and being woken one.
+//   - Joining a queue takes one more. The waiter that was next when it joined is granted by the event of the release. Any other
+//     takes one more when it is woken.
+//   - A release hands over at once to a waiter of the same session that is next. That takes no round trip. Until the server has
+//     deleted the node of the last hold, others see it at the head, and Hold.Txn waits for that.
 //   - A section that ends at once is three requests. It is two, create and delete, for a client that has the lock to
 //     itself. A longer hold adds its watch.
 //   - The first Lock below a path that exists takes three requests more, one of which makes the lock's path.
 //   - A client that locks again and again in one session has a further watch, on the path itself.
-//   - A woken waiter reads the list of the queue, which grows with it. If the holder before it was in the same session,
-//     it reads two nodes instead.
+//   - A woken waiter that was not next reads the list of the queue, which grows with it.
 //   - A waiter takes about 3 KiB of heap and no goroutine beside the caller's own. Ten thousand on one lock are tested.
 //
 // The nodes are those of Curator's InterProcessMutex, so both exclude each other. So does an election with

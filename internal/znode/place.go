@@ -1,0 +1,61 @@
+package znode
+
+import "sync"
+
+// places are the contenders of one session in one queue, as its waiters see them. If the hold of one is released, the waiter just
+// behind it has its turn at once, without waiting for the deletion.
+//
+// Why that is safe:
+//
+//  1. The hold was granted, so no other contender was in the way of it. The list of the waiter shows no other between the two. Or
+//     it shows that this contender alone is in the way.
+//  2. Both nodes are of this session, so no other session can have its turn while either is there. If the session ends, both
+//     holds have ended.
+//  3. The waiter is armed: its own node was there when the server told of something last.
+//  4. The hold has ended before its release hands the place over. Each transaction that its node guards has been answered, so
+//     none can come later (see share.enter in internal/hold). What else it has sent and had an answer to, this session sees.
+//  5. A hold that was lost hands nothing over. Its work may go on, and the deletion of its node is what refuses its guarded
+//     writes. So does that of a hold which was released without a connection.
+//  6. If the deletion is refused, the next hold holds all the same. Contenders behind it wait for the old node, too.
+//
+// Until the deletion is applied, other clients see the old node at the head.
+type places struct {
+	mu       sync.Mutex
+	released map[string]chan struct{} // by the name of the contender: closed when its place is handed over
+}
+
+// enter notes a contender that has been made. The channel is to be closed when its place is handed over.
+func (p *places) enter(name string) (released chan struct{}) {
+	released = make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.released == nil {
+		p.released = make(map[string]chan struct{})
+	}
+	p.released[name] = released
+	return released
+}
+
+// leave notes that a contender is about to be deleted.
+func (p *places) leave(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.released, name)
+}
+
+// find returns the channel of a contender of the session; nil if it is of another one, or leaves.
+func (p *places) find(name string) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.released[name]
+}
+
+// isReleased reports whether a place was handed over; false for nil.
+func isReleased(place <-chan struct{}) bool {
+	select {
+	case <-place:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,315 @@
+package znode_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// line makes a holder and n waiters of one session.
+func line(t *testing.T, q *znode.Queue, n int) (holder *zkrecipes.Hold, waiting []*bubble.Attempt) {
+	t.Helper()
+	holder = acquire(t.Context(), q).Granted(t, time.Hour)
+	for range n {
+		waiting = append(waiting, acquire(t.Context(), q))
+		waiting[len(waiting)-1].Waits(t)
+	}
+	return holder, waiting
+}
+
+// Sixteen goroutines of one client had 36 sections a second, since each hand-over took two or three round trips of 10 ms.
+func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		section(t, q)
+		srv.SetLatency(10 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var sections, inside atomic.Int64
+		var last zkrecipes.Token
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for {
+					h, err := q.Acquire(ctx, entry)
+					if err != nil {
+						return
+					}
+					if inside.Add(1) != 1 || h.Token() <= last {
+						t.Error("two inside, or out of order")
+					}
+					last = h.Token()
+					sections.Add(1)
+					inside.Add(-1)
+					_ = h.Release(ctx) // the removal goes on
+				}
+			})
+		}
+		all.Wait()
+		t.Log(sections.Load()/10, "sections a second")
+		require.Greater(t, sections.Load(), int64(10*360))
+	})
+}
+
+// TestPlace_Released_GrantsTheNextAtOnce: without an answer to the deletion, whoever waits behind the two.
+func TestPlace_Released_GrantsTheNextAtOnce(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		holder, waiting := line(t, q, 3)
+		other := acquire(t.Context(), queue(t, srv, "b"))
+		other.Waits(t)
+		gate := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		holds := []*zkrecipes.Hold{holder}
+		for _, w := range waiting {
+			require.ErrorIs(t, holds[len(holds)-1].Release(ended), context.Canceled)
+			holds = append(holds, w.Granted(t, 0))
+			require.Greater(t, holds[len(holds)-1].Token(), holds[len(holds)-2].Token())
+		}
+		require.ErrorIs(t, holds[3].Release(ended), context.Canceled)
+		other.Waits(t)
+		close(gate)
+		release(t, other.Granted(t, 0))
+		requireEmpty(t, srv)
+	})
+}
+
+// TestPlace_AnotherSessionIsNext: a session hands over to the next in the queue, and not past it.
+func TestPlace_AnotherSessionIsNext(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
+		between := acquire(t.Context(), queue(t, srv, "b"))
+		between.Waits(t)
+		mine := acquire(t.Context(), q)
+		mine.Waits(t)
+		release(t, holder)
+		h := between.Granted(t, 0)
+		mine.Waits(t)
+		release(t, h)
+		release(t, mine.Granted(t, 0))
+	})
+}
+
+// TestPlace_NotReleased_HandsNothingOver: the work of a lost hold may go on, and without a connection nothing is on its way.
+func TestPlace_NotReleased_HandsNothingOver(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold){
+		"deleted by hand": func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) {
+			t.Helper()
+			require.NoError(t, srv.Delete(h.Path()))
+			<-h.Done()
+		},
+		"given back after its loss": func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) {
+			t.Helper()
+			require.NoError(t, srv.Delete(h.Path()))
+			<-h.Done()
+			require.ErrorIs(t, h.Release(t.Context()), zkrecipes.ErrLost)
+		},
+		"released without a connection": func(t *testing.T, srv *zktest.Server, h *zkrecipes.Hold) {
+			t.Helper()
+			srv.Refuse(zktest.Label("a"))
+			srv.Cut(zktest.Label("a"))
+			synctest.Wait()
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = h.Release(ended)
+			time.Sleep(time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+				q := queue(t, srv, "a")
+				holder, waiting := line(t, q, 2)
+				end(t, srv, holder)
+				if name == "released without a connection" {
+					waiting[0].Waits(t)
+					srv.Accept(zktest.Label("a"))
+				}
+				h := waiting[0].Granted(t, time.Minute)
+				require.False(t, srv.Exists(holder.Path()), "its node went first")
+				release(t, h)
+				release(t, waiting[1].Granted(t, time.Minute))
+				requireEmpty(t, srv)
+			})
+		})
+	}
+}
+
+// TestPlace_OwnNodeGone: a waiter that was deleted by hand queues again. If it was granted before it heard of that, its hold ends.
+func TestPlace_OwnNodeGone(t *testing.T) {
+	for _, heard := range []bool{true, false} {
+		inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+			q := queue(t, srv, "a")
+			holder, waiting := line(t, q, 1)
+			own := last(srv)
+			require.NoError(t, srv.Delete(own))
+			if heard {
+				synctest.Wait()
+			}
+			release(t, holder)
+			if !heard && waiting[0].Over() && waiting[0].Hold.Path() == own {
+				requireLost(t, waiting[0].Hold, zkrecipes.LossNodeDeleted)
+				return
+			}
+			requireAnotherNode(t, srv, waiting[0], own)
+		})
+	}
+}
+
+// TestPlace_Nested_ReleasesWithTheLast: the place is handed over by the last of several holds on one contender.
+func TestPlace_Nested_ReleasesWithTheLast(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		holder, waiting := line(t, q, 1)
+		inner, ok := q.Held(holder.Context(), znode.Lock)
+		require.True(t, ok)
+		release(t, holder)
+		waiting[0].Waits(t)
+		release(t, inner)
+		release(t, waiting[0].Granted(t, 0))
+	})
+}
+
+// TestPlace_TransactionOnItsWay_HandsNothingOver: what the node guards must not be applied when the next hold has begun. So the waiter
+// waits for the deletion, and with it for the end of the guard.
+func TestPlace_TransactionOnItsWay_HandsNothingOver(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, c := range map[string]struct {
+		action  zktest.Action
+		give    bool   // the caller gives up
+		outcome error  // of the transaction
+		holds   string // what the next holder reads
+	}{
+		"shed, and sent again": {zktest.Fail(zktest.CodeThrottled), false, zkrecipes.ErrFenced, "0"},
+		"answered late":        {zktest.HoldReply(time.Second), false, nil, "A"},
+		"given up":             {zktest.HoldReply(time.Second), true, zkrecipes.ErrUnknownOutcome, "A"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+				q := queue(t, srv, "a")
+				_, err := srv.Create("/x", []byte("0"), zktest.Persistent)
+				require.NoError(t, err)
+				holder, waiting := line(t, q, 1)
+				srv.Intercept(zktest.Match{Op: zktest.OpMulti, Path: "lock-"}, c.action)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				wrote := make(chan error, 1)
+				go func() {
+					_, err := holder.Txn(ctx, zkrecipes.OpSet("/x", []byte("A"), -1))
+					wrote <- err
+				}()
+				synctest.Wait()
+				if c.give {
+					stop()
+					synctest.Wait()
+				}
+				gate := make(chan struct{})
+				srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
+				_ = holder.Release(ended)
+				time.Sleep(5 * time.Millisecond) // before it is sent again
+				waiting[0].Waits(t)
+				close(gate)
+				next := waiting[0].Granted(t, 2*time.Second)
+				data, _, err := q.Client().Get(t.Context(), "/x")
+				require.NoError(t, err)
+				require.Equal(t, c.holds, string(data))
+				time.Sleep(time.Minute)
+				require.ErrorIs(t, <-wrote, c.outcome)
+				node, _ := srv.Node("/x")
+				require.Equal(t, c.holds, string(node.Data))
+				release(t, next)
+			})
+		})
+	}
+}
+
+// TestPlace_TransactionAnswered_HandsOver: what is over keeps nobody waiting.
+func TestPlace_TransactionAnswered_HandsOver(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		_, err := srv.Create("/x", nil, zktest.Persistent)
+		require.NoError(t, err)
+		holder, waiting := line(t, q, 1)
+		_, err = holder.Txn(t.Context(), zkrecipes.OpSet("/x", nil, -1))
+		require.NoError(t, err)
+		_, err = holder.Txn(t.Context(), zkrecipes.OpSet("/missing", nil, -1))
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		gate := make(chan struct{})
+		defer close(gate)
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = holder.Release(ended)
+		waiting[0].Granted(t, 0)
+	})
+}
+
+// TestPlace_DeletionRefused: the next hold holds, also for its writes. The others wait for the old node.
+func TestPlace_DeletionRefused(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		_, err := srv.Create("/x", []byte("0"), zktest.Persistent)
+		require.NoError(t, err)
+		holder, waiting := line(t, q, 1)
+		other := acquire(t.Context(), queue(t, srv, "b"))
+		other.Waits(t)
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpDelete, Path: holder.Path(), Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		require.ErrorIs(t, holder.Release(t.Context()), zk.ErrNoAuth)
+		h := waiting[0].Granted(t, 0)
+		_, err = h.Txn(t.Context(), zkrecipes.OpSet("/x", []byte("1"), -1))
+		require.NoError(t, err)
+		release(t, h)
+		other.Waits(t)
+		refused.Remove()
+		release(t, other.Granted(t, time.Minute))
+	})
+}
+
+// TestPlace_PredecessorGaveUp: a waiter that leaves hands nothing over.
+func TestPlace_PredecessorGaveUp(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q := queue(t, srv, "a")
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		leaves := acquire(ctx, q)
+		leaves.Waits(t)
+		waiting := acquire(t.Context(), q)
+		waiting.Waits(t)
+		cancel()
+		require.ErrorIs(t, leaves.Failed(t, time.Second), context.Canceled)
+		waiting.Waits(t)
+		release(t, holder)
+		release(t, waiting.Granted(t, 0))
+	})
+}
+
+// TestPlace_WriterBehindSeveralReaders: the reader that it waits for was granted beside others.
+func TestPlace_WriterBehindSeveralReaders(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Read, znode.Write)
+		require.NoError(t, err)
+		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
+		one := acquireAs(t.Context(), q, read).Granted(t, time.Hour)
+		two := acquireAs(t.Context(), q, read).Granted(t, time.Hour)
+		writer := acquireAs(t.Context(), q, znode.Entry{Kind: znode.Write, Rule: znode.First})
+		writer.Waits(t)
+		release(t, two)
+		writer.Waits(t)
+		release(t, one)
+		release(t, writer.Granted(t, 0))
+	})
+}
