@@ -122,5 +122,5 @@ func (c *Client) CheckCreate(path string, data []byte, n int, remove ...string) 
 	for _, path := range remove {
 		size += wire.OpSize(&zk.DeleteRequest{Path: c.Abs(path), Version: -1})
 	}
-	return c.core.ensemble.CheckSize("create", path, size+len(wire.MultiFrame(nil)))
+	return c.core.ensemble.CheckSize("create", path, size+wire.MultiSize)
 }

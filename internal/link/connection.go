@@ -57,14 +57,16 @@ type Connection struct {
 	gone chan struct{} // closed with the connection
 
 	mu         sync.Mutex
-	why        error     // why the connection is closed; nil while it is open
-	failing    int       // goroutines that are telling the owner that the connection is down
-	pending    []pending // oldest first: replies come in this order
-	queue      [][]byte  // frames to be written
-	queued     int       // how many frames have ever been put into the queue
-	written    int       // how many of them have been given to the connection
-	writing    bool      // a goroutine writes; it looks at the queue again when it is done
-	unanswered int       // bytes of requests
+	why        error      // why the connection is closed; nil while it is open
+	failing    int        // goroutines that are telling the owner that the connection is down
+	pending    []pending  // oldest first: replies come in this order
+	few        [8]pending // memory for pending while they are few
+	queue      [][]byte   // frames to be written
+	spare      [][]byte   // empty: memory for the queue, after a short one was written
+	queued     int        // how many frames have ever been put into the queue
+	written    int        // how many of them have been given to the connection
+	writing    bool       // a goroutine writes; it looks at the queue again when it is done
+	unanswered int        // bytes of requests
 	pings      []time.Time
 	pinger     *time.Timer // nil until the connection is up
 }

@@ -13,7 +13,7 @@ import (
 
 // readFrame reads a frame of at most so many bytes, and returns it without its length.
 func readFrame(r io.Reader, most int) ([]byte, error) {
-	size, err := readSize(r)
+	size, err := readSize(r, make([]byte, wire.PrefixSize))
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +42,12 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 	}
 }
 
-// readSize reads the length of a frame.
-func readSize(r io.Reader) (int, error) {
-	var prefix [wire.PrefixSize]byte
-	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+// readSize reads the length of a frame into memory that has its size.
+func readSize(r io.Reader, prefix []byte) (int, error) {
+	if _, err := io.ReadFull(r, prefix); err != nil {
 		return 0, err
 	}
-	size := int(int32(binary.BigEndian.Uint32(prefix[:])))
+	size := int(int32(binary.BigEndian.Uint32(prefix)))
 	if size < 0 {
 		return 0, noServer(size)
 	}

@@ -13,8 +13,9 @@ import (
 
 // read handles what the server sends, in the order in which it sends it, until the connection is closed.
 func (c *Connection) read() error {
+	prefix := make([]byte, wire.PrefixSize)
 	for {
-		size, err := readSize(c.in)
+		size, err := readSize(c.in, prefix)
 		if err != nil {
 			return err
 		}

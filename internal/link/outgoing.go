@@ -41,12 +41,19 @@ func (c *Connection) Ask(requests []Request) bool {
 	if c.why != nil {
 		return false
 	}
+	if len(c.pending) == 0 {
+		c.pending = c.few[:0]
+	}
 	now := time.Now() // before the bytes leave: a time that is too early only makes the deadline earlier
 	for _, r := range requests {
 		xid := c.owner.NextXid()
 		wire.SetXid(r.Frame, xid)
 		c.enqueue(r.Frame)
-		c.pending = append(c.pending, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, done: r.Done})
+		before := c.pending
+		c.pending = append(before, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, done: r.Done})
+		if len(before) == cap(before) { // they have moved, and few would keep the answers in memory
+			clear(before)
+		}
 		c.unanswered += len(r.Frame)
 	}
 	c.flush()
@@ -77,7 +84,7 @@ func (c *Connection) flush() {
 // writeQueue writes what is in the queue now. Called with mu held, which it releases while it writes.
 func (c *Connection) writeQueue() {
 	frames := c.queue
-	c.queue, c.written, c.writing = nil, c.queued, true
+	c.queue, c.spare, c.written, c.writing = c.spare, nil, c.queued, true
 	c.mu.Unlock()
 	err := writeAll(c.conn, frames...)
 	if err != nil {
@@ -85,6 +92,10 @@ func (c *Connection) writeQueue() {
 	}
 	c.mu.Lock()
 	c.writing = false
+	if cap(frames) <= len(c.few) {
+		clear(frames)
+		c.spare = frames[:0]
+	}
 }
 
 // enqueue is called with mu held.

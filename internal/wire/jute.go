@@ -20,37 +20,43 @@ import (
 //	remove watches  path string, kind int32
 //	multi     (type int32, done bool, error int32, op)*, then -1, true, -1
 
-// newFrame begins a request whose length and xid are still to be set.
-func newFrame(op int32) []byte {
-	b := make([]byte, PrefixSize+4, 256)
+// newFrame begins a request whose length and xid are still to be set. Its body takes about so many bytes.
+func newFrame(op int32, body int) []byte {
+	b := make([]byte, PrefixSize+4, PrefixSize+8+body)
 	return appendInt32(b, op)
 }
 
 // CreateFrame creates a node; its kind depends on op.
-func CreateFrame(op int32, r *zk.CreateRequest) []byte { return seal(appendCreate(newFrame(op), r)) }
+func CreateFrame(op int32, r *zk.CreateRequest) []byte {
+	body := len(r.Path) + len(r.Data) + 16
+	for _, acl := range r.Acl {
+		body += len(acl.Scheme) + len(acl.ID) + 12
+	}
+	return seal(appendCreate(newFrame(op, body), r))
+}
 
 // DeleteFrame deletes a node.
 func DeleteFrame(path string, version int32) []byte {
-	return seal(appendPathVersion(newFrame(OpDelete), path, version))
+	return seal(appendPathVersion(newFrame(OpDelete, len(path)+8), path, version))
 }
 
 // SetFrame replaces the data of a node.
 func SetFrame(path string, data []byte, version int32) []byte {
-	return seal(appendSet(newFrame(OpSetData), path, data, version))
+	return seal(appendSet(newFrame(OpSetData, len(path)+len(data)+12), path, data, version))
 }
 
 // ReadFrame asks for data, children or existence.
 func ReadFrame(op int32, path string, watch bool) []byte {
-	return seal(appendBool(appendString(newFrame(op), path), watch))
+	return seal(appendBool(appendString(newFrame(op, len(path)+5), path), watch))
 }
 
 // SyncFrame asks the server to catch up with the leader.
-func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync), path)) }
+func SyncFrame(path string) []byte { return seal(appendString(newFrame(OpSync, len(path)+4), path)) }
 
 // SetWatchesFrame sets a watch on each path: on its data, on its creation, or on its children. If the node has changed since the
 // zxid, the server sends the event at once and sets no watch.
 func SetWatchesFrame(since int64, data, missing, children []string) []byte {
-	b := appendInt64(newFrame(OpSetWatches), since)
+	b := appendInt64(newFrame(OpSetWatches, someBytes), since)
 	for _, paths := range [][]string{data, missing, children} {
 		b = appendInt32(b, int32(len(paths)))
 		for _, path := range paths {
@@ -68,20 +74,29 @@ const (
 
 // RemoveWatchesFrame takes away the watches of this connection on the path, of one kind or of all.
 func RemoveWatchesFrame(path string, kind int32) []byte {
-	return seal(appendPathVersion(newFrame(OpRemoveWatches), path, kind))
+	return seal(appendPathVersion(newFrame(OpRemoveWatches, len(path)+8), path, kind))
 }
 
 // MultiFrame is a transaction of go-zookeeper's requests.
 func MultiFrame(ops []any) []byte {
-	b := newFrame(OpMulti)
+	b := newFrame(OpMulti, someBytes)
 	for _, op := range ops {
 		b = appendOp(b, op)
 	}
 	return seal(appendMultiHeader(b, -1, true))
 }
 
+// someBytes is how many bytes a body gets that may be of any size.
+const someBytes = 240
+
+// MultiSize is how many bytes a transaction takes beside its operations.
+var MultiSize = len(MultiFrame(nil))
+
 // OpSize returns how many bytes op takes in a transaction.
-func OpSize(op any) int { return len(appendOp(nil, op)) }
+func OpSize(op any) int {
+	var b [2 * someBytes]byte // so that most take no memory of the heap
+	return len(appendOp(b[:0], op))
+}
 
 func appendOp(b []byte, op any) []byte {
 	switch r := op.(type) {
