@@ -32,7 +32,7 @@ func (want Spec) flags() int32 {
 
 // path returns the path to create.
 func (p *Parent) path(want Spec, guid string) string {
-	return p.Path + "/" + Prefix(guid) + want.Kind + want.Key
+	return p.Path + "/" + prefix + guid + "-" + want.Kind + want.Key
 }
 
 const anyGUID = "00000000-0000-0000-0000-000000000000"
@@ -120,16 +120,10 @@ func (p *Parent) Create(ctx context.Context, s *session.Session, want Spec, sent
 func (c *creation) start(ctx context.Context, sent func()) (err error) {
 	want := c.want
 	c.last, err = c.session.StartCreate(ctx, c.parent.path(want, c.guid), want.Data, want.flags(), want.count(), want.Instead...)
-	if err != nil || sent == nil {
-		return err
+	if err == nil && sent != nil {
+		sent()
 	}
-	select {
-	case <-c.last.Sent():
-	case <-ctx.Done():
-	case <-c.session.Done():
-	}
-	sent()
-	return nil
+	return err
 }
 
 // made returns the node. If a copy of its create may come late, the node remembers that; see sweep.
@@ -144,7 +138,8 @@ func (c *creation) made(n *Node) (*Node, error) {
 // fail returns the error of a create that has made nothing. But a copy before it may come late; see sweep.
 func (c *creation) fail(err error) (*Node, error) {
 	if c.copies > 0 {
-		c.session.Go(func(ctx context.Context) { c.parent.sweep(ctx, c.session, c.guid) })
+		p, s, guid := c.parent, c.session, c.guid
+		s.Go(func(ctx context.Context) { p.sweep(ctx, s, guid) })
 	}
 	return nil, err
 }
@@ -152,14 +147,14 @@ func (c *creation) fail(err error) (*Node, error) {
 // abandon returns the error of a create that may have made something, and removes that. It waits for the answer first, so that
 // nothing can be made after the removal. It ends when the removal is confirmed, or with the session.
 func (c *creation) abandon(err error) (*Node, error) {
-	last := c.last
-	c.session.Go(func(ctx context.Context) {
+	p, s, guid, last := c.parent, c.session, c.guid, c.last
+	s.Go(func(ctx context.Context) {
 		select {
 		case <-last.Done():
 		case <-ctx.Done():
 			return
 		}
-		c.parent.sweep(ctx, c.session, c.guid)
+		p.sweep(ctx, s, guid)
 	})
 	return nil, err
 }

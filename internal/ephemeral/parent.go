@@ -6,8 +6,8 @@ package ephemeral
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
-	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
@@ -35,11 +35,20 @@ func NewGUID() string {
 	_, _ = rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	guid := make([]byte, 0, len(anyGUID))
+	for i, part := range b {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			guid = append(guid, '-')
+		}
+		guid = hex.AppendEncode(guid, []byte{part})
+	}
+	return string(guid)
 }
 
+const prefix = "_c_"
+
 // Prefix returns what a name begins with. The GUID is how the node is found again.
-func Prefix(guid string) string { return "_c_" + guid + "-" }
+func Prefix(guid string) string { return prefix + guid + "-" }
 
 // ErrGone says that a node of ours was deleted, by hand or with its parent.
 var ErrGone = errors.New("the node was deleted")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,12 +14,11 @@ import (
 // Creation is a create on its way. It goes on if its caller gives up.
 type Creation struct {
 	call[[]string]
-	zxid     int64 // valid once the call is done
-	sent     chan struct{}
-	markSent func() // closes sent
+	zxid int64 // valid once the call is done
 }
 
-// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. The nodes to remove
+// StartCreate begins to create n nodes of one name, in one transaction, and does not wait for the answer. When it returns, all later
+// requests of the session reach the server after this one, or there was no connection and the call has failed. The nodes to remove
 // are deleted in the same transaction, in any version. The last part of path must be unique to this call, as a name with a GUID
 // is; more than one node must be sequential. A container can only be made alone.
 //
@@ -34,9 +32,8 @@ func (s *Session) StartCreate(ctx context.Context, path string, data []byte, fla
 			return nil, err
 		}
 	}
-	c := &Creation{call: *newCall[[]string]("create", path, writing), sent: make(chan struct{})}
-	c.markSent = sync.OnceFunc(func() { close(c.sent) })
-	if err := launch(ctx, s, &c.call, c.markSent, s.createRequest(c, data, flags, n, remove)); err != nil {
+	c := &Creation{call: *newCall[[]string]("create", path, writing)}
+	if err := launch(ctx, s, &c.call, nil, s.createRequest(c, data, flags, n, remove)); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -47,22 +44,19 @@ var ErrNotDeleted = errors.New("no such node to delete, so nothing was created")
 
 // createRequest returns the request of c: a transaction only if there is more than one operation.
 func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, remove []string) request {
-	done := func(paths []string, zxid int64, err error) {
-		c.zxid = zxid
-		c.markSent() // also if the request was never sent
-		c.end(paths, err)
-	}
-	one := &zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
+	one := zk.CreateRequest{Path: s.Abs(c.path), Data: data, Acl: s.opts.ACL, Flags: flags}
 	if n == 1 && len(remove) == 0 {
-		return request{Op: wire.OpCreate, Path: c.path, Frame: wire.CreateFrame(wire.OpCreate, one), Done: func(r reply, err error) {
+		return request{Op: wire.OpCreate, Path: c.path, Frame: wire.CreateFrame(wire.OpCreate, &one), Done: func(r reply, err error) {
 			var created string
 			if err == nil {
 				created, err = wire.CreateReply(r.Body)
 			}
-			done([]string{s.Rel(created)}, r.Zxid, err)
+			c.zxid = r.Zxid
+			c.end([]string{s.Rel(created)}, err)
 		}}
 	}
-	ops := slices.Repeat([]any{one}, n)
+	several := one // so that one takes no memory of the heap
+	ops := slices.Repeat([]any{&several}, n)
 	for _, path := range remove {
 		ops = append(ops, &zk.DeleteRequest{Path: s.Abs(path), Version: -1})
 	}
@@ -76,13 +70,10 @@ func (s *Session) createRequest(c *Creation, data []byte, flags int32, n int, re
 				err = fmt.Errorf("%s: %w", remove[i-n], ErrNotDeleted)
 			}
 		}
-		done(paths, t.zxid, err)
+		c.zxid = t.zxid
+		c.end(paths, err)
 	})
 }
-
-// Sent is closed once the request is on its way: all later requests of the session reach the server after it. It is closed
-// before Done, also if the request was never sent.
-func (c *Creation) Sent() <-chan struct{} { return c.sent }
 
 // Done is closed when the call ends, with or without an answer.
 func (c *Creation) Done() <-chan struct{} { return c.done }

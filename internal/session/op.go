@@ -13,7 +13,12 @@ import (
 )
 
 // At returns the same session with the paths below root.
-func (s *Session) At(root Chroot) *Session { return &Session{session: s.session, Chroot: root} }
+func (s *Session) At(root Chroot) *Session {
+	if root == s.Chroot {
+		return s
+	}
+	return &Session{session: s.session, Chroot: root}
+}
 
 // Absolute returns the same session without the chroot: paths are those of the server.
 func (s *Session) Absolute() *Session { return s.At("") }

@@ -196,7 +196,6 @@ func startListing(t *testing.T, s *session.Session) (*session.Creation, chan lis
 	listed := make(chan listing, 2)
 	c, err := s.StartCreate(t.Context(), "/a-", nil, zk.FlagEphemeralSequential, 1)
 	require.NoError(t, err)
-	<-c.Sent()
 	require.True(t, s.ReadChildren("/", nil, func(names []string, _ zk.Stat, err error) { listed <- listing{names, err} }))
 	return c, listed
 }
