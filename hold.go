@@ -21,7 +21,7 @@ import (
 // For tests of code that takes a Hold, package zktest/fakehold makes one without a server.
 type Hold struct {
 	grant contender
-	ctx   *holdContext // its cause alone says whether the hold has ended, and why
+	ctx   holdContext // its cause alone says whether the hold has ended, and why
 	since time.Time
 
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ func init() { grant.NewHold = newHold }
 func newHold(ctx context.Context, g contender) (h *Hold, end func(*LostError)) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	h = &Hold{grant: g, since: time.Now()}
-	h.ctx = &holdContext{Context: inner, hold: h, cancel: cancel}
+	h.ctx = holdContext{Context: inner, hold: h, cancel: cancel}
 	return h, func(lost *LostError) { h.end(lost) }
 }
 
@@ -49,7 +49,7 @@ func newHold(ctx context.Context, g contender) (h *Hold, end func(*LostError)) {
 // library makes of it does not. If the process was frozen past the deadline, such a context may say that it is alive, until
 // a timer has fired. A channel that Done returned before the freeze is closed as late. Before a step that counts, ask the
 // hold or the context that the recipe handed out.
-func (h *Hold) Context() context.Context { return h.ctx }
+func (h *Hold) Context() context.Context { return &h.ctx }
 
 // HoldFromContext returns the hold that ctx descends from, the innermost if there are several. So a function that works under
 // a lock finds the token, and writes with [Hold.Txn], without a parameter for the hold. It reports false if there is none.

@@ -202,7 +202,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: equal paths of two ensembles are one",
-		edits: []edit{{"internal/hold", "Above", "	for h := allHeld(ctx, p, kind); h != nil; h = h.outer {\n		if h.grant", "	if h := allHeld(ctx, p, kind); h != nil {\n		if h.grant"}},
+		edits: []edit{{"internal/hold", "Above", "	for g := range allHeld(ctx, p, kind) {\n", "	for g := range allHeld(ctx, p, kind) {\n		if !g.Node.Parent.Client.Same(p.Client) {\n			break\n		}\n"}},
 		tests: []test{mutexTests},
 	},
 	{
@@ -335,7 +335,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.finish", "	g.relax()\n", ""}},
+		edits: []edit{{"internal/hold", "Grant.finish", "	g.Node.Session.Unpin()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
@@ -519,7 +519,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "node: a removal that is not allowed is waited for",
-		edits: []edit{{"internal/ephemeral", "Node.WaitRemoved", "	case <-n.refused:\n		return n.refusal\n", ""}},
+		edits: []edit{{"internal/ephemeral", "Node.refuse", "	n.mu.Lock()\n", "	if true {\n		return\n	}\n	n.mu.Lock()\n"}},
 		tests: []test{queueTests},
 	},
 	{

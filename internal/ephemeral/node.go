@@ -29,13 +29,14 @@ type Node struct {
 	guid string // set if several copies of its create were sent
 
 	once    sync.Once     // guards the removal
-	gone    chan struct{} // closed when the removal is complete, or the session over
-	refused chan struct{} // closed when the server does not allow the removal
-	refusal error         // valid once refused is closed
+	settled chan struct{} // closed when the removal is complete, refused, or the session over
+
+	mu      sync.Mutex
+	refusal error // why the server does not allow the removal; nil unless that is so
 }
 
 func (p *Parent) newNode(s *session.Session, paths []string, zxid int64) *Node {
-	return &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, gone: make(chan struct{}), refused: make(chan struct{})}
+	return &Node{Parent: p, Session: s, Paths: paths, Czxid: zxid, settled: make(chan struct{})}
 }
 
 // IsCopy reports whether a copy of the node's own create made the node of that name.
@@ -70,35 +71,31 @@ func (n *Node) Remove() {
 		if n.Leaving != nil {
 			left = n.Leaving()
 		}
-		relax := n.Session.Retain()
+		n.Session.Pin()
 		if len(n.Paths) > 1 || n.guid != "" || !n.Session.StartDelete(n.Paths[0], -1, func(err error) {
-			relax()
+			n.Session.Unpin()
 			if err == nil {
 				left()
 			}
 			if deleted(err) == nil {
-				close(n.gone)
+				close(n.settled)
 			} else {
 				n.keepRemoving()
 			}
 		}) {
-			relax()
+			n.Session.Unpin()
 			n.keepRemoving()
 		}
 	})
 }
 
 func (n *Node) keepRemoving() {
-	var once sync.Once
 	if !n.Session.Go(func(ctx context.Context) {
-		defer close(n.gone)
+		defer n.removed()
 		n.Parent.untilDone(ctx, func() error {
 			err := n.delete(ctx)
 			if errors.Is(err, zk.ErrNoAuth) {
-				once.Do(func() {
-					n.refusal = err
-					close(n.refused)
-				})
+				n.refuse(err)
 			}
 			return err
 		})
@@ -106,15 +103,35 @@ func (n *Node) keepRemoving() {
 			n.Parent.sweep(ctx, n.Session, n.guid)
 		}
 	}) {
-		close(n.gone) // the client is closed, and its session with it
+		close(n.settled) // the client is closed, and its session with it
 	}
+}
+
+// refuse notes that the server does not allow the removal. Those that wait for it wait no more.
+func (n *Node) refuse(why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refusal == nil {
+		close(n.settled)
+	}
+	n.refusal = why
+}
+
+// removed notes that the removal is complete, or the session over, perhaps after a refusal.
+func (n *Node) removed() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refusal == nil {
+		close(n.settled)
+	}
+	n.refusal = nil
 }
 
 // Removed notes that a transaction has deleted the node.
 func (n *Node) Removed() {
 	n.once.Do(func() {
 		if n.guid == "" {
-			close(n.gone)
+			close(n.settled)
 		} else {
 			n.keepRemoving() // see sweep
 		}
@@ -126,18 +143,17 @@ func (n *Node) Removed() {
 // Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
 func (n *Node) WaitRemoved(ctx context.Context) error {
 	select {
-	case <-n.gone:
-		return nil
-	default:
-	}
-	select {
-	case <-n.gone:
-		return nil
-	case <-n.refused:
-		return n.refusal
+	case <-n.settled:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		select {
+		case <-n.settled: // that counts, also if ctx has ended
+		default:
+			return context.Cause(ctx)
+		}
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.refusal
 }
 
 // delete deletes all paths. Several are deleted in one transaction. If one of them is gone the transaction fails, and they

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,20 +24,19 @@ type Grant struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
 
-	revoked chan struct{}
-	done    chan struct{} // closed when the grant has ended
+	done chan struct{} // closed when the grant has ended
 
-	revokeOnce func() // closes revoked
-	since      time.Time
-	logged     sync.Once // that it was lost
+	revoking sync.Once // guards the closing of revoked
+	since    time.Time
+	logged   sync.Once // that it was lost
 
 	mu       sync.Mutex
-	holds    map[*share]func(*zkrecipes.LostError)
+	holds    []*share
 	ended    bool
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
+	revoked  chan struct{}        // nil until revocation is called
 	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
-	relax    func() // ends the session's retention
 }
 
 // newHold makes a hold.
@@ -53,7 +51,9 @@ var newHold = grant.NewHold.(func(
 type share struct {
 	grant   *Grant
 	through *ephemeral.Parent
-	hold    *zkrecipes.Hold // set before the caller sees it
+	outer   *share                     // the next one that the context of the acquisition descends from; nil is none
+	hold    *zkrecipes.Hold            // set before the caller sees it, as is end
+	end     func(*zkrecipes.LostError) // ends the hold as lost
 }
 
 // local returns a path of the node as the client of the share sees it.
@@ -66,12 +66,8 @@ func (sh *share) local(path string) string {
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
-	g := &Grant{
-		Node: n, Token: token, relax: n.Session.Retain(),
-		revoked: make(chan struct{}), done: make(chan struct{}), since: time.Now(),
-		holds: make(map[*share]func(*zkrecipes.LostError)),
-	}
-	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
+	g := &Grant{Node: n, Token: token, done: make(chan struct{}), since: time.Now()}
+	n.Session.Pin()
 	if err := g.endOnLoss(ctx, lossOnSuspend); err != nil {
 		g.drop(nil)
 		return nil, err
@@ -118,28 +114,38 @@ func (g *Grant) endOnLoss(ctx context.Context, lossOnSuspend bool) error {
 
 // hold returns another hold on the grant, unless that has ended.
 func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent) (*zkrecipes.Hold, bool) {
-	key := keyOf(g.Node.Parent, g.Node.Kind)
-	outer, _ := ctx.Value(key).(*held) // without mu: a context that is asked may find its own hold lapsed, and release it
+	sh := &share{grant: g, through: through, outer: shareOf(ctx)} // without mu: a context that is asked may find its own hold lapsed, and release it
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
 		return nil, false
 	}
-	sh := &share{grant: g, through: through}
-	ctx = context.WithValue(ctx, key, &held{grant: g, outer: outer})
-	h, end := newHold(context.WithValue(ctx, shareKey{}, sh), sh)
-	sh.hold, g.holds[sh] = h, end
-	return h, true
+	sh.hold, sh.end = newHold(context.WithValue(ctx, shareKey{}, sh), sh)
+	g.holds = append(g.holds, sh)
+	return sh.hold, true
+}
+
+// revokeOnce tells the holders that they are asked to release.
+func (g *Grant) revokeOnce() { g.revoking.Do(func() { close(g.revocation()) }) }
+
+// revocation returns the channel that revokeOnce closes.
+func (g *Grant) revocation() chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.revoked == nil {
+		g.revoked = make(chan struct{})
+	}
+	return g.revoked
 }
 
 // lose ends all holds as lost, and then removes the node: in a session that lives on, it would be in the way of others.
 // When lose returns the holds have ended, also if another goroutine was about to end them.
 func (g *Grant) lose(why *zkrecipes.LostError) {
 	holds := g.drop(why)
-	for sh, end := range holds {
+	for _, sh := range holds {
 		lost := *why
 		lost.Path = sh.Path()
-		end(&lost)
+		sh.end(&lost)
 	}
 	if len(holds) > 0 {
 		g.logLoss(why)
@@ -148,12 +154,12 @@ func (g *Grant) lose(why *zkrecipes.LostError) {
 	g.Node.Remove()
 }
 
-// drop ends the grant, and returns what ends the holds that are left on it.
-func (g *Grant) drop(why *zkrecipes.LostError) map[*share]func(*zkrecipes.LostError) {
+// drop ends the grant, and returns the holds that are left on it.
+func (g *Grant) drop(why *zkrecipes.LostError) []*share {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.finish(why)
-	return maps.Clone(g.holds)
+	return slices.Clone(g.holds)
 }
 
 // finish is called with mu held. After it no hold is given out.
@@ -166,7 +172,7 @@ func (g *Grant) finish(why *zkrecipes.LostError) {
 	if g.stopLoss != nil {
 		g.stopLoss()
 	}
-	g.relax()
+	g.Node.Session.Unpin()
 }
 
 // Path is part of grant.Grant.
@@ -184,7 +190,7 @@ func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
 }
 
 // Revoked is part of grant.Grant.
-func (sh *share) Revoked() <-chan struct{} { return sh.grant.revoked }
+func (sh *share) Revoked() <-chan struct{} { return sh.grant.revocation() }
 
 // Release is part of grant.Grant.
 func (sh *share) Release(ctx context.Context) error {
@@ -243,7 +249,7 @@ func (sh *share) letGo(why *zkrecipes.LostError) (held bool) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.holds, sh)
+	g.holds = slices.DeleteFunc(g.holds, func(other *share) bool { return other == sh })
 	if len(g.holds) > 0 && !g.ended {
 		return true
 	}

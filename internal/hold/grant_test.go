@@ -59,13 +59,13 @@ func TestShare_ReleasedWhileBeingLost(t *testing.T) {
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.Delay(time.Second))
 
-		ends := g.drop(nil) // what lose does first
+		left := g.drop(nil) // what lose does first
 		start := time.Now()
 		require.NoError(t, inner.Release(t.Context()))
 		require.Equal(t, time.Second, time.Since(start))
 		require.Empty(t, srv.Ephemerals(srv.SessionOf("a")))
-		for _, end := range ends {
-			end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
+		for _, sh := range left {
+			sh.end(&zkrecipes.LostError{Reason: zkrecipes.LossExpired})
 		}
 		require.ErrorIs(t, inner.Err(), zkrecipes.ErrReleased)
 		require.ErrorIs(t, outer.Err(), zkrecipes.ErrLost)

@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -11,29 +12,24 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 )
 
-// heldKey finds, in a context, the grants that it descends from.
-type heldKey struct{ path, kind string }
-
-func keyOf(p *ephemeral.Parent, kind string) heldKey { return heldKey{p.Client.Abs(p.Path), kind} }
-
-// held is one of those grants, with the others. Several have one key if paths are equal on two ensembles, or if two clients
-// of one ensemble hold a lock as readers.
-type held struct {
-	grant *Grant
-	outer *held
-}
-
-// allHeld returns the innermost grant that ctx descends from, also of another client.
-func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) *held {
-	h, _ := ctx.Value(keyOf(p, kind)).(*held)
-	return h
+// allHeld yields the grants under p, of the given kind, that ctx descends from, the innermost first. There are several if paths are
+// equal on two ensembles, or if two clients of one ensemble hold a lock as readers.
+func allHeld(ctx context.Context, p *ephemeral.Parent, kind string) iter.Seq[*Grant] {
+	return func(yield func(*Grant) bool) {
+		for sh := shareOf(ctx); sh != nil; sh = sh.outer {
+			n := sh.grant.Node
+			if n.Kind == kind && n.Parent.Client.Abs(n.Parent.Path) == p.Client.Abs(p.Path) && !yield(sh.grant) {
+				return
+			}
+		}
+	}
 }
 
 // Above returns the grant of this client that ctx descends from, if it is proven now.
 func Above(ctx context.Context, p *ephemeral.Parent, kind string) (*Grant, bool) {
-	for h := allHeld(ctx, p, kind); h != nil; h = h.outer {
-		if h.grant.Node.Parent.Client.Same(p.Client) {
-			return h.grant, h.grant.isProven()
+	for g := range allHeld(ctx, p, kind) {
+		if g.Node.Parent.Client.Same(p.Client) {
+			return g, g.isProven()
 		}
 	}
 	return nil, false
@@ -70,11 +66,11 @@ func CheckDeadlock(ctx context.Context, p *ephemeral.Parent, kind string, others
 	}
 	exclusive := slices.Contains(others, kind)
 	for _, other := range others {
-		for h := allHeld(ctx, p, other); h != nil; h = h.outer {
-			n := h.grant.Node
+		for g := range allHeld(ctx, p, other) {
+			n := g.Node
 			path := p.Path + strings.TrimPrefix(n.Paths[0], n.Parent.Path)
 			known := exclusive && n.Parent.Client.Same(p.Client)
-			if h.grant.IsHeld() && (known || isThere(ctx, p, path, n.Czxid)) {
+			if g.IsHeld() && (known || isThere(ctx, p, path, n.Czxid)) {
 				return fmt.Errorf("%s: %w: the context descends from the hold %s", p.Path, zkrecipes.ErrDeadlock, path)
 			}
 		}

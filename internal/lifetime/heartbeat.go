@@ -130,16 +130,24 @@ func (l *Lifetime) hurryBarrier() {
 // Retain keeps the proof fresh until release is called: a sync goes out every eighth of the timeout. If a sync is unanswered
 // for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
 func (l *Lifetime) Retain() (release func()) {
+	l.Pin()
+	return sync.OnceFunc(l.Unpin)
+}
+
+// Pin is Retain for a caller that calls Unpin once.
+func (l *Lifetime) Pin() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.upkeep.Retain(time.Now()) {
 		l.wakeHeartbeatBefore(l.upkeep.SyncDue())
 	}
-	l.mu.Unlock()
-	return sync.OnceFunc(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.upkeep.Release()
-	})
+}
+
+// Unpin ends one Pin.
+func (l *Lifetime) Unpin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.upkeep.Release()
 }
 
 // rounded leaves out the digits of a duration that no reader needs.
