@@ -45,7 +45,24 @@
 // A watching client has one watch on the list of the children and one on each member. It reads each member once, at most 64 at
 // a time; then a member that joins costs one list and one getData, a member that leaves costs one list. After a reconnect every
 // member is read again. With payloads there is a goroutine for each member, and a change of data costs one list and one
-// getData. So n members that all watch each other cause n events for each change. If n members come one by one while n watch,
-// each client reads up to n lists, unless it settles ([WithSettle]). When Watch ends, its watch on the list is removed, unless
-// another caller of the session shares it. Its watches on the members stay on the server until they fire.
+// getData. When Watch ends, its watch on the list is removed, unless another caller of the session shares it. Its watches on the
+// members stay on the server until they fire.
+//
+// # How large a group may be
+//
+// What one watching client receives grows with the members. These are ids of 24 bytes and data of 13, as measured:
+//
+//	members                          100              1,000              5,000
+//	first view         101 reads, 13 kB  1,001 reads, 133 kB  5,001 reads, 665 kB
+//	one member joins     2 reads, 3 kB       2 reads, 28 kB       2 reads, 140 kB
+//	100 join in 0.1 s           0.2 MB              1.5 MB               7.1 MB
+//
+// The servers send that to each client that watches. If n members all watch each other, each change is n events and n lists: 0.3 MB
+// for 100 members, 28 MB for 1,000, and 700 MB for 5,000. If n members come one by one while n watch, each client reads up to n lists.
+// So a group whose members all watch should have some hundred. With a few clients that watch, it may have some thousand. For more:
+//
+//   - [WithSettle] bounds the lists to four in the quiet time. The 100 that join 5,000 then cost 0.3 MB, not 7.1.
+//   - One client watches, as the leader of an election, and writes what the others need into one value. They watch that alone.
+//   - Several groups below different paths, such as one for each rack. Each client watches the one that it needs.
+//   - A client that wants the names alone lists them (conn.Client.Children), which reads no member.
 package group

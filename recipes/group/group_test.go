@@ -3,9 +3,11 @@ package group_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -264,6 +266,48 @@ func TestCost(t *testing.T) {
 		count("2 x getData, setData, getData; nothing", 4, func() { require.NoError(t, srv.Set(path+"/b", []byte("x"))) })
 		require.Len(t, v.all(), 3)
 	})
+}
+
+// TestCost_ByMembers: what the documentation says of large groups.
+func TestCost_ByMembers(t *testing.T) {
+	for members, want := range map[int]struct{ first, join int64 }{100: {13_000, 3_000}, 1000: {133_000, 28_000}} {
+		inBubble(t, func(t *testing.T, srv *zktest.Server) {
+			all := open(t, bubble.Dial(t, srv, "a"))
+			for i := range members {
+				join(t, all, fmt.Sprintf("worker-%05d.example.com", i), "10.0.0.7:8080")
+			}
+			var received atomic.Int64
+			c, err := conn.Dial(t.Context(), srv.Addr(), bubble.Silent, conn.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				raw, err := srv.DialAs("b")(ctx, network, addr)
+				return counted{raw, &received}, err
+			}))
+			require.NoError(t, err)
+			defer func() { _ = c.Close() }() // never fails
+			requests := srv.Intercept(zktest.Match{From: zktest.Label("b"), Times: -1}, zktest.Proceed())
+			v := watch(t, open(t, c))
+			require.Len(t, v.last().Members, members)
+			require.Equal(t, members+1, requests.Hits())
+			require.InEpsilon(t, want.first, received.Swap(0), 0.1)
+			join(t, all, "late", "")
+			require.Len(t, v.last().Members, members+1)
+			require.Equal(t, members+3, requests.Hits())
+			require.InEpsilon(t, want.join, received.Load(), 0.1)
+			v.stop()
+			synctest.Wait()
+		})
+	}
+}
+
+// counted counts what it receives.
+type counted struct {
+	net.Conn
+	received *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received.Add(int64(n))
+	return n, err
 }
 
 func TestJoin_Taken(t *testing.T) {
