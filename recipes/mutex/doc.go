@@ -58,6 +58,7 @@
 //   - Joining a queue takes one more, and being woken one.
 //   - A section that ends at once is three requests. It is two, create and delete, for a client that has the lock to
 //     itself. A longer hold adds its watch.
+//   - The first Lock below a path that exists takes three requests more, one of which makes the lock's path.
 //   - A client that locks again and again in one session has a further watch, on the path itself.
 //   - A woken waiter reads the list of the queue, which grows with it. If the holder before it was in the same session,
 //     it reads two nodes instead.
