@@ -416,7 +416,7 @@ var mutants = []mutant{
 	{
 		name:  "session: each of ten thousand looks again as soon as one alone",
 		edits: []edit{{"internal/session", "Session.RecheckAfter", "time.Duration(s.awaiting.Load())", "0*time.Duration(s.awaiting.Load())"}},
-		tests: []test{connTests},
+		tests: []test{{args: []string{"-run=RecheckAfter", "./internal/session"}}},
 	},
 	{
 		name:  "node: a create is repeated without looking for what the first has made",
