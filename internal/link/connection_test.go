@@ -75,3 +75,24 @@ func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 		}
 	}
 }
+
+// What a request was asked with may keep its answer in memory. So nothing is left of it when it is answered, also if there were many.
+func TestTake_Answered_NothingIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, many := range []int{1, 8, 9, 100} {
+		c := newConnection(&alone{}, nil, "", time.Hour)
+		defer c.watchdog.Stop()
+		for range 3 {
+			for range many {
+				require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}))
+			}
+			for len(c.pending) > 0 {
+				_, err := c.take(c.pending[0].xid)
+				require.NoError(t, err)
+			}
+			for _, r := range c.few {
+				require.Nil(t, r.done, many)
+			}
+		}
+	}
+}
