@@ -155,7 +155,8 @@ func (h *Hold) Check(ctx context.Context) error {
 
 // Txn applies ops all or none, and only if the contender still exists when the leader applies them: a stale holder changes
 // nothing. The paths of ops are below the root of the client that the recipe is on, also if that client was made by
-// conn.Client.Sub. It returns one result for each op.
+// conn.Client.Sub. It returns one result for each op. If the hold before was of the same session, Txn waits until its contender
+// is gone, so that nothing which that one wrote comes later.
 //
 // Errors: [ErrFenced] if the hold had ended, nothing was written; [ErrUnknownOutcome] if the reply was lost; an op that is
 // malformed, or has another [Root], before any request; otherwise the error of the op that failed, with its path, nothing was
