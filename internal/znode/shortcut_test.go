@@ -243,6 +243,24 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 	})
 }
 
+// TestAcquire_BehindReaders_IsListed: a reader that was granted beside another leaves that one behind, and no vacancy for a writer.
+func TestAcquire_BehindReaders_IsListed(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Read, znode.Write)
+		require.NoError(t, err)
+		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
+		first := acquireAs(t.Context(), q, read).Granted(t, time.Hour)
+		for range 6 {
+			release(t, acquireAs(t.Context(), q, read).Granted(t, time.Hour))
+			synctest.Wait()
+		}
+		writer := acquireAs(t.Context(), q, znode.Entry{Kind: znode.Write, Rule: znode.First})
+		writer.Waits(t)
+		release(t, first)
+		release(t, writer.Granted(t, time.Hour))
+	})
+}
+
 // TestAcquire_OutOfOrder_IsNoVacancy: a contender that was not first when it was deleted leaves others ahead.
 func TestAcquire_OutOfOrder_IsNoVacancy(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {

@@ -14,8 +14,8 @@
 // expiry of the session. The token is the number of the term, and each term has a larger one than all before it.
 //
 // Reads of the client that leads, in its term, see all that the last leader wrote in ZooKeeper before its own term ended. No
-// sync is needed: the election rests on an answer from after the end of the last term, and no later read of the client is
-// older than that answer. Reads of another client may be older.
+// sync is needed: the server that elects has applied the end of the last term, and no later read of the client is older. If the
+// last term was of the same session, they see what that had an answer to. Reads of another client may be older.
 //
 // # What happens on disconnect, expiry and close
 //

@@ -13,8 +13,8 @@
 // before the next holder starts, if the clocks of client and server run at nearly the same rate and the process runs.
 //
 // Reads of the client that holds the lock, in its hold, see all that the last holder wrote in ZooKeeper before its own hold
-// ended. No sync is needed: the grant rests on an answer from after the end of the last hold, and no later read of the client
-// is older than that answer. Reads of another client may be older.
+// ended. No sync is needed: the server that grants has applied the end of the last hold, and no later read of the client is
+// older. If the last hold was of the same session, they see what that had an answer to. Reads of another client may be older.
 //
 // # What happens on disconnect, expiry and close
 //
@@ -58,7 +58,8 @@
 //   - Joining a queue takes one more. The waiter that was next when it joined is granted by the event of the release. Any other
 //     takes one more when it is woken.
 //   - A release hands over at once to a waiter of the same session that is next. That takes no round trip. Until the server has
-//     deleted the node of the last hold, others see it at the head, and Hold.Txn waits for that.
+//     deleted the node of the last hold, others see it at the head. A hold with a Hold.Txn that was not answered does not hand over
+//     so: the waiter waits for the deletion.
 //   - A section that ends at once is three requests. It is two, create and delete, for a client that has the lock to
 //     itself. A longer hold adds its watch.
 //   - The first Lock below a path that exists takes three requests more, one of which makes the lock's path.

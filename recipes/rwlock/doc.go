@@ -14,8 +14,8 @@
 // run at nearly the same rate and the process runs.
 //
 // Reads of the client that holds the lock, in its hold, see all that the last writer wrote in ZooKeeper before its own hold
-// ended. No sync is needed: the grant rests on an answer from after the end of the last hold, and no later read of the client
-// is older than that answer. Reads of another client may be older.
+// ended. No sync is needed: the server that grants has applied the end of the last hold, and no later read of the client is
+// older. If the last hold was of the same session, they see what that had an answer to. Reads of another client may be older.
 //
 // # What happens on disconnect, expiry and close
 //
