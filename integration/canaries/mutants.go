@@ -136,6 +136,11 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
+		name:  "loss: each hold is logged and removed before the next one ends",
+		edits: []edit{{"internal/lifetime", "lossNotices.deliver", "afterwards = append(afterwards, f)", "f()"}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "client: who waits between two sessions is not told of Close",
 		edits: []edit{{"internal/client", "Client.Close", "	c.core.broadcast() // the session may be over", "	// the session may be over"}},
 		tests: []test{connTests},
@@ -335,7 +340,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.finish", "	g.relax()\n", ""}},
+		edits: []edit{{"internal/hold", "Give", "		relax()\n", "		_ = relax\n"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -355,7 +360,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: a lost hold leaves its node",
-		edits: []edit{{"internal/hold", "Grant.lose", "g.traceEnd() g.Node.Remove()", "g.traceEnd()"}},
+		edits: []edit{{"internal/hold", "Grant.end", "g.traceEnd() g.Node.Remove()", "g.traceEnd()"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{

@@ -92,7 +92,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 		s, err := (*client.Client)(w.client("a")).Session(w.Context())
 		require.NoError(w, err)
 		for range 20 { // loss callbacks run in no order, so some run before the hold's
-			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { _ = a.hold.Err() })
+			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { _ = a.hold.Err(); return nil })
 			require.True(w, ok)
 		}
 		w.until(cut)

@@ -26,9 +26,10 @@ type Grant struct {
 	Token zkrecipes.Token
 
 	revoked chan struct{}
-	done    chan struct{} // closed when the grant has ended
+	done    chan struct{} // closed by stop
 
 	revokeOnce func() // closes revoked
+	stop       func() // ends what goes on for the grant, once; called when that has ended, and without mu
 	since      time.Time
 	logged     sync.Once // that it was lost
 
@@ -38,7 +39,6 @@ type Grant struct {
 	lost     *zkrecipes.LostError // why it ended; nil if it was released
 	traced   *tracedHold          // nil unless a tracer knows of it
 	stopLoss func()
-	relax    func() // ends the session's retention
 }
 
 // newHold makes a hold.
@@ -67,13 +67,24 @@ func (sh *share) local(path string) string {
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
 func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
 	g := &Grant{
-		Node: n, Token: token, relax: n.Session.Retain(),
+		Node: n, Token: token,
 		revoked: make(chan struct{}), done: make(chan struct{}), since: time.Now(),
 		holds: make(map[*share]func(*zkrecipes.LostError)),
 	}
 	g.revokeOnce = sync.OnceFunc(func() { close(g.revoked) })
+	relax := n.Session.Retain()
+	g.stop = sync.OnceFunc(func() {
+		close(g.done)
+		g.mu.Lock()
+		stopLoss := g.stopLoss
+		g.mu.Unlock()
+		if stopLoss != nil {
+			stopLoss()
+		}
+		relax()
+	})
 	if err := g.endOnLoss(ctx, lossOnSuspend); err != nil {
-		g.drop(nil)
+		g.stop()
 		return nil, err
 	}
 	h, ok := g.hold(a.hold(ctx, g), n.Parent)
@@ -82,6 +93,7 @@ func Give(ctx context.Context, n *ephemeral.Node, token zkrecipes.Token, lossOnS
 		return h, nil
 	}
 	g.drop(nil)
+	g.stop()
 	g.traceEnd()
 	switch {
 	case n.Session.Err() != nil:
@@ -100,7 +112,7 @@ func (g *Grant) endOnLoss(ctx context.Context, lossOnSuspend bool) error {
 		if err := s.Prove(ctx); err != nil {
 			return err
 		}
-		stop, ok := s.OnLoss(lossOnSuspend, g.lose)
+		stop, ok := s.OnLoss(lossOnSuspend, g.end)
 		if ok {
 			g.mu.Lock()
 			g.stopLoss = stop
@@ -132,20 +144,27 @@ func (g *Grant) hold(ctx context.Context, through *ephemeral.Parent) (*zkrecipes
 	return h, true
 }
 
-// lose ends all holds as lost, and then removes the node: in a session that lives on, it would be in the way of others.
-// When lose returns the holds have ended, also if another goroutine was about to end them.
-func (g *Grant) lose(why *zkrecipes.LostError) {
+// lose ends all holds as lost, and then removes the node.
+func (g *Grant) lose(why *zkrecipes.LostError) { g.end(why)() }
+
+// end ends all holds as lost. When it returns the holds have ended, also if another goroutine was about to end them. What it
+// returns logs that and removes the node: in a session that lives on, it would be in the way of others. A session with many
+// grants calls that when the holds of all of them have ended.
+func (g *Grant) end(why *zkrecipes.LostError) (afterwards func()) {
 	holds := g.drop(why)
 	for sh, end := range holds {
 		lost := *why
 		lost.Path = sh.Path()
 		end(&lost)
 	}
-	if len(holds) > 0 {
-		g.logLoss(why)
+	return func() {
+		if len(holds) > 0 {
+			g.logLoss(why)
+		}
+		g.stop()
+		g.traceEnd()
+		g.Node.Remove()
 	}
-	g.traceEnd()
-	g.Node.Remove()
 }
 
 // drop ends the grant, and returns what ends the holds that are left on it.
@@ -162,11 +181,6 @@ func (g *Grant) finish(why *zkrecipes.LostError) {
 		return
 	}
 	g.ended, g.lost = true, why
-	close(g.done)
-	if g.stopLoss != nil {
-		g.stopLoss()
-	}
-	g.relax()
 }
 
 // Path is part of grant.Grant.
@@ -195,6 +209,7 @@ func (sh *share) Release(ctx context.Context) error {
 	if sh.letGo(why) {
 		return nil
 	}
+	sh.grant.stop()
 	sh.grant.traceEnd()
 	n := sh.grant.Node
 	n.Remove()

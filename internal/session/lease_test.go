@@ -29,7 +29,7 @@ type told struct {
 func onLoss(t *testing.T, s *session.Session, onSuspend bool) *log[told] {
 	t.Helper()
 	l := &log[told]{}
-	_, ok := s.OnLoss(onSuspend, func(lost *zkrecipes.LostError) { l.add(told{lost, s.ValidUntil()}) })
+	_, ok := s.OnLoss(onSuspend, func(lost *zkrecipes.LostError) func() { l.add(told{lost, s.ValidUntil()}); return nil })
 	require.True(t, ok)
 	return l
 }
@@ -132,7 +132,7 @@ func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 		c := dial(t, srv)
 		s := live(t, c)
 		defer s.Retain()()
-		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.True(t, ok)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
@@ -163,7 +163,7 @@ func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 		reconnect(srv, c)
 		time.Sleep(timeout / 5)
 		require.Len(t, multis.all(), n, "nobody holds anything")
-		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) {})
+		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.True(t, ok)
 		synctest.Wait()
 		require.Len(t, multis.all(), n+1)
@@ -202,7 +202,7 @@ func TestLease_IdleSession_IsNotProvenAndIsNotLost(t *testing.T) {
 		require.Equal(t, until, s.ValidUntil(), "pings prove nothing")
 		require.NoError(t, s.Err())
 		require.Empty(t, syncs.all())
-		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.False(t, ok)
 		require.LessOrEqual(t, after(func() { require.NoError(t, s.Prove(t.Context())) }), timeout/4+timeout/16)
 		require.True(t, s.ValidUntil().After(time.Now()))
@@ -270,7 +270,7 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		s := live(t, c)
 		defer s.Retain()()
 		sensitive, patient := onLoss(t, s, true), onLoss(t, s, false)
-		stop, ok := s.OnLoss(true, func(*zkrecipes.LostError) { t.Error("given up") })
+		stop, ok := s.OnLoss(true, func(*zkrecipes.LostError) func() { t.Error("given up"); return nil })
 		require.True(t, ok)
 		stop()
 		start := time.Now()
@@ -281,9 +281,9 @@ func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
 		require.Equal(t, zkrecipes.LossSuspended, sensitive.all()[0].what.lost.Reason)
 		require.Equal(t, start, sensitive.all()[0].at)
 		require.Empty(t, patient.all())
-		_, ok = s.OnLoss(true, func(*zkrecipes.LostError) {})
+		_, ok = s.OnLoss(true, func(*zkrecipes.LostError) func() { return nil })
 		require.False(t, ok)
-		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) {})
+		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.True(t, ok, "it is still proven")
 		stop()
 		srv.Accept(ours)
@@ -302,7 +302,7 @@ func TestOnLoss_Expired_IsToldBeforeTheNextSession(t *testing.T) {
 		c := dial(t, srv)
 		s := live(t, c)
 		var happened []string
-		_, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) {
+		_, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) func() {
 			require.Equal(t, zkrecipes.LossExpired, lost.Reason)
 			time.Sleep(time.Second)
 			happened = append(happened, "told")
@@ -311,6 +311,7 @@ func TestOnLoss_Expired_IsToldBeforeTheNextSession(t *testing.T) {
 				t.Error("done before everybody was told")
 			default:
 			}
+			return nil
 		})
 		require.True(t, ok)
 		srv.Expire(s.ID())
@@ -355,7 +356,7 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 			defer s.Retain()()
 			if losses[s.ID()] == nil {
 				l := &log[told]{}
-				if _, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) { l.add(told{lost, s.ValidUntil()}) }); ok {
+				if _, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) func() { l.add(told{lost, s.ValidUntil()}); return nil }); ok {
 					losses[s.ID()] = l
 				}
 			}
@@ -386,9 +387,10 @@ func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing
 		s := live(t, c)
 		var told atomic.Int32
 		for range 3 {
-			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
+			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
 				time.Sleep(time.Second)
 				told.Add(1)
+				return nil
 			})
 			require.True(t, ok)
 		}
