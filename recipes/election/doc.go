@@ -43,7 +43,7 @@
 // A candidate is one ephemeral node. The servers remove its parent when no candidate is left. To campaign takes two
 // requests in flight together, create and children, and a getData with a watch if another candidate is ahead. To resign
 // is one delete. It wakes one candidate, which reads the children once, or two nodes if the last leader was in the same
-// session. A leader watches its own node. A client with candidates sends a sync every eighth of the session timeout. An
+// session. A leader watches its own node. A client with candidates sends a sync every eleventh of the session timeout. An
 // observer has one watch, on the leader's node.
 //
 // With the option [WithKazoo], programs in Python that use kazoo share the path.
