@@ -141,6 +141,21 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "upkeep: syncs are out of step with the lag",
+		edits: []edit{{"internal/liveness", "Proof.connected", "p.beat = beat(p.least, lag)", "p.beat = p.least / 8"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "pings: a request that the server shed is a sign of life",
+		edits: []edit{{"internal/link", "Connection.take", "wire.FromTree(code) && ", ""}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "reconnect: a client with holds has time",
+		edits: []edit{{"internal/lifetime", "hurried.NextBackOff", "Report().Holds > 0", "Report().Holds < 0"}},
+		tests: []test{connTests},
+	},
+	{
 		name:  "client: who waits between two sessions is not told of Close",
 		edits: []edit{{"internal/client", "Client.Close", "	c.core.broadcast() // the session may be over", "	// the session may be over"}},
 		tests: []test{connTests},
