@@ -69,8 +69,14 @@
 //   - a shorter session timeout, if the answer that grants it is lost: see [WithLeastTimeout];
 //   - clocks whose rates differ by more than the margin: see [WithSafetyMargin].
 //
-// Only a session with holds is proven. In good health about 0.45 of its timeout is left. A large reply delays the answers
-// behind it, and a hold can run out meanwhile: so read large lists with a client of their own.
+// Only a session with holds is proven. In good health more than 0.55 of its timeout is left. So holds survive an outage of all
+// servers that is shorter than 0.45 of the timeout: the client needs up to an eighth more to come back. A large reply delays the
+// answers behind it, and a hold can run out meanwhile: so read large lists with a client of their own.
+//
+// When the deadline passes, all holds of the client end before the first of them is logged, traced and removed. To end 1,000 holds
+// takes about 5 ms of a processor. So one process can end 100,000 within the default margin of [WithSafetyMargin], which is 750 ms
+// of 15 s. Work of the program that waits for the end of one hold may delay the end of others. A hold that is asked ends by
+// itself at its deadline.
 //
 // # What it logs
 //
@@ -109,7 +115,7 @@
 // # What it costs
 //
 // A client has four goroutines, and one more for each node of a hold. A session takes about 32 KB to open and close. A ping
-// goes out every T/3, and while there is a hold a sync every T/8. After a reconnect, a client with a hold sends a transaction
+// goes out when nothing was answered for T/3, and while there is a hold a sync about every T/11. After a reconnect, a client with a hold sends a transaction
 // that changes nothing, and so does a client with waiters. Waiters set their watches again with a read. Watches are shared: a
 // session has at most one for each path and kind.
 //

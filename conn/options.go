@@ -163,7 +163,7 @@ type BackOff interface {
 }
 
 // WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions that fail. By default they grow
-// exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. If a policy says stop, a
+// exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. While there are holds, they are half as long. If a policy says stop, a
 // new one begins; if that one says stop at once, the pause is 5 s. Only Close ends the attempts.
 func WithBackOff(newBackOff func() BackOff) Option {
 	return func(o *options) error {

@@ -136,6 +136,26 @@ var mutants = []mutant{
 		tests: []test{connTests},
 	},
 	{
+		name:  "loss: each hold is logged and removed before the next one ends",
+		edits: []edit{{"internal/lifetime", "lossNotices.deliver", "afterwards = append(afterwards, f)", "f()"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "upkeep: syncs are out of step with the lag",
+		edits: []edit{{"internal/liveness", "Proof.connected", "p.beat = beat(p.least, lag)", "p.beat = p.least / 8"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "pings: a request that the server shed is a sign of life",
+		edits: []edit{{"internal/link", "Connection.take", "wire.FromTree(code) && ", ""}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "reconnect: a client with holds has time",
+		edits: []edit{{"internal/lifetime", "hurried.NextBackOff", "Report().Holds > 0", "Report().Holds < 0"}},
+		tests: []test{connTests},
+	},
+	{
 		name:  "client: who waits between two sessions is not told of Close",
 		edits: []edit{{"internal/client", "Client.Close", "	c.core.broadcast() // the session may be over", "	// the session may be over"}},
 		tests: []test{connTests},
@@ -320,7 +340,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: our own node is not watched",
-		edits: []edit{{"internal/hold", "Grant.watch", "g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path) })", "_ = path"}},
+		edits: []edit{{"internal/hold", "Grant.watch", "g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path, watch) })", "_, _ = path, watch"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -335,7 +355,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.finish", "	g.Node.Session.Unpin()\n", ""}},
+		edits: []edit{{"internal/hold", "Grant.stop", "		g.Node.Session.Unpin()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
@@ -375,7 +395,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: a lost hold leaves its node",
-		edits: []edit{{"internal/hold", "Grant.lose", "g.traceEnd() g.Node.Remove()", "g.traceEnd()"}},
+		edits: []edit{{"internal/hold", "Grant.end", "g.traceEnd() g.Node.Remove()", "g.traceEnd()"}},
 		tests: []test{queueTests, mutexTests},
 	},
 	{
@@ -439,9 +459,24 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
-		name:  "place: a guarded write does not wait for the hold before",
-		edits: []edit{{"internal/hold", "share.Txn", "after := sh.grant.after; after != nil", "after := sh.grant.after; false && after != nil"}},
+		name:  "place: handed over while a guarded write is on its way",
+		edits: []edit{{"internal/hold", "share.letGo", " && g.open == 0", ""}},
 		tests: []test{queueTests},
+	},
+	{
+		name:  "place: a guarded write that may still come is over",
+		edits: []edit{{"internal/hold", "share.leave", "if !errors.Is(err, zkrecipes.ErrUnknownOutcome) {", "{"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "mutex: of several holds, only the first knows of a guarded write",
+		edits: []edit{{"internal/hold", "Guard", "	if sh == nil || sh.hold != h {", "	if true {"}},
+		tests: []test{mutexTests},
+	},
+	{
+		name:  "grant: a node that was deleted while the proof was awaited",
+		edits: []edit{{"internal/hold", "Give", "if turn.Watch.SaysDeleted() {", "if false {"}},
+		tests: []test{bubbles("./internal/hold")},
 	},
 	{
 		name:  "place: of one of several readers",
@@ -740,7 +775,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "double barrier: no member looks again",
-		edits: []edit{{"internal/znode", "Waiter.Pause", "	_, err := w.pause(w.ctx, changed)\n	return err\n", "	for again := true; again; {\n		var err error\n		if again, err = w.pause(w.ctx, changed); err != nil {\n			return err\n		}\n	}\n	return nil\n"}},
+		edits: []edit{{"internal/znode", "Waiter.Pause", "	_, err := w.pause(w.ctx, changed.Fired())\n	return err\n", "	for again := true; again; {\n		var err error\n		if again, err = w.pause(w.ctx, changed.Fired()); err != nil {\n			return err\n		}\n	}\n	return nil\n"}},
 		tests: []test{barrierTests},
 	},
 	{
@@ -934,7 +969,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "feed: watches of other waiters are taken away in silence",
-		edits: []edit{{"internal/session", "session.watchesRemoved", "s.watches.fire(r.keys...)", ""}},
+		edits: []edit{{"internal/session", "session.watchesRemoved", "s.watches.fire(false, r.keys...)", ""}},
 		tests: []test{connTests},
 	},
 }

@@ -36,7 +36,7 @@ func TestLease_ResumedByALeaderThatWasReplaced_EndsBeforeTheSession(t *testing.T
 	s, err := (*client.Client)(c).Session(t.Context())
 	must(t, err)
 	defer s.Retain()()
-	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 	if !ok {
 		t.Fatal("the session is not proven")
 	}

@@ -13,16 +13,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// These times follow when a client takes its hold at 0 and is cut off right after 20 s. Syncs go out every eighth of
-// the timeout, so the last answered sync left at 20 s. It proves contacts that were answered a quarter of the timeout
-// earlier. The margin is a twentieth of the timeout.
+// These times follow when a client takes its hold at 0 and is cut off right after 20 s. Syncs go out every eleventh of
+// the timeout, so the last answered sync left at 20 s, but for two nanoseconds. It proves contacts that were answered a quarter
+// of the timeout earlier, so the newest of them is the third sync before it. The margin is a twentieth of the timeout.
 const (
-	cut  = 20*time.Second + time.Millisecond
-	lost = 20*time.Second - timeout/4 + timeout - timeout/20 // 27 s
+	beat   = timeout / 11
+	newest = 22 * beat
+	cut    = 20*time.Second + time.Millisecond
+	lost   = newest - 3*beat + timeout - timeout/20 // 26.8 s
 	// silent is when the client gives its session up, because nothing was answered for a whole timeout.
-	silent = 20*time.Second + timeout // 30 s
-	// expired is when the server does.
-	expired = 20*time.Second + timeout + tick // 32 s
+	silent = newest + timeout // 30 s
+	// expired is when the server does: at its first tick after that.
+	expired = 20*time.Second + timeout
 )
 
 // TestF3_ReplyLost_SessionExpires: the search finds no node, or the node of a dead session. It takes neither.
@@ -93,7 +95,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 		s, err := (*client.Client)(w.client("a")).Session(w.Context())
 		require.NoError(w, err)
 		for range 20 { // loss callbacks run in no order, so some run before the hold's
-			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { _ = a.hold.Err() })
+			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { _ = a.hold.Err(); return nil })
 			require.True(w, ok)
 		}
 		w.until(cut)

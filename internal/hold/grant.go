@@ -24,10 +24,11 @@ type Grant struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
 
-	done     chan struct{} // closed when the grant has ended
+	done     chan struct{} // closed by stop
 	released func()        // see Turn
 
 	revoking sync.Once // guards the closing of revoked
+	stopping sync.Once // guards stop
 	since    time.Time
 	logged   sync.Once // that it was lost
 
@@ -82,11 +83,12 @@ func Give(ctx context.Context, turn Turn, lossOnSuspend bool, a *Attempt) (*zkre
 	g := &Grant{Node: n, Token: turn.Token, released: turn.Released, done: make(chan struct{}), since: time.Now()}
 	n.Session.Pin()
 	if err := g.endOnLoss(ctx, lossOnSuspend); err != nil {
-		g.drop(nil)
+		g.stop()
 		return nil, err
 	}
 	if turn.Watch.SaysDeleted() { // the proof may have taken its time
 		g.drop(nil)
+		g.stop()
 		return nil, ephemeral.ErrGone
 	}
 	h, ok := g.hold(a.hold(ctx, g), n.Parent)
@@ -95,6 +97,7 @@ func Give(ctx context.Context, turn Turn, lossOnSuspend bool, a *Attempt) (*zkre
 		return h, nil
 	}
 	g.drop(nil)
+	g.stop()
 	g.traceEnd()
 	switch {
 	case n.Session.Err() != nil:
@@ -113,7 +116,7 @@ func (g *Grant) endOnLoss(ctx context.Context, lossOnSuspend bool) error {
 		if err := s.Prove(ctx); err != nil {
 			return err
 		}
-		stop, ok := s.OnLoss(lossOnSuspend, g.lose)
+		stop, ok := s.OnLoss(lossOnSuspend, g.end)
 		if ok {
 			g.mu.Lock()
 			g.stopLoss = stop
@@ -155,20 +158,27 @@ func (g *Grant) revocation() chan struct{} {
 	return g.revoked
 }
 
-// lose ends all holds as lost, and then removes the node: in a session that lives on, it would be in the way of others.
-// When lose returns the holds have ended, also if another goroutine was about to end them.
-func (g *Grant) lose(why *zkrecipes.LostError) {
+// lose ends all holds as lost, and then removes the node.
+func (g *Grant) lose(why *zkrecipes.LostError) { g.end(why)() }
+
+// end ends all holds as lost. When it returns the holds have ended, also if another goroutine was about to end them. What it
+// returns logs that and removes the node: in a session that lives on, it would be in the way of others. A session with many
+// grants calls that when the holds of all of them have ended.
+func (g *Grant) end(why *zkrecipes.LostError) (afterwards func()) {
 	holds := g.drop(why)
 	for _, sh := range holds {
 		lost := *why
 		lost.Path = sh.Path()
 		sh.end(&lost)
 	}
-	if len(holds) > 0 {
-		g.logLoss(why)
+	return func() {
+		if len(holds) > 0 {
+			g.logLoss(why)
+		}
+		g.stop()
+		g.traceEnd()
+		g.Node.Remove()
 	}
-	g.traceEnd()
-	g.Node.Remove()
 }
 
 // drop ends the grant, and returns the holds that are left on it.
@@ -179,17 +189,26 @@ func (g *Grant) drop(why *zkrecipes.LostError) []*share {
 	return slices.Clone(g.holds)
 }
 
+// stop ends what goes on for the grant, once. It is called when the grant has ended, without mu.
+func (g *Grant) stop() {
+	g.stopping.Do(func() {
+		close(g.done)
+		g.mu.Lock()
+		stopLoss := g.stopLoss
+		g.mu.Unlock()
+		if stopLoss != nil {
+			stopLoss()
+		}
+		g.Node.Session.Unpin()
+	})
+}
+
 // finish is called with mu held. After it no hold is given out.
 func (g *Grant) finish(why *zkrecipes.LostError) {
 	if g.ended {
 		return
 	}
 	g.ended, g.lost = true, why
-	close(g.done)
-	if g.stopLoss != nil {
-		g.stopLoss()
-	}
-	g.Node.Session.Unpin()
 }
 
 // Path is part of grant.Grant.
@@ -219,6 +238,7 @@ func (sh *share) Release(ctx context.Context) error {
 	if held {
 		return nil
 	}
+	sh.grant.stop()
 	sh.grant.traceEnd()
 	n := sh.grant.Node
 	if sent := n.Remove(); sent && released && sh.grant.released != nil {

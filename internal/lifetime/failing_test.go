@@ -43,7 +43,7 @@ func TestConnection_ClosedTwice_HoldsEndBeforeCallsFail(t *testing.T) {
 	l.connection = c
 	close(l.up)
 	inCallback, callback := make(chan struct{}), make(chan struct{})
-	l.callbacks[&lossCallback{true, func(*zkrecipes.LostError) { close(inCallback); <-callback }}] = struct{}{}
+	l.callbacks[&lossCallback{true, func(*zkrecipes.LostError) func() { close(inCallback); <-callback; return nil }}] = struct{}{}
 	failed := make(chan error, 1)
 	require.True(t, l.sendOn(t.Context(), c, []Request{{wire.OpSync, "/", wire.SyncFrame("/"), func(_ link.Reply, err error) { failed <- err }}}))
 

@@ -127,7 +127,7 @@ func (l *Lifetime) hurryBarrier() {
 	}
 }
 
-// Retain keeps the proof fresh until release is called: a sync goes out every eighth of the timeout. If a sync is unanswered
+// Retain keeps the proof fresh until release is called: a sync goes out about every eleventh of the timeout. If a sync is unanswered
 // for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
 func (l *Lifetime) Retain() (release func()) {
 	l.Pin()

@@ -86,7 +86,6 @@ func New(ctx context.Context, owner Owner, listener Listener, ensemble *Ensemble
 		listener:  listener,
 		ensemble:  ensemble,
 		opts:      ensemble.opts,
-		pauses:    NewPacer(ensemble.NewBackOff),
 		upkeep:    liveness.New(ensemble.opts.Terms),
 		wake:      make(chan struct{}, 1),
 		up:        make(chan struct{}),
@@ -94,6 +93,7 @@ func New(ctx context.Context, owner Owner, listener Listener, ensemble *Ensemble
 		callbacks: make(map[*lossCallback]struct{}),
 		done:      make(chan struct{}),
 	}
+	l.pauses = NewPacer(l.newBackOff)
 	close(l.down)
 	l.zxid.Store(zxid)
 	l.ctx, l.stop = context.WithCancel(ctx)

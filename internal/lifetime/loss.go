@@ -10,7 +10,7 @@ import (
 
 type lossCallback struct {
 	onSuspend bool
-	f         func(*zkrecipes.LostError)
+	f         func(*zkrecipes.LostError) (afterwards func())
 }
 
 func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostError {
@@ -21,9 +21,12 @@ func lost(reason zkrecipes.LossReason, at time.Time, err error) *zkrecipes.LostE
 // called when the connection is lost. If that is so already, OnLoss reports false and f is not called. After stop, f is not
 // called any more; it may be running then.
 //
-// f is called on a goroutine of the session and must not wait for anything. All callbacks of a session have returned before
-// the client opens the next session.
-func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError)) (stop func(), ok bool) {
+// f does what must be done by the deadline and no more, because many others may wait for their turn. What it returns, unless
+// that is nil, is called when all callbacks of this loss have returned.
+//
+// Both are called on a goroutine of the session and must not wait for anything. Both have returned for all callbacks of a session
+// before the client opens the next session.
+func (l *Lifetime) OnLoss(onSuspend bool, f func(*zkrecipes.LostError) (afterwards func())) (stop func(), ok bool) {
 	callback := &lossCallback{onSuspend, f}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,11 +72,17 @@ func (l *Lifetime) collect(why *zkrecipes.LostError, match func(*lossCallback) b
 	return d
 }
 
-// deliver calls the callbacks. If the session has ended, the last delivery to finish closes the done channel: the session may
-// end while the callbacks of an earlier loss are still running. Then the server is told.
+// deliver calls the callbacks, and then what they have returned. If the session has ended, the last delivery to finish closes
+// the done channel: the session may end while the callbacks of an earlier loss are still running. Then the server is told.
 func (d lossNotices) deliver() {
+	afterwards := make([]func(), 0, len(d.callbacks))
 	for _, callback := range d.callbacks {
-		callback.f(d.lost)
+		if f := callback.f(d.lost); f != nil {
+			afterwards = append(afterwards, f)
+		}
+	}
+	for _, f := range afterwards {
+		f()
 	}
 	l := d.lifetime
 	if l == nil {

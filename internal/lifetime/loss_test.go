@@ -24,11 +24,11 @@ func lapsed() (l *Lifetime, until time.Time) {
 func TestOnLoss_ProofRunOut_IsRefused(t *testing.T) {
 	t.Parallel()
 	l, _ := lapsed()
-	_, ok := l.OnLoss(false, func(*zkrecipes.LostError) { t.Error("told, although refused") })
+	_, ok := l.OnLoss(false, func(*zkrecipes.LostError) func() { t.Error("told, although refused"); return nil })
 	require.False(t, ok)
 	l.upkeep.Connected(time.Now(), time.Now(), time.Hour)
 	l.answered(time.Now(), time.Now(), liveness.Quorum)
-	stop, ok := l.OnLoss(false, func(*zkrecipes.LostError) {})
+	stop, ok := l.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 	require.True(t, ok)
 	stop()
 }
@@ -45,7 +45,7 @@ func TestOnLoss_ProofRunsOut_IsTold(t *testing.T) {
 			t.Parallel()
 			l, until := lapsed()
 			var told []*zkrecipes.LostError
-			l.callbacks[&lossCallback{f: func(e *zkrecipes.LostError) { told = append(told, e) }}] = struct{}{}
+			l.callbacks[&lossCallback{f: func(e *zkrecipes.LostError) func() { told = append(told, e); return nil }}] = struct{}{}
 			look(l, time.Now())
 			require.Len(t, told, 1)
 			require.Equal(t, zkrecipes.LossDeadline, told[0].Reason)

@@ -11,6 +11,30 @@ import (
 // longestPause is the longest pause of the default policy, and the pause of a policy that only says stop, with a negative pause.
 const longestPause = 5 * time.Second
 
+// newBackOff returns a policy for the pauses between rounds.
+func (l *Lifetime) newBackOff() backoff.BackOff {
+	if l.opts.NewBackOff != nil {
+		return l.opts.NewBackOff()
+	}
+	return hurried{l.ensemble.NewBackOff(), l}
+}
+
+// hurried makes pauses half as long while there are holds, whose time runs out. They differ as much as before from client to
+// client, so that the clients of a server that is back do not come at once.
+type hurried struct {
+	backoff.BackOff
+	lifetime *Lifetime
+}
+
+// NextBackOff is part of backoff.BackOff.
+func (h hurried) NextBackOff() time.Duration {
+	d := h.BackOff.NextBackOff()
+	if h.lifetime.Report().Holds > 0 {
+		return d / 2
+	}
+	return d
+}
+
 // Pacer says when the next attempt may start: the first at once, each later one after a pause. For a session, an attempt is a
 // round over all servers.
 type Pacer struct {

@@ -70,7 +70,7 @@ func TestOldestSync_OneIsAnswered_TheNextIsTheOldest(t *testing.T) {
 	for _, want := range []time.Time{at(1), at(1), at(3), at(3), {}} {
 		require.Equal(t, want, c.OldestSync())
 		if len(c.pending) > 0 {
-			_, err := c.take(c.pending[0].xid)
+			_, err := c.take(c.pending[0].xid, 0)
 			require.NoError(t, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestTake_Answered_NothingIsLeft(t *testing.T) {
 				require.True(t, c.Ask([]Request{{Op: wire.OpGetData, Frame: wire.SyncFrame("/"), Done: func(Reply, error) {}}}))
 			}
 			for len(c.pending) > 0 {
-				_, err := c.take(c.pending[0].xid)
+				_, err := c.take(c.pending[0].xid, 0)
 				require.NoError(t, err)
 			}
 			for _, r := range c.few {

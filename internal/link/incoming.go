@@ -91,7 +91,7 @@ func (c *Connection) skip(size int, tooLarge error) error {
 
 // requestOf tells the owner of a reply that came now, and returns the request that it answers; a zero one for an event.
 func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) {
-	r, err := c.take(xid)
+	r, err := c.take(xid, code)
 	if err != nil || r.sent.IsZero() { // zero: an event, or a ping that was not asked for
 		return pending{}, err
 	}
@@ -104,7 +104,7 @@ func (c *Connection) requestOf(xid, code int32, now time.Time) (pending, error) 
 // where that is safe. Pings, events and credentials are apart.
 //
 // Source: SendThread.readResponse of ZooKeeper's Java client ("Xid out of order").
-func (c *Connection) take(xid int32) (r pending, err error) {
+func (c *Connection) take(xid, code int32) (r pending, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -124,6 +124,9 @@ func (c *Connection) take(xid int32) (r pending, err error) {
 		c.pending[0] = pending{} // or the answer would stay in memory
 		c.pending = c.pending[1:]
 		c.unanswered -= r.size
+	}
+	if wire.FromTree(code) && r.sent.After(c.heard) {
+		c.heard = r.sent
 	}
 	return r, nil
 }

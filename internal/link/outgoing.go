@@ -120,19 +120,29 @@ func (c *Connection) start() {
 	c.flush()
 }
 
-// keepAlive sends a ping after every interval, until the connection is closed.
+// keepAlive sends a ping when the newest request that has been answered was sent an interval ago, until the connection is
+// closed. So a client whose requests are answered needs none.
+//
+// Source: each request touches the session (ZooKeeperServer.submitRequestNow of ZooKeeper), and the Java client pings only when
+// it has sent nothing else (SendThread.run of ClientCnxn). An answer is waited for here, because a server may refuse a request
+// without taking it for a sign of life.
 func (c *Connection) keepAlive(interval time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pinger = time.AfterFunc(interval, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.why == nil {
-			c.pings = append(c.pings, time.Now()) // see Ask
-			c.enqueue(wire.PingFrame())
-			c.flush()
-			c.pinger.Reset(interval)
+		if c.why != nil {
+			return
 		}
+		if left := interval - time.Since(c.heard); left > 0 {
+			c.pinger.Reset(left)
+			return
+		}
+		c.pings = append(c.pings, time.Now()) // see Ask
+		c.enqueue(wire.PingFrame())
+		c.flush()
+		c.pinger.Reset(interval)
 	})
 }
 

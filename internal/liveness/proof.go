@@ -50,6 +50,7 @@ type Proof struct {
 	least   time.Duration // T
 	lag     time.Duration // between the answer to a contact and served, for the contact to count
 	margin  time.Duration
+	beat    time.Duration // between two syncs that keep the proof fresh
 
 	contact  time.Time // the newest that is proven
 	resumed  time.Time // when the newest connect request was sent that resumed the session
@@ -69,6 +70,7 @@ func (p *Proof) Connected(sent, at time.Time, timeout time.Duration) {
 func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration) {
 	p.timeout, p.lag, p.margin = timeout, lag, margin
 	p.least = min(timeout, cmp.Or(p.least, timeout))
+	p.beat = beat(p.least, lag)
 	if p.contact.IsZero() {
 		p.contact = sent
 	} else {
@@ -76,6 +78,14 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	}
 	p.doubt = time.Time{}
 	p.Answered(sent, at, AnyServer)
+}
+
+// beat is how far apart syncs are to go out: about an eleventh of the timeout. Each proves the newest contact that was answered a
+// lag before. So a lag is a whole number of beats less a round trip: else the contact is nearly a beat older than it could be. The
+// round trip may take an eleventh of the lag, and then the contact is one beat older.
+func beat(least, lag time.Duration) time.Duration {
+	beats := max(1, (11*lag+least/2)/least)
+	return min(max(12*lag/(11*beats), least/12), least/8)
 }
 
 // Resuming takes in that a resumption is being sent. Until it is answered, the session may have the least timeout that a server

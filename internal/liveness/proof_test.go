@@ -92,19 +92,49 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 	}
 }
 
-// In good health, with a sync every T/8, there is always close to 0.45 T left.
-func TestProof_SyncEveryEighth_LeavesNearlyHalfTheTimeout(t *testing.T) {
-	var p Proof
-	p.connected(at(0), at(0), 8*time.Second, 2*time.Second, 400*time.Millisecond)
-	least := time.Hour
-	for _, e := range syncs(1, 1000, 0.02) {
-		if e.sent > 5 {
-			least = min(least, p.ValidUntil().Sub(at(e.answered)))
-		}
-		p.Answered(at(e.sent), at(e.answered), Leader)
-		require.LessOrEqual(t, len(p.contacts), 64+1)
+// In good health a session that is kept fresh always has so much left, whatever the round trip is.
+func TestProof_Upkept_LeavesMoreThanHalfTheTimeout(t *testing.T) {
+	const timeout = 8 * time.Second
+	for _, tt := range []struct {
+		name     string
+		lag, rtt time.Duration
+		requests int // in a timeout
+		left     float64
+	}{
+		{"a quarter of the timeout", timeout / 4, 0, 11, 0.586},
+		{"a round trip of 10 ms", timeout / 4, 10 * time.Millisecond, 11, 0.585},
+		{"as long as it may be", timeout / 4, timeout / 45, 11, 0.564},
+		{"longer: the contact is one beat older", timeout / 4, timeout / 40, 11, 0.470},
+		{"tick time known, seven to the timeout", timeout / 5, 10 * time.Millisecond, 9, 0.622},
+		{"ten to the timeout", timeout * 3 / 20, 10 * time.Millisecond, 12, 0.699},
+		{"fifteen to the timeout", timeout / 10, 10 * time.Millisecond, 9, 0.731},
+		{"twenty to the timeout", timeout * 3 / 40, 10 * time.Millisecond, 12, 0.782},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			u := New(Terms{})
+			u.connected(zero, zero, timeout, tt.lag, timeout/20)
+			u.Retain(zero)
+			now, least, syncs := zero, timeout, 0
+			for now.Before(at(800)) {
+				if now.After(at(16)) {
+					least = min(least, u.ValidUntil().Sub(now.Add(tt.rtt)))
+				}
+				step := u.Step(now, true, Line{Up: true})
+				require.False(t, step.Drop)
+				if step.Sync {
+					syncs++
+					u.Answered(now, now.Add(tt.rtt), Leader)
+					u.SyncDone()
+					step = u.Step(now.Add(tt.rtt), true, Line{Up: true})
+				}
+				require.True(t, step.Next.After(now))
+				now = step.Next
+				require.LessOrEqual(t, len(u.contacts), 64+1)
+			}
+			require.InDelta(t, tt.requests, float64(syncs)/100, 0.3)
+			require.InDelta(t, tt.left, least.Seconds()/timeout.Seconds(), 0.001)
+		})
 	}
-	require.InDelta(t, 0.44*8, least.Seconds(), 0.1)
 }
 
 // An idle session sees answers of its server only, for weeks, and a busy one many a millisecond.
@@ -158,7 +188,7 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
 
 	now := zero
-	slow := rng.IntN(2) == 0
+	slow, paced := rng.IntN(2) == 0, rng.IntN(4) == 0 // paced as a client that keeps its proof fresh
 	delay := func() time.Duration {
 		if slow && rng.IntN(8) == 0 {
 			return upTo(timeout / 2)
@@ -226,7 +256,11 @@ func simulate(seed uint64, r rule, timeout, tick time.Duration) error {
 			end = done.Add(tick * 3 / 2)
 		}
 		for now.Before(end) {
-			now = now.Add(upTo(min(end.Sub(done), timeout) / 4))
+			if gap := upTo(min(end.Sub(done), timeout) / 4); paced {
+				now = now.Add(beat(timeout, timeout/4))
+			} else {
+				now = now.Add(gap)
+			}
 			sent, by := now, Witness(rng.IntN(3))
 			atFollower := sent.Add(delay())
 			until(atFollower)

@@ -6,7 +6,7 @@ import "time"
 // each time, so asking more often does no harm.
 type Upkeep struct {
 	Proof
-	retained int // by holds and acquisitions; while there is one, a sync goes out every T/8
+	retained int // by holds and acquisitions; while there is one, a sync goes out every beat
 	syncing  bool
 	lastSync time.Time
 	warnings map[*Warning]struct{} // nil until there is one
@@ -72,7 +72,7 @@ func (u *Upkeep) stepSync(now time.Time, line Line, step *Step) {
 }
 
 // SyncDue returns when the next sync is due while the session is retained.
-func (u *Upkeep) SyncDue() time.Time { return u.lastSync.Add(u.least / 8) }
+func (u *Upkeep) SyncDue() time.Time { return u.lastSync.Add(u.beat) }
 
 // HurrySync makes the next sync due now.
 func (u *Upkeep) HurrySync() { u.lastSync = time.Time{} }

@@ -19,7 +19,7 @@ func upkept() *Upkeep {
 
 // What is due at a moment, and when to ask again.
 func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
-	none := Line{}
+	none, eleventh := Line{}, (8 * time.Second / 11).Seconds()
 	up := Line{Up: true}
 	retained := func(u *Upkeep) { u.retained = 1 }
 	both := func(f, g func(*Upkeep)) func(*Upkeep) { return func(u *Upkeep) { f(u); g(u) } }
@@ -47,14 +47,14 @@ func TestUpkeep_Step_SaysWhatIsDue(t *testing.T) {
 		{name: "a warning ahead of the deadline", given: warned, now: 4.5, line: none, silent: 12, next: 5},
 		{name: "a warning that is due", given: warned, now: 5, line: none, warned: true, silent: 12, next: 12},
 		{name: "a warning and a hold", given: warned, now: 6, held: true, line: none, warned: true, silent: 12, next: 8},
-		{name: "retained: a sync every T/8", given: retained, now: 4.5, line: up, silent: 12, next: 5},
+		{name: "retained: a sync every T/11", given: retained, now: 4.5, line: up, silent: 12, next: 4 + eleventh},
 		{name: "retained: the sync is due", given: retained, now: 5, line: up, sync: true, silent: 12, next: 7},
 		{name: "retained, without a connection", given: retained, now: 5, line: none, silent: 12, next: 12},
 		{name: "retained: a contact is ripe before the next sync is due", given: both(retained, func(u *Upkeep) { u.lastSync = at(5.5) }), now: 5.5, line: up, silent: 12, next: 6},
 		{name: "retained: one is ripe, but the proof lasts", given: both(retained, func(u *Upkeep) {
 			proven(u)
 			u.lastSync = at(7)
-		}), now: 7, line: up, silent: 14, next: 8},
+		}), now: 7, line: up, silent: 14, next: 7 + eleventh},
 		{name: "hurried", given: both(retained, (*Upkeep).HurrySync), now: 4, line: up, sync: true, silent: 12, next: 6},
 		{name: "a sync is being sent", given: syncing, now: 6, line: up, silent: 12, next: 12},
 		{name: "a sync is without an answer", given: syncing, now: 6, line: Line{Up: true, OldestSync: at(5)}, silent: 12, next: 7},
@@ -89,10 +89,10 @@ func TestUpkeep_Sync_IsDueAgainWhenItIsDone(t *testing.T) {
 
 // The first sync has time if the proof lasts: for a lag, in which a contact made now is proven, and an eighth of the timeout.
 func TestUpkeep_Retain_FirstSyncHasTime(t *testing.T) {
-	for _, tt := range []struct{ now, due float64 }{{4.9, 5.9}, {5, 5}, {7, 5}} {
+	for _, tt := range []struct{ now, last float64 }{{4.9, 4.9}, {5, 4}, {7, 4}} {
 		u := upkept()
 		require.True(t, u.Retain(at(tt.now)))
-		require.Equal(t, tt.due, u.SyncDue().Sub(zero).Seconds(), "retained at %v", tt.now)
+		require.Equal(t, at(tt.last).Add(8*time.Second/11), u.SyncDue(), "retained at %v", tt.now)
 		require.False(t, u.Retain(at(tt.now)), "it is already")
 		u.Release()
 		u.Release()

@@ -62,10 +62,11 @@ func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
 		c := dial(t, srv)
 		s := live(t, c)
 		took := make(chan time.Duration, 1)
-		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
 			var err error
 			took <- after(func() { err = s.Sync(t.Context(), "/") })
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
+			return nil
 		})
 		require.True(t, ok)
 		srv.Refuse(ours)

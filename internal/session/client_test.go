@@ -191,7 +191,7 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 		require.ErrorIs(t, s.Err(), zkrecipes.ErrClosed)
 		require.ErrorIs(t, s.Prove(t.Context()), zkrecipes.ErrClosed)
 		require.False(t, s.Go(func(context.Context) {}))
-		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.False(t, ok)
 		<-s.Done()
 		require.False(t, s.ValidUntil().After(time.Now()))
@@ -427,9 +427,10 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 			<-closing
 			return srv.DialAs(label)(ctx, network, address)
 		})
-		_, ok := live(t, c).OnLoss(false, func(*zkrecipes.LostError) {
+		_, ok := live(t, c).OnLoss(false, func(*zkrecipes.LostError) func() {
 			close(closing)
 			synctest.Wait()
+			return nil
 		})
 		require.True(t, ok)
 		srv.Cut(ours)

@@ -17,7 +17,7 @@ import (
 func held(t *testing.T, s *session.Session) {
 	t.Helper()
 	release := s.Retain()
-	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 	require.True(t, ok)
 	t.Cleanup(func() { stop(); release() })
 }
@@ -103,7 +103,7 @@ func TestOnExpiring_GoodHealth_AQuarterIsNeverWarnedOf(t *testing.T) {
 					time.Sleep(time.Duration(idle) * 137 * time.Millisecond)
 					require.NoError(t, s.Prove(t.Context()))
 					release := s.Retain()
-					stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+					stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 					require.True(t, ok)
 					time.Sleep(tt.young)
 					for range 1500 {

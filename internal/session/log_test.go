@@ -67,7 +67,7 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait() // a sync is due at this moment
 		board.connect(refuse)
-		left := time.Until(s.ValidUntil())
+		left := time.Until(s.ValidUntil()).Round(time.Millisecond)
 		srv.Cut(ours)
 		time.Sleep(4*time.Second + time.Millisecond)
 		board.connect(srv.DialAs(label))
@@ -89,7 +89,7 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=2 for=1s",
 			"INFO zookeeper: cannot connect server=SERVER error=connection refused attempts=4 for=3s",
 			"INFO zookeeper: connected server=SERVER session=SESSION timeout=10s was=suspended lasted=5s",
-			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=6.749s error=the server hung up: EOF was=connected lasted=59.001s",
+			"INFO zookeeper: suspended server=SERVER session=SESSION holds=1 left=5.954s error=the server hung up: EOF was=connected lasted=59.001s",
 			"WARN zookeeper: session lost server=SERVER session=SESSION reason=expired was=suspended lasted=0s",
 			"INFO zookeeper: connected server=SERVER session=NEXT timeout=10s was=lost lasted=0s",
 			"INFO zookeeper: closed server=SERVER session=NEXT reason=closed was=connected lasted=1s",

@@ -229,7 +229,7 @@ func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testi
 		c := dial(t, srv)
 		s := live(t, c)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) { cancel() })
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { cancel(); return nil })
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreateContainer}, zktest.Fail(zktest.CodeSessionExpired))
 		err := c.CreateAll(ctx, "/a/b", nil)

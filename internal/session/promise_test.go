@@ -56,10 +56,11 @@ func TestSession_Over_SendsNothing(t *testing.T) {
 		s := live(t, c)
 		sent, closed := requests(srv, zktest.OpDelete), requests(srv, zktest.OpCloseSession)
 		started, told := false, make(chan struct{})
-		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
+		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
 			started = s.StartDelete("/a", -1, func(error) {})
 			time.Sleep(time.Second)
 			close(told)
+			return nil
 		})
 		require.True(t, ok)
 		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))

@@ -25,7 +25,7 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 			LastAnswer: start,
 		}, c.Status())
 
-		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) {})
+		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.True(t, ok)
 		srv.SetLatency(20 * time.Millisecond)
 		require.NoError(t, c.Sync(t.Context(), "/"))

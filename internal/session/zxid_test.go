@@ -38,9 +38,10 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 		}
 		end := func() { // and then there is only the one that lags
 			s := live(t, c)
-			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) {
+			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
 				current.Refuse(zktest.Everyone)
 				lagging.Accept(zktest.Everyone)
+				return nil
 			})
 			require.True(t, ok)
 			current.Expire(s.ID())

@@ -42,8 +42,9 @@
 //
 // A candidate is one ephemeral node. The servers remove its parent when no candidate is left. To campaign takes two
 // requests in flight together, create and children, and a getData with a watch if another candidate is ahead. To resign
-// is one delete. It wakes one candidate. A candidate that was next when it came leads by that event alone, in which case it watches
-// its own node, too. Any other reads the children once. A candidate of the leader's session that is next leads at once. A leader watches its own node. A client with candidates sends a sync every eighth of the session timeout. An
+// is one delete. It wakes one candidate. A candidate that was next when it came leads by that event alone, and watches its own
+// node for that. Any other reads the children once. If the next candidate is of the leader's session, it leads at once. A leader
+// watches its own node. A client with candidates sends a sync every eleventh of the session timeout. An
 // observer has one watch, on the leader's node.
 //
 // With the option [WithKazoo], programs in Python that use kazoo share the path.

@@ -1,0 +1,80 @@
+package hold
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved: to tell the tracers and to remove the node takes longer than to end
+// a hold. The holds ended one after the other, each with all of that, so the last of many ended long after the deadline. With -v
+// and HOLDS=30000 the test says how much processor time that takes.
+func TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved(t *testing.T) {
+	many := 300
+	if n, err := strconv.Atoi(os.Getenv("HOLDS")); err == nil {
+		many = n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		var mu sync.Mutex
+		var ends []<-chan struct{}
+		told, alive := 0, 0
+		var first, last time.Duration
+		tracer := &zkrecipes.Tracer{HoldEnd: func(context.Context, zkrecipes.HoldEnd) {
+			mu.Lock()
+			defer mu.Unlock()
+			if told++; told == 1 {
+				first = processorTime()
+				for _, end := range ends {
+					select {
+					case <-end:
+					default:
+						alive++
+					}
+				}
+			}
+			last = processorTime()
+		}}
+		c := bubble.Dial(t, srv, "a", conn.WithTracer(tracer))
+		holds := make([]*zkrecipes.Hold, many)
+		for i := range holds {
+			n := contender(t, c)
+			ctx, a := Begin(t.Context(), n.Parent.Client, Label{"mutex", ""}, n.Parent.Path, false)
+			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, false, a)
+			require.NoError(t, err)
+			holds[i] = h
+			mu.Lock()
+			ends = append(ends, h.Done())
+			mu.Unlock()
+		}
+		time.Sleep(30 * time.Second)
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		time.Sleep(time.Until(holds[0].ValidUntil()) - 1)
+		synctest.Wait()
+		begin := processorTime()
+		<-ends[many-1]
+		synctest.Wait()
+		require.Equal(t, many, told)
+		require.Zero(t, alive, "holds that had not ended when the first was told")
+		t.Logf("%d holds had ended after %v, and were removed after %v of processor time", many, first-begin, last-begin)
+	})
+}
+
+// processorTime is how much of the processors the process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
