@@ -141,16 +141,17 @@ func take(ctx context.Context, c *conn.Client, parent string, n int) ([]*zkrecip
 	})
 }
 
-// awaitChildren returns once the node has n children.
+// awaitChildren returns once the node has n children. Errors: it has fewer after five minutes.
 func awaitChildren(ctx context.Context, c *conn.Client, path string, n int) error {
-	for ctx.Err() == nil {
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		_, stat, err := c.Exists(ctx, path)
 		if err != nil || int(stat.NumChildren) >= n {
 			return err
 		}
-		time.Sleep(time.Millisecond)
+		if time.Since(start) > 5*time.Minute {
+			return fmt.Errorf("%s has %d children, want %d", path, stat.NumChildren, n)
+		}
 	}
-	return context.Cause(ctx)
 }
 
 // heap returns how many bytes the live objects of the process take.

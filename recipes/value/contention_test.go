@@ -99,7 +99,7 @@ func TestContention(t *testing.T) {
 		"Update":                {updateOne, true, 16, 2 * time.Second},
 		"Update, equal latency": {updateOne, false, 16, 2 * time.Second},
 	} {
-		for _, n := range []int{2, 8, 64} {
+		for n, lasts := range map[int]time.Duration{2: 4 * time.Second, 8: 8 * time.Second, 64: 8 * time.Second} {
 			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, srv *zktest.Server) {
 					srv.SetLatency(time.Millisecond)
@@ -107,7 +107,7 @@ func TestContention(t *testing.T) {
 						stop := varyLatency(srv)
 						defer stop()
 					}
-					a := contend(t, srv, n, 5*time.Second, tt.write)
+					a := contend(t, srv, n, lasts, tt.write)
 					require.LessOrEqual(t, a.each(), tt.requests)
 					require.Less(t, a.worst, tt.worst)
 					require.LessOrEqual(t, a.unfairness(), 3.0)
