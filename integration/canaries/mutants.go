@@ -212,7 +212,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: every op that fails on the contender is a loss",
-		edits: []edit{{"internal/hold", "share.Txn", "if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {", "if gone := sh.deleted(); gone != nil {"}},
+		edits: []edit{{"internal/hold", "share.guarded", "if gone := sh.Check(ctx); errors.Is(gone, zkrecipes.ErrLost) {", "if gone := sh.deleted(); gone != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
