@@ -320,7 +320,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: our own node is not watched",
-		edits: []edit{{"internal/hold", "Grant.watch", "g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path) })", "_ = path"}},
+		edits: []edit{{"internal/hold", "Grant.watch", "g.Node.Session.Go(func(ctx context.Context) { g.watchPath(ctx, path, watch) })", "_, _ = path, watch"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -700,7 +700,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "double barrier: no member looks again",
-		edits: []edit{{"internal/znode", "Waiter.Pause", "	_, err := w.pause(w.ctx, changed)\n	return err\n", "	for again := true; again; {\n		var err error\n		if again, err = w.pause(w.ctx, changed); err != nil {\n			return err\n		}\n	}\n	return nil\n"}},
+		edits: []edit{{"internal/znode", "Waiter.Pause", "	_, err := w.pause(w.ctx, changed.Fired())\n	return err\n", "	for again := true; again; {\n		var err error\n		if again, err = w.pause(w.ctx, changed.Fired()); err != nil {\n			return err\n		}\n	}\n	return nil\n"}},
 		tests: []test{barrierTests},
 	},
 	{
@@ -894,7 +894,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "feed: watches of other waiters are taken away in silence",
-		edits: []edit{{"internal/session", "session.watchesRemoved", "s.watches.fire(r.keys...)", ""}},
+		edits: []edit{{"internal/session", "session.watchesRemoved", "s.watches.fire(false, r.keys...)", ""}},
 		tests: []test{connTests},
 	},
 }
