@@ -54,7 +54,7 @@ func TestArmed_IsGrantedByTheEvent(t *testing.T) {
 		release(t, holder)
 		h := waiting.Granted(t, 0)
 		require.Zero(t, sent.Hits(), "the hold goes on with the watch of the waiter")
-		time.Sleep(time.Second)
+		time.Sleep(100 * time.Millisecond)
 		require.Equal(t, 1, sent.Hits(), "in case the event of the own node was kept back")
 		release(t, h)
 	})

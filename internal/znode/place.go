@@ -21,33 +21,39 @@ import "sync"
 // Until the deletion is applied, other clients see the old node at the head.
 type places struct {
 	mu       sync.Mutex
-	released map[string]chan struct{} // by the name of the contender: closed when its place is handed over
+	released map[string]chan struct{} // by the name of the contender: closed when its place is handed over; nil until it is looked for
 }
 
-// enter notes a contender that has been made. The channel is to be closed when its place is handed over.
-func (p *places) enter(name string) (released chan struct{}) {
-	released = make(chan struct{})
+// enter notes a contender that has been made.
+func (p *places) enter(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.released == nil {
 		p.released = make(map[string]chan struct{})
 	}
-	p.released[name] = released
-	return released
+	p.released[name] = nil
 }
 
-// leave notes that a contender is about to be deleted.
-func (p *places) leave(name string) {
+// leave notes that a contender is about to be deleted. It returns the channel to close when its place is handed over; nil if no
+// waiter has looked for it.
+func (p *places) leave(name string) (released chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	released = p.released[name]
 	delete(p.released, name)
+	return released
 }
 
 // find returns the channel of a contender of the session; nil if it is of another one, or leaves.
 func (p *places) find(name string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.released[name]
+	released, ours := p.released[name]
+	if ours && released == nil {
+		released = make(chan struct{})
+		p.released[name] = released
+	}
+	return released
 }
 
 // isReleased reports whether a place was handed over; false for nil.

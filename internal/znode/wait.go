@@ -32,7 +32,7 @@ type Waiter struct {
 	seen sight          // for the error when it gives up
 	own  *session.Watch // on the own node, of a waiter that is armed; the hold goes on with it
 
-	mine chan struct{} // closed when the place is handed over; nil if no waiter can be armed
+	handOver func() // tells the next waiter of the session; nil if no waiter can be armed
 
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.
 	tooMany func(ctx context.Context, s *session.Session, out int) bool
@@ -77,11 +77,17 @@ func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spe
 		return nil, err
 	}
 	reader, first := w.reader, w.first() // a waiter is larger, and a hold may last
+	var place chan struct{}
 	if q.arms {
-		w.mine = reader.places.enter(first.Name)
+		reader.places.enter(first.Name)
+		w.handOver = func() {
+			if place != nil {
+				close(place) // once, as the deletion is sent once
+			}
+		}
 	}
 	n.Leaving = func() (left func()) {
-		reader.places.leave(first.Name)
+		place = reader.places.leave(first.Name)
 		return reader.shortcut.leaving(first, n.Czxid)
 	}
 	return w, nil
@@ -91,11 +97,7 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	turn := hold.Turn{Node: w.node, Token: token, Watch: w.own}
-	if mine := w.mine; mine != nil {
-		turn.Released = func() { close(mine) } // once, as the deletion is sent once
-	}
-	h, err := hold.Give(w.ctx, turn, w.queue.lossOnSuspend, w.attempt)
+	h, err := hold.Give(w.ctx, hold.Turn{Node: w.node, Token: token, Watch: w.own, Released: w.handOver}, w.queue.lossOnSuspend, w.attempt)
 	if err == nil {
 		w.granted = true
 		w.relax() // the grant has a retention of its own
