@@ -50,7 +50,7 @@ func (c *Connection) Ask(requests []Request) bool {
 		wire.SetXid(r.Frame, xid)
 		c.enqueue(r.Frame)
 		before := c.pending
-		c.pending = append(before, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, done: r.Done})
+		c.pending = append(c.pending, pending{xid: xid, op: r.Op, size: len(r.Frame), nth: c.queued, sent: now, done: r.Done})
 		if len(before) == cap(before) { // they have moved, and few would keep the answers in memory
 			clear(before)
 		}

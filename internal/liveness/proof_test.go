@@ -17,9 +17,9 @@ type exchange struct {
 	by             string
 }
 
-func syncs(from, to, rtt float64) (list []exchange) {
+func syncs(from, to float64) (list []exchange) {
 	for at := from; at <= to; at++ {
-		list = append(list, exchange{at, at + rtt, "leader"})
+		list = append(list, exchange{at, at + 0.01, "leader"})
 	}
 	return list
 }
@@ -51,18 +51,18 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		{"a create after a ping, half a tick later", 2, 0, []exchange{{1, 1.01, "follower"}, {3.02, 3.03, "leader"}}, 1},
 		{"the ping was answered within half a tick of the create", 2, 0, []exchange{{1, 1.03, "follower"}, {3.02, 3.03, "leader"}}, 0},
 		{"answered exactly half a tick before", 2, 0, []exchange{{1, 1.5, "follower"}, {3.5, 3.6, "leader"}}, 1},
-		{"sync every T/8", 2, 0, syncs(1, 10, 0.01), 7},
-		{"sync every T/8, one answer missing", 2, 0, slices.Concat(syncs(1, 6, 0.01), syncs(8, 10, 0.01)), 6},
-		{"the newest sync is unanswered", 2, 0, syncs(1, 9, 0.01), 6},
-		{"follower answers only, after syncs", 2, 0, slices.Concat(syncs(1, 10, 0.01), pings(10.1, 30, 0.5)), 7},
+		{"sync every T/8", 2, 0, syncs(1, 10), 7},
+		{"sync every T/8, one answer missing", 2, 0, slices.Concat(syncs(1, 6), syncs(8, 10)), 6},
+		{"the newest sync is unanswered", 2, 0, syncs(1, 9), 6},
+		{"follower answers only, after syncs", 2, 0, slices.Concat(syncs(1, 10), pings(10.1, 30, 0.5)), 7},
 		{"a late answer proves its sending, not its arrival", 2, 0, []exchange{{1, 1.01, "follower"}, {2, 60, "leader"}}, 0},
 		{
 			"frozen and thawed: the answer that waited proves what it would have", 2, 0,
-			slices.Concat(syncs(1, 4, 0.01), []exchange{{5, 500, "leader"}}), 2,
+			slices.Concat(syncs(1, 4), []exchange{{5, 500, "leader"}}), 2,
 		},
 		{
 			"frozen and thawed: new exchanges, half a tick later", 2, 0,
-			slices.Concat(syncs(1, 4, 0.01), []exchange{{5, 500, "leader"}, {500, 500.1, "leader"}, {502.2, 502.3, "leader"}}), 500,
+			slices.Concat(syncs(1, 4), []exchange{{5, 500, "leader"}, {500, 500.1, "leader"}, {502.2, 502.3, "leader"}}), 500,
 		},
 		{"resumed: the connect answer alone proves nothing", 2, 0, []exchange{{1, 1.01, "leader"}, {20, 20.1, "connect"}}, 0},
 		{"resumed: a write proves that it was sent", 2, 0, []exchange{{20, 20.1, "connect"}, {20.2, 20.3, "quorum"}}, 20},
@@ -70,7 +70,7 @@ func TestProof_AnsweredRequests_GiveTheDeadline(t *testing.T) {
 		{"resumed twice: the write proves the second", 2, 0, []exchange{{20, 20.1, "connect"}, {23, 23.1, "connect"}, {23.2, 23.3, "quorum"}}, 23},
 		{"resumed: without a write it is a contact like any other", 2, 0, []exchange{{20, 20.1, "connect"}, {22, 22.2, "leader"}, {22.2, 22.3, "leader"}}, 20},
 		{"resumed: what came before counts no more", 2, 0, []exchange{{19, 19.9, "follower"}, {20, 20.1, "connect"}, {22, 22.1, "quorum"}}, 20},
-		{"tick time known", 0.25, 0, syncs(1, 10, 0.01), 9},
+		{"tick time known", 0.25, 0, syncs(1, 10), 9},
 		{"contacts a 64th apart count each", 2, 0, []exchange{{0.125, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0.125},
 		{"closer contacts count as one", 2, 0, []exchange{{0.12, 0.13, "follower"}, {2.2, 2.3, "leader"}}, 0},
 		{"answers out of order count once", 2, 0, []exchange{{1, 1.01, "leader"}, {5, 5.01, "leader"}, {4, 5.02, "leader"}}, 1},

@@ -2,11 +2,9 @@ package znode
 
 // A Rule says whether the contender at me in queue is granted, and if not, which one ahead of it to wait for. It is sound
 // if a contender that is granted never conflicts with one ahead of it, and if a contender that waits cannot be granted
-// before its predecessor has left.
+// before its predecessor has left. It looks at the contenders ahead of me, and at no others.
 type Rule func(queue []Contender, me int) (predecessor int, granted bool)
 
-// A rule looks at the contenders ahead of me, and at no others.
-//
 // First grants the contender at the head. Each of the others waits for the one just ahead, so a contender that leaves wakes
 // one.
 func First(_ []Contender, me int) (int, bool) { return me - 1, me == 0 }

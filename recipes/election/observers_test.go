@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -161,7 +162,8 @@ func TestWatch_SomeObserversStop(t *testing.T) {
 		for range 5 {
 			told = append(told, observe(t, observer(t, c)))
 			stopped.Go(func() {
-				for range observer(t, c).Watch(ctx) { //nolint:revive // until it is stopped
+				for _, err := range observer(t, c).Watch(ctx) { // until it is stopped
+					assert.NoError(t, err)
 				}
 			})
 		}
@@ -207,8 +209,8 @@ func TestWatch_OneObserverGivesUp_WhileAllWait(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			for range observer(t, c).Watch(ctx) {
-				t.Error("a view after the end")
+			for view, err := range observer(t, c).Watch(ctx) {
+				t.Error("a view after the end", view, err)
 			}
 		}()
 		synctest.Wait()
