@@ -320,7 +320,7 @@ var provoke = map[string]func(s *site){
 		s.outage(20 * time.Second)
 	},
 	"Lost: expired": func(s *site) {
-		s.lock("a")
+		s.srv.LoseWatch(zktest.Label("a"), s.lock("a").Path()) // or the server may tell of the deletion first
 		s.srv.Expire(s.srv.SessionOf("a"))
 	},
 	"Lost: node deleted": func(s *site) {
