@@ -43,7 +43,8 @@ var (
 	ErrTaken = errors.New("taken by another session")
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client closed")
-	// ErrAuthFailed says that the server refused the credentials that the client was given.
+	// ErrAuthFailed says that the server refused the credentials that the client was given. The session has ended, and its holds
+	// with it: see [LossRefused].
 	ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
 )
 
@@ -63,7 +64,7 @@ const (
 	LossClosed
 	// LossSuspended: the connection was lost, and the recipe was told to treat that as a loss.
 	LossSuspended
-	// LossRefused: the server refused the client's credentials.
+	// LossRefused: the server refused the client's credentials. The loss matches [ErrAuthFailed].
 	LossRefused
 )
 

@@ -69,14 +69,15 @@
 //   - a shorter session timeout, if the answer that grants it is lost: see [WithLeastTimeout];
 //   - clocks whose rates differ by more than the margin: see [WithSafetyMargin].
 //
-// Only a session with holds is proven. In good health more than 0.55 of its timeout is left. So holds survive an outage of all
-// servers that is shorter than 0.45 of the timeout: the client needs up to an eighth more to come back. A large reply delays the
-// answers behind it, and a hold can run out meanwhile: so read large lists with a client of their own.
+// Only a session with holds is proven. While servers answer within a fiftieth of the timeout, a hold that is not quite new has more
+// than 0.55 of it left; a new one has at least 0.3. A client needs up to an eighth to come back. So holds survive an outage of 0.45
+// of the timeout, if the servers refuse connections meanwhile. If packets are swallowed, they survive 0.29. A large reply delays
+// the answers behind it, and a hold can run out meanwhile: so read large lists with a client of their own.
 //
 // When the deadline passes, all holds of the client end before the first of them is logged, traced and removed. To end 1,000 holds
-// takes about 5 ms of a processor. So one process can end 100,000 within the default margin of [WithSafetyMargin], which is 750 ms
-// of 15 s. Work of the program that waits for the end of one hold may delay the end of others. A hold that is asked ends by
-// itself at its deadline.
+// takes about 5 ms of processor time. So one process can end 100,000 within the default margin of [WithSafetyMargin], which is
+// 750 ms of 15 s. Work of the program that waits for the end of one hold may delay the end of others. If a caller asks a hold,
+// that hold ends itself at its deadline.
 //
 // # What it logs
 //
@@ -115,11 +116,11 @@
 // # What it costs
 //
 // A client has four goroutines, and one more for each node of a hold. A session takes about 32 KB to open and close. A ping
-// goes out when nothing was answered for T/3, and while there is a hold a sync about every T/11. After a reconnect, a client with a hold sends a transaction
-// that changes nothing, and so does a client with waiters. Waiters set their watches again with a read. Watches are shared: a
+// goes out when nothing was answered for T/3, and while there is a hold a sync about every T/11. After a reconnect, a client with a
+// hold sends a transaction that changes nothing, and so does a client with waiters. Waiters set their watches again with a read. Watches are shared: a
 // session has at most one for each path and kind.
 //
 // An event may be lost. So each call that waits, and each hold, reads again after two to three session timeouts what it watches. All
-// of one session together read 200 times a second at most. If that is too little for them, they read less often, in proportion: 6,000
-// each 30 to 45 s, at the default timeout, and 100,000 each 8 to 13 minutes. A lost event is noticed as late.
+// of one session together read 200 times a second at most. So each of 6,000 calls reads every 30 to 45 s at the default timeout,
+// and each of 100,000 every 8 to 13 minutes. A lost event is noticed as late.
 package conn

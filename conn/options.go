@@ -162,9 +162,10 @@ type BackOff interface {
 	Reset()
 }
 
-// WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions that fail. By default they grow
-// exponentially from 50 ms to a sixth of the session timeout, at most 5 s, with jitter, without end. While there are holds, they are half as long. If a policy says stop, a
-// new one begins; if that one says stop at once, the pause is 5 s. Only Close ends the attempts.
+// WithBackOff sets the pauses between failed rounds over the addresses of the servers, and between sessions that fail. By default
+// they grow exponentially from 50 ms to a sixth of the session timeout, at most 5 s, a random half more or less, without end. While
+// the client has holds, it halves these pauses, but not those of a policy that is set here. If a policy says stop, a new one
+// begins; if that one says stop at once, the pause is 5 s. Only Close ends the attempts.
 func WithBackOff(newBackOff func() BackOff) Option {
 	return func(o *options) error {
 		if newBackOff == nil {

@@ -194,7 +194,8 @@ func (s *Server) LoseWatch(who Who, path string) int {
 	return n
 }
 
-// SendEvent sends a watch event without a cause. It returns the number of connections that get it.
+// SendEvent sends a watch event without a cause. It returns the number of connections that get it. No real server tells of a
+// deletion that was none: recipes may take the event of one for the grant of a lock.
 func (s *Server) SendEvent(who Who, ev Event, path string) int {
 	s.lock()
 	defer s.unlock()

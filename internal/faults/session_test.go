@@ -87,7 +87,7 @@ func TestF10_HolderExpires(t *testing.T) {
 }
 
 // TestF10_HolderExpires_AskedMeanwhile: callers that look at the hold while the loss is being announced get the same
-// reason as callers that look later. It used to be a deadline that had not passed.
+// reason as callers that look later.
 func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")
@@ -104,7 +104,7 @@ func TestF10_HolderExpires_AskedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestF10_HolderCutOff: the holder knows five seconds before the next client is granted.
+// TestF10_HolderCutOff: the holder knows three seconds before the next client is granted. docs/timeline.svg shows it.
 func TestF10_HolderCutOff(t *testing.T) {
 	each(t, func(w *world) {
 		a := w.take("a")

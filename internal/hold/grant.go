@@ -69,8 +69,8 @@ type Turn struct {
 	Node  *ephemeral.Node
 	Token zkrecipes.Token
 	Watch *session.Watch // on the node, if the waiter has one: the grant goes on with it
-	// Released, unless it is nil, is called when the hold was released, all that it guarded has been answered, and the deletion of its
-	// node is on its way.
+	// Released, unless it is nil, is called after a release. All that the node guards has been answered then, and its deletion is on
+	// its way.
 	Released func()
 }
 
@@ -283,8 +283,9 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 	})
 }
 
-// letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left, and else
-// whether this was a release that leaves nothing on its way which the node guards. All is one step: a hold given out in between would be on a node that is being removed.
+// letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. If none is, it
+// reports whether this was a release, and nothing is on its way that the node guards. All is one step: a hold given out in between
+// would be on a node that is being removed.
 func (sh *share) letGo(why *zkrecipes.LostError) (held, released bool) {
 	g := sh.grant
 	g.mu.Lock()

@@ -16,8 +16,8 @@ const RevokeRequest = "__REVOKE__"
 
 // readAfter is how long a grant goes by the watch that the waiter has set, before it reads the node itself. A server that takes
 // the client's right to read the node keeps the event back, so the node may have been deleted unheard. Most sections under
-// contention are shorter, and cost no read. A server ends no session sooner than after two ticks, so 50 ms is a small part of
-// what a hold may be wrong for: it has learned of a deletion by hand only when an event or an answer was there.
+// contention are shorter, and cost no read. A server waits two ticks before it ends a session, so 50 ms is little beside that. Of
+// a deletion by hand a holder learns by an event or an answer in any case.
 //
 // Source: since 3.8.4 and 3.9.2 (CVE-2024-23944).
 const readAfter = 50 * time.Millisecond

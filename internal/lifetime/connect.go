@@ -59,9 +59,10 @@ func (l *Lifetime) attach(c *link.Connection) bool {
 	return true
 }
 
-// LeanOnEvent notes that the caller goes by an event, and has not read since. Before ZooKeeper 3.9 an event has no zxid. So a server that has not applied
-// what the event told of would take the session, and what a holder reads there could be older than what the last one wrote.
-// Until a server has answered, the next connection begins with a barrier. What is read behind that is as new as the event.
+// LeanOnEvent notes that the caller goes by an event, and has not read since. Before ZooKeeper 3.9 an event has no zxid. So a server
+// would take the session that has not applied what the event told of. What a holder reads there could be older than what the last
+// one wrote. Until a server has answered, the next connection begins with a barrier. What is read behind that is as new as the
+// event, unless the server refuses the barrier.
 //
 // Source: ZooKeeper sends events with the zxid -1 before 3.9 (ZOOKEEPER-4655).
 func (l *Lifetime) LeanOnEvent() {

@@ -8,8 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// shortcut lets a session do without the list where less says that its contender is first: it has the number after that of our last
-// one, which was first and which we deleted.
+// shortcut lets a session do without the list where less says that its contender is first. Its number follows that of the last
+// contender of the session. That one was first, and the session has deleted it.
 //
 // Why that is safe:
 //

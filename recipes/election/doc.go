@@ -15,7 +15,7 @@
 //
 // Reads of the client that leads, in its term, see all that the last leader wrote in ZooKeeper before its own term ended. No
 // sync is needed: the server that elects has applied the end of the last term, and no later read of the client is older. If the
-// last term was of the same session, they see what that had an answer to. Reads of another client may be older.
+// last term was of the same session, they see each of its writes that was answered. Reads of another client may be older.
 //
 // # What happens on disconnect, expiry and close
 //
@@ -42,8 +42,8 @@
 //
 // A candidate is one ephemeral node. The servers remove its parent when no candidate is left. To campaign takes two
 // requests in flight together, create and children, and a getData with a watch if another candidate is ahead. To resign
-// is one delete. It wakes one candidate. A candidate that was next when it came leads by that event alone, and watches its own
-// node for that. Any other reads the children once. If the next candidate is of the leader's session, it leads at once. A leader
+// is one delete. It wakes one candidate. If a candidate was next when it came, the event makes it leader. It watches its own node for
+// that. A candidate further back reads the children once. If the next candidate is of the leader's session, it leads at once. A leader
 // watches its own node. A client with candidates sends a sync every eleventh of the session timeout. An
 // observer has one watch, on the leader's node.
 //

@@ -133,8 +133,8 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 // session, at the end of the queue. ctx bounds the waiting, not the term.
 //
 // While the hold lasts, reads of the same client see all that the last leader wrote in ZooKeeper before its hold ended: the
-// server that answers has applied the end of that hold. If the last hold was of the same session, they see what that had an
-// answer to.
+// server that answers has applied the end of that hold. If the last hold was of the same session, they see each of its
+// writes that was answered.
 //
 // On error the caller is no candidate. Its node is deleted in the background.
 //

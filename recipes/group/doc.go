@@ -57,8 +57,8 @@
 //	one member joins     2 reads, 3 kB       2 reads, 28 kB       2 reads, 140 kB
 //	100 join in 0.1 s           0.2 MB              1.5 MB               7.1 MB
 //
-// The servers send that to each client that watches. If n members all watch each other, each change is n events and n lists: 0.3 MB
-// for 100 members, 28 MB for 1,000, and 700 MB for 5,000. If n members come one by one while n watch, each client reads up to n lists.
+// The servers send that to each client that watches. If n members watch each other, each change is n events and n lists. That
+// is 0.3 MB for 100 members, 28 MB for 1,000, and 700 MB for 5,000. If n members come one by one while n watch, each client reads up to n lists.
 // So a group whose members all watch should have some hundred. With a few clients that watch, it may have some thousand. For more:
 //
 //   - [WithSettle] bounds the lists to four in the quiet time. The 100 that join 5,000 then cost 0.3 MB, not 7.1.

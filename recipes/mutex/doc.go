@@ -14,7 +14,7 @@
 //
 // Reads of the client that holds the lock, in its hold, see all that the last holder wrote in ZooKeeper before its own hold
 // ended. No sync is needed: the server that grants has applied the end of the last hold, and no later read of the client is
-// older. If the last hold was of the same session, they see what that had an answer to. Reads of another client may be older.
+// older. If the last hold was of the same session, they see each of its writes that was answered. Reads of another client may be older.
 //
 // # What happens on disconnect, expiry and close
 //
@@ -55,11 +55,11 @@
 // if it is next, or behind a caller of its session. Callers in one process that wait for the same node share the watch.
 //
 //   - An uncontended Lock takes one round trip, and a release another one.
-//   - Joining a queue takes one more. The waiter that was next when it joined is granted by the event of the release. Any other
-//     takes one more when it is woken.
+//   - Joining a queue takes one more. If a waiter was next when it joined, the event of the release grants it. A waiter further
+//     back lists once when it is woken.
 //   - A release hands over at once to a waiter of the same session that is next. That takes no round trip. Until the server has
-//     deleted the node of the last hold, others see it at the head. A hold with a Hold.Txn that was not answered does not hand over
-//     so: the waiter waits for the deletion.
+//     deleted the node of the last hold, others see it at the head. If a Hold.Txn is unanswered, the release hands nothing over,
+//     and the waiter waits for the deletion.
 //   - A section that ends at once is three requests. It is two, create and delete, for a client that has the lock to
 //     itself. A longer hold adds its watch.
 //   - The first Lock below a path that exists takes three requests more, one of which makes the lock's path.

@@ -15,7 +15,7 @@
 //
 // Reads of the client that holds the lock, in its hold, see all that the last writer wrote in ZooKeeper before its own hold
 // ended. No sync is needed: the server that grants has applied the end of the last hold, and no later read of the client is
-// older. If the last hold was of the same session, they see what that had an answer to. Reads of another client may be older.
+// older. If the last hold was of the same session, they see each of its writes that was answered. Reads of another client may be older.
 //
 // # What happens on disconnect, expiry and close
 //
@@ -55,10 +55,11 @@
 //
 // # What it costs
 //
-// Each caller has one node and one watch. A holder watches its own node, a writer the node just ahead, a reader the nearest
-// writer ahead. Callers in one process that wait for the same node share the watch. An uncontended lock takes one round
-// trip, joining the queue one more, being woken one, a release one. The release of a writer wakes all readers up to the
-// next writer. A client that locks again and again in one session has a further watch, on the path itself.
+// Each caller has one node. A holder watches its own node, a writer the node just ahead, a reader the nearest writer ahead. Callers
+// in one process that wait for the same node share the watch. An uncontended lock takes one round trip, joining the queue one
+// more, a release one. Being woken takes one more, unless only one caller was in the way when the waiter joined. That waiter
+// watches its own node, too, and the event grants it; a writer behind a writer always reads. The release of a writer wakes all
+// readers up to the next writer. A client that locks again and again in one session has a further watch, on the path itself.
 //
 // The nodes are those of Curator's InterProcessReadWriteLock, so both exclude each other. With Curator before 5.5 a writer
 // may get in when one of Curator's writers becomes a reader.

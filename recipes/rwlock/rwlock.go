@@ -87,8 +87,8 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 // not the hold. The hold's context has the values of ctx.
 //
 // While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
-// server that answers has applied the end of that hold. If the last hold was of the same session, they see what that had an
-// answer to.
+// server that answers has applied the end of that hold. If the last hold was of the same session, they see each of its
+// writes that was answered.
 //
 // On error the caller is out of the queue. Its node is deleted in the background.
 //

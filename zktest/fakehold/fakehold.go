@@ -50,7 +50,8 @@ const forever = 100 * 365 * 24 * time.Hour
 // Lose ends the hold as lost, for the reason. If it has ended before, Lose does nothing. Afterwards ValidUntil is not ahead, also
 // for LossNodeDeleted and LossSuspended: the session of a real hold may live on then, and its ValidUntil with it.
 //
-// With LossClosed the loss matches ErrClosed, with LossRefused ErrAuthFailed. With LossDeadline it is as of the deadline, which moves back to now if it is ahead.
+// With LossClosed the loss matches ErrClosed. With LossRefused it matches ErrAuthFailed. With LossDeadline it is as of the deadline,
+// which moves back to now if it is ahead.
 func (h *Hold) Lose(reason zkrecipes.LossReason) {
 	lost := &zkrecipes.LostError{Reason: reason, Path: h.Path(), At: time.Now()}
 	switch reason {
