@@ -385,7 +385,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer that stops takes the watch of the others away",
-		edits: []edit{{"internal/znode", "headReader.run", "reading.callers-1)", "0*reading.callers)"}},
+		edits: []edit{{"internal/znode", "headReader.run", "max(0, reading.callers-1)", "0*reading.callers"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{
@@ -697,7 +697,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "counter: who was beaten tries again at once",
-		edits: []edit{{"internal/record", "write.beaten", "longest := min(firstPause*took<<doubled, longestPause)", "longest := 0 * min(firstPause*took<<doubled, longestPause)"}},
+		edits: []edit{{"internal/record", "write.beaten", "longest := min(firstPause*took<<min(w.refusals, doublings), longestPause)", "longest := 0 * min(firstPause*took<<min(w.refusals, doublings), longestPause)"}},
 		tests: []test{valueTests},
 	},
 	{

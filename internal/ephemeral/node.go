@@ -64,7 +64,7 @@ func (n *Node) RequireExists(ctx context.Context) error {
 // While a delete is unanswered, the session is retained. If the server answers the sync that follows and not the delete, the
 // connection ends, and the delete is sent again.
 //
-// It reports whether this call has sent the deletion: what the session sends later on the connection comes behind it.
+// It reports whether this call has given the deletion to a connection: what the session sends on that later comes behind it.
 func (n *Node) Remove() (sent bool) {
 	// If the connection ends while the delete is sent, loss callbacks run on this goroutine. The callback of this node's hold
 	// would come back into once and wait without an end. The hold has taken it off the session before.

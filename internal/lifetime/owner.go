@@ -26,17 +26,15 @@ func (o owner) NextXid() int32 {
 	}
 }
 
-// Saw notes the newest zxid. What the server told before is no newer.
-func (o owner) Saw(zxid int64) {
-	o.zxid.Store(zxid)
-	if o.leans.Load() {
-		o.leans.Store(false)
-	}
-}
+// Saw notes the newest zxid.
+func (o owner) Saw(zxid int64) { o.zxid.Store(zxid) }
 
 // Answered books an answer as proof of liveness.
 func (o owner) Answered(op, code int32, sent, at time.Time) {
 	if wire.FromTree(code) {
+		if o.leans.Load() {
+			o.leans.Store(false) // the zxid of this answer is no older than the event
+		}
 		o.answered(sent, at, liveness.WitnessOf(op, code))
 	}
 }

@@ -38,11 +38,10 @@ const (
 //
 // A client alone is never refused, and never pauses.
 func (w *write) beaten(ctx context.Context, took time.Duration) {
-	doubled := min(w.refusals, doublings)
+	longest := min(firstPause*took<<min(w.refusals, doublings), longestPause)
 	if w.refusals >= patience {
-		doubled = doublings - 2
+		longest /= 4
 	}
 	w.refusals++
-	longest := min(firstPause*took<<doubled, longestPause)
 	_ = session.Sleep(ctx, time.Duration(rand.Float64()*float64(longest))) // the reading looks at ctx
 }

@@ -183,7 +183,8 @@ type headReader struct {
 
 type headReading struct {
 	done    chan struct{}
-	callers int // guarded by headReader.mu
+	callers int  // guarded by headReader.mu, as is over
+	over    bool // the callers have been counted
 	head    head
 	err     error
 }
@@ -199,6 +200,7 @@ func (r *headReader) read(ctx context.Context) (head, error) {
 		}
 		return reading.head, reading.err
 	case <-ctx.Done():
+		r.leave(reading)
 		return head{}, fail(r.session.ExplainUnanswered(context.Cause(ctx)))
 	case <-r.session.Done():
 		return head{}, fail(r.session.Err())
@@ -221,15 +223,41 @@ func (r *headReader) join() *headReading {
 	return joined
 }
 
+// leave takes a caller off a reading that it does not wait for.
+func (r *headReader) leave(reading *headReading) {
+	r.mu.Lock()
+	counted := reading.over
+	reading.callers--
+	r.mu.Unlock()
+	if counted {
+		r.session.Unwatch(reading.head.watch)
+	}
+}
+
+// isWanted reports whether a caller waits for a reading. Nobody joins one that is on its way.
+func (r *headReader) isWanted(reading *headReading) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return reading.callers > 0
+}
+
 // run does the reading that is on its way, and then the next ones.
 func (r *headReader) run(ctx context.Context) {
 	for reading := r.running; reading != nil; {
-		reading.head, reading.err = r.queue.readHead(ctx, r.session, &r.line)
+		if r.isWanted(reading) {
+			reading.head, reading.err = r.queue.readHead(ctx, r.session, &r.line)
+		}
 		r.mu.Lock()
 		r.running, r.next = r.next, nil
-		r.session.Share(reading.head.watch, reading.callers-1)
+		r.session.Share(reading.head.watch, max(0, reading.callers-1))
+		abandoned := reading.callers == 0
+		reading.over = true
 		close(reading.done)
-		reading = r.running
+		next := r.running
 		r.mu.Unlock()
+		if abandoned {
+			r.session.Unwatch(reading.head.watch)
+		}
+		reading = next
 	}
 }

@@ -11,9 +11,10 @@ import "sync"
 //     it shows that this contender alone is in the way.
 //  2. Both nodes are of this session, so no other session can have its turn while either is there. If the session ends, both
 //     holds have ended.
-//  3. The waiter is armed: its own node was there when the server told of something last.
-//  4. The hold has ended before its release hands the place over. Each transaction that its node guards has been answered, so
-//     none can come later (see share.enter in internal/hold). What else it has sent and had an answer to, this session sees.
+//  3. The watch on the waiter's own node is set and has not fired: the node was there when the server told of something last.
+//  4. The hold has ended before its release hands the place over. Each Hold.Txn of it has been answered, so none can come later
+//     (see share.enter in internal/hold). What else it has sent and had an answer to, this session sees. A write that a caller
+//     guards itself, with a check of the node in Client.Multi, is not known here.
 //  5. A hold that was lost hands nothing over. Its work may go on, and the deletion of its node is what refuses its guarded
 //     writes. So does that of a hold which was released without a connection.
 //  6. If the deletion is refused, the next hold holds all the same. Contenders behind it wait for the old node, too.

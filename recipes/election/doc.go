@@ -44,8 +44,8 @@
 // requests in flight together, create and children, and a getData with a watch if another candidate is ahead. To resign
 // is one delete. It wakes one candidate. If a candidate was next when it came, the event makes it leader. It watches its own node for
 // that. A candidate further back reads the children once. If the next candidate is of the leader's session, it leads at once. A leader
-// watches its own node. A client with candidates sends a sync every eleventh of the session timeout. An
-// observer has one watch, on the leader's node.
+// watches its own node. While it leads, its client sends a sync about every eleventh of the session timeout. An observer has one
+// watch, on the leader's node.
 //
 // With the option [WithKazoo], programs in Python that use kazoo share the path.
 package election

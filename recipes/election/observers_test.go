@@ -223,6 +223,40 @@ func TestWatch_OneObserverGivesUp_WhileAllWait(t *testing.T) {
 	})
 }
 
+// Who gives up during a reading that others wait for is not counted among those that watch what it finds.
+func TestWatch_GivesUpDuringAReading_LeavesNoWatch(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
+			answers := make(chan struct{})
+			srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData}, zktest.HoldReplyUntil(answers))
+			var stops []context.CancelFunc
+			for range 3 {
+				ctx, stop := context.WithCancel(t.Context())
+				stops = append(stops, stop)
+				go func() {
+					for _, err := range observer(t, c).Watch(ctx) { // until it is stopped
+						assert.NoError(t, err)
+					}
+				}()
+			}
+			synctest.Wait()
+			stops[0]()
+			if all {
+				stops[1]()
+				stops[2]()
+			}
+			synctest.Wait()
+			close(answers)
+			time.Sleep(time.Second)
+			stops[1]()
+			stops[2]()
+			time.Sleep(time.Second)
+			total, _ := srv.Watches()
+			require.Zero(t, total, "all give up: %v", all)
+		})
+	}
+}
+
 // TestWatch_AsksLater_IsToldWhatIsNewer: an answer that was on its way is older than the question of another observer.
 func TestWatch_AsksLater_IsToldWhatIsNewer(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, _ *zktest.Rule) {
