@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,7 +87,7 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Run(t, zktest.InMemory(), zktest.WithLatency(time.Millisecond))
 					over := make(chan struct{})
-					sections := 0
+					var sections atomic.Int64
 					for i := range crowd.clients {
 						m := newMutex(t, bubble.Dial(t, srv, fmt.Sprint("c", i)), way.opts...)
 						for range crowd.callers {
@@ -96,7 +97,7 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 									if !assert.NoError(t, err) {
 										return
 									}
-									sections++ // under the lock
+									sections.Add(1)
 									_ = h.Release(t.Context())
 									select {
 									case <-over:
@@ -109,9 +110,9 @@ func TestLock_Contended_RequestsOfASection(t *testing.T) {
 					}
 					time.Sleep(time.Second) // the shortcuts have begun
 					synctest.Wait()
-					before := sections
+					before := sections.Load()
 					kinds := count(srv, func(q zktest.Request) zktest.Op { return q.Op }, func() { time.Sleep(2 * time.Second) })
-					n := float64(sections - before)
+					n := float64(sections.Load() - before)
 					close(over)
 					time.Sleep(time.Second)
 
