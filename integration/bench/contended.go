@@ -54,8 +54,9 @@ func (f *field) contended(ctx context.Context, n int, v variant, want ofCurator)
 
 // shared is one lock of n callers in one session.
 func (f *field) shared(ctx context.Context, n int, v variant, atLeast map[time.Duration]float64) row {
+	one := f.lock(ctx, 0, "/bench/ours/shared", v.opts...) // all callers share the object
 	r := row{name: fmt.Sprintf("one mutex, 1 session × %d callers%s", n, f.where()), clients: n, run: []contestant{
-		looping(v.name, n, func(int) section { return f.lock(ctx, 0, "/bench/ours/shared", v.opts...) }),
+		looping(v.name, n, func(int) section { return one }),
 		f.curator.contestant("shared", f.number, n),
 		looping("go-zookeeper Lock", n, func(int) section { return f.goZookeeperLock(0, "/bench/gozk/shared") }),
 	}}
