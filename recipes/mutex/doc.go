@@ -57,9 +57,10 @@
 //   - An uncontended Lock takes one round trip, and a release another one.
 //   - Joining a queue takes one more. If a waiter was next when it joined, the event of the release grants it. A waiter further
 //     back lists once when it is woken.
-//   - A release hands over at once to the next waiter, if both use one Mutex object in one session. That takes no round trip. Until the server has
-//     deleted the node of the last hold, others see it at the head. If a Hold.Txn is unanswered, the release hands nothing over,
-//     and the waiter waits for the deletion.
+//   - If the next waiter uses the same Mutex object in the same session, the release hands over to it at once, without a round
+//     trip. Until the server has deleted the node of the last hold, others see it at the head. If a Hold.Txn is unanswered, the
+//     release hands nothing over, and the waiter waits for the deletion. A transaction in which the caller checks the node itself
+//     is not known here: write with Hold.Txn.
 //   - A section that ends at once is three requests. It is two, create and delete, for a client that has the lock to
 //     itself. A longer hold adds its watch.
 //   - The first Lock below a path that exists takes three requests more, one of which makes the lock's path.
