@@ -459,6 +459,16 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "armed: after a grant by an event, a server that lags is believed",
+		edits: []edit{{"internal/lifetime", "Lifetime.connectionUp", "l.leans.Load() && l.lost == nil", "false && l.leans.Load() && l.lost == nil"}},
+		tests: []test{connTests},
+	},
+	{
+		name:  "armed: a request that was shed shows how far the server is",
+		edits: []edit{{"internal/lifetime", "owner.Answered", "	if wire.FromTree(code) {\n", "	o.leans.Store(false)\n	if wire.FromTree(code) {\n"}},
+		tests: []test{connTests},
+	},
+	{
 		name:  "place: handed over while a guarded write is on its way",
 		edits: []edit{{"internal/hold", "share.letGo", " && g.open == 0", ""}},
 		tests: []test{queueTests},

@@ -692,3 +692,38 @@ func TestConnection_SilentSinceTheHandshake(t *testing.T) {
 		})
 	}
 }
+
+// TestLeanOnEvent: whoever goes by an event has a barrier ahead of all that is read on the next connection, unless a server has
+// answered since. A server that sheds a request may be as far behind as before.
+func TestLeanOnEvent(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked    bool
+		answer   zktest.Action
+		barriers int
+	}{
+		"nothing was asked": {false, zktest.Proceed(), 1},
+		"answered":          {true, zktest.Proceed(), 0},
+		"shed":              {true, zktest.Fail(zktest.CodeThrottled), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				s := live(t, dial(t, srv))
+				s.LeanOnEvent()
+				rule := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, c.answer)
+				if c.asked {
+					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+					defer cancel()
+					_, _, _ = s.Exists(ctx, "/") // the rule says how it ends
+					require.NotZero(t, rule.Hits())
+				}
+				rule.Remove()
+				barriers := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Proceed())
+				srv.Cut(zktest.Everyone)
+				time.Sleep(time.Second)
+				require.Equal(t, c.barriers, barriers.Hits())
+				_, _, err := s.Exists(t.Context(), "/")
+				require.NoError(t, err)
+			})
+		})
+	}
+}
