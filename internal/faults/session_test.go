@@ -175,16 +175,23 @@ func TestF12_ExpiresWithTheGrant(t *testing.T) {
 		w.srv.Intercept(w.lists(), zktest.After(func(zktest.Request) { w.srv.Expire(old) }))
 		second.release()
 		c.requireGranted(0)
-		select {
-		case <-a.returned:
-			a.requireExpiredAt(2 * time.Second)
-		default:
-			w.until(3 * time.Second)
-			c.release()
-			a.requireGrantedAt(3 * time.Second)
-			require.NotEqual(w, old, w.srv.SessionOf("a"))
-		}
+		w.requireExpiredOrQueued(a, c, old)
 	})
+}
+
+// requireExpiredOrQueued requires that a, whose session was ended after 2 s, either had a hold that ended with it, or waits behind c in
+// another session.
+func (w *world) requireExpiredOrQueued(a, c *attempt, old int64) {
+	w.Helper()
+	select {
+	case <-a.returned:
+		a.requireExpiredAt(2 * time.Second)
+	default:
+		w.until(3 * time.Second)
+		c.release()
+		a.requireGrantedAt(3 * time.Second)
+		require.NotEqual(w, old, w.srv.SessionOf("a"))
+	}
 }
 
 // TestF12_ExpiresWithTheEvent: the server ends the session of the waiter that is next as the predecessor goes. If the waiter was
@@ -201,15 +208,7 @@ func TestF12_ExpiresWithTheEvent(t *testing.T) {
 		w.srv.Intercept(m, zktest.After(func(zktest.Request) { w.srv.Expire(old) }))
 		b.release()
 		c.requireGranted(0)
-		select {
-		case <-a.returned:
-			a.requireExpiredAt(2 * time.Second)
-		default:
-			w.until(3 * time.Second)
-			c.release()
-			a.requireGrantedAt(3 * time.Second)
-			require.NotEqual(w, old, w.srv.SessionOf("a"))
-		}
+		w.requireExpiredOrQueued(a, c, old)
 	})
 }
 
