@@ -314,7 +314,8 @@ func (sh *share) Check(ctx context.Context) error {
 
 // deleted ends the grant for want of a node, and returns the error that says so.
 func (sh *share) deleted() error {
-	why := &zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, Path: sh.Path(), At: time.Now()}
+	why := sh.grant.gone()
+	why.Path = sh.Path()
 	sh.grant.lose(why)
 	return why
 }

@@ -548,3 +548,23 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 		})
 	}
 }
+
+// TestGone_AfterTheDeadline: a process that was frozen hears of the deletion before it looks at its deadline. The hold ended at the
+// deadline, and says so: nobody has deleted the node of a holder that was well.
+func TestGone_AfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		_, h, g := give(t, bubble.Dial(t, srv, "a"))
+		g.stopLoss() // as if it had not been called yet
+		deadline, done := h.ValidUntil(), h.Done()
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		time.Sleep(time.Until(deadline))
+		require.NoError(t, srv.Delete(h.Path()))
+		srv.Heal(zktest.Label("a"))
+		<-done
+		var why *zkrecipes.LostError
+		require.ErrorAs(t, h.Err(), &why)
+		require.Equal(t, zkrecipes.LossDeadline, why.Reason)
+		require.Equal(t, deadline, why.At)
+	})
+}

@@ -53,7 +53,7 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			g.lose(&zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, At: time.Now()})
+			g.lose(g.gone())
 			return
 		case ctx.Err() != nil, s.Err() != nil: // the session fails its calls a moment before it ends ctx
 			return
@@ -65,4 +65,14 @@ func (g *Grant) watchPath(ctx context.Context, path string, changed *session.Wat
 		}
 		_, _ = s.AwaitChange(ctx, s.RecheckAfter(), changed.Fired(), g.done) // as above
 	}
+}
+
+// gone is why the grant ends when its node is not there. A process that was frozen may hear of that before it looks at its deadline,
+// which has passed before.
+func (g *Grant) gone() *zkrecipes.LostError {
+	now := time.Now()
+	if until := g.Node.Session.ValidUntil(); !now.Before(until) {
+		return &zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until}
+	}
+	return &zkrecipes.LostError{Reason: zkrecipes.LossNodeDeleted, At: now}
 }
