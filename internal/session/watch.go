@@ -183,30 +183,38 @@ const mostKept = 100
 // KeepWatch reports whether the caller may keep a watch on the data of path for its next call. If there is no room, the watch that
 // no caller has asked for longest is taken away, but only if that is longer than the session timeout.
 func (s *Session) KeepWatch(path string) bool {
-	abs, now, idle := s.Abs(path), time.Now(), ""
-	w := &s.watches
+	may, idle := s.watches.keep(s.Abs(path), s.ensemble.Timeout(), s.ensemble.removalsLost.Load() <= 1)
+	if idle != "" {
+		s.Go(func(context.Context) { // refused only if the session ends, and its watches with it
+			if r, some := s.removable(nil, idle); some {
+				s.removeWatches(r)
+			}
+		})
+	}
+	return may
+}
+
+// keep is KeepWatch for an absolute path. It returns the path of the watch that is to be taken away, if any.
+func (w *watches) keep(path string, timeout time.Duration, mayRemove bool) (may bool, idle string) {
+	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.kept[abs]; !ok && len(w.kept) >= mostKept {
+	if _, ok := w.kept[path]; !ok && len(w.kept) >= mostKept {
 		for other, asked := range w.kept {
 			if idle == "" || asked.Before(w.kept[idle]) {
 				idle = other
 			}
 		}
-		if now.Sub(w.kept[idle]) <= s.ensemble.Timeout() || s.ensemble.removalsLost.Load() > 1 {
-			return false
+		if now.Sub(w.kept[idle]) <= timeout || !mayRemove {
+			return false, ""
 		}
 		delete(w.kept, idle)
-		if _, set := w.set[watchKey{watchData, idle}]; set && !s.Go(func(context.Context) {
-			if r, some := s.removable(nil, idle); some {
-				s.removeWatches(r)
-			}
-		}) {
-			return false
+		if _, set := w.set[watchKey{watchData, idle}]; !set {
+			idle = ""
 		}
 	}
-	w.kept[abs] = now
-	return true
+	w.kept[path] = now
+	return true, idle
 }
 
 // keysOf returns all keys of a path.

@@ -189,8 +189,8 @@ func (e *engine) hear(n session.News) {
 	}
 }
 
-// begin makes all parts dirty: a connection is there, and no watch is. The parts that nothing is known to have happened to need only
-// their watches.
+// begin makes dirty what has a watch to lose, or is still to be read: a connection is there, and no watch is. The parts that nothing
+// is known to have happened to need only their watches.
 func (e *engine) begin() {
 	e.connected, e.rest = true, false
 	e.epoch++
