@@ -247,12 +247,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "mutex: a goroutine with the context of a hold gets in",
-		edits: []edit{{"recipes/mutex", "Mutex.again", "	if !m.reentrant {\n", "	if false && !m.reentrant {\n"}},
+		edits: []edit{{"internal/znode", "Queue.nested", "if !q.config.Reentrant {", "if false && !q.config.Reentrant {"}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "rwlock: a goroutine with the context of a writer gets in as a writer",
-		edits: []edit{{"recipes/rwlock", "RWLock.write", "	if l.reentrant {\n", "	if true || l.reentrant {\n"}},
+		edits: []edit{{"internal/znode", "Queue.nested", "if !q.config.Reentrant {", "if false && !q.config.Reentrant {"}},
 		tests: []test{bubbles("./recipes/rwlock")},
 	},
 	{

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/grant"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -66,9 +67,10 @@ func (sh *share) local(path string) string {
 
 // Turn is a contender whose turn it is.
 type Turn struct {
-	Node  *ephemeral.Node
-	Token zkrecipes.Token
-	Watch *session.Watch // on the node, if the waiter has one: the grant goes on with it
+	Node   *ephemeral.Node
+	Token  zkrecipes.Token
+	Config recipe.Config
+	Watch  *session.Watch // on the node, if the waiter has one: the grant goes on with it
 	// Released, unless it is nil, is called after a release. All that the node guards has been answered then, and its deletion is on
 	// its way.
 	Released func()
@@ -78,11 +80,11 @@ type Turn struct {
 // callback must be set before the caller sees the hold. On error the caller removes the node.
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
-func Give(ctx context.Context, turn Turn, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
+func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{Node: n, Token: turn.Token, released: turn.Released, done: make(chan struct{}), since: time.Now()}
 	n.Session.Pin()
-	if err := g.endOnLoss(ctx, lossOnSuspend); err != nil {
+	if err := g.endOnLoss(ctx, turn.Config.LossOnSuspend); err != nil {
 		g.stop()
 		return nil, err
 	}

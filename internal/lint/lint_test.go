@@ -57,7 +57,7 @@ var rules = map[string]rule{
 	"internal/ephemeral": {imports: []string{".", "internal/client", "internal/session", "internal/wire", zk, backoff}},
 	"internal/faults":    {},
 	"internal/grant":     {},
-	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/client", "internal/session", "internal/trace", zk, backoff}},
+	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/recipe", "internal/client", "internal/session", "internal/trace", zk, backoff}},
 	"internal/lint":      {},
 	"internal/lifetime":  {imports: []string{".", "internal/link", "internal/liveness", "internal/trace", "internal/wire", zk, backoff}},
 	"internal/link":      {imports: []string{"internal/wire", zk}, goroutines: true},
@@ -67,7 +67,7 @@ var rules = map[string]rule{
 	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/wire", zk}},
 	"internal/trace":     {imports: []string{"."}},
 	"internal/wire":      {imports: []string{zk}},
-	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/client", "internal/session", zk}},
+	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/recipe", "internal/client", "internal/session", zk}},
 	"recipes/": {imports: []string{
 		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/client", "internal/session", "internal/znode", zk, backoff,
 	}},
