@@ -242,7 +242,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 	if enough {
 		door.node.Removed()
 	}
-	door.leaveGranted()
+	door.leaveInBackground()
 	return h, nil
 }
 

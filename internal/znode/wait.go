@@ -127,8 +127,8 @@ func (w *Waiter) awaitRemoved() {
 	_ = w.node.WaitRemoved(waiting) // no error of the acquisition
 }
 
-// leaveGranted removes a contender that the caller needs no more, and does not wait for that.
-func (w *Waiter) leaveGranted() {
+// leaveInBackground removes a contender that the caller needs no more, and does not wait for that.
+func (w *Waiter) leaveInBackground() {
 	w.granted = true
 	w.node.Remove()
 	w.relax()
