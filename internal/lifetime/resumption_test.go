@@ -84,7 +84,7 @@ func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
 						if err != nil {
 							return nil, err
 						}
-						return trial.Ending{&trial.Pipe{Conn: raw, OnWrite: grantsLess(4000).OnWrite}, end}, nil
+						return trial.Ending{Conn: &trial.Pipe{Conn: raw, OnWrite: grantsLess(4000).OnWrite}, End: end}, nil
 					}))
 				s := trial.Live(t, c)
 				defer s.Retain()()
