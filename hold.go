@@ -20,23 +20,23 @@ import (
 //
 // For tests of code that takes a Hold, package zktest/fakehold makes one without a server.
 type Hold struct {
-	grant contender
-	ctx   holdContext // its cause alone says whether the hold has ended, and why
-	since time.Time
+	backing backing
+	ctx     holdContext // its cause alone says whether the hold has ended, and why
+	since   time.Time
 
 	mu       sync.Mutex
 	warnings map[time.Duration]warning // the newest of each lead
 }
 
-// contender stands behind a hold.
-type contender = grant.Grant[Token, Op, OpResult]
+// backing stands behind a hold.
+type backing = grant.Backing[Token, Op, OpResult]
 
 func init() { grant.NewHold = newHold }
 
 // newHold makes a hold, as [grant.NewHold] says.
-func newHold(ctx context.Context, g contender) (h *Hold, end func(*LostError)) {
+func newHold(ctx context.Context, b backing) (h *Hold, end func(*LostError)) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	h = &Hold{grant: g, since: time.Now()}
+	h = &Hold{backing: b, since: time.Now()}
 	h.ctx = holdContext{Context: inner, hold: h, cancel: cancel}
 	return h, func(lost *LostError) { h.end(lost) }
 }
@@ -74,7 +74,7 @@ func (h *Hold) Err() error {
 
 // ValidUntil is the time up to which the hold is proven. It moves on while the server answers, and it can move back while
 // the client reconnects: ask again rather than keep it. See package conn for what the proof rests on.
-func (h *Hold) ValidUntil() time.Time { return h.grant.ValidUntil() }
+func (h *Hold) ValidUntil() time.Time { return h.backing.ValidUntil() }
 
 // Since is when the hold was granted, by the local clock.
 func (h *Hold) Since() time.Time { return h.since }
@@ -105,13 +105,13 @@ func (h *Hold) Expiring(lead time.Duration) <-chan struct{} {
 	}
 	h.mu.Unlock()
 	if first {
-		stop := h.grant.OnExpiring(lead, w.give)
+		stop := h.backing.OnExpiring(lead, w.give)
 		context.AfterFunc(w.ctx, func() {
 			stop()
 			h.forget(lead, w)
 		})
 	}
-	if !time.Now().Before(h.grant.ValidUntil().Add(-lead)) {
+	if !time.Now().Before(h.backing.ValidUntil().Add(-lead)) {
 		w.give()
 	}
 	return w.ctx.Done()
@@ -133,10 +133,10 @@ func (h *Hold) forget(lead time.Duration, given warning) {
 }
 
 // Token returns the fencing token of the hold.
-func (h *Hold) Token() Token { return h.grant.Token() }
+func (h *Hold) Token() Token { return h.backing.Token() }
 
 // Path returns the path of the contender, with the chroot taken off.
-func (h *Hold) Path() string { return h.grant.Path() }
+func (h *Hold) Path() string { return h.backing.Path() }
 
 // Check asks the leader of the ensemble whether the hold is still held. A leader that was just replaced may still say yes
 // for up to 1.5 ticks; [Hold.Txn] asks a quorum.
@@ -146,7 +146,7 @@ func (h *Hold) Check(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	err := h.grant.Check(ctx)
+	err := h.backing.Check(ctx)
 	if ended := h.ended(); ended != nil {
 		return ended // a node that a Release deleted meanwhile was not lost
 	}
@@ -166,14 +166,14 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := h.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFenced, err)
 	}
-	return h.grant.Txn(ctx, ops...)
+	return h.backing.Txn(ctx, ops...)
 }
 
 // Revoked is closed when another client has asked for the hold to be released. It is a request: nothing else happens
 // until the holder releases.
 //
 // Source: Curator's Revoker writes __REVOKE__ onto the holder's node.
-func (h *Hold) Revoked() <-chan struct{} { return h.grant.Revoked() }
+func (h *Hold) Revoked() <-chan struct{} { return h.backing.Revoked() }
 
 // Release ends the hold and deletes its contender. The context bounds how long the caller waits for the deletion. The
 // deletion goes on in the background until the node is gone or the session is over, so a Release with a dead context
@@ -189,18 +189,18 @@ func (h *Hold) Release(ctx context.Context) error {
 	if err := h.ended(); !errors.Is(err, ErrReleased) {
 		return err
 	}
-	return h.grant.Release(ctx)
+	return h.backing.Release(ctx)
 }
 
 // lapse ends the hold if its deadline has passed, and then removes the contender as well. An answer that arrived in time
 // may be counted only after this look. The session then lives on, and would keep the contender of a hold that has ended.
 func (h *Hold) lapse() {
-	until := h.grant.ValidUntil()
+	until := h.backing.ValidUntil()
 	if time.Now().Before(until) {
 		return
 	}
-	if h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until}) {
-		_ = h.grant.Release(h.ctx.Context) // which has ended; the removal goes on
+	if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) {
+		_ = h.backing.Release(h.ctx.Context) // which has ended; the removal goes on
 	}
 }
 

@@ -167,7 +167,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "hold: one that has lapsed leaves its contender",
-		edits: []edit{{".", "Hold.lapse", "if h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until}) {", "if h.end(&LostError{Reason: LossDeadline, Path: h.grant.Path(), At: until}) && false {"}},
+		edits: []edit{{".", "Hold.lapse", "if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) {", "if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) && false {"}},
 		tests: []test{bubbles(".")},
 	},
 	{
@@ -247,12 +247,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "mutex: a goroutine with the context of a hold gets in",
-		edits: []edit{{"recipes/mutex", "Mutex.again", "	if !m.reentrant {\n", "	if false && !m.reentrant {\n"}},
+		edits: []edit{{"internal/znode", "Queue.nested", "if !q.config.Reentrant {", "if false && !q.config.Reentrant {"}},
 		tests: []test{mutexTests},
 	},
 	{
 		name:  "rwlock: a goroutine with the context of a writer gets in as a writer",
-		edits: []edit{{"recipes/rwlock", "RWLock.write", "	if l.reentrant {\n", "	if true || l.reentrant {\n"}},
+		edits: []edit{{"internal/znode", "Queue.nested", "if !q.config.Reentrant {", "if false && !q.config.Reentrant {"}},
 		tests: []test{bubbles("./recipes/rwlock")},
 	},
 	{
@@ -262,7 +262,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "hold: a deadline that was noticed late is a late one",
-		edits: []edit{{".", "Hold.lapse", "Path: h.grant.Path(), At: until}) {", "Path: h.grant.Path(), At: time.Now()}) {"}},
+		edits: []edit{{".", "Hold.lapse", "Path: h.backing.Path(), At: until}) {", "Path: h.backing.Path(), At: time.Now()}) {"}},
 		tests: []test{bubbles(".")},
 	},
 	{
@@ -355,7 +355,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "grant: the heartbeat goes on after a hold",
-		edits: []edit{{"internal/hold", "Grant.stop", "		g.Node.Session.Unpin()\n", ""}},
+		edits: []edit{{"internal/hold", "Grant.stop", "		g.Node.Session.EndRetention()\n", ""}},
 		tests: []test{queueTests},
 	},
 	{
@@ -465,7 +465,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "armed: a request that was shed shows how far the server is",
-		edits: []edit{{"internal/lifetime", "owner.Answered", "	if wire.FromTree(code) {\n", "	o.leans.Store(false)\n	if wire.FromTree(code) {\n"}},
+		edits: []edit{{"internal/lifetime", "linkOwner.Answered", "	if wire.FromTree(code) {\n", "	o.leans.Store(false)\n	if wire.FromTree(code) {\n"}},
 		tests: []test{connTests},
 	},
 	{

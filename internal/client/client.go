@@ -135,8 +135,8 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 // Identity does what conn.Client says.
 func (c *Client) Identity() string { return c.core.opts.Identity }
 
-// View returns s with the paths of this client. s must come from this client, or from a client that is the Same.
-func (c *Client) View(s *session.Session) *session.Session { return s.At(c.chroot) }
+// Reroot returns s with the root of this client, below which all its paths are. s must come from this client, or from a client that is the Same.
+func (c *Client) Reroot(s *session.Session) *session.Session { return s.At(c.chroot) }
 
 // Same reports whether both clients share a connection, as a client made by [Client.Sub] and its origin do.
 func (c *Client) Same(other *Client) bool { return c.core == other.core }

@@ -73,9 +73,9 @@ func (n *Node) Remove() (sent bool) {
 		if n.Leaving != nil {
 			left = n.Leaving()
 		}
-		n.Session.Pin()
+		n.Session.BeginRetention()
 		sent = len(n.Paths) == 1 && n.guid == "" && n.Session.StartDelete(n.Paths[0], -1, func(err error) {
-			n.Session.Unpin()
+			n.Session.EndRetention()
 			// If the node was gone already, somebody else has deleted it, and when is not known.
 			if err == nil {
 				left()
@@ -87,7 +87,7 @@ func (n *Node) Remove() (sent bool) {
 			}
 		})
 		if !sent {
-			n.Session.Unpin()
+			n.Session.EndRetention()
 			n.keepRemoving()
 		}
 	})

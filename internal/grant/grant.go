@@ -2,8 +2,8 @@
 //
 // The type Hold is declared in the root package, where users read of it, so only the root package can fill it. If the root
 // package exported a constructor, users would find a function that only recipes may call. So it leaves its constructor here,
-// below itself. No field moves, and a recipe still gives a grant of its own. The price is that this package cannot name the
-// types of the root package: they are type parameters of [Grant], and [NewHold] has to be asserted to its type. That happens
+// below itself. No field moves, and a recipe still gives a backing of its own. The price is that this package cannot name the
+// types of the root package: they are type parameters of [Backing], and [NewHold] has to be asserted to its type. That happens
 // while packages are initialized. So a constructor that does not fit ends every program and test at once.
 package grant
 
@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Grant stands behind a hold: the contender in ZooKeeper, as the recipe that acquired it keeps it. The type arguments are
+// Backing stands behind a hold: the contender in ZooKeeper, as the recipe that acquired it keeps it. The type arguments are
 // Token, Op and OpResult of package zkrecipes.
-type Grant[Token, Op, OpResult any] interface {
+type Backing[Token, Op, OpResult any] interface {
 	// Path and Token are those of the contender.
 	Path() string
 	Token() Token
@@ -34,7 +34,7 @@ type Grant[Token, Op, OpResult any] interface {
 
 // NewHold makes a hold. It is a
 //
-//	func(ctx context.Context, g Grant[Token, Op, OpResult]) (h *Hold, end func(*LostError))
+//	func(ctx context.Context, b Backing[Token, Op, OpResult]) (h *Hold, end func(*LostError))
 //
 // with the types of package zkrecipes, which sets it. The function that it returns ends the hold as lost. The hold's context has
 // the values of ctx, and neither its cancellation nor its deadline. The first end counts: after it, end does nothing.

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/grant"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -46,7 +47,7 @@ type Grant struct {
 //
 //nolint:errcheck // a constructor of another type ends every program and test here
 var newHold = grant.NewHold.(func(
-	context.Context, grant.Grant[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
+	context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
 ) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
 
 // share is what one hold has of a grant. It came through a parent that may be of another client, made by Sub, which has other
@@ -66,9 +67,10 @@ func (sh *share) local(path string) string {
 
 // Turn is a contender whose turn it is.
 type Turn struct {
-	Node  *ephemeral.Node
-	Token zkrecipes.Token
-	Watch *session.Watch // on the node, if the waiter has one: the grant goes on with it
+	Node   *ephemeral.Node
+	Token  zkrecipes.Token
+	Config recipe.Config
+	Watch  *session.Watch // on the node, if the waiter has one: the grant goes on with it
 	// Released, unless it is nil, is called after a release. All that the node guards has been answered then, and its deletion is on
 	// its way.
 	Released func()
@@ -78,11 +80,11 @@ type Turn struct {
 // callback must be set before the caller sees the hold. On error the caller removes the node.
 //
 // Errors: the session's own; ErrGone if the node was lost meanwhile; the cause of ctx.
-func Give(ctx context.Context, turn Turn, lossOnSuspend bool, a *Attempt) (*zkrecipes.Hold, error) {
+func Give(ctx context.Context, turn Turn, a *Attempt) (*zkrecipes.Hold, error) {
 	n := turn.Node
 	g := &Grant{Node: n, Token: turn.Token, released: turn.Released, done: make(chan struct{}), since: time.Now()}
-	n.Session.Pin()
-	if err := g.endOnLoss(ctx, lossOnSuspend); err != nil {
+	n.Session.BeginRetention()
+	if err := g.endOnLoss(ctx, turn.Config.LossOnSuspend); err != nil {
 		g.stop()
 		return nil, err
 	}
@@ -199,7 +201,7 @@ func (g *Grant) stop() {
 		if stopLoss != nil {
 			stopLoss()
 		}
-		g.Node.Session.Unpin()
+		g.Node.Session.EndRetention()
 	})
 }
 
@@ -211,24 +213,24 @@ func (g *Grant) finish(why *zkrecipes.LostError) {
 	g.ended, g.lost = true, why
 }
 
-// Path is part of grant.Grant.
+// Path is part of grant.Backing.
 func (sh *share) Path() string { return sh.local(sh.grant.Node.Paths[0]) }
 
-// Token is part of grant.Grant.
+// Token is part of grant.Backing.
 func (sh *share) Token() zkrecipes.Token { return sh.grant.Token }
 
-// ValidUntil is part of grant.Grant.
+// ValidUntil is part of grant.Backing.
 func (sh *share) ValidUntil() time.Time { return sh.grant.Node.Session.ValidUntil() }
 
-// OnExpiring is part of grant.Grant.
+// OnExpiring is part of grant.Backing.
 func (sh *share) OnExpiring(lead time.Duration, f func()) (stop func()) {
 	return sh.grant.Node.Session.OnExpiring(lead, f)
 }
 
-// Revoked is part of grant.Grant.
+// Revoked is part of grant.Backing.
 func (sh *share) Revoked() <-chan struct{} { return sh.grant.revocation() }
 
-// Release is part of grant.Grant.
+// Release is part of grant.Backing.
 func (sh *share) Release(ctx context.Context) error {
 	why := sh.lapsed(ctx)
 	if why != nil {
@@ -299,7 +301,7 @@ func (sh *share) letGo(why *zkrecipes.LostError) (held, released bool) {
 	return false, released
 }
 
-// Check is part of grant.Grant: a read that is as new as the leader.
+// Check is part of grant.Backing: a read that is as new as the leader.
 func (sh *share) Check(ctx context.Context) error {
 	n := sh.grant.Node
 	if err := n.Session.Sync(ctx, n.Paths[0]); err != nil {
@@ -362,7 +364,7 @@ func Guard(h *zkrecipes.Hold) (left func(error), err error) {
 	return sh.leave, sh.enter()
 }
 
-// Txn is part of grant.Grant. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
+// Txn is part of grant.Backing. The node's name is unique. So if it exists when the leader applies the ops, it is ours, and
 // no other contender can have been granted what it stands for: see enter.
 func (sh *share) Txn(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	if err := sh.enter(); err != nil {
@@ -382,7 +384,7 @@ func (sh *share) guarded(ctx context.Context, ops []zkrecipes.Op) ([]zkrecipes.O
 		guarded = append(guarded, zkrecipes.OpCheck(sh.local(path), -1))
 	}
 	guarded = append(guarded, ops...)
-	results, err := sh.through.Client.View(n.Session).Multi(ctx, guarded...)
+	results, err := sh.through.Client.Reroot(n.Session).Multi(ctx, guarded...)
 	var failed *session.OpError
 	switch {
 	case err == nil:

@@ -21,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -42,7 +43,7 @@ func contender(t *testing.T, c *conn.Client) *ephemeral.Node {
 func give(t *testing.T, c *conn.Client) (*ephemeral.Parent, *zkrecipes.Hold, *Grant) {
 	t.Helper()
 	n := contender(t, c)
-	h, err := Give(t.Context(), Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, false, nil)
+	h, err := Give(t.Context(), Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, nil)
 	require.NoError(t, err)
 	g, ok := Above(h.Context(), n.Parent, kind)
 	require.True(t, ok)
@@ -316,8 +317,8 @@ func TestGive_EndsAsItIsMade(t *testing.T) {
 				defer cancel(nil)
 				var n *ephemeral.Node
 				n = contender(t, bubble.Dial(t, srv, "a", conn.WithTracer(onHold(func() { tt.end(srv, n.Session, cancel) }))))
-				_, a := Begin(ctx, n.Parent.Client, Label{Recipe: "mutex"}, n.Parent.Path, false)
-				h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, true, a)
+				_, a := Begin(ctx, n.Parent.Client, zkrecipes.AcquireStart{Recipe: "mutex", Path: n.Parent.Path})
+				h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid), Config: recipe.Config{LossOnSuspend: true}}, a)
 				require.ErrorIs(t, err, tt.is)
 				require.Nil(t, h)
 				n.Remove()
@@ -346,7 +347,7 @@ func TestGive_LossOnSuspend_WaitsForTheConnection(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, time.Second/2)
 				defer cancel()
 			}
-			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, true, nil)
+			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid), Config: recipe.Config{LossOnSuspend: true}}, nil)
 			if goes {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				return
@@ -399,7 +400,7 @@ func TestGive_CallerGoesBeforeTheProof(t *testing.T) {
 		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(2*time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, false, nil)
+		_, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		n.Remove()
 		require.NoError(t, n.WaitRemoved(t.Context()))
@@ -455,7 +456,7 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 			time.Sleep(time.Second / 2)
 			_ = srv.Delete(n.Paths[0])
 		}()
-		_, err = Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, false, nil)
+		_, err = Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, nil)
 		require.ErrorIs(t, err, ephemeral.ErrGone)
 	})
 }
@@ -498,7 +499,7 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 				_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
 				require.NoError(t, err)
 				reads := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
-				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, false, nil)
+				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Watch: watch}, nil)
 				require.NoError(t, err)
 				time.Sleep(readAfter - 1)
 				require.Zero(t, reads.Hits())
@@ -529,7 +530,7 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
 			told := 0
-			h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, false, nil)
+			h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, nil)
 			require.NoError(t, err)
 			if !lapsed {
 				require.NoError(t, h.Release(t.Context()))

@@ -53,8 +53,8 @@ func TestLoss_ManyHolds_AllEndBeforeTheFirstIsToldAndRemoved(t *testing.T) {
 		holds := make([]*zkrecipes.Hold, many)
 		for i := range holds {
 			n := contender(t, c)
-			ctx, a := Begin(t.Context(), n.Parent.Client, Label{"mutex", ""}, n.Parent.Path, false)
-			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, false, a)
+			ctx, a := Begin(t.Context(), n.Parent.Client, zkrecipes.AcquireStart{Recipe: "mutex", Path: n.Parent.Path})
+			h, err := Give(ctx, Turn{Node: n, Token: zkrecipes.Token(n.Czxid)}, a)
 			require.NoError(t, err)
 			holds[i] = h
 			mu.Lock()

@@ -9,9 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/trace"
 )
 
-// Label is what tracers know a recipe by.
-type Label struct{ Recipe, Name string }
-
 // Attempt is one acquisition that a tracer observes; nil if there is none. Only the goroutine of its caller uses it.
 type Attempt struct {
 	tracers  *trace.Tracers
@@ -23,16 +20,13 @@ type Attempt struct {
 }
 
 // Begin tells the tracers that an acquisition begins. It returns the context to go on with.
-func Begin(ctx context.Context, client *client.Client, as Label, path string, try bool) (context.Context, *Attempt) {
+func Begin(ctx context.Context, client *client.Client, start zkrecipes.AcquireStart) (context.Context, *Attempt) {
 	tracers := client.Tracers()
 	if !tracers.ObserveHolds() {
 		return ctx, nil
 	}
-	a := &Attempt{
-		tracers: tracers, began: time.Now(),
-		start: zkrecipes.AcquireStart{Recipe: as.Recipe, Name: as.Name, Path: path, Try: try},
-	}
-	a.ctx = tracers.AcquireStart(ctx, a.start)
+	a := &Attempt{tracers: tracers, began: time.Now(), start: start}
+	a.ctx = tracers.AcquireStart(ctx, start)
 	return a.ctx, a
 }
 

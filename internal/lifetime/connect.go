@@ -35,7 +35,7 @@ func (l *Lifetime) goRound() {
 // serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
 func (l *Lifetime) serve(server Server) error {
 	dial := func(ctx context.Context) (net.Conn, error) { return l.ensemble.Dial(ctx, server) }
-	c, err := link.Dial(l.ctx, l.ensemble.ConnectTimeout(), server.String(), dial, owner{l})
+	c, err := link.Dial(l.ctx, l.ensemble.ConnectTimeout(), server.String(), dial, linkOwner{l})
 	if err != nil {
 		return err
 	}

@@ -130,12 +130,12 @@ func (l *Lifetime) hurryBarrier() {
 // Retain keeps the proof fresh until release is called: a sync goes out about every eleventh of the timeout. If a sync is unanswered
 // for a quarter of the timeout, the connection is dropped, so that another server is tried in good time.
 func (l *Lifetime) Retain() (release func()) {
-	l.Pin()
-	return sync.OnceFunc(l.Unpin)
+	l.BeginRetention()
+	return sync.OnceFunc(l.EndRetention)
 }
 
-// Pin is Retain for a caller that calls Unpin once.
-func (l *Lifetime) Pin() {
+// BeginRetention is Retain for a caller that calls EndRetention once.
+func (l *Lifetime) BeginRetention() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.upkeep.Retain(time.Now()) {
@@ -143,8 +143,8 @@ func (l *Lifetime) Pin() {
 	}
 }
 
-// Unpin ends one Pin.
-func (l *Lifetime) Unpin() {
+// EndRetention ends what one BeginRetention began.
+func (l *Lifetime) EndRetention() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.upkeep.Release()

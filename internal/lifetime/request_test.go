@@ -14,7 +14,7 @@ import (
 
 func TestXids_ArePositive(t *testing.T) {
 	t.Parallel()
-	o := owner{&Lifetime{}}
+	o := linkOwner{&Lifetime{}}
 	o.xids.Store(math.MaxInt32 - 1)
 	for _, want := range []int32{math.MaxInt32, 1, 2} {
 		require.Equal(t, want, o.NextXid())

@@ -57,7 +57,7 @@ var rules = map[string]rule{
 	"internal/ephemeral": {imports: []string{".", "internal/client", "internal/session", "internal/wire", zk, backoff}},
 	"internal/faults":    {},
 	"internal/grant":     {},
-	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/client", "internal/session", "internal/trace", zk, backoff}},
+	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/recipe", "internal/client", "internal/session", "internal/trace", zk, backoff}},
 	"internal/lint":      {},
 	"internal/lifetime":  {imports: []string{".", "internal/link", "internal/liveness", "internal/trace", "internal/wire", zk, backoff}},
 	"internal/link":      {imports: []string{"internal/wire", zk}, goroutines: true},
@@ -66,8 +66,12 @@ var rules = map[string]rule{
 	"internal/record":    {imports: []string{".", "internal/ephemeral", "internal/client", "internal/session", zk}},
 	"internal/session":   {imports: []string{".", "internal/lifetime", "internal/link", "internal/wire", zk}},
 	"internal/trace":     {imports: []string{"."}},
-	"internal/wire":      {imports: []string{zk}},
-	"internal/znode":     {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/client", "internal/session", zk}},
+	"internal/trial": {
+		imports:    []string{".", "conn", "internal/client", "internal/session", "zktest", "github.com/stretchr/testify/require", backoff},
+		goroutines: true, tests: true,
+	},
+	"internal/wire":  {imports: []string{zk}},
+	"internal/znode": {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/recipe", "internal/client", "internal/session", zk}},
 	"recipes/": {imports: []string{
 		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/client", "internal/session", "internal/znode", zk, backoff,
 	}},

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -19,14 +21,14 @@ import (
 )
 
 func TestCalls_DeadContext_SendNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		sent := srv.Intercept(zktest.Match{From: trial.Ours, Times: -1}, zktest.Proceed())
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errTooLong)
+		cancel(trial.ErrTooLong)
 		for range 10 {
-			for op, err := range everythingIn(ctx, s) {
-				require.ErrorIs(t, err, errTooLong, op)
+			for op, err := range trial.EverythingIn(ctx, s) {
+				require.ErrorIs(t, err, trial.ErrTooLong, op)
 			}
 		}
 		require.Zero(t, sent.Hits())
@@ -36,9 +38,9 @@ func TestCalls_DeadContext_SendNothing(t *testing.T) {
 // The session ends before the server has answered, or has even got the request. Calls say why, and writes that were sent are
 // in doubt.
 func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithDialer(tight(srv)))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithDialer(trial.Tight(srv)))
+		s := trial.Live(t, c)
 		sent, queued := make(chan error, 1), make(chan error, 1)
 		require.True(t, s.StartDelete("/a", -1, func(err error) { sent <- err }))
 		synctest.Wait() // it is being written
@@ -58,19 +60,19 @@ func TestCalls_SessionEndsFirst_SayWhy(t *testing.T) {
 
 // While the losses of a session are being told, and there is no connection, its calls fail at once.
 func TestCalls_SessionOver_FailAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		took := make(chan time.Duration, 1)
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
 			var err error
-			took <- after(func() { err = s.Sync(t.Context(), "/") })
+			took <- trial.After(func() { err = s.Sync(t.Context(), "/") })
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
 			return nil
 		})
 		require.True(t, ok)
-		srv.Refuse(ours)
-		srv.Cut(ours)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		require.NoError(t, c.Close())
 		require.Zero(t, <-took)
@@ -86,9 +88,9 @@ func (e incomparable) Unwrap() error { return e.error }
 
 // The cause of a context may be the error of another call, as with an errgroup. It says nothing of this call.
 func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(zktest.CodeThrottled))
 		creation, err := s.StartCreate(t.Context(), "/a", nil, 0, 1)
 		require.NoError(t, err)
@@ -105,7 +107,7 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 
 		ctx, cancel = context.WithCancelCause(t.Context())
 		cancel(fmt.Errorf("another: %w", &conn.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}))
-		for op, err := range everything(ctx, c) {
+		for op, err := range trial.Everything(ctx, c) {
 			require.ErrorIs(t, err, context.Cause(ctx), op)
 			require.ErrorContains(t, err, "get /b: zk: node does not exist", op)
 			require.NotErrorIs(t, err, zk.ErrNoNode, op)
@@ -120,8 +122,8 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 
 // A server that sheds load for long is asked less and less, and a call goes on soon after the end of that.
 func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		shed := srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeThrottled))
 		time.AfterFunc(time.Minute, shed.Remove)
 		began := time.Now()
@@ -134,8 +136,8 @@ func TestCalls_ServerShedsLoad_PausesGrow(t *testing.T) {
 
 // Each connection is lost while the call waits for its answer. The time to connect is pause enough.
 func TestCalls_ConnectionsLost_PausesDoNotGrow(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) })))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) })))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 10}, zktest.DropRequest())
 		began := time.Now()
 		_, _, err := s.Get(t.Context(), "/")
@@ -146,11 +148,11 @@ func TestCalls_ConnectionsLost_PausesDoNotGrow(t *testing.T) {
 
 // A context that ends before a call is repeated: the error says why that was needed.
 func TestCalls_ContextEndsBeforeTheyAreRepeated_SayWhatWasInTheWay(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeThrottled))
-		_, err := s.Set(within(t, 995*time.Millisecond), "/", nil, -1)
-		require.ErrorIs(t, err, errTooLong)
+		_, err := s.Set(trial.Within(t, 995*time.Millisecond), "/", nil, -1)
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.ErrorIs(t, err, conn.CodeThrottled)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})

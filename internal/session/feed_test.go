@@ -2,49 +2,28 @@ package session_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// newsOf returns what the feed has, one line for each piece of news.
-func newsOf(f *session.Feed) (lines []string) {
-	synctest.Wait()
-	for _, n := range f.Take() {
-		switch n.Kind {
-		case session.Changed:
-			lines = append(lines, fmt.Sprintf("%v %s", n.Event, n.Path))
-		case session.Down:
-			lines = append(lines, "down")
-		case session.Up:
-			lines = append(lines, "up")
-		default:
-			lines = append(lines, fmt.Sprintf("%v: %q %v %v", n.For, n.Data, n.Names, n.Err))
-		}
-	}
-	return lines
-}
-
-// needsAll is what the reader of a feed needs that has all watches.
-func needsAll(string) (data, children bool) { return true, true }
-
 func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/app", "/app/a", "/app/a/b", "/application"} {
 			_, err := srv.Create(path, []byte(path), zktest.Persistent)
 			require.NoError(t, err)
 		}
-		c, err := dial(t, srv).Sub("/app")
+		c, err := trial.Dial(t, srv).Sub("/app")
 		require.NoError(t, err)
-		s, err := inner(c).Session(t.Context())
+		s, err := trial.Inner(c).Session(t.Context())
 		require.NoError(t, err)
-		f := s.Follow("/a", needsAll)
+		f := s.Follow("/a", trial.NeedsAll)
 		defer f.Stop()
 		b := f.Batch()
 		b.Get("/a", 1)
@@ -56,13 +35,13 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 		require.Equal(t, []string{
 			`1: "/app/a" [] <nil>`, `2: "" [b] <nil>`, `3: "" [] exists /a/x: zk: node does not exist`,
 			`4: "" [] get /a/y: zk: node does not exist`, `5: "" [] <nil>`,
-		}, newsOf(f))
+		}, trial.NewsOf(f))
 		require.False(t, f.Idle(), "the reader may still be dealing with what it took")
 		require.Empty(t, f.Take())
 		require.True(t, f.Idle())
 
 		// A watch of another caller outside of the path is not told.
-		_, _, w, err := live(t, dial(t, srv)).GetW(t.Context(), "/application")
+		_, _, w, err := trial.Live(t, trial.Dial(t, srv)).GetW(t.Context(), "/application")
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/application", nil))
 		synctest.Wait()
@@ -72,36 +51,36 @@ func TestFeed_TellsInTheOrderOfTheServer(t *testing.T) {
 		require.NoError(t, srv.Set("/app/a", nil))
 		require.NoError(t, srv.Delete("/app/a/b"))
 		synctest.Wait()
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeChildrenChanged /a", "down", "up"}, newsOf(f))
+		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeChildrenChanged /a", "down", "up"}, trial.NewsOf(f))
 		require.False(t, f.Heard().Before(heard))
 		require.False(t, f.IsDown())
 	})
 }
 
 func TestFeed_Down_IsKnownBeforeItIsTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		f := live(t, dial(t, srv)).Follow("/", needsAll)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		f := trial.Live(t, trial.Dial(t, srv)).Follow("/", trial.NeedsAll)
 		defer f.Stop()
-		srv.Refuse(ours)
-		srv.Cut(ours)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		require.True(t, f.IsDown())
 		require.False(t, f.Idle())
 		require.False(t, func() bool { b := f.Batch(); b.Get("/", nil); return b.Send() }())
-		require.Equal(t, []string{"down"}, newsOf(f))
-		require.Empty(t, newsOf(f), "no answer comes to what was not sent")
+		require.Equal(t, []string{"down"}, trial.NewsOf(f))
+		require.Empty(t, trial.NewsOf(f), "no answer comes to what was not sent")
 	})
 }
 
 func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/changed", "/same", "/gone"} {
 			_, err := srv.Create(path, nil, zktest.Persistent)
 			require.NoError(t, err)
 		}
-		f := live(t, dial(t, srv)).Follow("/", needsAll)
+		f := trial.Live(t, trial.Dial(t, srv)).Follow("/", trial.NeedsAll)
 		defer f.Stop()
 		since := srv.Zxid()
 		require.NoError(t, srv.Set("/changed", nil))
@@ -109,23 +88,23 @@ func TestFeed_SetWatches_TellsWhatWasMissed(t *testing.T) {
 		b := f.Batch()
 		b.SetWatches(since, []string{"/changed", "/same", "/gone"}, []string{"/later"}, []string{"/same"}, "set")
 		require.True(t, b.Send())
-		require.Equal(t, []string{"EventNodeDataChanged /changed", "EventNodeDeleted /gone", `set: "" [] <nil>`}, newsOf(f))
-		require.Equal(t, 3, watches(srv))
+		require.Equal(t, []string{"EventNodeDataChanged /changed", "EventNodeDeleted /gone", `set: "" [] <nil>`}, trial.NewsOf(f))
+		require.Equal(t, 3, trial.Watches(srv))
 		_, err := srv.Create("/later", nil, zktest.Persistent)
 		require.NoError(t, err)
-		require.Equal(t, []string{"EventNodeCreated /later"}, newsOf(f))
+		require.Equal(t, []string{"EventNodeCreated /later"}, trial.NewsOf(f))
 	})
 }
 
 // What other callers wait for on the same connection is not lost with the watches that a feed removes.
 func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		_, _, w, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
-		f, other := s.Follow("/a", needsAll), s.Follow("/", needsAll)
+		f, other := s.Follow("/a", trial.NeedsAll), s.Follow("/", trial.NeedsAll)
 		defer f.Stop()
 		remove := func() int {
 			b := f.Batch()
@@ -134,10 +113,10 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 			return b.Len()
 		}
 		require.Zero(t, remove(), "another feed needs it")
-		require.Equal(t, 1, watches(srv))
+		require.Equal(t, 1, trial.Watches(srv))
 		other.Stop()
 		require.Equal(t, 1, remove())
-		require.Zero(t, watches(srv))
+		require.Zero(t, trial.Watches(srv))
 		require.True(t, w.HasFired())
 		_, _, w, err = s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
@@ -148,22 +127,22 @@ func TestFeed_RemoveWatches_WakesOtherWaiters(t *testing.T) {
 // Another feed needs the watch on the data alone. A caller that waits for the children reads again, and a caller that waits for the data
 // does not.
 func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/app", nil, zktest.Persistent)
 		require.NoError(t, err)
 		_, err = srv.Create("/app/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		c := dial(t, srv)
+		c := trial.Dial(t, srv)
 		sub, err := c.Sub("/app")
 		require.NoError(t, err)
-		s := live(t, c)
+		s := trial.Live(t, c)
 		_, _, data, err := s.GetW(t.Context(), "/app/a")
 		require.NoError(t, err)
 		_, children, err := s.ChildrenW(t.Context(), "/app/a")
 		require.NoError(t, err)
-		f := s.Follow("/app", needsAll)
+		f := s.Follow("/app", trial.NeedsAll)
 		defer f.Stop()
-		other := live(t, sub).Follow("/", func(path string) (data, children bool) {
+		other := trial.Live(t, sub).Follow("/", func(path string) (data, children bool) {
 			require.Equal(t, "/a", path)
 			return true, false
 		})
@@ -171,8 +150,8 @@ func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 		b := f.Batch()
 		b.RemoveWatches("/app/a", nil)
 		require.True(t, b.Send())
-		require.Equal(t, []string{"EventNodeChildrenChanged /a"}, newsOf(other))
-		require.Equal(t, 1, watches(srv))
+		require.Equal(t, []string{"EventNodeChildrenChanged /a"}, trial.NewsOf(other))
+		require.Equal(t, 1, trial.Watches(srv))
 		require.True(t, children.HasFired())
 		require.False(t, data.HasFired())
 	})
@@ -180,37 +159,37 @@ func TestFeed_RemoveWatches_OfTheChildrenAlone(t *testing.T) {
 
 // The other feed begins after the request was made, and its read is sent first. So its watch is set and removed again.
 func TestFeed_RemoveWatches_OfAFeedThatJustBegan_IsTold(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
-		f := s.Follow("/a", needsAll)
+		s := trial.Live(t, trial.Dial(t, srv))
+		f := s.Follow("/a", trial.NeedsAll)
 		read := f.Batch()
 		read.Get("/a", nil)
 		require.True(t, read.Send())
 		remove := f.Batch()
 		remove.RemoveWatches("/a", nil)
 
-		other := s.Follow("/a", needsAll)
+		other := s.Follow("/a", trial.NeedsAll)
 		defer other.Stop()
 		b := other.Batch()
 		b.Get("/a", "read")
 		require.True(t, b.Send())
 		require.True(t, remove.Send())
 		f.Stop()
-		require.Equal(t, []string{`read: "" [] <nil>`, "EventNodeDeleted /a"}, newsOf(other), "it must read again")
-		require.Zero(t, watches(srv))
+		require.Equal(t, []string{`read: "" [] <nil>`, "EventNodeDeleted /a"}, trial.NewsOf(other), "it must read again")
+		require.Zero(t, trial.Watches(srv))
 	})
 }
 
 // The server is told of the end, and may take a second for its answer. Until then the connection is there.
 func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
-		f := s.Follow("/", needsAll)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
+		f := s.Follow("/", trial.NeedsAll)
 		defer f.Stop()
-		srv.Stall(ours, zktest.ToServer)
+		srv.Stall(trial.Ours, zktest.ToServer)
 		go func() { _ = c.Close() }() // never fails
 		<-s.Done()
 		require.True(t, f.IsDown())
@@ -218,19 +197,19 @@ func TestFeed_SessionRunsOut_IsDownAtOnce(t *testing.T) {
 }
 
 func TestFeed_SessionEnds_IsDown(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		f := s.Follow("/", needsAll)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		f := s.Follow("/", trial.NeedsAll)
 		defer f.Stop()
 		srv.Expire(s.ID())
 		<-s.Done()
-		require.Equal(t, []string{"down"}, newsOf(f))
+		require.Equal(t, []string{"down"}, trial.NewsOf(f))
 	})
 }
 
 func TestClient_Go_EndsWithTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := inner(dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Inner(trial.Dial(t, srv))
 		ended := false
 		require.True(t, c.Go(func(ctx context.Context) {
 			<-ctx.Done()

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -21,9 +23,9 @@ import (
 const large = 150 // more bytes than any reply has that brings no data
 
 // spoils changes the first large reply, in place.
-func spoils(change func(frame []byte)) pipe {
+func spoils(change func(frame []byte)) trial.Pipe {
 	var once sync.Once
-	return pipe{read: func(frame []byte) {
+	return trial.Pipe{OnRead: func(frame []byte) {
 		if len(frame) > large {
 			once.Do(func() { change(frame) })
 		}
@@ -56,14 +58,14 @@ func TestFrames_ThatAreNone_EndTheConnection(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				want := withData(t, srv, 200)
-				c := dial(t, srv, through(srv, spoils(change)))
-				l := states(t, c)
-				data, _, err := c.Get(within(t, timeout), "/a")
+				c := trial.Dial(t, srv, trial.Through(srv, spoils(change)))
+				l := trial.States(t, c)
+				data, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 				require.NoError(t, err)
 				require.Equal(t, want, data)
-				require.Contains(t, l.values(), conn.Suspended)
+				require.Contains(t, l.Values(), conn.Suspended)
 			})
 		})
 	}
@@ -86,14 +88,14 @@ func (c torn) Read(b []byte) (int, error) {
 }
 
 func TestReply_TornOff_IsNoAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		want := withData(t, srv, 200)
 		var whole atomic.Bool
-		c := dial(t, srv, conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs(label)(ctx, network, address)
+		c := trial.Dial(t, srv, conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 			return torn{raw, 200, &whole}, err
 		}))
-		data, stat, err := c.Get(within(t, timeout), "/a")
+		data, stat, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 		require.NoError(t, err)
 		require.True(t, whole.Load())
 		require.Equal(t, want, data)
@@ -103,38 +105,38 @@ func TestReply_TornOff_IsNoAnswer(t *testing.T) {
 
 // A frame above the limit that answers no request may be an event. Its watch fires, for every watch does on a new connection.
 func TestMaxReplySize_FrameWithoutARequest_EndsTheConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		withData(t, srv, 5000)
-		c := dial(t, srv, conn.WithMaxReplySize(4<<10), through(srv, spoils(func(frame []byte) {
+		c := trial.Dial(t, srv, conn.WithMaxReplySize(4<<10), trial.Through(srv, spoils(func(frame []byte) {
 			binary.BigEndian.PutUint32(frame[4:], 1<<32-1)
 		})))
-		l := states(t, c)
-		_, _, err := c.Get(within(t, timeout), "/a")
+		l := trial.States(t, c)
+		_, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 		require.ErrorIs(t, err, conn.ErrTooLarge)
-		require.Contains(t, l.values(), conn.Suspended)
+		require.Contains(t, l.Values(), conn.Suspended)
 	})
 }
 
 // A connection that ends in the header of a reply above the limit has said nothing of what it would answer.
 func TestMaxReplySize_TornOff_IsNoAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		withData(t, srv, 5000)
 		var whole atomic.Bool
-		c := dial(t, srv, conn.WithMaxReplySize(4<<10), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs(label)(ctx, network, address)
+		c := trial.Dial(t, srv, conn.WithMaxReplySize(4<<10), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 			return torn{raw, 10, &whole}, err
 		}))
-		_, _, err := c.Get(within(t, timeout), "/a")
+		_, _, err := c.Get(trial.Within(t, trial.Timeout), "/a")
 		require.ErrorIs(t, err, conn.ErrTooLarge, "the second time")
 		require.NotErrorIs(t, c.Status().LastError, conn.ErrTooLarge)
 	})
 }
 
 func TestMaxReplySize_ReplyOfThatSize_IsTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		const beside = 16 + 4 + 68 // the header, the length of the data, the Stat
 		withData(t, srv, 4<<10-beside)
-		c := dial(t, srv, conn.WithMaxReplySize(4<<10))
+		c := trial.Dial(t, srv, conn.WithMaxReplySize(4<<10))
 		_, _, err := c.Get(t.Context(), "/a")
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/a", make([]byte, 4<<10-beside+1)))
@@ -144,27 +146,27 @@ func TestMaxReplySize_ReplyOfThatSize_IsTaken(t *testing.T) {
 }
 
 func TestPing_AnsweredWithoutOne_IsSkipped(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		withData(t, srv, 200)
-		c := dial(t, srv, through(srv, spoils(func(frame []byte) { binary.BigEndian.PutUint32(frame[4:], 1<<32-2) })))
-		_, _, err := c.Get(within(t, time.Second), "/a")
-		require.ErrorIs(t, err, errTooLong, "what was asked is not answered")
-		_, _, err = c.Get(within(t, time.Second), "/a")
+		c := trial.Dial(t, srv, trial.Through(srv, spoils(func(frame []byte) { binary.BigEndian.PutUint32(frame[4:], 1<<32-2) })))
+		_, _, err := c.Get(trial.Within(t, time.Second), "/a")
+		require.ErrorIs(t, err, trial.ErrTooLong, "what was asked is not answered")
+		_, _, err = c.Get(trial.Within(t, time.Second), "/a")
 		require.NoError(t, err)
 	})
 }
 
 // Requests go out only after each credential is answered.
 func TestCredential_AnotherAnswer_EndsTheConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		connects := requests(srv, zktest.OpConnect)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		connects := trial.Requests(srv, zktest.OpConnect)
 		var once sync.Once
-		dial(t, srv, conn.WithAuth("digest", "a:b"), through(srv, pipe{read: func(frame []byte) {
+		trial.Dial(t, srv, conn.WithAuth("digest", "a:b"), trial.Through(srv, trial.Pipe{OnRead: func(frame []byte) {
 			if len(frame) == 20 && int32(binary.BigEndian.Uint32(frame[4:])) == -4 {
 				once.Do(func() { binary.BigEndian.PutUint32(frame[4:], 1) })
 			}
 		}}))
-		require.Len(t, connects.all(), 2)
+		require.Len(t, connects.All(), 2)
 	})
 }
 
@@ -178,10 +180,10 @@ type hangsUpTLS struct{ hangsUp }
 func (c hangsUpTLS) NetConn() net.Conn { return c.Conn }
 
 func TestDial_ServerResets_SaysWhatThatMayMean(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *zktest.Server) {
+	trial.Run(t, func(t *testing.T, _ *zktest.Server) {
 		said := func(wrap func(net.Conn) net.Conn) string {
 			_, err := conn.Dial(soon(t), "h1:2181", conn.WithDialer(func(context.Context, string, string) (net.Conn, error) {
-				return wrap(silent()), nil
+				return wrap(trial.Silent()), nil
 			}))
 			require.ErrorIs(t, err, syscall.ECONNRESET)
 			require.ErrorContains(t, err, "the server hung up without an answer")
@@ -194,20 +196,20 @@ func TestDial_ServerResets_SaysWhatThatMayMean(t *testing.T) {
 
 // A garbled answer to a sync proves nothing, and is no reason to give up.
 func TestProve_AnswerGarbled_AsksAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var forge atomic.Bool
 		p := &forger{forge: &forge, body: []byte{1}}
-		s := live(t, dial(t, srv, conn.WithDialer(p.dialer(srv))))
+		s := trial.Live(t, trial.Dial(t, srv, conn.WithDialer(p.dialer(srv))))
 		time.Sleep(time.Minute)
 		forge.Store(true)
 		time.AfterFunc(time.Second, func() { forge.Store(false) })
-		require.NoError(t, s.Prove(within(t, timeout)))
+		require.NoError(t, s.Prove(trial.Within(t, trial.Timeout)))
 	})
 }
 
 func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := dial(t, srv).Multi(t.Context(), zkrecipes.OpCreate("/a", nil, 0, zk.WorldACL(zk.PermRead)...), zkrecipes.OpCreate("/b", nil, 0))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := trial.Dial(t, srv).Multi(t.Context(), zkrecipes.OpCreate("/a", nil, 0, zk.WorldACL(zk.PermRead)...), zkrecipes.OpCreate("/b", nil, 0))
 		require.NoError(t, err)
 		a, _ := srv.Node("/a")
 		b, _ := srv.Node("/b")
@@ -218,11 +220,11 @@ func TestMulti_AccessListOfARequest_IsKept(t *testing.T) {
 
 // The server says that there is no node, and answers the look at its creation with a reply that cannot be read.
 func TestFollow_GarbledExists_IsAnError(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		missing, garbled := 0, 0
-		c := dial(t, srv, through(srv, pipe{read: func(frame []byte) {
+		c := trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnRead: func(frame []byte) {
 			if len(frame) != 20 || int32(binary.BigEndian.Uint32(frame[16:])) != -101 {
 				return
 			}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -44,8 +46,8 @@ func TestInSession(t *testing.T) {
 		}, calls: 1, is: context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := inner(dial(t, srv))
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Inner(trial.Dial(t, srv))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var sessions []int64
@@ -86,8 +88,8 @@ func TestAwaitChange(t *testing.T) {
 		"caller gone":  {happens: func(_ *zktest.Server, _ *session.Session, _ chan struct{}, cancel func()) { cancel() }, is: context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				s := live(t, dial(t, srv))
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				s := trial.Live(t, trial.Dial(t, srv))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				change := make(chan struct{})
@@ -109,8 +111,8 @@ func TestAwaitChange(t *testing.T) {
 
 // TestAwaitChange_NoChangeIsLeftOut: each of three is heard, and a fourth is refused.
 func TestAwaitChange_NoChangeIsLeftOut(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		changed := make(chan struct{})
 		close(changed)
 		for i := range 3 {
@@ -129,9 +131,9 @@ func TestAwaitChange_NoChangeIsLeftOut(t *testing.T) {
 // TestRecheckAfter_ManyWait: they read again, at a rate that does not grow with their number. A lost event is noticed all the same.
 func TestRecheckAfter_ManyWait(t *testing.T) {
 	const waiting, most = 10_000, 200
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		create(t, srv, "/n", "")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		trial.Create(t, srv, "/n", "")
 		ctx, cancel := context.WithCancel(t.Context())
 		var gone atomic.Int64
 		var all sync.WaitGroup
@@ -151,17 +153,17 @@ func TestRecheckAfter_ManyWait(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(5 * timeout) // each has read again once, and so has seen how many wait
+		time.Sleep(5 * trial.Timeout) // each has read again once, and so has seen how many wait
 		reads := srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Proceed())
 		time.Sleep(3 * time.Minute)
 		require.Less(t, reads.Hits(), 180*most)
 		require.Greater(t, reads.Hits(), 180*most*2/3)
-		require.Equal(t, 1, srv.LoseWatch(ours, "/n"))
+		require.Equal(t, 1, srv.LoseWatch(trial.Ours, "/n"))
 		require.NoError(t, srv.Delete("/n"))
 		time.Sleep(3 * waiting / 2 / most * time.Second)
 		require.EqualValues(t, waiting, gone.Load())
 		few := s.RecheckAfter()
-		require.True(t, 2*timeout <= few && few <= 3*timeout, few)
+		require.True(t, 2*trial.Timeout <= few && few <= 3*trial.Timeout, few)
 		cancel()
 		all.Wait()
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	stdlog "log"
-	"log/slog"
 	"net"
 	"net/http/httptest"
 	"sync"
@@ -15,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -22,8 +23,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-func refuse(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 
 // soon returns a context with a deadline of its own, without a cause.
 func soon(t *testing.T) context.Context {
@@ -35,21 +34,21 @@ func soon(t *testing.T) context.Context {
 
 // In an outage every call names the server and its refusal, and still matches the end of its context.
 func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(refuse)
-		_, err := conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.dial), everySecond)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(trial.Refuse)
+		_, err := conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.Dial), trial.EverySecond)
 		refused := fmt.Sprintf("(connect to %s: connection refused)", srv.Addr())
 		require.EqualError(t, err, fmt.Sprintf("connect to %s: context deadline exceeded ", srv.Addr())+refused)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 
 		never := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
-		board.connect(never)
-		_, err = conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.dial), conn.WithConnectTimeout(time.Minute))
+		board.Connect(never)
+		_, err = conn.Dial(soon(t), srv.Addr(), conn.WithDialer(board.Dial), conn.WithConnectTimeout(time.Minute))
 		require.EqualError(t, err, fmt.Sprintf("connect to %[1]s: context deadline exceeded (no answer from %[1]s yet)", srv.Addr()))
 
-		board.connect(srv.DialAs(label))
-		c := dial(t, srv, conn.WithDialer(board.dial), everySecond)
+		board.Connect(srv.DialAs(trial.Label))
+		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), trial.EverySecond)
 		calls := map[string]func(ctx context.Context) error{
 			"get /a":    func(ctx context.Context) error { _, _, err := c.Get(ctx, "/a"); return err },
 			"create /a": func(ctx context.Context) error { _, err := c.Create(ctx, "/a", nil, 0); return err },
@@ -63,17 +62,17 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 			require.EqualError(t, call(ended), name+": context canceled", "nothing is in the way")
 		}
 
-		srv.Stall(ours, zktest.Both)
+		srv.Stall(trial.Ours, zktest.Both)
 		for name, call := range calls {
 			err := call(soon(t))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, "context deadline exceeded (no answer from "+srv.Addr()+", which last answered ", name)
 		}
-		srv.Heal(ours)
+		srv.Heal(trial.Ours)
 
-		board.connect(refuse)
+		board.Connect(trial.Refuse)
 		time.Sleep(time.Minute)
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		require.Equal(t, conn.Suspended, c.Status().State)
 		for _, state := range []conn.State{conn.Suspended, conn.Lost} {
@@ -94,8 +93,8 @@ func TestOutage_ErrorsNameTheServerAndItsRefusal(t *testing.T) {
 }
 
 func TestNoAuth_NamesTheAccessList(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		ctx := t.Context()
 		_, err := c.Create(ctx, "/secure", nil, 0, zk.DigestACL(zk.PermAll, "u", "p")...)
 		require.NoError(t, err)
@@ -165,18 +164,13 @@ func TestDial_PortsMixedUp_NamesTheOption(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // what clients log would hide what tests print
-	m.Run()
-}
-
 // The connection is gone, and the next attempt has no answer yet.
 func TestOutage_DialHangs_ErrorsSayWhyTheConnectionWent(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dial(t, srv, conn.WithDialer(board.dial))
-		board.connect(func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })
-		srv.Cut(ours)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.Dial(t, srv, conn.WithDialer(board.Dial))
+		board.Connect(func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		require.ErrorContains(t, c.Sync(soon(t), "/"), "(connection to "+srv.Addr()+": the server hung up: EOF)")
 	})

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -22,8 +24,8 @@ import (
 )
 
 func TestOps_HappyPath(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		ctx, c := t.Context(), dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		ctx, c := t.Context(), trial.Dial(t, srv)
 		path, err := c.Create(ctx, "/a", []byte("one"), 0)
 		require.NoError(t, err)
 		require.Equal(t, "/a", path)
@@ -63,9 +65,9 @@ func TestOps_HappyPath(t *testing.T) {
 
 // Bad input is refused without a request, connected or not.
 func TestOps_BadInput_NothingIsSent(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
 			return r.Op != zktest.OpCloseSession
 		}}, zktest.Forbid())
@@ -120,25 +122,25 @@ func TestOps_BadInput_NothingIsSent(t *testing.T) {
 
 // What the request takes counts, the chroot and the access list with it: a server hangs up on one that is too large.
 func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithACL(zk.DigestACL(zk.PermAll, strings.Repeat("u", 10_000), "")))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithACL(zk.DigestACL(zk.PermAll, strings.Repeat("u", 10_000), "")))
 		below, err := c.Sub("/" + strings.Repeat("c", 10_000))
 		require.NoError(t, err)
-		s := live(t, below)
+		s := trial.Live(t, below)
 		srv.Intercept(zktest.Match{Times: -1, Where: func(r zktest.Request) bool {
 			return r.Op != zktest.OpCloseSession
 		}}, zktest.Forbid())
 		ctx := t.Context()
 		data := make([]byte, 1<<20-4<<10-15_000) // either alone would do
-		require.ErrorIs(t, inner(below).CheckCreate("/a", data, 1), conn.ErrTooLarge)
+		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 1), conn.ErrTooLarge)
 		_, err = below.Create(ctx, "/a", data, 0)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorContains(t, err, "create /a")
 		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 1)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		data = data[:len(data)/50]
-		require.NoError(t, inner(below).CheckCreate("/a", data, 25))
-		require.ErrorIs(t, inner(below).CheckCreate("/a", data, 30), conn.ErrTooLarge)
+		require.NoError(t, trial.Inner(below).CheckCreate("/a", data, 25))
+		require.ErrorIs(t, trial.Inner(below).CheckCreate("/a", data, 30), conn.ErrTooLarge)
 		_, err = s.StartCreate(ctx, "/a", data, zk.FlagEphemeralSequential, 30)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		_, err = below.Multi(ctx, slices.Repeat([]zkrecipes.Op{zkrecipes.OpCreate("/a", data, 0)}, 30)...)
@@ -149,8 +151,8 @@ func TestOps_TooLargeWithChrootOrACL_IsRefused(t *testing.T) {
 }
 
 func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		payload := make([]byte, 1<<20-4<<10-100)
 		_, err := c.Create(t.Context(), "/a", payload, 0)
 		require.NoError(t, err)
@@ -165,18 +167,18 @@ func TestOps_PayloadJustBelowTheLimit_IsAccepted(t *testing.T) {
 // Whatever the outage, a call returns when its context ends, with its cause, and a read does not pretend.
 func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"refused":          func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
-		"stalled":          func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
-		"replies stalled":  func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) },
-		"requests stalled": func(srv *zktest.Server) { srv.Stall(ours, zktest.ToServer) },
+		"refused":          func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"stalled":          func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
+		"replies stalled":  func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) },
+		"requests stalled": func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.ToServer) },
 		"frozen":           func(srv *zktest.Server) { srv.Freeze() },
 	}
 	for name, fault := range faults {
 		for _, since := range []time.Duration{0, 3 * time.Second, 30 * time.Second} {
 			t.Run(name+" for "+since.String(), func(t *testing.T) {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
-					c := dial(t, srv)
-					s := live(t, c)
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.Dial(t, srv)
+					s := trial.Live(t, c)
 					fault(srv)
 					time.Sleep(since)
 					calls := map[string]func(context.Context) error{
@@ -194,15 +196,15 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 					var wg sync.WaitGroup
 					for op, call := range calls {
 						wg.Go(func() {
-							if took := after(func() {
-								err := call(within(t, time.Second/2))
+							if took := trial.After(func() {
+								err := call(trial.Within(t, time.Second/2))
 								if op == "prove" && err == nil {
 									return // proven by what was answered before
 								}
 								switch {
 								case errors.Is(err, zkrecipes.ErrLost), errors.Is(err, zk.ErrConnectionClosed): // that came first
 								default:
-									require.ErrorIs(t, err, errTooLong, op)
+									require.ErrorIs(t, err, trial.ErrTooLong, op)
 								}
 							}); took > time.Second/2 {
 								t.Errorf("%s took %v", op, took)
@@ -220,10 +222,10 @@ func TestOps_WhileDisconnected_ReturnWithTheirContext(t *testing.T) {
 
 // While the connection is away nothing is sent, and a call that waits goes through afterwards.
 func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		srv.Refuse(ours)
-		srv.Cut(ours)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		var wg sync.WaitGroup
 		for i := range 20 {
@@ -235,7 +237,7 @@ func TestOps_WhileDisconnected_WaitForTheConnection(t *testing.T) {
 			})
 		}
 		time.Sleep(2 * time.Second)
-		srv.Accept(ours)
+		srv.Accept(trial.Ours)
 		wg.Wait()
 		require.Len(t, srv.Children("/"), 20+1)
 	})
@@ -256,8 +258,8 @@ func TestReads_ReplyLostAndSessionExpired_AreRepeated(t *testing.T) {
 		}
 		for name, fault := range faults {
 			t.Run(op.String()+" "+name, func(t *testing.T) {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
-					c := dial(t, srv)
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.Dial(t, srv)
 					_, err := srv.Create("/a", nil, zktest.Persistent)
 					require.NoError(t, err)
 					rule := srv.Intercept(zktest.Match{Op: op, Path: "^/a$", Times: 3}, fault)
@@ -276,9 +278,9 @@ func TestBarrier_LostInEveryWay_IsRepeated(t *testing.T) {
 		"throttled": zktest.Fail(zktest.CodeThrottled), "timed out": zktest.Fail(-122), "moved": zktest.Fail(zktest.CodeSessionMoved),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv)
-				s := live(t, c)
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv)
+				s := trial.Live(t, c)
 				rule := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 3}, fault)
 				require.NoError(t, s.Barrier(t.Context()))
 				require.GreaterOrEqual(t, rule.Hits(), 1)
@@ -316,11 +318,11 @@ func TestVersionedWrites_ReplyLost(t *testing.T) {
 	for _, tt := range tests {
 		for op, want := range map[zktest.Op]string{zktest.OpSetData: tt.set, zktest.OpDelete: tt.del} {
 			t.Run(op.String()+" "+tt.name, func(t *testing.T) {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
-					c := dial(t, srv)
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.Dial(t, srv)
 					_, err := srv.Create("/a", nil, zktest.Persistent)
 					require.NoError(t, err)
-					srv.Intercept(zktest.Match{Op: op, From: ours}, tt.fault)
+					srv.Intercept(zktest.Match{Op: op, From: trial.Ours}, tt.fault)
 					if tt.meddle != nil {
 						srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { tt.meddle(srv) }))
 					}
@@ -355,23 +357,23 @@ func TestVersionedWrites_SecondTryRefused_IsInDoubt(t *testing.T) {
 		zktest.OpDelete:  func(ctx context.Context, c *conn.Client) error { return c.Delete(ctx, "/a", 0) },
 	} {
 		t.Run(op.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv)
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv)
 				_, err := srv.Create("/a", nil, zktest.Persistent)
 				require.NoError(t, err)
-				srv.Intercept(zktest.Match{Op: op, From: ours}, zktest.DropRequest())
-				srv.Intercept(zktest.Match{Op: op, From: ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
+				srv.Intercept(zktest.Match{Op: op, From: trial.Ours}, zktest.DropRequest())
+				srv.Intercept(zktest.Match{Op: op, From: trial.Ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Set("/a", nil)) }))
 				require.ErrorIs(t, write(t.Context(), c), zkrecipes.ErrUnknownOutcome)
 			})
 		})
 	}
 	t.Run("the node is gone by then", func(t *testing.T) {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c := dial(t, srv)
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := trial.Dial(t, srv)
 			_, err := srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
-			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: ours}, zktest.DropRequest())
-			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours}, zktest.DropRequest())
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete, From: trial.Ours}, zktest.Before(func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }))
 			require.NoError(t, c.Delete(t.Context(), "/a", 0))
 		})
 	})
@@ -390,23 +392,23 @@ func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 	for op, write := range writes {
 		for name, fault := range map[string]zktest.Action{"applied": zktest.DropReply(), "not applied": zktest.DropRequest(), "server says timeout": zktest.Fail(-7)} {
 			t.Run(op.String()+" "+name, func(t *testing.T) {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
-					s := live(t, dial(t, srv))
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					s := trial.Live(t, trial.Dial(t, srv))
 					_, err := srv.Create("/a", nil, zktest.Persistent)
 					require.NoError(t, err)
-					sent := requests(srv, op)
+					sent := trial.Requests(srv, op)
 					srv.Intercept(zktest.Match{Op: op}, fault)
 					err = write(t.Context(), s)
 					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 					require.False(t, session.NotExecuted(err))
 					require.NoError(t, s.Sync(t.Context(), "/"))
-					require.Len(t, sent.all(), 1)
+					require.Len(t, sent.All(), 1)
 				})
 			})
 		}
 		t.Run(op.String()+" throttled", func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				s := live(t, dial(t, srv))
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				s := trial.Live(t, trial.Dial(t, srv))
 				_, err := srv.Create("/a", nil, zktest.Persistent)
 				require.NoError(t, err)
 				srv.Intercept(zktest.Match{Op: op, Times: 2}, zktest.Fail(zktest.CodeThrottled))
@@ -414,8 +416,8 @@ func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 			})
 		})
 		t.Run(op.String()+" session expired", func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				s := live(t, dial(t, srv))
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				s := trial.Live(t, trial.Dial(t, srv))
 				srv.Intercept(zktest.Match{Op: op}, zktest.Fail(zktest.CodeSessionExpired))
 				err := write(t.Context(), s)
 				require.ErrorIs(t, err, zkrecipes.ErrLost)
@@ -428,8 +430,8 @@ func TestWrites_ReplyLost_AreInDoubtAndNotRepeated(t *testing.T) {
 
 // Codes that the library has no variable for can be compared all the same.
 func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		for _, code := range []zktest.Code{zktest.CodeQuotaExceeded, zktest.CodeNotReadOnly, -124, zktest.CodeMarshallingError, -13} {
 			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(code))
 			_, err := c.Create(t.Context(), "/a", nil, 0)
@@ -439,19 +441,19 @@ func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
 			require.False(t, srv.Exists("/a"))
 		}
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeMarshallingError))
-		_, _, err := c.Get(within(t, time.Second), "/zookeeper")
+		_, _, err := c.Get(trial.Within(t, time.Second), "/zookeeper")
 		require.ErrorIs(t, err, conn.Code(zktest.CodeMarshallingError))
-		require.NotErrorIs(t, err, errTooLong, "and is not asked for again and again")
+		require.NotErrorIs(t, err, trial.ErrTooLong, "and is not asked for again and again")
 	})
 }
 
 func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/root", "/root/app"} {
 			_, err := srv.Create(path, nil, zktest.Persistent)
 			require.NoError(t, err)
 		}
-		c, err := dialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial)).Sub("/app")
+		c, err := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial)).Sub("/app")
 		require.NoError(t, err)
 		results, err := c.Multi(t.Context(), zkrecipes.OpCreate("/n-", []byte("x"), zk.FlagSequence), zkrecipes.OpCreate("/m", nil, 0), zkrecipes.OpSet("/m", []byte("y"), 0),
 			zkrecipes.OpCheck("/m", 1), zkrecipes.OpDelete("/m", 1))
@@ -491,8 +493,8 @@ func TestMulti_Paths_AreThoseOfTheClientInBothDirections(t *testing.T) {
 
 // TestMulti_OpOfAnotherRoot: its path is another node, or its version was read in another session. Nothing is sent.
 func TestMulti_OpOfAnotherRoot(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c, other := dial(t, srv), dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := trial.Dial(t, srv), trial.Dial(t, srv)
 		sub := func(c *conn.Client, prefix string) *conn.Client {
 			s, err := c.Sub(prefix)
 			require.NoError(t, err)
@@ -512,7 +514,7 @@ func TestMulti_OpOfAnotherRoot(t *testing.T) {
 			{sub(other, "/a"), sub(c, "/a"), false},
 		} {
 			op := zkrecipes.OpCheck("/", -1)
-			op.Root = inner(x.op).Root()
+			op.Root = trial.Inner(x.op).Root()
 			sent := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
 			_, err := x.multi.Multi(t.Context(), zkrecipes.OpCheck("/", -1), op)
 			sent.Remove()
@@ -522,14 +524,14 @@ func TestMulti_OpOfAnotherRoot(t *testing.T) {
 			}
 			require.Zero(t, sent.Hits(), i)
 			require.ErrorContains(t, err, fmt.Sprintf("multi: check /: the operation is of a client of %s, and the write of one of %s: want one client with one root",
-				inner(x.op).Root(), inner(x.multi).Root()), i)
+				trial.Inner(x.op).Root(), trial.Inner(x.multi).Root()), i)
 		}
 	})
 }
 
 func TestCreateContainer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		require.NoError(t, s.CreateContainer(t.Context(), "/c"))
 		n, ok := srv.Node("/c")
 		require.True(t, ok && n.Container)
@@ -547,37 +549,37 @@ func TestCreateContainer(t *testing.T) {
 }
 
 func TestCreateContainer_ServerThatDoesNotAnswer_IsNotFlooded(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		rule := srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Times: -1}, zktest.Fail(-7))
-		require.ErrorIs(t, s.CreateContainer(within(t, 995*time.Millisecond), "/c"), errTooLong)
+		require.ErrorIs(t, s.CreateContainer(trial.Within(t, 995*time.Millisecond), "/c"), trial.ErrTooLong)
 		require.LessOrEqual(t, rule.Hits(), 101)
 	})
 }
 
 func TestCreateContainer_ServerWithoutContainers_GetsAPlainNode(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		asked := requests(srv, zktest.OpCreateContainer)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		asked := trial.Requests(srv, zktest.OpCreateContainer)
+		s := trial.Live(t, c)
 		for _, path := range []string{"/a", "/b", "/c"} {
 			require.NoError(t, s.CreateContainer(t.Context(), path))
 			n, ok := srv.Node(path)
 			require.True(t, ok && !n.Container)
 		}
-		require.Len(t, asked.all(), 1, "asked once, then known")
+		require.Len(t, asked.All(), 1, "asked once, then known")
 		require.NoError(t, s.Err(), "though the server dropped the connection")
 	}, zktest.WithoutContainers())
 }
 
 func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
 	for _, also := range []zktest.Deviation{zktest.HangsUpOnContainers, zktest.NoResumption} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c := dial(t, srv)
-			asked := requests(srv, zktest.OpCreateContainer)
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := trial.Dial(t, srv)
+			asked := trial.Requests(srv, zktest.OpCreateContainer)
 			create := func(path string) {
 				for {
-					err := live(t, c).CreateContainer(t.Context(), path)
+					err := trial.Live(t, c).CreateContainer(t.Context(), path)
 					if err == nil {
 						break
 					}
@@ -591,9 +593,9 @@ func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
 				calls.Go(func() { create(fmt.Sprint("/a", i)) })
 			}
 			calls.Wait()
-			hangups := len(asked.all())
+			hangups := len(asked.All())
 			create("/b")
-			require.Len(t, asked.all(), hangups, "then it is known")
+			require.Len(t, asked.All(), hangups, "then it is known")
 		}, zktest.WithDeviations(zktest.HangsUpOnContainers, also))
 	}
 }
@@ -601,8 +603,8 @@ func TestCreateContainer_ServerThatHangsUp_GetsAPlainNode(t *testing.T) {
 // Connections that end now and then are no reason to take a server for one without containers.
 // The answers are lost, and not the requests, as on a bad network: the server has containers.
 func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Times: 5}, zktest.DropReply())
 		for _, path := range []string{"/a", "/b", "/c", "/d", "/e", "/f"} {
 			require.NoError(t, s.CreateContainer(t.Context(), path))
@@ -614,9 +616,9 @@ func TestCreateContainer_AnswersLost_LaterParentsAreContainers(t *testing.T) {
 
 // The connection ends again and again, whatever the client asks for.
 func TestCreateContainer_ConnectionsEndUnderOtherRequestsToo_LaterParentsAreContainers(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		srv.Intercept(zktest.Match{From: ours, Times: 9}, zktest.DropRequest())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		srv.Intercept(zktest.Match{From: trial.Ours, Times: 9}, zktest.DropRequest())
 		for _, path := range []string{"/a", "/b"} {
 			require.NoError(t, s.CreateContainer(t.Context(), path))
 			n, _ := srv.Node(path)
@@ -626,8 +628,8 @@ func TestCreateContainer_ConnectionsEndUnderOtherRequestsToo_LaterParentsAreCont
 }
 
 func TestCreateContainer_HangupsWithSuccessInBetween_AreForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		for i := range 4 {
 			srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Times: 2}, zktest.DropRequest())
 			path := fmt.Sprint("/c", i)
@@ -639,9 +641,9 @@ func TestCreateContainer_HangupsWithSuccessInBetween_AreForgotten(t *testing.T) 
 }
 
 func TestCreation_SentWhenItIsStarted_AndZxidIsTheNodes(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx := t.Context()
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.HoldReply(time.Second))
 		c, err := s.StartCreate(ctx, "/guid-", []byte("me"), zk.FlagEphemeralSequential, 1)
 		require.NoError(t, err)
@@ -672,8 +674,8 @@ func TestCreation_SentWhenItIsStarted_AndZxidIsTheNodes(t *testing.T) {
 }
 
 func TestCreation_Concurrent_EachGetsItsOwnZxid(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		var wg sync.WaitGroup
 		for i := range 300 {
 			wg.Go(func() {
@@ -704,15 +706,15 @@ func TestCreation_LostInEveryWay_Ends(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
 		"reply lost":             func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) },
 		"request lost":           func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) },
-		"connection lost":        func(srv *zktest.Server) { srv.Cut(ours) },
-		"expired":                func(srv *zktest.Server) { srv.Expire(srv.SessionOf(label)) },
-		"stalled":                func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
+		"connection lost":        func(srv *zktest.Server) { srv.Cut(trial.Ours) },
+		"expired":                func(srv *zktest.Server) { srv.Expire(srv.SessionOf(trial.Label)) },
+		"stalled":                func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
 		"refused by the library": func(*zktest.Server) {},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				s := live(t, dial(t, srv))
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				s := trial.Live(t, trial.Dial(t, srv))
 				fault(srv)
 				flags := int32(zk.FlagEphemeralSequential)
 				if name == "refused by the library" {
@@ -722,7 +724,7 @@ func TestCreation_LostInEveryWay_Ends(t *testing.T) {
 				if err != nil {
 					return // nothing was sent
 				}
-				_, _, err = s.FinishCreate(within(t, time.Second), c)
+				_, _, err = s.FinishCreate(trial.Within(t, time.Second), c)
 				if flags == 99 {
 					require.Error(t, err)
 				} else if err != nil && !errors.Is(err, zkrecipes.ErrLost) && !session.NotExecuted(err) { // never written
@@ -735,11 +737,11 @@ func TestCreation_LostInEveryWay_Ends(t *testing.T) {
 }
 
 func TestCreation_Leave_AllOrNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx := t.Context()
-		c, err := dial(t, srv).Sub("/app")
+		c, err := trial.Dial(t, srv).Sub("/app")
 		require.NoError(t, err)
-		s := live(t, c)
+		s := trial.Live(t, c)
 		for _, path := range []string{"/app", "/app/door"} {
 			_, err := srv.Create(path, nil, zktest.Persistent)
 			require.NoError(t, err)
@@ -775,8 +777,8 @@ func TestCreation_Leave_AllOrNothing(t *testing.T) {
 }
 
 func TestChildrenStat(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		for _, path := range []string{"/a", "/a/1", "/a/2", "/a/3"} {
 			_, err := srv.Create(path, nil, zktest.Persistent)
 			require.NoError(t, err)
@@ -793,8 +795,8 @@ func TestChildrenStat(t *testing.T) {
 }
 
 func TestChildrenThen_SentBeforeTheAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		for range 100 {
 			srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.HoldReply(time.Second))
 			sent := make(chan struct{})
@@ -817,12 +819,12 @@ func TestChildrenThen_SentBeforeTheAnswer(t *testing.T) {
 }
 
 func TestChildrenThen_AnswerLost_IsSentAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2}, zktest.DropReply())
 		var sent atomic.Int32
 		count := func() { sent.Add(1) }
-		ctx := within(t, time.Minute)
+		ctx := trial.Within(t, time.Minute)
 		_, _, err := s.ChildrenThen(ctx, "/", count)
 		require.NoError(t, err)
 		synctest.Wait() // who wrote the first may come to it after the second has been answered
@@ -834,8 +836,8 @@ func TestChildrenThen_AnswerLost_IsSentAgain(t *testing.T) {
 }
 
 func TestGo_EndsWithTheSession(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		ended := make(chan struct{})
 		require.True(t, s.Go(func(ctx context.Context) {
 			<-ctx.Done()
@@ -848,18 +850,18 @@ func TestGo_EndsWithTheSession(t *testing.T) {
 }
 
 func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
-		srv.Refuse(ours)
-		srv.Cut(ours)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		<-s.Done() // no session now
 		var op *conn.OpError
 		for name, err := range map[string]error{
-			"get":    func() error { _, _, err := c.Get(within(t, time.Second), "/a"); return err }(),
-			"create": func() error { _, err := c.Create(within(t, time.Second), "/a", nil, 0); return err }(),
-			"set":    func() error { _, err := c.Set(within(t, time.Second), "/a", nil, 0); return err }(),
-			"delete": c.Delete(within(t, time.Second), "/a", 0),
+			"get":    func() error { _, _, err := c.Get(trial.Within(t, time.Second), "/a"); return err }(),
+			"create": func() error { _, err := c.Create(trial.Within(t, time.Second), "/a", nil, 0); return err }(),
+			"set":    func() error { _, err := c.Set(trial.Within(t, time.Second), "/a", nil, 0); return err }(),
+			"delete": c.Delete(trial.Within(t, time.Second), "/a", 0),
 		} {
 			require.Truef(t, errors.As(err, &op), "%s: %v", name, err)
 		}
@@ -867,25 +869,25 @@ func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
 }
 
 func TestReads_ThatEndWithTheirContext_HaveNoOutcome(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		srv.Stall(ours, zktest.FromServer)
-		_, _, err := s.Get(within(t, time.Millisecond), "/a")
-		require.ErrorIs(t, err, errTooLong)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		srv.Stall(trial.Ours, zktest.FromServer)
+		_, _, err := s.Get(trial.Within(t, time.Millisecond), "/a")
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }
 
 // What passes the check is not refused later.
 func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		const leave = "/missing"
 		for n := 1; n <= 2; n++ {
 			passed := 0
 			for size := (1<<20-4<<10)/n - 120; size < (1<<20-4<<10)/n; size++ {
-				if inner(c).CheckCreate("/a", make([]byte, size), n, leave) != nil {
+				if trial.Inner(c).CheckCreate("/a", make([]byte, size), n, leave) != nil {
 					break
 				}
 				passed++
@@ -901,9 +903,9 @@ func TestCheckCreate_IsNoLaxerThanStartCreate(t *testing.T) {
 
 // A container may come to exist if the session ends under its create. If nothing was sent, it cannot.
 func TestCreateContainer_EndsWithItsSessionOrContext_SaysWhetherItIsInDoubt(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		dead, cancel := context.WithCancel(t.Context())
 		cancel()
 		err := s.CreateContainer(dead, "/c")

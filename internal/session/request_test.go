@@ -3,15 +3,15 @@ package session_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -22,63 +22,16 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// pipe is a connection that the test can look into. It is taken for a socket, which callers write to themselves.
-type pipe struct {
-	net.Conn
-	write func(frames []byte) // called before they are written
-	read  func(frame []byte)  // may change a reply
-	rest  []byte
-}
-
-func (*pipe) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
-
-func (p *pipe) Write(b []byte) (int, error) {
-	if p.write != nil {
-		p.write(b)
-	}
-	return p.Conn.Write(b)
-}
-
-func (p *pipe) Read(b []byte) (int, error) {
-	if p.read == nil {
-		return p.Conn.Read(b)
-	}
-	for len(p.rest) < 4 || len(p.rest) < 4+int(binary.BigEndian.Uint32(p.rest)) {
-		n, err := p.Conn.Read(b)
-		if err != nil {
-			return n, err
-		}
-		p.rest = append(p.rest, b[:n]...)
-	}
-	size := 4 + int(binary.BigEndian.Uint32(p.rest))
-	frame := p.rest[:size]
-	p.read(frame)
-	n := copy(b, frame)
-	p.rest = p.rest[n:]
-	return n, nil
-}
-
-// through makes the client's connections like p.
-func through(srv *zktest.Server, p pipe) conn.Option {
-	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		raw, err := srv.DialAs(label)(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return &pipe{Conn: raw, write: p.write, read: p.read}, nil
-	})
-}
-
 // TestRequests_ConnectionTakesNoMore: a call returns with its context also when its request has no room on the way, as
 // with a server that has been stopped and left many requests behind.
 func TestRequests_ConnectionTakesNoMore(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		jammed, room := false, 16<<10 // what a socket takes at least
 		var mu sync.Mutex
 		free := make(chan struct{})
 		unjam := sync.OnceFunc(func() { close(free) })
 		defer unjam()
-		p := pipe{write: func(b []byte) {
+		p := trial.Pipe{OnWrite: func(b []byte) {
 			mu.Lock()
 			if jammed {
 				room -= len(b)
@@ -89,11 +42,11 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 				<-free
 			}
 		}}
-		c := dial(t, srv, through(srv, p))
-		s := live(t, c)
+		c := trial.Dial(t, srv, trial.Through(srv, p))
+		s := trial.Live(t, c)
 		_, err := s.Create(t.Context(), "/a", nil, 0)
 		require.NoError(t, err)
-		srv.Stall(ours, zktest.FromServer)
+		srv.Stall(trial.Ours, zktest.FromServer)
 		mu.Lock()
 		jammed = true
 		mu.Unlock()
@@ -104,7 +57,7 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				var err error
-				took := after(func() {
+				took := trial.After(func() {
 					switch i % 4 {
 					case 0:
 						_, err = s.Children(ctx, "/a")
@@ -131,8 +84,8 @@ func TestRequests_ConnectionTakesNoMore(t *testing.T) {
 
 // The answers find their calls.
 func TestRequests_ManyAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
@@ -162,9 +115,9 @@ func TestRequests_ManyAtOnce(t *testing.T) {
 }
 
 func TestRequests_ReplyThatIsNone(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var garble atomic.Bool
-		s := live(t, dial(t, srv, through(srv, pipe{read: func(frame []byte) {
+		s := trial.Live(t, trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnRead: func(frame []byte) {
 			if garble.Load() && len(frame) > 24 && int32(binary.BigEndian.Uint32(frame[4:])) > 0 { // a reply
 				binary.BigEndian.PutUint32(frame[20:], 1<<30)
 			}
@@ -173,9 +126,9 @@ func TestRequests_ReplyThatIsNone(t *testing.T) {
 		_, err := s.Create(t.Context(), "/a", nil, 0)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.ErrorContains(t, err, "cannot be read")
-		_, err = s.Children(within(t, time.Minute), "/")
+		_, err = s.Children(trial.Within(t, time.Minute), "/")
 		require.ErrorContains(t, err, "cannot be read")
-		require.NotErrorIs(t, err, errTooLong, "and is not asked for again and again")
+		require.NotErrorIs(t, err, trial.ErrTooLong, "and is not asked for again and again")
 		_, err = s.Multi(t.Context(), zkrecipes.OpCreate("/b", nil, 0))
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		garble.Store(false)
@@ -211,14 +164,14 @@ func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 		"create's answer":    {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropReply()) }, zkrecipes.ErrUnknownOutcome},
 		"create lost":        {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest()) }, zkrecipes.ErrUnknownOutcome},
 		"create refused":     {func(srv *zktest.Server) { srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(-110)) }, zk.ErrNodeExists},
-		"both are late":      {func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) }, nil},
+		"both are late":      {func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				s := live(t, dial(t, srv))
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				s := trial.Live(t, trial.Dial(t, srv))
 				test.disturb(srv)
 				creation, listed := startListing(t, s)
-				time.AfterFunc(timeout/2, func() { srv.Heal(ours) })
+				time.AfterFunc(trial.Timeout/2, func() { srv.Heal(trial.Ours) })
 				_, _, err := s.FinishCreate(t.Context(), creation)
 				if err != nil || test.created != zkrecipes.ErrUnknownOutcome { //nolint:errorlint // the very one
 					require.ErrorIs(t, err, test.created)
@@ -233,10 +186,10 @@ func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 		})
 	}
 	t.Run("session over", func(t *testing.T) {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c := dial(t, srv)
-			s := live(t, c)
-			srv.Stall(ours, zktest.FromServer)
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := trial.Dial(t, srv)
+			s := trial.Live(t, c)
+			srv.Stall(trial.Ours, zktest.FromServer)
 			creation, listed := startListing(t, s)
 			require.NoError(t, c.Close())
 			_, _, err := s.FinishCreate(t.Context(), creation)
@@ -248,8 +201,8 @@ func TestReadChildren_BehindACreate_OnceWhateverHappens(t *testing.T) {
 }
 
 func TestStartDelete(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		_, err := s.Create(t.Context(), "/a", nil, 0)
 		require.NoError(t, err)
 		outcome := make(chan error, 1)
@@ -261,11 +214,11 @@ func TestStartDelete(t *testing.T) {
 			require.ErrorIs(t, <-outcome, want)
 		}
 		srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DropReply())
-		srv.Refuse(ours) // or the next connection may be there when we look
+		srv.Refuse(trial.Ours) // or the next connection may be there when we look
 		require.True(t, s.StartDelete("/a", -1, done))
 		require.ErrorIs(t, <-outcome, zkrecipes.ErrUnknownOutcome)
 		require.False(t, s.StartDelete("/a", -1, done), "no connection yet")
-		srv.Accept(ours)
+		srv.Accept(trial.Ours)
 		require.NoError(t, s.Sync(t.Context(), "/"))
 		synctest.Wait()
 		require.True(t, s.StartDelete("/a", -1, done))
@@ -280,19 +233,19 @@ func TestStartDelete(t *testing.T) {
 // TestRequests_XidsNeverComeAgain: a server takes the commit of a write that was sent on an earlier connection for that of
 // the request which has its xid now, and answers with its outcome.
 func TestRequests_XidsNeverComeAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		sent := requests(srv, zktest.OpCreate)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		sent := trial.Requests(srv, zktest.OpCreate)
 		seen := map[int32]bool{}
 		for i := range 5 {
 			for k := range 3 {
 				_, err := s.Create(t.Context(), fmt.Sprintf("/%d-%d", i, k), nil, 0)
 				require.NoError(t, err)
 			}
-			srv.Cut(ours)
+			srv.Cut(trial.Ours)
 			require.NoError(t, s.Sync(t.Context(), "/"))
 		}
-		for _, r := range sent.values() {
+		for _, r := range sent.Values() {
 			require.False(t, seen[r.Xid], "%#x", r.Xid)
 			seen[r.Xid] = true
 		}
@@ -302,40 +255,29 @@ func TestRequests_XidsNeverComeAgain(t *testing.T) {
 
 // TestRequests_Answered_ConnectionLives: a server that answers requests is there, also if it does not answer pings.
 func TestRequests_Answered_ConnectionLives(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
-		l := states(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
+		l := trial.States(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: -1}, zktest.Ignore())
 		for range 100 {
-			time.Sleep(timeout / 20)
+			time.Sleep(trial.Timeout / 20)
 			_, _, err := s.Get(t.Context(), "/zookeeper")
 			require.NoError(t, err)
 		}
-		require.NotContains(t, l.values(), conn.Suspended)
+		require.NotContains(t, l.Values(), conn.Suspended)
 	})
-}
-
-// connectReplies changes the answers to connect requests, the nth of them.
-func connectReplies(change func(n int32, frame []byte)) pipe {
-	var n atomic.Int32
-	return pipe{read: func(frame []byte) {
-		// The answer to a connect request begins with the protocol version, 0, and has 16 bytes of password.
-		if len(frame) >= 40 && binary.BigEndian.Uint32(frame[4:]) == 0 && binary.BigEndian.Uint32(frame[20:]) == 16 {
-			change(n.Add(1), frame)
-		}
-	}}
 }
 
 func TestConnectAnswer_WithoutATimeout_IsNone(t *testing.T) {
 	for _, ms := range []int32{0, -1} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := trial.Dial(t, srv, trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
 				if n == 2 {
 					binary.BigEndian.PutUint32(frame[8:], uint32(ms))
 				}
 			})))
-			srv.Cut(ours)
+			srv.Cut(trial.Ours)
 			time.Sleep(5 * time.Second)
 			require.NoError(t, c.Sync(t.Context(), "/"))
 		})
@@ -344,24 +286,24 @@ func TestConnectAnswer_WithoutATimeout_IsNone(t *testing.T) {
 
 // A server that cannot resume a session, and opens another instead of saying so.
 func TestConnectAnswer_WithAnotherID_EndsTheSession(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var connects atomic.Int32
-		c := dial(t, srv, through(srv, pipe{write: func(b []byte) {
+		c := trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnWrite: func(b []byte) {
 			if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 && connects.Add(1) == 2 { // the second connect request
 				clear(b[20:28])
 				clear(b[32:48])
 			}
 		}}))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		id := s.ID()
 		defer s.Retain()()
 		_, err := s.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
-		losses := onLoss(t, s, false)
-		srv.Cut(ours)
-		time.Sleep(3 * timeout)
+		losses := trial.OnLoss(t, s, false)
+		srv.Cut(trial.Ours)
+		time.Sleep(3 * trial.Timeout)
 		require.False(t, srv.Exists("/held"), "the server has ended the session")
-		require.Len(t, losses.all(), 1, "and its holder knows")
+		require.Len(t, losses.All(), 1, "and its holder knows")
 		require.False(t, s.ValidUntil().After(time.Now()))
 		require.ErrorIs(t, s.Err(), zkrecipes.ErrLost)
 		require.Equal(t, id, s.ID())
@@ -379,7 +321,7 @@ type forger struct {
 
 func (f *forger) dialer(srv *zktest.Server) conn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		raw, err := srv.DialAs(label)(ctx, network, address)
+		raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 		return &forger{Conn: raw, forge: f.forge, body: f.body}, err
 	}
 }
@@ -420,10 +362,10 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 		"none": {0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				var forge atomic.Bool
 				p := &forger{forge: &forge, body: results}
-				s := live(t, dial(t, srv, conn.WithDialer(p.dialer(srv))))
+				s := trial.Live(t, trial.Dial(t, srv, conn.WithDialer(p.dialer(srv))))
 				forge.Store(true)
 				c, err := s.StartCreate(t.Context(), "/a-guid-", nil, zk.FlagEphemeralSequential, 2)
 				require.NoError(t, err)
@@ -436,9 +378,9 @@ func TestMultiAnswer_OfAnotherLength_IsGarbled(t *testing.T) {
 
 // Waking the writer would make a hand-over slower, so a caller writes what a socket has room for, however much it has sent before.
 func TestRequests_ThatASocketHasRoomFor_AreWrittenByTheirCaller(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var writes atomic.Int32
-		s := live(t, dial(t, srv, through(srv, pipe{write: func([]byte) { writes.Add(1) }})))
+		s := trial.Live(t, trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnWrite: func([]byte) { writes.Add(1) }})))
 		for range 1000 {
 			synctest.Wait() // the sender of the last request may still be about to let go of the connection
 			before := writes.Load()
@@ -452,9 +394,9 @@ func TestRequests_ThatASocketHasRoomFor_AreWrittenByTheirCaller(t *testing.T) {
 
 // Nothing is written to a connection that is closed, and no ping.
 func TestClose_NothingIsWrittenAfterwards(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var writes atomic.Int32
-		c := dial(t, srv, through(srv, pipe{write: func([]byte) { writes.Add(1) }}))
+		c := trial.Dial(t, srv, trial.Through(srv, trial.Pipe{OnWrite: func([]byte) { writes.Add(1) }}))
 		time.Sleep(time.Minute)
 		require.NoError(t, c.Close())
 		before := writes.Load()
@@ -475,18 +417,18 @@ var hostile = map[zktest.Op]func(ctx context.Context, s *session.Session) error{
 func TestRequests_ReplyOutOfOrder(t *testing.T) {
 	for op, ask := range hostile {
 		t.Run(op.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				for _, path := range []string{"/a", "/a/b"} {
-					create(t, srv, path, "1")
+					trial.Create(t, srv, path, "1")
 				}
-				c := dial(t, srv)
-				s := live(t, c)
-				l := states(t, c)
+				c := trial.Dial(t, srv)
+				s := trial.Live(t, c)
+				l := trial.States(t, c)
 				srv.Intercept(zktest.Match{Op: op}, zktest.Ignore())
 				first := make(chan error, 1)
-				go func() { first <- ask(within(t, time.Minute), s) }()
+				go func() { first <- ask(trial.Within(t, time.Minute), s) }()
 				synctest.Wait()
-				require.NoError(t, s.Sync(within(t, time.Second), "/"), "it is sent again")
+				require.NoError(t, s.Sync(trial.Within(t, time.Second), "/"), "it is sent again")
 				err := <-first
 				if op == zktest.OpDelete {
 					require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -494,7 +436,7 @@ func TestRequests_ReplyOutOfOrder(t *testing.T) {
 					require.NoError(t, err)
 				}
 				synctest.Wait()
-				require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.values())
+				require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.Values())
 				require.ErrorContains(t, c.Status().LastError, "out of order")
 			})
 		})
@@ -504,16 +446,16 @@ func TestRequests_ReplyOutOfOrder(t *testing.T) {
 // TestRequests_SessionMoved: a server that says so serves the session no more. The client leaves the connection, and asks again
 // on the next.
 func TestRequests_SessionMoved(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
-		c := dial(t, srv)
-		s := live(t, c)
-		l := states(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
+		l := trial.States(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpSetData}, zktest.Fail(zktest.CodeSessionMoved))
-		_, err := s.Set(within(t, timeout), "/a", []byte("2"), 0)
+		_, err := s.Set(trial.Within(t, trial.Timeout), "/a", []byte("2"), 0)
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.values())
+		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Connected}, l.Values())
 		require.ErrorIs(t, c.Status().LastError, zk.ErrSessionMoved)
 		require.NoError(t, s.Err())
 	})

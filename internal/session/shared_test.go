@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -14,13 +16,13 @@ import (
 
 // A server withholds an event, and spends the watch, if the client may not read the node at that moment.
 func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		_, _, first, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
-		require.Equal(t, 1, srv.LoseWatch(ours, "/a"))
+		require.Equal(t, 1, srv.LoseWatch(trial.Ours, "/a"))
 		_, _, second, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/a", nil))
@@ -32,30 +34,30 @@ func TestWatch_SpentInSilence_IsSetAgainByTheNextCaller(t *testing.T) {
 
 // The read of the first caller is on its way for an hour.
 func TestWatch_SecondCaller_ReturnsWithItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Ignore())
 		for range 2 {
 			go func() { _, _, _, _ = s.GetW(t.Context(), "/a") }()
 			synctest.Wait()
 		}
-		_, _, _, err = s.GetW(within(t, time.Second), "/a")
-		require.ErrorIs(t, err, errTooLong)
+		_, _, _, err = s.GetW(trial.Within(t, time.Second), "/a")
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.Zero(t, after(func() { _, _, _, err = s.GetW(ctx, "/a") }))
+		require.Zero(t, trial.After(func() { _, _, _, err = s.GetW(ctx, "/a") }))
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
 
 // A read with a watch fails after another caller has set the watch of the same path.
 func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		for _, overtaken := range []bool{true, false} {
 			ctx, cancel := context.WithCancel(t.Context())
 			failed := make(chan error)
@@ -66,7 +68,7 @@ func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 			}()
 			synctest.Wait()
 			if overtaken { // what the failing one claimed has fired, and the next is a new one
-				require.Equal(t, 1, srv.SendEvent(ours, zktest.NodeDataChanged, "/a"))
+				require.Equal(t, 1, srv.SendEvent(trial.Ours, zktest.NodeDataChanged, "/a"))
 				synctest.Wait()
 			}
 			_, _, w, err := s.GetW(t.Context(), "/a")
@@ -83,13 +85,13 @@ func TestWatch_SettingFails_LeavesWhatOthersHaveSet(t *testing.T) {
 
 // What was never set is not kept.
 func TestWatch_MissingNodes_AreForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		for _, path := range []string{"/a", "/b", "/c"} {
 			_, _, _, err := s.GetW(t.Context(), path)
 			require.ErrorIs(t, err, zk.ErrNoNode)
 		}
 		require.Zero(t, s.WatchesKept())
-		require.Zero(t, watches(srv))
+		require.Zero(t, trial.Watches(srv))
 	})
 }

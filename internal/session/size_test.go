@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -18,19 +20,19 @@ import (
 
 // The jute.maxbuffer of the servers is lower than the default: they hang up on every request that is above it.
 func TestSet_ServersHangUpOnIt_IsRefusedAfterTwo(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		c := dial(t, srv)
+		c := trial.Dial(t, srv)
 		hangups := srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.DropRequest())
-		_, err = c.Set(within(t, time.Hour), "/a", make([]byte, 500_000), 0)
+		_, err = c.Set(trial.Within(t, time.Hour), "/a", make([]byte, 500_000), 0)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.ErrorContains(t, err, "2 connections in a row ended under a request of 500000 bytes")
 		require.ErrorContains(t, err, "jute.maxbuffer")
 		require.Equal(t, 2, hangups.Hits())
 		hangups.Remove()
-		_, err = c.Set(within(t, time.Hour), "/a", make([]byte, 500_000), 0)
+		_, err = c.Set(trial.Within(t, time.Hour), "/a", make([]byte, 500_000), 0)
 		require.NoError(t, err)
 	})
 }
@@ -38,12 +40,12 @@ func TestSet_ServersHangUpOnIt_IsRefusedAfterTwo(t *testing.T) {
 // A small request that loses its connections is not to blame, and neither is a large one that loses one.
 func TestSet_ConnectionsEnd_IsRepeated(t *testing.T) {
 	for size, times := range map[int]int{10: 5, 500_000: 1} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			_, err := srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
-			c := dial(t, srv)
+			c := trial.Dial(t, srv)
 			srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: times}, zktest.DropRequest())
-			_, err = c.Set(within(t, time.Hour), "/a", make([]byte, size), 0)
+			_, err = c.Set(trial.Within(t, time.Hour), "/a", make([]byte, size), 0)
 			require.NoError(t, err)
 			n, _ := srv.Node("/a")
 			require.Len(t, n.Data, size)
@@ -52,44 +54,44 @@ func TestSet_ConnectionsEnd_IsRepeated(t *testing.T) {
 }
 
 func TestMaxRequestSize_IsTheLimit(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithMaxRequestSize(10_000))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithMaxRequestSize(10_000))
 		_, err := c.Create(t.Context(), "/a", make([]byte, 9_900), 0)
 		require.NoError(t, err)
 		sent := srv.Intercept(zktest.Match{Times: -1}, zktest.Proceed())
 		_, err = c.Create(t.Context(), "/b", make([]byte, 10_000), 0)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorContains(t, err, "of at most 10000 (WithMaxRequestSize)")
-		require.ErrorIs(t, inner(c).CheckCreate("/b", make([]byte, 10_000), 1), conn.ErrTooLarge)
+		require.ErrorIs(t, trial.Inner(c).CheckCreate("/b", make([]byte, 10_000), 1), conn.ErrTooLarge)
 		require.Zero(t, sent.Hits())
 	})
 }
 
 // A reply that is too large fails its own call, once. Others on the connection do not notice.
 func TestMaxReplySize_LargerReply_FailsItsCall(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for i := range 1000 {
 			_, err := srv.Create(fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i), nil, zktest.Persistent)
 			require.NoError(t, err)
 		}
-		c := dial(t, srv, conn.WithMaxReplySize(50_000))
-		seen := states(t, c)
-		lists := requests(srv, zktest.OpGetChildren2)
-		_, err := c.Children(within(t, time.Hour), "/")
+		c := trial.Dial(t, srv, conn.WithMaxReplySize(50_000))
+		seen := trial.States(t, c)
+		lists := trial.Requests(srv, zktest.OpGetChildren2)
+		_, err := c.Children(trial.Within(t, time.Hour), "/")
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.ErrorContains(t, err, "of at most 50000 (WithMaxReplySize)")
 		_, _, err = c.Get(t.Context(), "/")
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Len(t, lists.all(), 1)
-		require.Equal(t, []conn.State{conn.Connected}, seen.values())
+		require.Len(t, lists.All(), 1)
+		require.Equal(t, []conn.State{conn.Connected}, seen.Values())
 	})
 }
 
 // Whether a write was executed is not known when its reply cannot be taken.
 func TestMaxReplySize_ReplyOfAWrite_IsInDoubt(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithMaxReplySize(4<<10))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithMaxReplySize(4<<10))
 		var ops []zkrecipes.Op
 		for i := range 100 {
 			ops = append(ops, zkrecipes.OpCreate(fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i), nil, 0))

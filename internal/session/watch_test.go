@@ -7,28 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-func watches(srv *zktest.Server) int {
-	synctest.Wait()
-	total, _ := srv.Watches()
-	return total
-}
-
-func fired(w *session.Watch) bool {
-	synctest.Wait()
-	select {
-	case <-w.Fired():
-		return true
-	default:
-		return false
-	}
-}
 
 // Of all that fires a watch, the deletion of its node alone says that the node was deleted.
 func TestWatch_SaysDeleted(t *testing.T) {
@@ -50,15 +36,15 @@ func TestWatch_SaysDeleted(t *testing.T) {
 		"dropped": {func(_ *zktest.Server, s *session.Session, w *session.Watch) { s.Unwatch(w) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				_, err := srv.Create("/a", nil, zktest.Persistent)
 				require.NoError(t, err)
-				s := live(t, dial(t, srv))
+				s := trial.Live(t, trial.Dial(t, srv))
 				_, _, w, err := s.GetW(t.Context(), "/a")
 				require.NoError(t, err)
 				require.False(t, w.SaysDeleted())
 				c.fire(srv, s, w)
-				require.True(t, fired(w))
+				require.True(t, trial.Fired(w))
 				require.Equal(t, c.deleted, w.SaysDeleted())
 			})
 		})
@@ -109,15 +95,15 @@ func TestWatch_EachKind_FiresAtItsChanges(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				_, err := srv.Create("/a", nil, zktest.Persistent)
 				require.NoError(t, err)
-				s := live(t, dial(t, srv))
+				s := trial.Live(t, trial.Dial(t, srv))
 				w, err := tt.watch(t.Context(), s)
 				require.NoError(t, err)
-				require.False(t, fired(w))
+				require.False(t, trial.Fired(w))
 				require.NoError(t, tt.change(srv))
-				require.Equal(t, tt.fires, fired(w))
+				require.Equal(t, tt.fires, trial.Fired(w))
 			})
 		})
 	}
@@ -125,8 +111,8 @@ func TestWatch_EachKind_FiresAtItsChanges(t *testing.T) {
 
 // TestWatch_HasFired_BeforeALaterAnswer: a caller with an answer from after the change knows of the change.
 func TestWatch_HasFired_BeforeALaterAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		for range 200 {
 			_, err := srv.Create("/a", nil, zktest.Persistent)
 			require.NoError(t, err)
@@ -146,10 +132,10 @@ func TestWatch_HasFired_BeforeALaterAnswer(t *testing.T) {
 }
 
 func TestWatch_ManyCallersOnOnePath_ShareOne(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		var mu sync.Mutex
 		distinct := map[*session.Watch]bool{}
 		var wg sync.WaitGroup
@@ -173,24 +159,24 @@ func TestWatch_ManyCallersOnOnePath_ShareOne(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, 1, watches(srv))
+		require.Equal(t, 1, trial.Watches(srv))
 		require.Len(t, distinct, 1)
 		require.NoError(t, srv.Set("/a", nil))
 		for w := range distinct {
-			require.True(t, fired(w))
+			require.True(t, trial.Fired(w))
 		}
-		require.Zero(t, watches(srv))
+		require.Zero(t, trial.Watches(srv))
 		_, _, w, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
-		require.False(t, fired(w), "a new one")
+		require.False(t, trial.Fired(w), "a new one")
 	})
 }
 
 func TestWatch_CancelledCallersAndTheNext_UseTheSame(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
 			_, _, _, err := s.GetW(ctx, "/a")
@@ -199,50 +185,50 @@ func TestWatch_CancelledCallersAndTheNext_UseTheSame(t *testing.T) {
 			require.NoError(t, err)
 			cancel()
 		}
-		require.Equal(t, 2, watches(srv), "one for each kind")
+		require.Equal(t, 2, trial.Watches(srv), "one for each kind")
 	})
 }
 
 func TestWatch_MissingNode_LeavesNone(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		_, _, w, err := s.GetW(t.Context(), "/missing")
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.Nil(t, w)
 		_, w, err = s.ChildrenW(t.Context(), "/missing")
 		require.ErrorIs(t, err, zk.ErrNoNode)
 		require.Nil(t, w)
-		require.Zero(t, watches(srv))
-		_, _, _, err = s.GetW(within(t, time.Second), "/missing")
+		require.Zero(t, trial.Watches(srv))
+		_, _, _, err = s.GetW(trial.Within(t, time.Second), "/missing")
 		require.ErrorIs(t, err, zk.ErrNoNode, "nor does the failed one stand in the way of the next")
 		exists, _, w, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
 		require.False(t, exists)
-		require.Equal(t, 1, watches(srv))
+		require.Equal(t, 1, trial.Watches(srv))
 		_, err = srv.Create("/missing", nil, zktest.Persistent)
 		require.NoError(t, err)
-		require.True(t, fired(w))
-		_, _, w, err = s.GetW(within(t, time.Second), "/missing")
+		require.True(t, trial.Fired(w))
+		_, _, w, err = s.GetW(trial.Within(t, time.Second), "/missing")
 		require.NoError(t, err)
-		require.False(t, fired(w))
+		require.False(t, trial.Fired(w))
 	})
 }
 
 func TestWatch_Reconnect_FiresAll(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		for range 3 {
 			_, _, w, err := s.GetW(t.Context(), "/a")
 			require.NoError(t, err)
-			srv.Refuse(ours)
-			srv.Cut(ours)
-			require.False(t, fired(w), "there is nothing to read yet")
-			srv.Accept(ours)
+			srv.Refuse(trial.Ours)
+			srv.Cut(trial.Ours)
+			require.False(t, trial.Fired(w), "there is nothing to read yet")
+			srv.Accept(trial.Ours)
 			time.Sleep(time.Second)
-			require.True(t, fired(w))
-			require.Zero(t, watches(srv), "a caller that still wants one sets it")
+			require.True(t, trial.Fired(w))
+			require.Zero(t, trial.Watches(srv), "a caller that still wants one sets it")
 		}
 	})
 }
@@ -250,10 +236,10 @@ func TestWatch_Reconnect_FiresAll(t *testing.T) {
 func TestWatch_NotYetSetWhenTheConnectionGoes_IsSetOnTheNext(t *testing.T) {
 	for name, fault := range map[string]zktest.Action{"request lost": zktest.DropRequest(), "reply lost": zktest.DropReply()} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				_, err := srv.Create("/a", nil, zktest.Persistent)
 				require.NoError(t, err)
-				s := live(t, dial(t, srv))
+				s := trial.Live(t, trial.Dial(t, srv))
 				srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 2}, fault)
 				var wg sync.WaitGroup
 				for range 10 {
@@ -264,7 +250,7 @@ func TestWatch_NotYetSetWhenTheConnectionGoes_IsSetOnTheNext(t *testing.T) {
 					})
 				}
 				time.Sleep(5 * time.Second)
-				require.Equal(t, 1, watches(srv))
+				require.Equal(t, 1, trial.Watches(srv))
 				require.NoError(t, srv.Set("/a", nil))
 				wg.Wait()
 			})
@@ -273,11 +259,11 @@ func TestWatch_NotYetSetWhenTheConnectionGoes_IsSetOnTheNext(t *testing.T) {
 }
 
 func TestWatch_SessionEnds_WaitersSeeItsEnd(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		c := dial(t, srv)
-		s := live(t, c)
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		_, _, w, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
 		srv.Expire(s.ID())
@@ -286,17 +272,17 @@ func TestWatch_SessionEnds_WaitersSeeItsEnd(t *testing.T) {
 		case <-w.Fired():
 		}
 		<-s.Done()
-		live(t, c)
-		require.Zero(t, watches(srv))
+		trial.Live(t, c)
+		require.Zero(t, trial.Watches(srv))
 	})
 }
 
 // Two callers ask for one watch, and the first gives up before the second is answered.
 func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		ctx, cancel := context.WithCancel(t.Context())
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: 2}, zktest.HoldReply(time.Second))
 		go func() { _, _, _, _ = s.GetW(ctx, "/a") }()
@@ -305,14 +291,14 @@ func TestWatch_OneCallerGivesUp_TheOtherIsToldOfTheChange(t *testing.T) {
 		_, _, w, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
 		require.NoError(t, srv.Set("/a", nil))
-		require.True(t, fired(w))
+		require.True(t, trial.Fired(w))
 	})
 }
 
 // TestUnwatch: the watch stays on the server as long as one caller wants it, or one of another kind, or a feed.
 func TestUnwatch(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		look := func() *session.Watch {
 			t.Helper()
 			_, _, w, err := s.ExistsW(t.Context(), "/missing")
@@ -321,23 +307,23 @@ func TestUnwatch(t *testing.T) {
 		}
 		first, second := look(), look()
 		s.Unwatch(first)
-		require.Equal(t, 1, watches(srv), "the other caller waits")
-		require.False(t, fired(second))
+		require.Equal(t, 1, trial.Watches(srv), "the other caller waits")
+		require.False(t, trial.Fired(second))
 		s.Unwatch(second)
-		require.Zero(t, watches(srv))
-		require.True(t, fired(second), "nothing would tell of a change")
+		require.Zero(t, trial.Watches(srv))
+		require.True(t, trial.Fired(second), "nothing would tell of a change")
 		s.Unwatch(second)
 		s.Unwatch(nil)
 		third := look()
-		require.False(t, fired(third), "a new one")
-		require.Equal(t, 1, watches(srv))
+		require.False(t, trial.Fired(third), "a new one")
+		require.Equal(t, 1, trial.Watches(srv))
 
-		f := s.Follow("/", needsAll)
+		f := s.Follow("/", trial.NeedsAll)
 		s.Unwatch(third)
-		require.Equal(t, 1, watches(srv), "the feed may need it")
+		require.Equal(t, 1, trial.Watches(srv), "the feed may need it")
 		f.Stop()
 		s.Unwatch(look())
-		require.Zero(t, watches(srv))
+		require.Zero(t, trial.Watches(srv))
 
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
@@ -346,17 +332,17 @@ func TestUnwatch(t *testing.T) {
 		_, _, children, err := s.GetW(t.Context(), "/a")
 		require.NoError(t, err)
 		s.Unwatch(children)
-		require.Equal(t, 2, watches(srv), "a removal takes both kinds")
-		require.False(t, fired(data))
+		require.Equal(t, 2, trial.Watches(srv), "a removal takes both kinds")
+		require.False(t, trial.Fired(data))
 		s.Unwatch(data)
-		require.Zero(t, watches(srv))
+		require.Zero(t, trial.Watches(srv))
 	})
 }
 
 // TestUnwatch_ServerHangsUp: a server that does not know the request is not asked for ever. One lost connection proves nothing.
 func TestUnwatch_ServerHangsUp(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		asked := srv.Intercept(zktest.Match{Op: zktest.OpRemoveWatches, Times: -1}, zktest.DropRequest())
 		unwatch := func() {
 			_, _, w, err := s.ExistsW(t.Context(), "/missing")
@@ -374,22 +360,22 @@ func TestUnwatch_ServerHangsUp(t *testing.T) {
 
 // TestUnwatch_BelowAPrefix: the server knows the path by another name.
 func TestUnwatch_BelowAPrefix(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		sub, err := dial(t, srv).Sub("/sub")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := trial.Dial(t, srv).Sub("/sub")
 		require.NoError(t, err)
-		s := live(t, sub)
+		s := trial.Live(t, sub)
 		_, _, w, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
-		require.Equal(t, 1, watches(srv))
+		require.Equal(t, 1, trial.Watches(srv))
 		s.Unwatch(w)
-		require.Zero(t, watches(srv))
+		require.Zero(t, trial.Watches(srv))
 	})
 }
 
 // TestUnwatch_WhileAnotherCallerAsks: its read may set the watch after all.
 func TestUnwatch_WhileAnotherCallerAsks(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		_, _, w, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
 		answered := make(chan struct{})
@@ -406,29 +392,29 @@ func TestUnwatch_WhileAnotherCallerAsks(t *testing.T) {
 		s.Unwatch(w)
 		close(answered)
 		w = <-asking
-		require.Equal(t, 1, watches(srv))
-		require.False(t, fired(w))
+		require.Equal(t, 1, trial.Watches(srv))
+		require.False(t, trial.Fired(w))
 		_, err = srv.Create("/missing", nil, zktest.Persistent)
 		require.NoError(t, err)
-		require.True(t, fired(w))
+		require.True(t, trial.Fired(w))
 	})
 }
 
 // TestUnwatch_ReadIsServedBeforeTheRemoval: the removal takes the watches of a caller and of a feed that came in between. Both are
 // told to read again.
 func TestUnwatch_ReadIsServedBeforeTheRemoval(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		_, _, w, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
 		remove := s.StartUnwatch(w)
 		_, _, next, err := s.ExistsW(t.Context(), "/missing")
 		require.NoError(t, err)
-		f := s.Follow("/missing", needsAll)
+		f := s.Follow("/missing", trial.NeedsAll)
 		defer f.Stop()
 		remove()
-		require.Zero(t, watches(srv))
-		require.True(t, fired(next))
-		require.Equal(t, []string{"EventNodeDeleted /missing"}, newsOf(f))
+		require.Zero(t, trial.Watches(srv))
+		require.True(t, trial.Fired(next))
+		require.Equal(t, []string{"EventNodeDeleted /missing"}, trial.NewsOf(f))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -269,7 +270,7 @@ func TestArmed_ReadersAndWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 				at := func(label string) *znode.Queue {
-					q, err := znode.New(dial(t, srv, label), path, false, znode.Read, znode.Write)
+					q, err := znode.New(dial(t, srv, label), path, recipe.Config{}, znode.Read, znode.Write)
 					require.NoError(t, err)
 					return q
 				}
@@ -295,7 +296,7 @@ func TestArmed_ReadersAndWriters(t *testing.T) {
 func TestArmed_WithKazoo_Lists(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		at := func(label string) *znode.Queue {
-			q, err := znode.New(dial(t, srv, label), path, false, znode.Lock, znode.KazooLock)
+			q, err := znode.New(dial(t, srv, label), path, recipe.Config{}, znode.Lock, znode.KazooLock)
 			require.NoError(t, err)
 			return q
 		}

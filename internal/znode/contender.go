@@ -28,6 +28,19 @@ const (
 
 func isKazoo(kind string) bool { return kind == KazooLock || kind == KazooRead || kind == KazooLease }
 
+// withKazoo returns the kinds, and those that kazoo has in their place.
+func withKazoo(kinds []string) []string {
+	both := slices.Clone(kinds)
+	for _, kind := range kinds {
+		if kind == Read {
+			both = append(both, KazooRead)
+		} else {
+			both = append(both, KazooLock)
+		}
+	}
+	return both
+}
+
 // Contender is one child of a queue that takes part in its order.
 type Contender struct {
 	Name string // _c_<uuid>-<kind><key>, or as another library calls it

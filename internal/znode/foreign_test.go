@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -98,7 +99,7 @@ func TestAcquire_ForeignContenderComesWhileWaiting(t *testing.T) {
 // TestQueue_ForeignContender_IsNotListed: who holds and who waits can still be asked.
 func TestQueue_ForeignContender_IsNotListed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Latch)
+		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Latch)
 		require.NoError(t, err)
 		h := acquire(t.Context(), queue(t, srv, "b")).Granted(t, time.Hour)
 		list, err := q.List(t.Context())
@@ -151,7 +152,7 @@ func TestRefuseForeign_NamesTheOption(t *testing.T) {
 				require.NoError(t, c.CreateAll(t.Context(), "/app/lock", nil))
 				_, err := c.Create(t.Context(), "/app/lock/"+test.foreign, nil, zk.FlagEphemeral|zk.FlagSequence)
 				require.NoError(t, err)
-				q, err := znode.New((*client.Client)(c), "/app/lock", false, test.kinds...)
+				q, err := znode.New((*client.Client)(c), "/app/lock", recipe.Config{}, test.kinds...)
 				require.NoError(t, err)
 				_, err = q.Try(t.Context(), znode.Entry{Kind: test.kinds[0], Rule: znode.First})
 				require.ErrorIs(t, err, zkrecipes.ErrForeignContender)

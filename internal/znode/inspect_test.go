@@ -137,15 +137,13 @@ func TestTry_Refused(t *testing.T) {
 // TestTooLarge: data that no server takes are refused before anything is sent.
 func TestTooLarge(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		large := entry
-		large.Data = make([]byte, 1<<20)
+		q := queueWith(t, dial(t, srv, "a"), make([]byte, 1<<20))
 		sent := bubble.Requests(srv)
 		for name, acquire := range map[string]func() (*zkrecipes.Hold, error){
-			"acquire": func() (*zkrecipes.Hold, error) { return q.Acquire(t.Context(), large) },
-			"try":     func() (*zkrecipes.Hold, error) { return q.Try(t.Context(), large) },
+			"acquire": func() (*zkrecipes.Hold, error) { return q.Acquire(t.Context(), entry) },
+			"try":     func() (*zkrecipes.Hold, error) { return q.Try(t.Context(), entry) },
 			"acquire by": func() (*zkrecipes.Hold, error) {
-				return q.AcquireBy(t.Context(), large, func(context.Context, *znode.Waiter) error { return nil })
+				return q.AcquireBy(t.Context(), entry, func(context.Context, *znode.Waiter) error { return nil })
 			},
 		} {
 			_, err := acquire()

@@ -10,6 +10,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
+// nested is [Queue.Held] if the queue is reentrant.
+func (q *Queue) nested(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
+	if !q.config.Reentrant {
+		return nil, false
+	}
+	return q.Held(ctx, kind)
+}
+
 // Held returns another hold on the contender of the given kind that ctx descends from, if that is still held and ctx has
 // not ended. The contender goes with the last of its holds.
 func (q *Queue) Held(ctx context.Context, kind string) (*zkrecipes.Hold, bool) {
@@ -44,9 +52,9 @@ func (q *Queue) Downgrade(ctx context.Context, from string, e Entry) (*zkrecipes
 		return nil, ErrNotHeld
 	}
 	writer := q.Parse(g.Node.Paths[0])
-	want := e.spec()
+	want := q.spec(e.Kind)
 	want.Key = writer.Key
-	waiting, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, false)
+	waiting, a := q.begin(ctx, e.As, false)
 	h, err := a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
 		if s.ID() != g.Node.Session.ID() {
 			return nil, ErrNotHeld

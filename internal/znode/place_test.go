@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -300,7 +301,7 @@ func TestPlace_PredecessorGaveUp(t *testing.T) {
 // TestPlace_WriterBehindSeveralReaders: the reader that it waits for was granted beside others.
 func TestPlace_WriterBehindSeveralReaders(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Read, znode.Write)
+		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
 		require.NoError(t, err)
 		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
 		one := acquireAs(t.Context(), q, read).Granted(t, time.Hour)

@@ -19,19 +19,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
 // Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use.
 type Queue struct {
-	parent        *ephemeral.Parent
-	name          string // what errors call it: its path, or that of the semaphore of which it is a part
-	kinds         []string
-	lossOnSuspend bool
-	shortcuts     bool      // see shortcut
-	arms          bool      // a waiter may be armed
-	behind        *Queue    // is listed behind each listing of this one; nil is none
-	skipped       sync.Once // logs children that are no contenders
+	parent    *ephemeral.Parent
+	name      string // what errors and tracers call it: its path, or that of the semaphore of which it is a part
+	kinds     []string
+	config    recipe.Config
+	shortcuts bool      // see shortcut
+	arms      bool      // a waiter may be armed
+	behind    *Queue    // is listed behind each listing of this one; nil is none
+	skipped   sync.Once // logs children that are no contenders
 
 	mu     sync.Mutex
 	reader *reader // of the newest session
@@ -40,17 +41,15 @@ type Queue struct {
 // Entry is what a caller queues with.
 type Entry struct {
 	Kind string // one of the queue's
-	Data []byte
 	Rule Rule
-	As   hold.Label
+	As   string // what tracers call the recipe
 }
 
-func (e Entry) spec() ephemeral.Spec { return ephemeral.Spec{Kind: e.Kind, Data: e.Data} }
-
-// New returns the queue under path. Contenders of the given kinds take part in its order.
+// New returns the queue under path. Contenders of the given kinds take part in its order, and those of kazoo that stand for
+// them, if config says so.
 //
 // Errors: a nil client; a path that is relative, malformed or the root.
-func New(client *client.Client, path string, lossOnSuspend bool, kinds ...string) (*Queue, error) {
+func New(client *client.Client, path string, config recipe.Config, kinds ...string) (*Queue, error) {
 	if client == nil {
 		return nil, errors.New("client is nil: want one made by conn.Dial")
 	}
@@ -60,14 +59,17 @@ func New(client *client.Client, path string, lossOnSuspend bool, kinds ...string
 	if path == "/" {
 		return nil, errors.New("path \"/\" is the root of the client, which cannot be a queue: want a path below it, such as /app/lock")
 	}
-	q := newQueue(client, path, kinds...)
-	q.lossOnSuspend, q.shortcuts, q.arms = lossOnSuspend, useShortcuts, useShortcuts && !q.sharedWithKazoo()
+	if config.Kazoo {
+		kinds = withKazoo(kinds)
+	}
+	q := newQueue(client, path, config, kinds...)
+	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
 	return q, nil
 }
 
 // newQueue returns a queue without shortcuts.
-func newQueue(client *client.Client, path string, kinds ...string) *Queue {
-	q := &Queue{name: path, kinds: kinds}
+func newQueue(client *client.Client, path string, config recipe.Config, kinds ...string) *Queue {
+	q := &Queue{name: path, kinds: kinds, config: config}
 	// If kazoo uses the parent too, it is a plain node: an object of kazoo looks for it once, and fails if the server has
 	// removed a container since.
 	q.parent = &ephemeral.Parent{Client: client, Path: path, Plain: q.sharedWithKazoo()}
@@ -86,6 +88,17 @@ func (q *Queue) Child(name string) string { return q.parent.Path + "/" + name }
 // sharedWithKazoo reports whether kazoo uses the queue too.
 func (q *Queue) sharedWithKazoo() bool { return slices.ContainsFunc(q.kinds, isKazoo) }
 
+// spec says what to create for a contender of the given kind.
+func (q *Queue) spec(kind string) ephemeral.Spec {
+	return ephemeral.Spec{Kind: kind, Data: q.config.Data}
+}
+
+// begin tells the tracers that an acquisition begins.
+func (q *Queue) begin(ctx context.Context, as string, try bool) (context.Context, *hold.Attempt) {
+	start := zkrecipes.AcquireStart{Recipe: as, Name: q.config.TracerName, Path: q.name, Try: try}
+	return hold.Begin(ctx, q.parent.Client, start)
+}
+
 // in returns the reader of the queue for s.
 func (q *Queue) in(s *session.Session) *reader {
 	q.mu.Lock()
@@ -97,15 +110,19 @@ func (q *Queue) in(s *session.Session) *reader {
 }
 
 // Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the
-// caller queues again at the tail. On error the caller is out of the queue. Its contender is deleted in the background.
+// caller queues again at the tail. On error the caller is out of the queue. Its contender is deleted in the background. If the
+// queue is reentrant, and ctx descends from a hold on it of the same kind, Acquire returns another hold on that contender.
 //
 // Errors: ErrDeadlock if it would wait for a hold that ctx descends from; *WaitError when ctx ends; ErrSequenceExhausted;
 // ErrForeignContender; ErrClosed; otherwise the server's.
 func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := q.parent.Check(e.spec()); err != nil {
+	if h, ok := q.nested(ctx, e.Kind); ok {
+		return h, nil
+	}
+	if err := q.parent.Check(q.spec(e.Kind)); err != nil {
 		return nil, err
 	}
-	waiting, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, false)
+	waiting, a := q.begin(ctx, e.As, false)
 	if err := hold.CheckDeadlock(waiting, q.parent, e.Kind, q.conflicting(e.Kind)); err != nil {
 		return a.End(nil, err)
 	}
@@ -116,10 +133,13 @@ func (q *Queue) Acquire(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 
 // Try is Acquire for a caller that does not wait. If others are ahead it returns a *BusyError, and leaves nothing behind.
 func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
-	if err := q.parent.Check(e.spec()); err != nil {
+	if h, ok := q.nested(ctx, e.Kind); ok {
+		return h, nil
+	}
+	if err := q.parent.Check(q.spec(e.Kind)); err != nil {
 		return nil, err
 	}
-	trying, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, true)
+	trying, a := q.begin(ctx, e.As, true)
 	return a.End(q.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
 		l, err := q.current(trying, s) // most refusals need no write
 		if err != nil {
@@ -136,12 +156,12 @@ func (q *Queue) Try(ctx context.Context, e Entry) (*zkrecipes.Hold, error) {
 // AcquireBy is Acquire for a queue without a rule: turn returns nil when the contender is granted. The others count the
 // contenders that are there. So a call whose ctx has ended waits a moment longer for the removal of its own.
 func (q *Queue) AcquireBy(ctx context.Context, e Entry, turn func(context.Context, *Waiter) error) (*zkrecipes.Hold, error) {
-	if err := q.parent.Check(e.spec()); err != nil {
+	if err := q.parent.Check(q.spec(e.Kind)); err != nil {
 		return nil, err
 	}
-	waiting, a := hold.Begin(ctx, q.parent.Client, e.As, q.parent.Path, false)
+	waiting, a := q.begin(ctx, e.As, false)
 	return a.End(q.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
-		w, err := q.join(waiting, s, e.spec(), a, true)
+		w, err := q.join(waiting, s, q.spec(e.Kind), a, true)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +213,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
 	shortcut := q.in(s).shortcut
 	vacancy := shortcut.take()
-	w, err := q.join(ctx, s, e.spec(), a, vacancy == nil || !shortcut.reliable())
+	w, err := q.join(ctx, s, q.spec(e.Kind), a, vacancy == nil || !shortcut.reliable())
 	if err != nil {
 		return nil, err
 	}

@@ -24,13 +24,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 const path = "/app/lock"
 
-var entry = znode.Entry{Kind: znode.Lock, Data: []byte("me"), Rule: znode.First}
+var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First}
 
 func dial(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *client.Client {
 	t.Helper()
@@ -39,7 +40,13 @@ func dial(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *
 
 func queue(t *testing.T, srv *zktest.Server, label string, opts ...conn.Option) *znode.Queue {
 	t.Helper()
-	q, err := znode.New(dial(t, srv, label, opts...), path, false, znode.Lock)
+	return queueWith(t, dial(t, srv, label, opts...), []byte("me"))
+}
+
+// queueWith returns a queue whose contenders have the data.
+func queueWith(t *testing.T, c *client.Client, data []byte) *znode.Queue {
+	t.Helper()
+	q, err := znode.New(c, path, recipe.Config{Data: data}, znode.Lock)
 	require.NoError(t, err)
 	return q
 }
@@ -284,7 +291,7 @@ func TestAcquire_PredecessorCannotBeRead(t *testing.T) {
 // TestAcquire_ReaderAtItsWritersPlace: in one session, a writer must not succeed a writer whose reader is still there.
 func TestAcquire_ReaderAtItsWritersPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Read, znode.Write)
+		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
 		require.NoError(t, err)
 		write := znode.Entry{Kind: znode.Write, Rule: znode.First}
 		writer, err := q.Acquire(t.Context(), write)
@@ -750,7 +757,7 @@ func TestAcquire_SubClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		sub, err := dial(t, srv, "a").Sub("/of")
 		require.NoError(t, err)
-		q, err := znode.New(sub, path, false, znode.Lock)
+		q, err := znode.New(sub, path, recipe.Config{}, znode.Lock)
 		require.NoError(t, err)
 		require.NoError(t, sub.Close())
 		_, err = q.Acquire(t.Context(), entry)
@@ -782,7 +789,7 @@ func TestHold_ShortCut(t *testing.T) {
 
 func TestHold_LossOnSuspend(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, true, znode.Lock)
+		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{LossOnSuspend: true}, znode.Lock)
 		require.NoError(t, err)
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		srv.Cut(zktest.Label("a"))
@@ -991,10 +998,10 @@ func TestNew_BadInput(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
 		for _, bad := range []string{"", "/", "rel", "/a/", "/a//b", "/a/../b", "/a\x00"} {
-			_, err := znode.New(c, bad, false, znode.Lock)
+			_, err := znode.New(c, bad, recipe.Config{}, znode.Lock)
 			require.Error(t, err, fmt.Sprintf("%q", bad))
 		}
-		_, err := znode.New(nil, path, false, znode.Lock)
+		_, err := znode.New(nil, path, recipe.Config{}, znode.Lock)
 		require.Error(t, err)
 	})
 }
@@ -1040,7 +1047,7 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 func TestAcquire_CancelledBeforeTheCreateIsSentAgain_LateOneIsSwept(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		a := dial(t, srv, "a")
-		q, err := znode.New(a, path, false, znode.Lock)
+		q, err := znode.New(a, path, recipe.Config{}, znode.Lock)
 		require.NoError(t, err)
 		section(t, q)
 		lost := ""

@@ -13,6 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/ephemeral"
 	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -39,14 +40,9 @@ type Semaphore struct {
 // Leases says what a caller wants of a semaphore: all or none.
 type Leases struct {
 	Count int
-	Data  []byte
 	// Limit returns the limit, and a watch that fires when it may have changed; nil if it cannot change.
 	Limit func(ctx context.Context, s *session.Session) (int, *session.Watch, error)
-	As    hold.Label
-}
-
-func (l Leases) spec() ephemeral.Spec {
-	return ephemeral.Spec{Kind: Lease, Data: l.Data, Count: l.Count}
+	As    string // what tracers call the recipe
 }
 
 // tooMany reports whether these leases would be above the limit beside those that are out. It does so for errors alone: it reports
@@ -59,32 +55,36 @@ func (l Leases) tooMany(ctx context.Context, s *session.Session, out int) bool {
 	return err == nil && out+l.Count > limit
 }
 
-// NewSemaphore returns the semaphore under path. With kazoo it is laid out as kazoo's. Errors: those of New.
+// NewSemaphore returns the semaphore under path. If config says so, it is laid out as kazoo's. Errors: those of New.
 //
 // kazoo's semaphore cannot be told to count other names at its door, nor other nodes than the children of path as leases. It
 // counts all of these. So contenders at the door are named as kazoo's, and all children of path are leases.
 //
 // Source: kazoo's Semaphore, which counts, takes its lease and gives up the door in three requests.
-func NewSemaphore(client *client.Client, path string, lossOnSuspend, kazoo bool) (*Semaphore, error) {
-	q, err := New(client, path, lossOnSuspend)
-	if err != nil {
+func NewSemaphore(client *client.Client, path string, config recipe.Config) (*Semaphore, error) {
+	if _, err := New(client, path, config); err != nil {
 		return nil, err
 	}
 	m := &Semaphore{path: path}
 	// Neither uses shortcuts: the leases are counted together with the list of the door.
-	if kazoo {
-		m.leases, m.door = newQueue(q.Client(), path, Lease, KazooLease), newQueue(q.Client(), path+"-__lock__", KazooLock)
+	if config.Kazoo {
+		m.leases, m.door = newQueue(client, path, config, Lease, KazooLease), newQueue(client, path+"-__lock__", config, KazooLock)
 	} else {
-		m.leases, m.door = newQueue(q.Client(), path+"/leases", Lease), newQueue(q.Client(), path+"/locks", Lock)
+		m.leases, m.door = newQueue(client, path+"/leases", config, Lease), newQueue(client, path+"/locks", config, Lock)
 	}
-	m.leases.lossOnSuspend, m.door.behind = lossOnSuspend, m.leases
+	m.door.behind = m.leases
 	m.leases.name, m.door.name = path, path
 	return m, nil
 }
 
 // atDoor says what to create at the door.
-func (m *Semaphore) atDoor(data []byte) ephemeral.Spec {
-	return ephemeral.Spec{Kind: m.door.kinds[0], Data: data}
+func (m *Semaphore) atDoor() ephemeral.Spec { return m.door.spec(m.door.kinds[0]) }
+
+// spec says what to create for n leases.
+func (m *Semaphore) spec(n int) ephemeral.Spec {
+	want := m.leases.spec(Lease)
+	want.Count = n
+	return want
 }
 
 // Client returns the client of the semaphore.
@@ -105,7 +105,7 @@ func (m *Semaphore) Acquire(ctx context.Context, want Leases) (*zkrecipes.Hold, 
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	waiting, a := hold.Begin(ctx, m.Client(), want.As, m.path, false)
+	waiting, a := m.leases.begin(ctx, want.As, false)
 	return a.End(m.leases.inSession(waiting, func(s *session.Session) (*zkrecipes.Hold, error) {
 		return m.acquire(waiting, s, want, a, forever)
 	}))
@@ -117,7 +117,7 @@ func (m *Semaphore) Try(ctx context.Context, want Leases) (*zkrecipes.Hold, erro
 	if err := m.check(want); err != nil {
 		return nil, err
 	}
-	trying, a := hold.Begin(ctx, m.Client(), want.As, m.path, true)
+	trying, a := m.leases.begin(ctx, want.As, true)
 	return a.End(m.leases.inSession(trying, func(s *session.Session) (*zkrecipes.Hold, error) {
 		l, err := m.leases.current(trying, s)
 		if err == nil {
@@ -147,7 +147,7 @@ const tryAtDoor = time.Second
 
 // check returns the error of leases that no server would accept together with the deletion of a node at the door.
 func (m *Semaphore) check(want Leases) error {
-	c := want.spec()
+	c := m.spec(want.Count)
 	c.Instead = []string{m.door.parent.Sample(m.door.kinds[0])}
 	return m.leases.parent.Check(c)
 }
@@ -190,7 +190,7 @@ func (m *Semaphore) warn(others, limit int, changed *session.Watch) {
 
 // acquire is one acquisition in one session.
 func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
-	door, err := m.door.join(ctx, s, m.atDoor(want.Data), a, true)
+	door, err := m.door.join(ctx, s, m.atDoor(), a, true)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 		out.sort()
 		return nil, m.leases.busy(ctx, s, m.leases.head(out), len(out.queue))
 	}
-	c := want.spec()
+	c := m.spec(want.Count)
 	if enough {
 		c.Instead = door.node.Paths
 	}
@@ -242,7 +242,7 @@ func (m *Semaphore) acquire(ctx context.Context, s *session.Session, want Leases
 	if enough {
 		door.node.Removed()
 	}
-	door.leaveGranted()
+	door.leaveInBackground()
 	return h, nil
 }
 

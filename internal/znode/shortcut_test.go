@@ -13,6 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -246,7 +247,7 @@ func TestAcquire_DeletedByHandWithItsParent(t *testing.T) {
 // TestAcquire_BehindReaders_IsListed: a reader that was granted beside another leaves that one behind, and no vacancy for a writer.
 func TestAcquire_BehindReaders_IsListed(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		q, err := znode.New(dial(t, srv, "a"), path, false, znode.Read, znode.Write)
+		q, err := znode.New(dial(t, srv, "a"), path, recipe.Config{}, znode.Read, znode.Write)
 		require.NoError(t, err)
 		read := znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
 		first := acquireAs(t.Context(), q, read).Granted(t, time.Hour)
@@ -285,7 +286,7 @@ func TestAcquire_ManyPathsOneAfterTheOther_LeaveFewWatches(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv, "a")
 		at := func(i int) *znode.Queue {
-			q, err := znode.New(c, fmt.Sprintf("/app/many-%d", i), false, znode.Lock)
+			q, err := znode.New(c, fmt.Sprintf("/app/many-%d", i), recipe.Config{}, znode.Lock)
 			require.NoError(t, err)
 			return q
 		}

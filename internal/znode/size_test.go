@@ -36,12 +36,10 @@ func TestAcquire_WaitersThatComeOneByOne_AreSmall(t *testing.T) {
 // The servers hang up on a create with so much data: their jute.maxbuffer is lower than the default.
 func TestAcquire_ServersHangUpOnTheCreate_IsRefusedAfterTwo(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		large := entry
-		large.Data = make([]byte, 500_000)
+		q := queueWith(t, dial(t, srv, "a"), make([]byte, 500_000))
 		creates := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "lock-", Times: -1}, zktest.DropRequest())
 		start := time.Now()
-		_, err := q.Acquire(t.Context(), large)
+		_, err := q.Acquire(t.Context(), entry)
 		require.ErrorIs(t, err, conn.ErrTooLarge)
 		require.Equal(t, 2, creates.Hits())
 		require.Less(t, time.Since(start), time.Minute)

@@ -97,7 +97,8 @@ func (w *Waiter) first() Contender { return w.contenders[0] }
 
 // grant makes the hold.
 func (w *Waiter) grant(token zkrecipes.Token) (*zkrecipes.Hold, error) {
-	h, err := hold.Give(w.ctx, hold.Turn{Node: w.node, Token: token, Watch: w.own, Released: w.handOver}, w.queue.lossOnSuspend, w.attempt)
+	turn := hold.Turn{Node: w.node, Token: token, Config: w.queue.config, Watch: w.own, Released: w.handOver}
+	h, err := hold.Give(w.ctx, turn, w.attempt)
 	if err == nil {
 		w.granted = true
 		w.relax() // the grant has a retention of its own
@@ -126,8 +127,8 @@ func (w *Waiter) awaitRemoved() {
 	_ = w.node.WaitRemoved(waiting) // no error of the acquisition
 }
 
-// leaveGranted removes a contender that the caller needs no more, and does not wait for that.
-func (w *Waiter) leaveGranted() {
+// leaveInBackground removes a contender that the caller needs no more, and does not wait for that.
+func (w *Waiter) leaveInBackground() {
 	w.granted = true
 	w.node.Remove()
 	w.relax()

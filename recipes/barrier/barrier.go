@@ -45,7 +45,7 @@ func New(c *conn.Client, path string, opts ...Option) (*Barrier, error) {
 	var cfg config
 	client := (*client.Client)(c)
 	bad := recipe.Apply(&cfg, opts)
-	_, err := znode.New(client, path, false) // checks both
+	_, err := znode.New(client, path, recipe.Config{}) // checks both
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}

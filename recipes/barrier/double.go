@@ -8,7 +8,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 )
 
@@ -16,8 +15,6 @@ import (
 // call of [Double.Enter] is a member of its own.
 type Double struct {
 	rounds *rounds
-	data   []byte
-	name   string
 	path   string
 }
 
@@ -42,11 +39,11 @@ func NewDouble(c *conn.Client, path string, n int, opts ...DoubleOption) (*Doubl
 	client := (*client.Client)(c)
 	cfg := doubleConfig{recipe.Defaults(client)}
 	bad := recipe.Apply(&cfg, opts)
-	rounds, err := newRounds(client, path, n)
+	rounds, err := newRounds(client, path, cfg.Config, n)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
-	return &Double{rounds, cfg.Data, cfg.TracerName, path}, nil
+	return &Double{rounds, path}, nil
 }
 
 // Path returns the path of the double barrier.
@@ -93,7 +90,7 @@ func (r *Round) Members(ctx context.Context) ([]Member, error) { return r.rounds
 //
 // Source: Curator's DistributedDoubleBarrier, whose nodes are others.
 func (d *Double) Enter(ctx context.Context) (*Round, error) {
-	h, span, err := d.rounds.enter(ctx, d.data, hold.Label{Recipe: "barrier", Name: d.name})
+	h, span, err := d.rounds.enter(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/hold"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -39,8 +39,8 @@ type span struct {
 }
 
 // newRounds returns the rounds of n members under path. Errors: those of [znode.New]; n below 1.
-func newRounds(client *client.Client, path string, n int) (*rounds, error) {
-	q, err := znode.New(client, path, false, member)
+func newRounds(client *client.Client, path string, config recipe.Config, n int) (*rounds, error) {
+	q, err := znode.New(client, path, config, member)
 	if n < 1 {
 		err = errors.Join(err, fmt.Errorf("%d members: want at least 1", n))
 	}
@@ -51,8 +51,8 @@ func newRounds(client *client.Client, path string, n int) (*rounds, error) {
 }
 
 // enter waits until the caller is in a round. See [znode.Queue.Acquire] for sessions and errors.
-func (r *rounds) enter(ctx context.Context, data []byte, as hold.Label) (h *zkrecipes.Hold, in span, err error) {
-	e := znode.Entry{Kind: member, Data: data, As: as}
+func (r *rounds) enter(ctx context.Context) (h *zkrecipes.Hold, in span, err error) {
+	e := znode.Entry{Kind: member, As: "barrier"}
 	h, err = r.queue.AcquireBy(ctx, e, func(ctx context.Context, w *znode.Waiter) (err error) {
 		in, err = r.await(ctx, w)
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/client"
-	"github.com/zkrecipes/zkrecipes/internal/hold"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 )
@@ -31,8 +30,6 @@ const (
 type Election struct {
 	queue *znode.Queue
 	kind  string
-	data  []byte
-	name  string
 	retry func(error) bool
 	term  *atomic.Pointer[Term] // the newest of all objects of the client
 }
@@ -105,16 +102,12 @@ func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
 	if cfg.layout == Selector {
 		kind = znode.Lock
 	}
-	kinds := []string{kind}
-	if cfg.Kazoo {
-		kinds = append(kinds, znode.KazooLock)
-	}
-	queue, err := znode.New(client, path, cfg.LossOnSuspend, kinds...)
+	queue, err := znode.New(client, path, cfg.Config, kind)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
 	term := client.Shared(queue.Child(kind), func() any { return new(atomic.Pointer[Term]) }).(*atomic.Pointer[Term]) //nolint:errcheck // no other type is kept there
-	return &Election{queue: queue, kind: kind, data: cfg.Data, name: cfg.TracerName, retry: cfg.retry, term: term}, nil
+	return &Election{queue, kind, cfg.retry, term}, nil
 }
 
 // Term is one term of leadership: a hold whose token is larger than the token of every term before it. Its Release lets the next
@@ -143,9 +136,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	h, err := e.queue.Acquire(ctx, znode.Entry{
-		Kind: e.kind, Data: e.data, Rule: znode.First, As: hold.Label{Recipe: "election", Name: e.name},
-	})
+	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"})
 	if err != nil {
 		return nil, err
 	}

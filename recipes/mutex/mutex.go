@@ -15,12 +15,7 @@ import (
 
 // Mutex is a lock that at most one caller on the same path holds. It has no state: any number of goroutines may share one,
 // and exclude each other as processes do.
-type Mutex struct {
-	queue     *znode.Queue
-	data      []byte
-	name      string
-	reentrant bool
-}
+type Mutex struct{ queue *znode.Queue }
 
 // Option configures [New].
 type Option func(*config) error
@@ -66,20 +61,14 @@ func New(c *conn.Client, path string, opts ...Option) (*Mutex, error) {
 	client := (*client.Client)(c)
 	cfg := config{recipe.Defaults(client)}
 	bad := recipe.Apply(&cfg, opts)
-	kinds := []string{znode.Lock}
-	if cfg.Kazoo {
-		kinds = append(kinds, znode.KazooLock)
-	}
-	queue, err := znode.New(client, path, cfg.LossOnSuspend, kinds...)
+	queue, err := znode.New(client, path, cfg.Config, znode.Lock)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Mutex{queue, cfg.Data, cfg.TracerName, cfg.Reentrant}, nil
+	return &Mutex{queue}, nil
 }
 
-func (m *Mutex) entry() znode.Entry {
-	return znode.Entry{Kind: znode.Lock, Data: m.data, Rule: znode.First, As: hold.Label{Recipe: "mutex", Name: m.name}}
-}
+var entry = znode.Entry{Kind: znode.Lock, Rule: znode.First, As: "mutex"}
 
 // Lock waits until the caller holds the mutex: a waiter is let in when all contenders before it have left. If the session
 // ends meanwhile, the caller queues again in the next session, at the end of the queue. ctx bounds the waiting, not the
@@ -96,10 +85,7 @@ func (m *Mutex) entry() znode.Entry {
 //
 // Source: ZooKeeper's recipe "Locks"; Curator's InterProcessMutex.
 func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
-	if h, ok := m.again(ctx); ok {
-		return h, nil
-	}
-	return m.queue.Acquire(ctx, m.entry())
+	return m.queue.Acquire(ctx, entry)
 }
 
 // TryLock is [Mutex.Lock] without waiting for other contenders. On error no node of the call is left in ZooKeeper, unless
@@ -107,20 +93,7 @@ func (m *Mutex) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
 //
 // Errors: [*zkrecipes.BusyError] if there is a holder or a waiter, also if that is a hold that ctx descends from; otherwise
 // those of Lock.
-func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
-	if h, ok := m.again(ctx); ok {
-		return h, nil
-	}
-	return m.queue.Try(ctx, m.entry())
-}
-
-// again returns another hold on the contender that ctx descends from, if the mutex is reentrant.
-func (m *Mutex) again(ctx context.Context) (*zkrecipes.Hold, bool) {
-	if !m.reentrant {
-		return nil, false
-	}
-	return m.queue.Held(ctx, znode.Lock)
-}
+func (m *Mutex) TryLock(ctx context.Context) (*zkrecipes.Hold, error) { return m.queue.Try(ctx, entry) }
 
 // Do locks, runs fn, waits for it, and unlocks, also when fn panics. The context of fn ends with the hold and with ctx,
 // whichever is first, and descends from the hold. When Do returns nil, the mutex was held from the first statement of fn to

@@ -15,12 +15,7 @@ import (
 
 // RWLock is a lock that any number of readers on the same path hold, or one writer. It has no state: any number of
 // goroutines may share one, and exclude each other as processes do.
-type RWLock struct {
-	queue     *znode.Queue
-	data      []byte
-	name      string
-	reentrant bool
-}
+type RWLock struct{ queue *znode.Queue }
 
 // Option configures [New].
 type Option func(*config) error
@@ -70,16 +65,18 @@ func New(c *conn.Client, path string, opts ...Option) (*RWLock, error) {
 	client := (*client.Client)(c)
 	cfg := config{recipe.Defaults(client)}
 	bad := recipe.Apply(&cfg, opts)
-	kinds := []string{znode.Read, znode.Write}
-	if cfg.Kazoo {
-		kinds = append(kinds, znode.KazooRead, znode.KazooLock)
-	}
-	queue, err := znode.New(client, path, cfg.LossOnSuspend, kinds...)
+	queue, err := znode.New(client, path, cfg.Config, znode.Read, znode.Write)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
-	return &RWLock{queue, cfg.Data, cfg.TracerName, cfg.Reentrant}, nil
+	return &RWLock{queue}, nil
 }
+
+// What readers and writers queue with.
+var (
+	asReader = znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead, As: "rwlock-read"}
+	asWriter = znode.Entry{Kind: znode.Write, Rule: znode.First, As: "rwlock-write"}
+)
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 
@@ -111,17 +108,10 @@ func (l *RWLock) TryLock(ctx context.Context) (*zkrecipes.Hold, error) {
 }
 
 func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, error) {
-	if l.reentrant {
-		if h, ok := l.queue.Held(ctx, znode.Write); ok {
-			return h, nil
-		}
-	}
 	if l.queue.Holds(ctx, znode.Read) && !l.queue.Holds(ctx, znode.Write) {
 		return nil, fmt.Errorf("%s: %w", l.queue.Path(), zkrecipes.ErrUpgrade)
 	}
-	return acquire(ctx, znode.Entry{
-		Kind: znode.Write, Data: l.data, Rule: znode.First, As: hold.Label{Recipe: "rwlock-write", Name: l.name},
-	})
+	return acquire(ctx, asWriter)
 }
 
 // RLock waits until all writers before the caller have left; later writers wait behind it. If ctx descends from a live read
@@ -151,13 +141,10 @@ func (l *RWLock) read(ctx context.Context, acquire acquire) (*zkrecipes.Hold, er
 	if h, ok := l.queue.Held(ctx, znode.Read); ok {
 		return h, nil
 	}
-	e := znode.Entry{
-		Kind: znode.Read, Data: l.data, Rule: znode.NoWriterAhead, As: hold.Label{Recipe: "rwlock-read", Name: l.name},
-	}
-	if h, err := l.queue.Downgrade(ctx, znode.Write, e); !errors.Is(err, znode.ErrNotHeld) {
+	if h, err := l.queue.Downgrade(ctx, znode.Write, asReader); !errors.Is(err, znode.ErrNotHeld) {
 		return h, err
 	}
-	return acquire(ctx, e)
+	return acquire(ctx, asReader)
 }
 
 // Do takes the write lock, runs fn, waits for it, and unlocks, also when fn panics. The context of fn ends with the hold

@@ -20,8 +20,6 @@ type Semaphore struct {
 	shared *znode.Semaphore
 	path   string
 	limit  limit
-	data   []byte
-	name   string
 }
 
 // Option configures [New].
@@ -85,13 +83,11 @@ func New(c *conn.Client, path string, limit int, opts ...Option) (*Semaphore, er
 	if cfg.Kazoo && cfg.limitNode != "" {
 		bad = errors.Join(bad, errors.New("WithLimitNode and WithKazoo: kazoo's limit is fixed: want one of the two"))
 	}
-	shared, err := znode.NewSemaphore(client, path, cfg.LossOnSuspend, cfg.Kazoo)
+	shared, err := znode.NewSemaphore(client, path, cfg.Config)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
-	s := &Semaphore{shared: shared, path: path, data: cfg.Data, name: cfg.TracerName}
-	s.limit = newLimit(limit, path, cfg)
-	return s, nil
+	return &Semaphore{shared, path, newLimit(limit, path, cfg)}, nil
 }
 
 // Acquire waits until the caller holds n leases, all or none: first come, first served. If the session ends meanwhile, the
@@ -209,7 +205,7 @@ func (s *Semaphore) check(n int) error {
 
 func (s *Semaphore) leases(n int) znode.Leases {
 	return znode.Leases{
-		Count: n, Data: s.data, As: hold.Label{Recipe: "semaphore", Name: s.name},
+		Count: n, As: "semaphore",
 		Limit: func(ctx context.Context, in *session.Session) (int, *session.Watch, error) {
 			limit, changed, err := s.limit.look(ctx, in)
 			if err != nil {

@@ -30,7 +30,7 @@ type Hold struct {
 //
 //nolint:errcheck // a constructor of another type ends every test here
 var newHold = grant.NewHold.(func(
-	context.Context, grant.Grant[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
+	context.Context, grant.Backing[zkrecipes.Token, zkrecipes.Op, zkrecipes.OpResult],
 ) (*zkrecipes.Hold, func(*zkrecipes.LostError)))
 
 // New returns a hold with the token. Its context has the values of ctx, and neither its cancellation nor its deadline. The hold

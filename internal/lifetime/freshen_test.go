@@ -1,8 +1,10 @@
-package session_test
+package lifetime_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,32 +13,32 @@ import (
 
 // After a reconnect every waiter asks for a proof. One request is enough for all of them.
 func TestFreshen_ManyWaiters_SendOneRequest(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		time.Sleep(time.Minute)
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(time.Minute)
-		multis := requests(srv, zktest.OpMulti)
+		multis := trial.Requests(srv, zktest.OpMulti)
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.HoldReply(time.Millisecond))
 		for range 100 {
 			s.Freshen()
 		}
 		time.Sleep(time.Second)
-		require.Len(t, multis.all(), 1)
+		require.Len(t, multis.All(), 1)
 	})
 }
 
 // The proof is asked for when less is left than a lag, in which a contact made now is proven, and an eighth of the timeout.
 func TestFreshen_ProofThatLasts_SendsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		syncs := requests(srv, zktest.OpSync)
-		time.Sleep(time.Until(s.ValidUntil().Add(-timeout/4 - timeout/8 - 1)))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		syncs := trial.Requests(srv, zktest.OpSync)
+		time.Sleep(time.Until(s.ValidUntil().Add(-trial.Timeout/4 - trial.Timeout/8 - 1)))
 		s.Freshen()
 		time.Sleep(time.Nanosecond)
-		require.Empty(t, syncs.all())
+		require.Empty(t, syncs.All())
 		s.Freshen()
 		time.Sleep(time.Nanosecond)
-		require.Len(t, syncs.all(), 1)
+		require.Len(t, syncs.All(), 1)
 	})
 }

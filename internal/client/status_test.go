@@ -1,10 +1,12 @@
-package session_test
+package client_test
 
 import (
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,14 +16,14 @@ import (
 )
 
 func TestStatus_ThroughAnOutage(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
 		start := time.Now()
-		c := dial(t, srv, conn.WithDialer(board.dial))
-		s := live(t, c)
+		c := trial.Dial(t, srv, conn.WithDialer(board.Dial))
+		s := trial.Live(t, c)
 		synctest.Wait()
 		require.Equal(t, conn.Status{
-			State: conn.Connected, Since: start, Server: srv.Addr(), Session: s.ID(), Timeout: timeout, ValidUntil: s.ValidUntil(),
+			State: conn.Connected, Since: start, Server: srv.Addr(), Session: s.ID(), Timeout: trial.Timeout, ValidUntil: s.ValidUntil(),
 			LastAnswer: start,
 		}, c.Status())
 
@@ -37,8 +39,8 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 
 		time.Sleep(time.Minute)
 		heard := c.Status().LastAnswer
-		board.connect(refuse)
-		srv.Cut(ours)
+		board.Connect(trial.Refuse)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		cut, st := time.Now(), c.Status()
 		require.Equal(t, conn.Suspended, st.State)
@@ -60,8 +62,8 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, heard, c.Status().LastAnswer, "also when the next session has begun to connect")
 
-		board.connect(srv.DialAs(label))
-		next := live(t, c)
+		board.Connect(srv.DialAs(trial.Label))
+		next := trial.Live(t, c)
 		synctest.Wait()
 		st = c.Status()
 		require.Equal(t, next.ID(), st.Session)
@@ -75,13 +77,13 @@ func TestStatus_ThroughAnOutage(t *testing.T) {
 }
 
 func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		srv.Cut(ours)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		srv.Cut(trial.Ours)
 		time.Sleep(time.Second)
 		require.Equal(t, conn.Connected, c.Status().State)
 		require.ErrorContains(t, c.Status().LastError, "connection to "+srv.Addr()+": ")
-		srv.Expire(srv.SessionOf(label))
+		srv.Expire(srv.SessionOf(trial.Label))
 		time.Sleep(time.Second)
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, c.Status().LastError, &lost)
@@ -91,16 +93,16 @@ func TestStatus_ConnectionEnds_NamesServerAndCause(t *testing.T) {
 
 // An event is no answer: it says nothing of how long the server takes.
 func TestStatus_Event_IsNoAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		_, err := srv.Create("/a", nil, zktest.Persistent)
 		require.NoError(t, err)
-		c := dial(t, srv)
-		_, _, w, err := live(t, c).GetW(t.Context(), "/a")
+		c := trial.Dial(t, srv)
+		_, _, w, err := trial.Live(t, c).GetW(t.Context(), "/a")
 		require.NoError(t, err)
 		before := c.Status()
 		time.Sleep(time.Second)
 		require.NoError(t, srv.Set("/a", nil))
-		require.True(t, fired(w))
+		require.True(t, trial.Fired(w))
 		require.Equal(t, before, c.Status())
 	})
 }

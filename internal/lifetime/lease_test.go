@@ -1,4 +1,4 @@
-package session_test
+package lifetime_test
 
 import (
 	"context"
@@ -11,28 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
-
-// told is one call of an OnLoss function.
-type told struct {
-	lost  *zkrecipes.LostError
-	until time.Time
-}
-
-func onLoss(t *testing.T, s *session.Session, onSuspend bool) *log[told] {
-	t.Helper()
-	l := &log[told]{}
-	_, ok := s.OnLoss(onSuspend, func(lost *zkrecipes.LostError) func() { l.add(told{lost, s.ValidUntil()}); return nil })
-	require.True(t, ok)
-	return l
-}
 
 // expiry is when the server ended the session.
 func expiry(t *testing.T, srv *zktest.Server, id int64) time.Time {
@@ -47,16 +34,16 @@ func expiry(t *testing.T, srv *zktest.Server, id int64) time.Time {
 }
 
 // beat is how far apart syncs go out.
-const beat = timeout / 11
+const beat = trial.Timeout / 11
 
 // The promise: whatever way the connection fails, and at whatever moment, the holder is told at its deadline, and the
 // server ends the session later.
 func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"both directions stalled": func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
-		"requests stalled":        func(srv *zktest.Server) { srv.Stall(ours, zktest.ToServer) },
-		"replies stalled":         func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) },
-		"cut and refused":         func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
+		"both directions stalled": func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
+		"requests stalled":        func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.ToServer) },
+		"replies stalled":         func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) },
+		"cut and refused":         func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
 		"never answers a sync": func(srv *zktest.Server) {
 			srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Ignore())
 			srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
@@ -65,34 +52,34 @@ func TestLease_EveryAsymmetricFault_LossIsToldAtTheDeadlineAndBeforeTheExpiry(t 
 	for name, fault := range faults {
 		for _, moment := range []int{0, 1, 300, 624, 625, 626, 1249, 1250, 1251, 2000, 3333, 4999} {
 			t.Run(fmt.Sprintf("%s after %dms", name, moment), func(t *testing.T) {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
-					c := dial(t, srv)
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.Dial(t, srv)
 					_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 					require.NoError(t, err)
-					s := live(t, c)
+					s := trial.Live(t, c)
 					defer s.Retain()()
-					answered := requests(srv, zktest.OpSync)
-					losses := onLoss(t, s, false)
+					answered := trial.Requests(srv, zktest.OpSync)
+					losses := trial.OnLoss(t, s, false)
 					time.Sleep(20*time.Second + time.Duration(moment)*time.Millisecond)
 					synctest.Wait()
-					require.Empty(t, losses.all())
-					syncs := answered.all()
-					newest := syncs[len(syncs)-1].at
+					require.Empty(t, losses.All())
+					syncs := answered.All()
+					newest := syncs[len(syncs)-1].At
 					fault(srv)
 					// Of the syncs, which go out every T/11, the newest that was answered T/4 before the newest is the third before it.
 					deadline := s.ValidUntil()
-					require.Equal(t, newest.Add(-3*beat).Add(timeout-timeout/20), deadline)
+					require.Equal(t, newest.Add(-3*beat).Add(trial.Timeout-trial.Timeout/20), deadline)
 					<-s.Done()
-					require.Len(t, losses.all(), 1)
-					loss := losses.all()[0]
-					require.Equal(t, deadline, loss.at, "to the millisecond")
-					require.Equal(t, zkrecipes.LossDeadline, loss.what.lost.Reason)
-					require.Equal(t, deadline, loss.what.lost.At)
-					require.False(t, loss.at.After(loss.what.until))
-					time.Sleep(3 * timeout)
-					require.True(t, loss.at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
+					require.Len(t, losses.All(), 1)
+					loss := losses.All()[0]
+					require.Equal(t, deadline, loss.At, "to the millisecond")
+					require.Equal(t, zkrecipes.LossDeadline, loss.What.Lost.Reason)
+					require.Equal(t, deadline, loss.What.Lost.At)
+					require.False(t, loss.At.After(loss.What.Until))
+					time.Sleep(3 * trial.Timeout)
+					require.True(t, loss.At.Before(expiry(t, srv, s.ID())), "before the server ends the session")
 					require.False(t, srv.Exists("/held"))
-					srv.Heal(ours)
+					srv.Heal(trial.Ours)
 				})
 			})
 		}
@@ -107,20 +94,20 @@ func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 	}{
 		"default":         {nil, 9500 * time.Millisecond, 9500*time.Millisecond - 3*beat},
 		"no margin":       {[]conn.Option{conn.WithSafetyMargin(0)}, 10 * time.Second, 10*time.Second - 3*beat},
-		"tick time 0.5 s": {[]conn.Option{conn.WithTickTime(time.Second / 2)}, 9500 * time.Millisecond, 9500*time.Millisecond - timeout/12},
+		"tick time 0.5 s": {[]conn.Option{conn.WithTickTime(time.Second / 2)}, 9500 * time.Millisecond, 9500*time.Millisecond - trial.Timeout/12},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				start := time.Now()
-				s := live(t, dial(t, srv, tt.opts...))
-				require.Equal(t, timeout, s.Timeout())
+				s := trial.Live(t, trial.Dial(t, srv, tt.opts...))
+				require.Equal(t, trial.Timeout, s.Timeout())
 				require.Equal(t, start.Add(tt.left), s.ValidUntil())
 				defer s.Retain()()
-				syncs := requests(srv, zktest.OpSync)
+				syncs := trial.Requests(srv, zktest.OpSync)
 				time.Sleep(30*time.Second + 1)
-				list := syncs.all()
-				require.Equal(t, tt.sync, s.ValidUntil().Sub(list[len(list)-1].at))
+				list := syncs.All()
+				require.Equal(t, tt.sync, s.ValidUntil().Sub(list[len(list)-1].At))
 			})
 		})
 	}
@@ -129,45 +116,45 @@ func TestLease_OptionsMoveTheDeadline(t *testing.T) {
 // The answer that resumes a session may come from a leader that has been replaced: only a write confirms it. One goes out
 // at once if there is a hold, and changes nothing.
 func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		defer s.Retain()()
 		stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.True(t, ok)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		connects, multis := requests(srv, zktest.OpConnect), requests(srv, zktest.OpMulti)
+		connects, multis := trial.Requests(srv, zktest.OpConnect), trial.Requests(srv, zktest.OpMulti)
 		proven := func() time.Time {
-			list := connects.all()
-			return list[len(list)-1].at.Add(timeout - timeout/20)
+			list := connects.All()
+			return list[len(list)-1].At.Add(trial.Timeout - trial.Timeout/20)
 		}
 
 		before, txns := s.ValidUntil(), len(srv.History())
 		deaf := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: -1}, zktest.Delay(time.Hour))
-		reconnect(srv, c)
+		trial.Reconnect(srv, c)
 		require.Equal(t, before, s.ValidUntil(), "resumed, and no write has been answered")
-		time.Sleep(timeout / 5)
+		time.Sleep(trial.Timeout / 5)
 		require.Equal(t, 1, deaf.Hits(), "once for a connection")
 		deaf.Remove()
-		reconnect(srv, c)
+		trial.Reconnect(srv, c)
 		require.Equal(t, proven(), s.ValidUntil())
 		require.Len(t, srv.History(), txns+1)
 
 		srv.Intercept(zktest.Match{Op: zktest.OpMulti}, zktest.Fail(zktest.CodeThrottled))
-		reconnect(srv, c)
-		time.Sleep(beat + timeout/64)
+		trial.Reconnect(srv, c)
+		time.Sleep(beat + trial.Timeout/64)
 		require.Equal(t, proven(), s.ValidUntil(), "refused once, and sent again")
 
 		stop()
-		n := len(multis.all())
-		reconnect(srv, c)
-		time.Sleep(timeout / 5)
-		require.Len(t, multis.all(), n, "nobody holds anything")
+		n := len(multis.All())
+		trial.Reconnect(srv, c)
+		time.Sleep(trial.Timeout / 5)
+		require.Len(t, multis.All(), n, "nobody holds anything")
 		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.True(t, ok)
 		synctest.Wait()
-		require.Len(t, multis.all(), n+1)
+		require.Len(t, multis.All(), n+1)
 		require.Equal(t, proven(), s.ValidUntil(), "at once, for the old proof may not last until the next sync")
 		stop()
 	})
@@ -175,133 +162,126 @@ func TestLease_Resumed_CountsFromTheConnectOnceAQuorumHasWritten(t *testing.T) {
 
 // A caller that is granted something after a reconnect, without a write of its own, does not wait for old contacts to count.
 func TestProve_Resumed_TakesOneRoundTrip(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		time.Sleep(time.Minute)
-		reconnect(srv, c)
+		trial.Reconnect(srv, c)
 		require.False(t, time.Now().Before(s.ValidUntil()))
-		require.Zero(t, after(func() { require.NoError(t, s.Prove(t.Context())) }))
+		require.Zero(t, trial.After(func() { require.NoError(t, s.Prove(t.Context())) }))
 		require.True(t, time.Now().Before(s.ValidUntil()))
 	})
 }
 
-func reconnect(srv *zktest.Server, c *conn.Client) {
-	srv.Cut(ours)
-	for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func TestLease_IdleSession_IsNotProvenAndIsNotLost(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		until := s.ValidUntil()
-		syncs := requests(srv, zktest.OpSync)
+		syncs := trial.Requests(srv, zktest.OpSync)
 		time.Sleep(time.Hour)
 		require.Equal(t, until, s.ValidUntil(), "pings prove nothing")
 		require.NoError(t, s.Err())
-		require.Empty(t, syncs.all())
+		require.Empty(t, syncs.All())
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.False(t, ok)
-		require.LessOrEqual(t, after(func() { require.NoError(t, s.Prove(t.Context())) }), timeout/4+timeout/16)
+		require.LessOrEqual(t, trial.After(func() { require.NoError(t, s.Prove(t.Context())) }), trial.Timeout/4+trial.Timeout/16)
 		require.True(t, s.ValidUntil().After(time.Now()))
 		release := s.Retain()
 		time.Sleep(time.Minute)
-		require.InDelta(t, 66, len(syncs.all()), 20, "every T/11")
+		require.InDelta(t, 66, len(syncs.All()), 20, "every T/11")
 		release()
 		release()
 		time.Sleep(time.Second)
-		n := len(syncs.all())
+		n := len(syncs.All())
 		time.Sleep(time.Minute)
-		require.LessOrEqual(t, len(syncs.all()), n+1)
+		require.LessOrEqual(t, len(syncs.All()), n+1)
 	})
 }
 
 func TestProve_CannotBeProven_ReturnsWithItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		time.Sleep(time.Minute)
-		srv.Stall(ours, zktest.Both)
-		require.ErrorIs(t, s.Prove(within(t, time.Second)), errTooLong)
-		srv.Heal(ours)
+		srv.Stall(trial.Ours, zktest.Both)
+		require.ErrorIs(t, s.Prove(trial.Within(t, time.Second)), trial.ErrTooLong)
+		srv.Heal(trial.Ours)
 	})
 }
 
 // A sync unanswered for T/4 makes the client try another server, long before the library's own 2T/3.
 func TestHeartbeat_SyncUnanswered_AnotherServerIsTried(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		byAddress := func(ctx context.Context, network, address string) (net.Conn, error) {
 			return srv.DialAs(address)(ctx, network, address)
 		}
-		c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(byAddress))
-		s := live(t, c)
+		c := trial.DialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(byAddress))
+		s := trial.Live(t, c)
 		defer s.Retain()()
-		losses := onLoss(t, s, false)
-		seen := states(t, c)
-		syncs := requests(srv, zktest.OpSync)
+		losses := trial.OnLoss(t, s, false)
+		seen := trial.States(t, c)
+		syncs := trial.Requests(srv, zktest.OpSync)
 		time.Sleep(20 * time.Second)
 		for range 5 {
 			synctest.Wait()
 			server := srv.Sessions()[0].Client
 			srv.Stall(zktest.Label(server), zktest.Both)
-			list := syncs.all()
-			lastAnswered := list[len(list)-1].at
-			before := len(seen.all())
-			time.Sleep(time.Until(lastAnswered.Add(beat + timeout/4 + 1)))
-			changes := seen.all()[before:]
+			list := syncs.All()
+			lastAnswered := list[len(list)-1].At
+			before := len(seen.All())
+			time.Sleep(time.Until(lastAnswered.Add(beat + trial.Timeout/4 + 1)))
+			changes := seen.All()[before:]
 			require.Len(t, changes, 2)
-			require.Equal(t, conn.Suspended, changes[0].what)
-			require.Equal(t, conn.Connected, changes[1].what)
-			require.Equal(t, lastAnswered.Add(beat+timeout/4), changes[1].at)
+			require.Equal(t, conn.Suspended, changes[0].What)
+			require.Equal(t, conn.Connected, changes[1].What)
+			require.Equal(t, lastAnswered.Add(beat+trial.Timeout/4), changes[1].At)
 			require.NotEqual(t, server, srv.Sessions()[0].Client)
 			time.Sleep(20 * time.Second)
 			srv.Heal(zktest.Label(server))
 			time.Sleep(20 * time.Second)
 		}
-		require.Empty(t, losses.all())
+		require.Empty(t, losses.All())
 		require.NoError(t, s.Err())
 	})
 }
 
 func TestOnLoss_OnSuspend_IsToldAtTheDisconnect(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		defer s.Retain()()
-		sensitive, patient := onLoss(t, s, true), onLoss(t, s, false)
+		sensitive, patient := trial.OnLoss(t, s, true), trial.OnLoss(t, s, false)
 		stop, ok := s.OnLoss(true, func(*zkrecipes.LostError) func() { t.Error("given up"); return nil })
 		require.True(t, ok)
 		stop()
 		start := time.Now()
-		srv.Refuse(ours)
-		srv.Cut(ours)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
-		require.Len(t, sensitive.all(), 1)
-		require.Equal(t, zkrecipes.LossSuspended, sensitive.all()[0].what.lost.Reason)
-		require.Equal(t, start, sensitive.all()[0].at)
-		require.Empty(t, patient.all())
+		require.Len(t, sensitive.All(), 1)
+		require.Equal(t, zkrecipes.LossSuspended, sensitive.All()[0].What.Lost.Reason)
+		require.Equal(t, start, sensitive.All()[0].At)
+		require.Empty(t, patient.All())
 		_, ok = s.OnLoss(true, func(*zkrecipes.LostError) func() { return nil })
 		require.False(t, ok)
 		stop, ok = s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
 		require.True(t, ok, "it is still proven")
 		stop()
-		srv.Accept(ours)
+		srv.Accept(trial.Ours)
 		time.Sleep(time.Second)
 		require.Equal(t, conn.Connected, c.Status().State)
-		require.Empty(t, patient.all())
-		require.Len(t, sensitive.all(), 1, "once")
+		require.Empty(t, patient.All())
+		require.Len(t, sensitive.All(), 1, "once")
 		require.NoError(t, c.Close())
-		require.Equal(t, zkrecipes.LossClosed, patient.all()[0].what.lost.Reason)
+		require.Equal(t, zkrecipes.LossClosed, patient.All()[0].What.Lost.Reason)
 	})
 }
 
 // All functions have returned before anything can happen in the next session.
 func TestOnLoss_Expired_IsToldBeforeTheNextSession(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		var happened []string
 		_, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) func() {
 			require.Equal(t, zkrecipes.LossExpired, lost.Reason)
@@ -317,7 +297,7 @@ func TestOnLoss_Expired_IsToldBeforeTheNextSession(t *testing.T) {
 		require.True(t, ok)
 		srv.Expire(s.ID())
 		<-s.Done()
-		live(t, c)
+		trial.Live(t, c)
 		happened = append(happened, "next")
 		require.Equal(t, "told next", strings.Join(happened, " "))
 	})
@@ -325,56 +305,56 @@ func TestOnLoss_Expired_IsToldBeforeTheNextSession(t *testing.T) {
 
 func TestSession_TimeoutGranted_IsTheServers(t *testing.T) {
 	for asked, granted := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 9 * time.Second: 9 * time.Second, time.Hour: 40 * time.Second} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			start := time.Now()
-			s := live(t, dial(t, srv, conn.WithSessionTimeout(asked)))
+			s := trial.Live(t, trial.Dial(t, srv, conn.WithSessionTimeout(asked)))
 			require.Equal(t, granted, s.Timeout())
 			require.Equal(t, start.Add(granted-granted/20), s.ValidUntil())
-			require.Equal(t, srv.SessionOf(label), s.ID())
+			require.Equal(t, srv.SessionOf(trial.Label), s.ID())
 		})
 	}
 }
 
 // Sessions come and go for hours; in every one of them the holder was told before the server let anybody else in.
 func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		start := time.Now()
-		losses := map[int64]*log[told]{}
+		losses := map[int64]*trial.Log[trial.Told]{}
 		faults := []func(){
-			func() { srv.Cut(ours) },
-			func() { srv.Stall(ours, zktest.Both) },
-			func() { srv.Stall(ours, zktest.ToServer) },
-			func() { srv.Stall(ours, zktest.FromServer) },
-			func() { srv.Refuse(ours); srv.Cut(ours) },
-			func() { srv.Expire(srv.SessionOf(label)) },
+			func() { srv.Cut(trial.Ours) },
+			func() { srv.Stall(trial.Ours, zktest.Both) },
+			func() { srv.Stall(trial.Ours, zktest.ToServer) },
+			func() { srv.Stall(trial.Ours, zktest.FromServer) },
+			func() { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+			func() { srv.Expire(srv.SessionOf(trial.Label)) },
 		}
 		for i := 0; time.Since(start) < 4*time.Hour; i++ {
-			s := live(t, c)
-			if s.Prove(within(t, timeout)) != nil {
+			s := trial.Live(t, c)
+			if s.Prove(trial.Within(t, trial.Timeout)) != nil {
 				continue
 			}
 			defer s.Retain()()
 			if losses[s.ID()] == nil {
-				l := &log[told]{}
-				if _, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) func() { l.add(told{lost, s.ValidUntil()}); return nil }); ok {
+				l := &trial.Log[trial.Told]{}
+				if _, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) func() { l.Add(trial.Told{Lost: lost, Until: s.ValidUntil()}); return nil }); ok {
 					losses[s.ID()] = l
 				}
 			}
 			time.Sleep(time.Duration(i*7919%60_000) * time.Millisecond)
 			faults[i%len(faults)]()
 			time.Sleep(time.Duration(i*104_729%25_000) * time.Millisecond)
-			srv.Heal(ours)
-			srv.Accept(ours)
+			srv.Heal(trial.Ours)
+			srv.Accept(trial.Ours)
 		}
 		for _, txn := range srv.History() {
 			if txn.Op != zktest.OpCloseSession || losses[txn.Session] == nil {
 				continue
 			}
-			entries := losses[txn.Session].all()
+			entries := losses[txn.Session].All()
 			require.Len(t, entries, 1)
-			if entries[0].what.lost.Reason == zkrecipes.LossDeadline {
-				require.True(t, entries[0].at.Before(txn.Time))
+			if entries[0].What.Lost.Reason == zkrecipes.LossDeadline {
+				require.True(t, entries[0].At.Before(txn.Time))
 			}
 		}
 		require.Greater(t, len(losses), 20)
@@ -383,9 +363,9 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 
 // The proof runs out, the first is being told, and the server says that the session is over.
 func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		var told atomic.Int32
 		for range 3 {
 			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
@@ -406,119 +386,119 @@ func TestOnLoss_LapsedJustBeforeTheEnd_AllAreToldBeforeTheNextSession(t *testing
 // A session made with 10 s is resumed on a server that grants no less than 20 s: its configuration is being changed. The
 // next leader counts with the 10 s of the transaction that made the session.
 func TestLease_ResumedWithALongerTimeout_CountsWithTheShorter(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
 			if n == 2 {
 				binary.BigEndian.PutUint32(frame[8:], 20_000)
 			}
 		})))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		defer s.Retain()()
-		losses := onLoss(t, s, false)
-		srv.Cut(ours)
+		losses := trial.OnLoss(t, s, false)
+		srv.Cut(trial.Ours)
 		time.Sleep(time.Minute)
-		require.Empty(t, losses.all())
-		srv.Refuse(ours)
-		srv.Cut(ours) // and with the next leader the session has 10 s, as zktest counts
+		require.Empty(t, losses.All())
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours) // and with the next leader the session has 10 s, as zktest counts
 		<-s.Done()
-		require.Len(t, losses.all(), 1)
-		time.Sleep(timeout)
-		late := losses.all()[0].at.Sub(expiry(t, srv, s.ID()))
+		require.Len(t, losses.All(), 1)
+		time.Sleep(trial.Timeout)
+		late := losses.All()[0].At.Sub(expiry(t, srv, s.ID()))
 		require.Negative(t, late, "told %v after the server had ended the session", late)
 	})
 }
 
 func TestProve_OneServerFault_AsksAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		time.Sleep(time.Minute)
 		fault := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: 1}, zktest.Fail(-1))
-		require.NoError(t, s.Prove(within(t, time.Minute)))
+		require.NoError(t, s.Prove(trial.Within(t, time.Minute)))
 		require.Equal(t, 1, fault.Hits())
 	})
 }
 
 func TestProve_Resumed_OneServerFault_AsksAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		time.Sleep(time.Minute)
-		reconnect(srv, c)
+		trial.Reconnect(srv, c)
 		fault := srv.Intercept(zktest.Match{Op: zktest.OpMulti, Times: 1}, zktest.Fail(-1))
-		require.NoError(t, s.Prove(within(t, time.Minute)))
+		require.NoError(t, s.Prove(trial.Within(t, time.Minute)))
 		require.Equal(t, 1, fault.Hits())
 	})
 }
 
 // A caller that waits has no hold yet. Its syncs go on as soon as there is a connection again.
 func TestRetain_AfterAnOutage_SyncsGoOn(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		defer live(t, c).Retain()()
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		defer trial.Live(t, c).Retain()()
 		time.Sleep(20*time.Second + time.Millisecond)
-		syncs := requests(srv, zktest.OpSync)
-		srv.Refuse(ours)
-		srv.Cut(ours)
+		syncs := trial.Requests(srv, zktest.OpSync)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(3 * time.Second)
-		srv.Accept(ours)
+		srv.Accept(trial.Ours)
 		for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
 			time.Sleep(time.Millisecond)
 		}
 		up := time.Now()
 		time.Sleep(beat)
-		require.NotEmpty(t, syncs.all())
-		require.LessOrEqual(t, syncs.all()[0].at.Sub(up), beat)
+		require.NotEmpty(t, syncs.All())
+		require.LessOrEqual(t, syncs.All()[0].At.Sub(up), beat)
 	})
 }
 
 // A server left a ping unanswered, so that there is no contact that an answer of the leader proves. Then a proof takes a lag.
 func TestProve_NoOldContact_TakesALag(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		time.Sleep(2 * timeout)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		time.Sleep(2 * trial.Timeout)
 		srv.Intercept(zktest.Match{Op: zktest.OpPing, Times: 2}, zktest.Ignore())
 		time.Sleep(time.Until(s.Heard().Add(6400 * time.Millisecond)))
-		require.Equal(t, timeout/4, after(func() { require.NoError(t, s.Prove(t.Context())) }))
+		require.Equal(t, trial.Timeout/4, trial.After(func() { require.NoError(t, s.Prove(t.Context())) }))
 	})
 }
 
 // A session of 20 s is resumed by a server that grants 4 s and does not answer the credentials. The deadline has passed.
 func TestLease_ResumedWithAShorterTimeout_EndsBeforeTheCredentialsAreAnswered(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithSessionTimeout(20*time.Second), conn.WithAuth("digest", "a:b"), through(srv, grantsLess(4000)))
-		s := live(t, c)
-		held(t, s)
-		losses := onLoss(t, s, false)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithSessionTimeout(20*time.Second), conn.WithAuth("digest", "a:b"), trial.Through(srv, grantsLess(4000)))
+		s := trial.Live(t, c)
+		trial.Held(t, s)
+		losses := trial.OnLoss(t, s, false)
 		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Ignore())
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		require.False(t, s.ValidUntil().After(time.Now()))
-		require.Len(t, losses.all(), 1)
+		require.Len(t, losses.All(), 1)
 	})
 }
 
 // A sync is a sign of life, so a holder that is answered sends no pings. A server that sheds syncs may not have taken them for
 // one: then pings go out, and the session lives.
 func TestPings_OnlyIfNothingElseIsAnswered(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		pings, syncs := requests(srv, zktest.OpPing), requests(srv, zktest.OpSync)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		pings, syncs := trial.Requests(srv, zktest.OpPing), trial.Requests(srv, zktest.OpSync)
 		count := func(d time.Duration) (int, int) {
-			p, n := len(pings.all()), len(syncs.all())
+			p, n := len(pings.All()), len(syncs.All())
 			time.Sleep(d)
-			return len(pings.all()) - p, len(syncs.all()) - n
+			return len(pings.All()) - p, len(syncs.All()) - n
 		}
-		p, n := count(10 * timeout)
+		p, n := count(10 * trial.Timeout)
 		require.InDelta(t, 30, p, 1)
 		require.Zero(t, n)
 		defer s.Retain()()
-		count(timeout)
-		p, n = count(10 * timeout)
+		count(trial.Timeout)
+		p, n = count(10 * trial.Timeout)
 		require.Zero(t, p)
 		require.InDelta(t, 110, n, 1)
 		shed := srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Fail(zktest.CodeThrottled))
-		p, _ = count(10 * timeout)
+		p, _ = count(10 * trial.Timeout)
 		require.InDelta(t, 30, p, 1)
 		require.NotZero(t, shed.Hits())
 		require.NoError(t, s.Err())

@@ -1,4 +1,4 @@
-package session_test
+package lifetime_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +23,7 @@ func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
 	for _, how := range []string{"close", "expire", "forge0", "forgeother", "badauth"} {
 		for ms := range 40 {
 			for _, dialDelay := range []time.Duration{0, 5 * time.Millisecond} {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 					var dials atomic.Int32
 					var slow atomic.Bool
 					srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.HoldReply(4*time.Millisecond))
@@ -46,19 +48,19 @@ func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
 						if slow.Load() && dialDelay > 0 {
 							time.Sleep(dialDelay) // whatever ctx says
 						}
-						raw, err := srv.DialAs(label)(ctx, network, address)
+						raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 						if err != nil {
 							return nil, err
 						}
-						return &pipe{Conn: raw, read: read}, nil
+						return &trial.Pipe{Conn: raw, OnRead: read}, nil
 					}
-					c, err := conn.Dial(t.Context(), "10.0.0.1,10.0.0.2", conn.WithSessionTimeout(timeout), conn.WithDialer(dialer),
+					c, err := conn.Dial(t.Context(), "10.0.0.1,10.0.0.2", conn.WithSessionTimeout(trial.Timeout), conn.WithDialer(dialer),
 						conn.WithAuth("digest", "a:b"), conn.WithAuth("digest", "c:d"))
 					require.NoError(t, err)
-					s := live(t, c)
+					s := trial.Live(t, c)
 					defer s.Retain()()
 					slow.Store(true)
-					srv.Cut(ours)
+					srv.Cut(trial.Ours)
 					time.Sleep(time.Duration(ms) * time.Millisecond / 2)
 					switch how {
 					case "close":
@@ -71,11 +73,11 @@ func TestSession_EndsAtAnyMomentOfAReconnect(t *testing.T) {
 						require.Error(t, s.Err())
 					}
 					if how != "close" && how != "badauth" {
-						require.NoError(t, c.Sync(within(t, time.Second), "/"))
+						require.NoError(t, c.Sync(trial.Within(t, time.Second), "/"))
 					}
 					synctest.Wait()
 					before := dials.Load()
-					took := after(func() { require.NoError(t, c.Close()) })
+					took := trial.After(func() { require.NoError(t, c.Close()) })
 					require.LessOrEqual(t, took, time.Second, fmt.Sprint(how, ms))
 					time.Sleep(time.Hour)
 					require.LessOrEqual(t, dials.Load(), before+1)

@@ -1,4 +1,4 @@
-package session_test
+package lifetime_test
 
 import (
 	"context"
@@ -20,6 +20,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -33,9 +35,9 @@ import (
 
 // Replies to waiting requests move the zxid on before the watches are set again. Every watch fires all the same.
 func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		const watches = 3000
-		s := live(t, dial(t, srv))
+		s := trial.Live(t, trial.Dial(t, srv))
 		path := func(i int) string { return fmt.Sprintf("/%s-%d", strings.Repeat("x", 90), i) }
 		var set []*session.Watch
 		for i := range watches {
@@ -46,8 +48,8 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 			set = append(set, w)
 		}
 		for range 3 {
-			srv.Refuse(ours)
-			srv.Cut(ours)
+			srv.Refuse(trial.Ours)
+			srv.Cut(trial.Ours)
 			synctest.Wait()
 			for i := range watches {
 				require.NoError(t, srv.Set(path(i), nil))
@@ -57,7 +59,7 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 				wg.Go(func() { _, _ = s.Create(t.Context(), fmt.Sprintf("/w-%d-", i), nil, zk.FlagSequence) })
 			}
 			synctest.Wait()
-			srv.Accept(ours)
+			srv.Accept(trial.Ours)
 			time.Sleep(2 * time.Second)
 			wg.Wait()
 			for i, w := range set {
@@ -75,33 +77,33 @@ func TestReconnect_ManyWatchesAndWaitingWrites_NoWatchIsLost(t *testing.T) {
 func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *testing.T) {
 	for name, greeting := range map[string][]byte{"nothing": nil, "four bytes": {0, 0, 0, 37}, "half an answer": {0, 0, 0, 37, 0, 0, 0, 0, 0, 0}} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				const bound = 1500 * time.Millisecond
-				first := func(b *switchboard) conn.DialFunc { // to a tarpit the first time
+				first := func(b *trial.Switchboard) conn.DialFunc { // to a tarpit the first time
 					return func(context.Context, string, string) (net.Conn, error) {
-						b.connect(srv.DialAs(label))
-						return silent(greeting...), nil
+						b.Connect(srv.DialAs(trial.Label))
+						return trial.Silent(greeting...), nil
 					}
 				}
-				board := newSwitchboard(nil)
-				board.connect(first(board))
+				board := trial.NewSwitchboard(nil)
+				board.Connect(first(board))
 				var c *conn.Client
-				require.Equal(t, bound, after(func() {
-					c = dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(board.dial), conn.WithConnectTimeout(bound))
+				require.Equal(t, bound, trial.After(func() {
+					c = trial.DialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(board.Dial), conn.WithConnectTimeout(bound))
 				}))
-				s := live(t, c)
+				s := trial.Live(t, c)
 				time.Sleep(time.Minute)
-				board.connect(first(board))
-				srv.Cut(ours)
+				board.Connect(first(board))
+				srv.Cut(trial.Ours)
 				synctest.Wait()
 				require.Equal(t, conn.Suspended, c.Status().State)
-				require.Equal(t, bound, after(func() { require.NoError(t, s.Sync(t.Context(), "/")) }))
+				require.Equal(t, bound, trial.After(func() { require.NoError(t, s.Sync(t.Context(), "/")) }))
 				require.NoError(t, s.Err(), "same session")
 
-				board.connect(func(context.Context, string, string) (net.Conn, error) { return silent(greeting...), nil })
-				srv.Cut(ours)
+				board.Connect(func(context.Context, string, string) (net.Conn, error) { return trial.Silent(greeting...), nil })
+				srv.Cut(trial.Ours)
 				<-s.Done() // local end, for want of answers
-				require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)
+				require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), time.Second)
 			})
 		})
 	}
@@ -109,10 +111,10 @@ func TestReconnect_ServerThatNeverAnswers_DelaysTheNextByTheConnectTimeout(t *te
 
 // A server with wiped data hangs up on every attempt to resume the session. So the session ends here.
 func TestReconnect_ServerWiped_ANewSessionIsOpened(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(board.Dial))
+		s := trial.Live(t, c)
 		for range 10 {
 			_, err := c.Create(t.Context(), "/n-", nil, zk.FlagSequence)
 			require.NoError(t, err)
@@ -121,37 +123,37 @@ func TestReconnect_ServerWiped_ANewSessionIsOpened(t *testing.T) {
 		require.NoError(t, s.Sync(t.Context(), "/"))
 		heard := time.Now()
 		wiped := zktest.Run(t, zktest.InMemory())
-		board.connect(wiped.DialAs(label))
+		board.Connect(wiped.DialAs(trial.Label))
 		srv.Down()
 		<-s.Done()
-		require.Equal(t, timeout, time.Since(heard))
+		require.Equal(t, trial.Timeout, time.Since(heard))
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, s.Err(), &lost)
 		require.Equal(t, zkrecipes.LossDeadline, lost.Reason)
 		_, err := c.Create(t.Context(), "/n", nil, 0)
 		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(heard), timeout+5*time.Second)
+		require.LessOrEqual(t, time.Since(heard), trial.Timeout+5*time.Second)
 		require.True(t, wiped.Exists("/n"))
-		require.Less(t, int(board.dials.Load()), 40, "paced")
+		require.Less(t, int(board.Dials.Load()), 40, "paced")
 	})
 }
 
 // Without a server the session ends by the clock of the client.
 func TestReconnect_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		seen := states(t, c)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		seen := trial.States(t, c)
+		s := trial.Live(t, c)
 		time.Sleep(time.Minute)
 		require.NoError(t, s.Sync(t.Context(), "/"))
 		heard := time.Now()
 		srv.Down()
 		<-s.Done()
-		require.Equal(t, timeout, time.Since(heard))
+		require.Equal(t, trial.Timeout, time.Since(heard))
 		synctest.Wait()
-		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Lost}, seen.values())
+		require.Equal(t, []conn.State{conn.Connected, conn.Suspended, conn.Lost}, seen.Values())
 		srv.Up()
-		require.NotEqual(t, s.ID(), live(t, c).ID())
+		require.NotEqual(t, s.ID(), trial.Live(t, c).ID())
 	})
 }
 
@@ -159,20 +161,20 @@ func TestReconnect_NoServer_SessionEndsATimeoutAfterTheNewestAnswer(t *testing.T
 func TestAuth_IsSentOnEveryConnection(t *testing.T) {
 	for name, fault := range map[string]zktest.Action{"served": zktest.Proceed(), "cut before": zktest.DropRequest(), "cut after": zktest.DropReply()} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv, conn.WithAuth("digest", "u:p"), conn.WithAuth("digest", "v:q"), conn.WithACL(zk.DigestACL(zk.PermAll, "v", "q")))
-				s := live(t, c)
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"), conn.WithAuth("digest", "v:q"), conn.WithACL(zk.DigestACL(zk.PermAll, "v", "q")))
+				s := trial.Live(t, c)
 				_, err := c.Create(t.Context(), "/mine", nil, 0)
 				require.NoError(t, err)
-				auths := requests(srv, zktest.OpAuth)
+				auths := trial.Requests(srv, zktest.OpAuth)
 				for round := range 5 {
 					rule := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Skip: round % 2}, fault)
-					srv.Cut(ours)
+					srv.Cut(trial.Ours)
 					_, _, err = c.Get(t.Context(), "/mine")
 					require.NoError(t, err)
 					require.Equal(t, 1, rule.Hits())
 				}
-				require.GreaterOrEqual(t, len(auths.all()), 10)
+				require.GreaterOrEqual(t, len(auths.All()), 10)
 				require.NoError(t, s.Err(), "same session")
 				srv.Expire(s.ID())
 				<-s.Done()
@@ -184,13 +186,13 @@ func TestAuth_IsSentOnEveryConnection(t *testing.T) {
 }
 
 func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial), conn.WithAuth("digest", "u:p"))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(board.Dial), conn.WithAuth("digest", "u:p"))
+		s := trial.Live(t, c)
 		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
-		before := board.dials.Load()
-		srv.Cut(ours)
+		before := board.Dials.Load()
+		srv.Cut(trial.Ours)
 		<-s.Done()
 		var lost *zkrecipes.LostError
 		require.ErrorAs(t, s.Err(), &lost)
@@ -199,7 +201,7 @@ func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
 		_, _, err := c.Get(t.Context(), "/a")
 		require.ErrorIs(t, err, conn.ErrAuthFailed)
 		time.Sleep(time.Minute)
-		require.Less(t, int(board.dials.Load()-before), 140, "paced; each refusal is one dial, and one to close the session")
+		require.Less(t, int(board.Dials.Load()-before), 140, "paced; each refusal is one dial, and one to close the session")
 		require.LessOrEqual(t, len(srv.Sessions()), 1, "none stays behind")
 		refuse.Remove()
 		time.Sleep(10 * time.Second)
@@ -209,22 +211,22 @@ func TestAuth_RefusedLater_EndsTheSessionAndIsReported(t *testing.T) {
 
 // An expiry with many watches is one change of state.
 func TestStates_ManyWatchesAtAnExpiry_NoneIsLost(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		seen := states(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		seen := trial.States(t, c)
 		for range 3 {
-			s := live(t, c)
+			s := trial.Live(t, c)
 			for i := range 100 {
 				_, _, _, err := s.ExistsW(t.Context(), fmt.Sprintf("/missing-%d", i))
 				require.NoError(t, err)
 			}
 			srv.Expire(s.ID())
 			<-s.Done()
-			live(t, c)
+			trial.Live(t, c)
 		}
 		synctest.Wait()
 		var lost int
-		for _, s := range seen.values() {
+		for _, s := range seen.Values() {
 			if s == conn.Lost {
 				lost++
 			}
@@ -248,14 +250,14 @@ func (b brittle) Write(p []byte) (int, error) {
 }
 
 func TestReconnect_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var broken atomic.Bool
-		c := dialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 			broken.Store(false)
-			raw, err := srv.DialAs(label)(ctx, network, address)
+			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 			return brittle{raw, &broken}, err
 		}))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		broken.Store(true)
 		_, err := s.Create(t.Context(), "/a", nil, 0)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -269,18 +271,18 @@ func TestReconnect_WriteFails_IsAConnectionLossLikeAnyOther(t *testing.T) {
 
 // Names are resolved at every dial, so servers may move.
 func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		var dialed log[string]
-		c := dialTo(t, "zk1,zk2:2182", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			dialed.add(address)
-			return srv.DialAs(label)(ctx, network, address)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var dialed trial.Log[string]
+		c := trial.DialTo(t, "zk1,zk2:2182", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialed.Add(address)
+			return srv.DialAs(trial.Label)(ctx, network, address)
 		}))
 		for range 5 {
-			srv.Cut(ours)
+			srv.Cut(trial.Ours)
 			time.Sleep(3 * time.Second)
 			require.Equal(t, conn.Connected, c.Status().State)
 		}
-		list := dialed.values()
+		list := dialed.Values()
 		require.Len(t, list, 6)
 		slices.Sort(list)
 		require.Equal(t, []string{"zk1:2181", "zk2:2182"}, slices.Compact(list))
@@ -289,54 +291,54 @@ func TestReconnect_Names_AreGivenToEveryDial(t *testing.T) {
 
 // The first attempt after a connection was lost starts without a pause.
 func TestReconnect_ConnectionCut_IsBackAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		time.Sleep(3 * time.Second)
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		require.Equal(t, conn.Connected, c.Status().State)
-		require.Zero(t, after(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
+		require.Zero(t, trial.After(func() { require.NoError(t, c.Sync(t.Context(), "/")) }))
 	})
 }
 
 func TestReconnect_ServersDown_IsPaced(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.dial))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.DialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.Dial))
 		srv.Down()
 		time.Sleep(10 * time.Minute)
-		require.Less(t, int(board.dials.Load()), 3*600*2)
+		require.Less(t, int(board.Dials.Load()), 3*600*2)
 		require.NotEqual(t, conn.Connected, c.Status().State)
 		srv.Up()
-		require.LessOrEqual(t, after(func() { live(t, c) }), 5*time.Second)
+		require.LessOrEqual(t, trial.After(func() { trial.Live(t, c) }), 5*time.Second)
 	})
 }
 
 func TestReconnect_ServerThatHangsUp_IsPaced(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(board.Dial))
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-		srv.Cut(ours)
-		before := board.dials.Load()
+		srv.Cut(trial.Ours)
+		before := board.Dials.Load()
 		time.Sleep(time.Minute)
-		require.Less(t, int(board.dials.Load()-before), 90)
+		require.Less(t, int(board.Dials.Load()-before), 90)
 		require.NotEqual(t, conn.Connected, c.Status().State)
 	})
 }
 
 // A session that ended here for want of answers is closed on a server that comes back and has given it a full timeout.
 func TestOrphan_SessionKeptByTheServer_IsClosed(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		_, err := c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
 		srv.Down()
 		<-s.Done()
 		srv.Up()
 		require.True(t, srv.Exists("/e"), "the server has forgotten how long it was gone")
-		live(t, c)
+		trial.Live(t, c)
 		synctest.Wait()
 		require.False(t, srv.Exists("/e"))
 		require.Len(t, srv.Sessions(), 1)
@@ -344,20 +346,20 @@ func TestOrphan_SessionKeptByTheServer_IsClosed(t *testing.T) {
 }
 
 func TestOrphan_ServerThatNeverAnswers_DoesNotDelayClose(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial), conn.WithConnectTimeout(time.Hour))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(board.Dial), conn.WithConnectTimeout(time.Hour))
+		s := trial.Live(t, c)
 		srv.Down()
 		<-s.Done()
 		srv.Up()
-		board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
-			board.connect(func(context.Context, string, string) (net.Conn, error) { return silent(), nil })
-			return srv.DialAs(label)(ctx, network, address)
+		board.Connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+			board.Connect(func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil })
+			return srv.DialAs(trial.Label)(ctx, network, address)
 		})
-		live(t, c)
+		trial.Live(t, c)
 		synctest.Wait()
-		require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)
+		require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), time.Second)
 	})
 }
 
@@ -383,12 +385,12 @@ func TestTLS(t *testing.T) {
 	go func() { _ = srv.Serve(l) }()
 	address := l.Addr().String()
 
-	c := dialTo(t, address, conn.WithTLS(&tls.Config{RootCAs: roots}))
+	c := trial.DialTo(t, address, conn.WithTLS(&tls.Config{RootCAs: roots}))
 	_, err = c.Create(t.Context(), "/a", nil, 0)
 	require.NoError(t, err)
 	require.True(t, srv.Exists("/a"))
 
-	byName := dialTo(t, "zk.example:2281", conn.WithTLS(&tls.Config{RootCAs: roots}),
+	byName := trial.DialTo(t, "zk.example:2281", conn.WithTLS(&tls.Config{RootCAs: roots}),
 		conn.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}))
@@ -421,13 +423,13 @@ func TestReconnect_ConnectionsThatHaveEnded_TakeNoMemory(t *testing.T) {
 	if kit.Race {
 		t.Skip("the race detector takes memory of its own")
 	}
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithSessionTimeout(20*time.Minute))
-		require.Equal(t, 20*time.Minute, live(t, c).Timeout())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithSessionTimeout(20*time.Minute))
+		require.Equal(t, 20*time.Minute, trial.Live(t, c).Timeout())
 		cut := func(times int) {
 			for range times {
 				time.Sleep(time.Second + time.Millisecond) // so that no pause is due
-				reconnect(srv, c)
+				trial.Reconnect(srv, c)
 			}
 		}
 		cut(10)
@@ -439,21 +441,21 @@ func TestReconnect_ConnectionsThatHaveEnded_TakeNoMemory(t *testing.T) {
 
 // Pauses belong to an outage: after a connection that has lasted for a second, the next outage begins with the shortest.
 func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
 		var policies atomic.Int32
-		c := dial(t, srv, conn.WithDialer(board.dial), conn.WithBackOff(func() conn.BackOff {
+		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), conn.WithBackOff(func() conn.BackOff {
 			policies.Add(1)
 			return backoff.NewConstantBackOff(time.Second)
 		}))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		for _, tt := range []struct {
 			lasts  time.Duration
 			paused bool
 		}{{time.Second + 1, false}, {time.Second, true}, {time.Second + 1, false}, {time.Second, true}} {
 			time.Sleep(tt.lasts)
 			before := policies.Load()
-			srv.Cut(ours)
+			srv.Cut(trial.Ours)
 			synctest.Wait()
 			require.Equal(t, tt.paused, c.Status().State != conn.Connected, "after %v", tt.lasts)
 			require.Equal(t, tt.paused, policies.Load() > before, "after %v", tt.lasts)
@@ -469,29 +471,29 @@ func TestReconnect_AfterAConnectionThatLasted_PausesBeginAnew(t *testing.T) {
 
 // A server that gives the session, and hangs up at once, is not dialed without a pause.
 func TestReconnect_ConnectionsThatEndSoon_ArePaced(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dial(t, srv, conn.WithDialer(board.dial), everySecond)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), trial.EverySecond)
 		go func() {
 			for s := range c.States(t.Context()) {
 				if s == conn.Connected {
-					srv.Cut(ours)
+					srv.Cut(trial.Ours)
 				}
 			}
 		}()
 		time.Sleep(time.Minute - time.Millisecond)
-		require.EqualValues(t, 60, board.dials.Load())
+		require.EqualValues(t, 60, board.Dials.Load())
 	})
 }
 
 // A server that accepts a connection and is silent takes the time of an attempt, and then there is a pause as well.
 func TestReconnect_ServerThatIsSilent_IsPaced(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(func(context.Context, string, string) (net.Conn, error) { return silent(), nil })
-		_, err := conn.Dial(within(t, time.Minute-time.Millisecond), srv.Addr(), conn.WithDialer(board.dial), everySecond,
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil })
+		_, err := conn.Dial(trial.Within(t, time.Minute-time.Millisecond), srv.Addr(), conn.WithDialer(board.Dial), trial.EverySecond,
 			conn.WithConnectTimeout(2*time.Second))
-		require.ErrorIs(t, err, errTooLong)
-		require.EqualValues(t, 20, board.dials.Load(), "every 3 s")
+		require.ErrorIs(t, err, trial.ErrTooLong)
+		require.EqualValues(t, 20, board.Dials.Load(), "every 3 s")
 	})
 }
 
@@ -499,19 +501,19 @@ func TestReconnect_ServerThatIsSilent_IsPaced(t *testing.T) {
 func TestReconnect_DefaultPauses_GrowToASixthOfTheTimeout(t *testing.T) {
 	for asked, most := range map[time.Duration]time.Duration{6 * time.Second: time.Second, time.Hour: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			var dials log[string]
-			_, err := conn.Dial(within(t, time.Hour), "h1", conn.WithSessionTimeout(asked),
+			var dials trial.Log[string]
+			_, err := conn.Dial(trial.Within(t, time.Hour), "h1", conn.WithSessionTimeout(asked),
 				conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-					dials.add(address)
-					return refuse(ctx, network, address)
+					dials.Add(address)
+					return trial.Refuse(ctx, network, address)
 				}))
-			require.ErrorIs(t, err, errTooLong)
+			require.ErrorIs(t, err, trial.ErrTooLong)
 			var longest time.Duration
-			all := dials.all()
+			all := dials.All()
 			for i := range len(all) - 1 {
-				longest = max(longest, all[i+1].at.Sub(all[i].at))
+				longest = max(longest, all[i+1].At.Sub(all[i].At))
 			}
-			require.LessOrEqual(t, all[1].at.Sub(all[0].at), 75*time.Millisecond)
+			require.LessOrEqual(t, all[1].At.Sub(all[0].At), 75*time.Millisecond)
 			require.LessOrEqual(t, longest, most*3/2)
 			require.Greater(t, longest, most*5/4)
 		})
@@ -520,44 +522,44 @@ func TestReconnect_DefaultPauses_GrowToASixthOfTheTimeout(t *testing.T) {
 
 // A server that falls silent is left after two thirds of the session timeout, also without a hold.
 func TestReconnect_ServerFallsSilent_AnotherIsTriedAfterTwoThirds(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		seen := states(t, c)
-		pings := requests(srv, zktest.OpPing)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		seen := trial.States(t, c)
+		pings := trial.Requests(srv, zktest.OpPing)
 		time.Sleep(time.Minute)
-		srv.Stall(ours, zktest.FromServer)
+		srv.Stall(trial.Ours, zktest.FromServer)
 		heard := c.Status().LastAnswer
-		time.Sleep(timeout)
-		changes := seen.all()
-		require.Equal(t, conn.Suspended, changes[1].what)
-		require.Equal(t, timeout*2/3, changes[1].at.Sub(heard))
-		srv.Heal(ours)
+		time.Sleep(trial.Timeout)
+		changes := seen.All()
+		require.Equal(t, conn.Suspended, changes[1].What)
+		require.Equal(t, trial.Timeout*2/3, changes[1].At.Sub(heard))
+		srv.Heal(trial.Ours)
 
-		require.Greater(t, len(pings.all()), 15)
+		require.Greater(t, len(pings.All()), 15)
 		for i := range 10 {
-			require.Equal(t, timeout/3, pings.all()[i+1].at.Sub(pings.all()[i].at))
+			require.Equal(t, trial.Timeout/3, pings.All()[i+1].At.Sub(pings.All()[i].At))
 		}
 	})
 }
 
 // A server ends sessions at once: from the second in a row, each costs a pause. A session that has lived for long costs none.
 func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, everySecond)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, trial.EverySecond)
 		for i, tt := range []struct{ lives, pause time.Duration }{
 			{time.Millisecond, 0},
 			{time.Millisecond, time.Second},
 			{time.Millisecond, time.Second},
-			{timeout / 2, time.Second},
-			{timeout * 2, 0},
+			{trial.Timeout / 2, time.Second},
+			{trial.Timeout * 2, 0},
 			{time.Millisecond, 0},
 			{time.Millisecond, time.Second},
 		} {
-			s := live(t, c)
+			s := trial.Live(t, c)
 			time.Sleep(tt.lives)
 			srv.Expire(s.ID())
 			<-s.Done()
-			require.Equal(t, tt.pause, after(func() { live(t, c) }), "%d", i)
+			require.Equal(t, tt.pause, trial.After(func() { trial.Live(t, c) }), "%d", i)
 		}
 	})
 }
@@ -565,17 +567,17 @@ func TestSessions_BriefOnesInARow_CostAPause(t *testing.T) {
 // Session timeouts below a second: a session that has lived for longer than its timeout still counts as brief for a second.
 func TestSessions_OfAShortTimeout_AreBriefForASecond(t *testing.T) {
 	for lives, pause := range map[time.Duration]time.Duration{time.Second: time.Second, time.Second + 1: 0} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c := dial(t, srv, everySecond, conn.WithSessionTimeout(400*time.Millisecond))
-			require.Equal(t, 400*time.Millisecond, live(t, c).Timeout())
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := trial.Dial(t, srv, trial.EverySecond, conn.WithSessionTimeout(400*time.Millisecond))
+			require.Equal(t, 400*time.Millisecond, trial.Live(t, c).Timeout())
 			for i := range 3 {
-				s := live(t, c)
+				s := trial.Live(t, c)
 				time.Sleep(lives)
 				srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Fail(zktest.CodeSessionExpired))
 				_, _, err := s.Exists(t.Context(), "/a")
 				require.ErrorIs(t, err, zkrecipes.ErrLost)
-				took := after(func() {
-					for next := s; next.ID() == s.ID(); next = live(t, c) {
+				took := trial.After(func() {
+					for next := s; next.ID() == s.ID(); next = trial.Live(t, c) {
 					}
 				})
 				if i > 0 { // the first brief one costs no pause
@@ -588,56 +590,56 @@ func TestSessions_OfAShortTimeout_AreBriefForASecond(t *testing.T) {
 
 // A session that the servers have ended as well needs one question, and an old session is closed once.
 func TestOrphan_GoneFromTheServers_OneIsAskedOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(srv.DialAs(label)))
-		s := live(t, c)
-		srv.Stall(ours, zktest.Both)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.DialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(srv.DialAs(trial.Label)))
+		s := trial.Live(t, c)
+		srv.Stall(trial.Ours, zktest.Both)
 		<-s.Done()
-		time.Sleep(timeout)
+		time.Sleep(trial.Timeout)
 		require.Empty(t, srv.Sessions())
-		connects := requests(srv, zktest.OpConnect)
-		srv.Heal(ours)
-		live(t, c)
+		connects := trial.Requests(srv, zktest.OpConnect)
+		srv.Heal(trial.Ours)
+		trial.Live(t, c)
 		time.Sleep(2 * time.Second)
-		require.Len(t, connects.all(), 2, "one for the next session")
-		reconnect(srv, c)
+		require.Len(t, connects.All(), 2, "one for the next session")
+		trial.Reconnect(srv, c)
 		synctest.Wait()
-		require.Len(t, connects.all(), 3)
+		require.Len(t, connects.All(), 3)
 	})
 }
 
 // A server that has not seen what the client has read must not resume the session, however long other servers refuse.
 func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		var zxids log[uint64]
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		var zxids trial.Log[uint64]
 		var without atomic.Bool
-		c := dial(t, srv, conn.WithSessionTimeout(time.Second), through(srv, pipe{
-			write: func(b []byte) {
+		c := trial.Dial(t, srv, conn.WithSessionTimeout(time.Second), trial.Through(srv, trial.Pipe{
+			OnWrite: func(b []byte) {
 				if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 { // a connect request
-					zxids.add(binary.BigEndian.Uint64(b[8:]))
+					zxids.Add(binary.BigEndian.Uint64(b[8:]))
 				}
 			},
-			read: func(frame []byte) {
+			OnRead: func(frame []byte) {
 				if without.Load() && int32(binary.BigEndian.Uint32(frame[4:])) > 0 { // a reply
 					clear(frame[8:16])
 				}
 			},
 		}))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		require.Equal(t, 4*time.Second, s.Timeout())
 		_, err := c.Create(t.Context(), "/a", nil, 0)
 		require.NoError(t, err)
 		without.Store(true)
 		require.NoError(t, s.Sync(t.Context(), "/"), "the answer has no zxid")
 		without.Store(false)
-		before := len(zxids.all())
+		before := len(zxids.All())
 		refusal := srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(2 * time.Second)
 		refusal.Remove()
 		require.NoError(t, s.Sync(t.Context(), "/"))
-		require.Greater(t, len(zxids.all()), before+3)
-		for _, zxid := range zxids.values()[before:] {
+		require.Greater(t, len(zxids.All()), before+3)
+		for _, zxid := range zxids.Values()[before:] {
 			require.NotZero(t, zxid)
 		}
 	})
@@ -645,20 +647,20 @@ func TestReconnect_ServersRefuseForLong_TheZxidIsKept(t *testing.T) {
 
 // Sessions that end soon after they came up cost pauses. Once a session has lasted, the next one begins at once again.
 func TestReconnect_AfterASessionThatLasted_CostsNoPause(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, everySecond)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, trial.EverySecond)
 		next := func() time.Duration {
-			s := live(t, c)
+			s := trial.Live(t, c)
 			srv.Expire(s.ID())
 			<-s.Done()
-			return after(func() { live(t, c) })
+			return trial.After(func() { trial.Live(t, c) })
 		}
 		require.Zero(t, next(), "the first brief session may be chance")
 		for range 3 {
 			require.Equal(t, time.Second, next())
 		}
 		for range 2 {
-			time.Sleep(timeout + time.Second)
+			time.Sleep(trial.Timeout + time.Second)
 			require.Zero(t, next())
 		}
 		require.Zero(t, next(), "a brief one after one that lasted")
@@ -670,24 +672,24 @@ func TestReconnect_AfterASessionThatLasted_CostsNoPause(t *testing.T) {
 func TestConnection_SilentSinceTheHandshake(t *testing.T) {
 	for name, silent := range map[string]bool{"no request yet": false, "no answer": true} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv)
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv)
 				start := time.Now()
-				l := states(t, c)
+				l := trial.States(t, c)
 				if silent {
-					srv.Stall(ours, zktest.FromServer)
+					srv.Stall(trial.Ours, zktest.FromServer)
 				}
-				time.Sleep(timeout * 2 / 3)
+				time.Sleep(trial.Timeout * 2 / 3)
 				synctest.Wait()
 				if !silent {
-					require.Equal(t, []conn.State{conn.Connected}, l.values())
+					require.Equal(t, []conn.State{conn.Connected}, l.Values())
 					return
 				}
-				changes := l.all()
+				changes := l.All()
 				require.Len(t, changes, 2)
-				require.Equal(t, conn.Suspended, changes[1].what)
-				require.Equal(t, timeout*2/3, changes[1].at.Sub(start))
-				srv.Heal(ours)
+				require.Equal(t, conn.Suspended, changes[1].What)
+				require.Equal(t, trial.Timeout*2/3, changes[1].At.Sub(start))
+				srv.Heal(trial.Ours)
 			})
 		})
 	}
@@ -706,8 +708,8 @@ func TestLeanOnEvent(t *testing.T) {
 		"shed":              {true, zktest.Fail(zktest.CodeThrottled), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				s := live(t, dial(t, srv))
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				s := trial.Live(t, trial.Dial(t, srv))
 				s.LeanOnEvent()
 				rule := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, c.answer)
 				if c.asked {

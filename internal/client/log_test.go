@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -23,10 +24,10 @@ import (
 // capture is a log handler that keeps records from a level on.
 type capture struct {
 	from  slog.Level
-	lines *log[string]
+	lines *trial.Log[string]
 }
 
-func newCapture(from slog.Level) capture { return capture{from, &log[string]{}} }
+func newCapture(from slog.Level) capture { return capture{from, &trial.Log[string]{}} }
 
 func (c capture) Enabled(_ context.Context, level slog.Level) bool { return level >= c.from }
 func (c capture) WithAttrs([]slog.Attr) slog.Handler               { panic("not used") }
@@ -38,7 +39,7 @@ func (c capture) Handle(_ context.Context, r slog.Record) error {
 		line += fmt.Sprintf(" %s=%v", a.Key, a.Value)
 		return true
 	})
-	c.lines.add(line)
+	c.lines.Add(line)
 	return nil
 }
 
@@ -47,34 +48,32 @@ func (c capture) written(srv *zktest.Server, session int64) []string {
 	synctest.Wait()
 	names := strings.NewReplacer(srv.Addr(), "SERVER", fmt.Sprintf("0x%x", session), "SESSION")
 	var lines []string
-	for _, line := range c.lines.values() {
+	for _, line := range c.lines.Values() {
 		lines = append(lines, names.Replace(line))
 	}
 	return lines
 }
 
-var everySecond = conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) })
-
 var brokenPipe = regexp.MustCompile(`write tcp \S+: broken pipe`)
 
 func TestLog_ThroughAnOutage(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
-		board := newSwitchboard(srv.DialAs(label))
-		c := dial(t, srv, conn.WithDialer(board.dial), everySecond, conn.WithLogger(slog.New(out)), conn.WithAuth("digest", "user:secret"))
-		s := live(t, c)
-		held(t, s)
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.Dial(t, srv, conn.WithDialer(board.Dial), trial.EverySecond, conn.WithLogger(slog.New(out)), conn.WithAuth("digest", "user:secret"))
+		s := trial.Live(t, c)
+		trial.Held(t, s)
 		time.Sleep(5 * time.Second)
 		synctest.Wait() // a sync is due at this moment
-		board.connect(refuse)
+		board.Connect(trial.Refuse)
 		left := time.Until(s.ValidUntil()).Round(time.Millisecond)
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(4*time.Second + time.Millisecond)
-		board.connect(srv.DialAs(label))
+		board.Connect(srv.DialAs(trial.Label))
 		time.Sleep(time.Minute)
 		srv.Expire(s.ID())
 		<-s.Done()
-		next := live(t, c)
+		next := trial.Live(t, c)
 		time.Sleep(time.Second)
 		require.NoError(t, c.Close())
 		lines := out.written(srv, s.ID())
@@ -100,25 +99,25 @@ func TestLog_ThroughAnOutage(t *testing.T) {
 
 // One outage of a day must not fill the log, nor fall silent.
 func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out, all := newCapture(slog.LevelInfo), newCapture(slog.LevelDebug)
 		try := func(h capture, patience time.Duration) {
-			_, err := conn.Dial(within(t, patience), srv.Addr(), conn.WithDialer(refuse), conn.WithLogger(slog.New(h)), everySecond)
-			require.ErrorIs(t, err, errTooLong)
+			_, err := conn.Dial(trial.Within(t, patience), srv.Addr(), conn.WithDialer(trial.Refuse), conn.WithLogger(slog.New(h)), trial.EverySecond)
+			require.ErrorIs(t, err, trial.ErrTooLong)
 		}
 		try(out, 24*time.Hour)
 		try(all, 59*time.Second+time.Millisecond)
 		var attempts []time.Duration
-		start := out.lines.all()[0].at
-		for _, e := range out.lines.all() {
-			attempts = append(attempts, e.at.Sub(start))
+		start := out.lines.All()[0].At
+		for _, e := range out.lines.All() {
+			attempts = append(attempts, e.At.Sub(start))
 		}
 		require.Equal(t, []time.Duration{
 			0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second, 63 * time.Second, 127 * time.Second,
 			255 * time.Second, 511 * time.Second, 811 * time.Second, 1111 * time.Second,
 		}, attempts[:12])
 		require.Less(t, len(attempts), 24*12+12)
-		lines := out.lines.values()
+		lines := out.lines.Values()
 		require.Contains(t, lines[11], "attempts=1112 for=18m31s")
 		require.Equal(t, "INFO zookeeper: closed reason=closed was=connecting lasted=24h0m0s", lines[len(lines)-1])
 		require.Len(t, slices.DeleteFunc(all.written(srv, 0), func(line string) bool {
@@ -129,7 +128,7 @@ func TestLog_LongOutage_TellsWithGrowingDistance(t *testing.T) {
 
 // A server that refuses the credentials is told like every other that gives no session.
 func TestLog_CredentialsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
 		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithLogger(slog.New(out)), conn.WithAuth("nonsense", "secret"))
 		require.ErrorIs(t, err, conn.ErrAuthFailed)
@@ -142,11 +141,11 @@ func TestLog_CredentialsRefused(t *testing.T) {
 
 // A connection that is accepted and gets no answer.
 func TestLog_ServerThatDoesNotAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
-		mute := func(context.Context, string, string) (net.Conn, error) { return silent(), nil }
-		_, err := conn.Dial(within(t, 3*time.Second), srv.Addr(), conn.WithDialer(mute), conn.WithSessionTimeout(timeout), conn.WithLogger(slog.New(out)))
-		require.ErrorIs(t, err, errTooLong)
+		mute := func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil }
+		_, err := conn.Dial(trial.Within(t, 3*time.Second), srv.Addr(), conn.WithDialer(mute), conn.WithSessionTimeout(trial.Timeout), conn.WithLogger(slog.New(out)))
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.Contains(t, out.written(srv, 0)[0],
 			"cannot connect server=SERVER error=no session within 1.667s: the server accepted the connection and did not answer attempts=1")
 	})
@@ -161,21 +160,21 @@ func TestLog_SilentServer_SaysWhatWasMissed(t *testing.T) {
 		"without a hold": {false, "error=the server sent nothing for two thirds of the session timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				out := newCapture(slog.LevelInfo)
-				c := dial(t, srv, conn.WithLogger(slog.New(out)))
-				s := live(t, c)
+				c := trial.Dial(t, srv, conn.WithLogger(slog.New(out)))
+				s := trial.Live(t, c)
 				if tt.hold {
-					held(t, s)
+					trial.Held(t, s)
 				}
 				time.Sleep(time.Minute)
-				srv.Stall(ours, zktest.Both)
+				srv.Stall(trial.Ours, zktest.Both)
 				<-s.Done()
 				lines := strings.Join(out.written(srv, s.ID()), "\n")
 				require.Contains(t, lines, tt.says)
 				require.Contains(t, lines, "error=no connection within 1.667s attempts=1")
 				require.Contains(t, lines, "WARN zookeeper: session lost server=SERVER session=SESSION reason=deadline error=nothing answered for a whole session timeout was=suspended lasted=")
-				srv.Heal(ours)
+				srv.Heal(trial.Ours)
 			})
 		})
 	}
@@ -185,37 +184,37 @@ func TestLog_SilentServer_SaysWhatWasMissed(t *testing.T) {
 func TestLog_WithoutALogger_GoesToTheDefault(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
 		slog.SetDefault(slog.New(out))
 		c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial))
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
-		require.Len(t, out.lines.all(), 2)
+		require.Len(t, out.lines.All(), 2)
 	})
 }
 
 // What is left of an old session is told, with the servers that could not be asked to close it.
 func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
 		var connected atomic.Int32
 		twice := func(ctx context.Context, network, address string) (net.Conn, error) {
 			if connected.Load() == 2 { // once for each session, so that this is to close the old one
-				return refuse(ctx, network, address)
+				return trial.Refuse(ctx, network, address)
 			}
-			raw, err := srv.DialAs(label)(ctx, network, address)
+			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 			if err == nil {
 				connected.Add(1)
 			}
 			return raw, err
 		}
-		c := dial(t, srv, conn.WithDialer(twice), conn.WithLogger(slog.New(out)))
-		s := live(t, c)
+		c := trial.Dial(t, srv, conn.WithDialer(twice), conn.WithLogger(slog.New(out)))
+		s := trial.Live(t, c)
 		srv.Down()
 		<-s.Done()
 		srv.Up()
-		live(t, c)
+		trial.Live(t, c)
 		require.Contains(t, out.written(srv, s.ID()), "DEBUG zookeeper: could not close an old session, its nodes stay until it expires "+
 			"session=SESSION error=SERVER: connection refused")
 	})
@@ -223,16 +222,16 @@ func TestLog_OldSessionThatCannotBeClosed(t *testing.T) {
 
 // A server that refuses what keeps the proof fresh says why.
 func TestLog_ProofRefused(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelDebug)
-		c := dial(t, srv, conn.WithLogger(slog.New(out)))
-		held(t, live(t, c))
-		time.Sleep(timeout + time.Millisecond) // between two syncs
+		c := trial.Dial(t, srv, conn.WithLogger(slog.New(out)))
+		trial.Held(t, trial.Live(t, c))
+		time.Sleep(trial.Timeout + time.Millisecond) // between two syncs
 		for _, op := range []zktest.Op{zktest.OpSync, zktest.OpMulti} {
 			srv.Intercept(zktest.Match{Op: op}, zktest.Fail(zktest.CodeThrottled))
 		}
-		reconnect(srv, c)
-		time.Sleep(timeout / 2)
+		trial.Reconnect(srv, c)
+		time.Sleep(trial.Timeout / 2)
 		var told []string
 		for _, line := range out.written(srv, 0) {
 			if strings.HasPrefix(line, "DEBUG") {
@@ -252,9 +251,9 @@ func TestLog_ServerWithoutContainers(t *testing.T) {
 		"INFO zookeeper: the server has no containers":                             zktest.WithoutContainers(),
 		"WARN zookeeper: three connections in a row ended under createContainer: ": zktest.WithDeviations(zktest.HangsUpOnContainers),
 	} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			out := newCapture(slog.LevelInfo)
-			require.NoError(t, live(t, dial(t, srv, conn.WithLogger(slog.New(out)))).CreateContainer(t.Context(), "/a"))
+			require.NoError(t, trial.Live(t, trial.Dial(t, srv, conn.WithLogger(slog.New(out)))).CreateContainer(t.Context(), "/a"))
 			require.Contains(t, strings.Join(out.written(srv, 0), "\n"), says)
 		}, opt)
 	}
@@ -262,9 +261,9 @@ func TestLog_ServerWithoutContainers(t *testing.T) {
 
 // A typing error in the connect string makes a second tree beside the first: two programs then hold one lock.
 func TestLog_ChrootThatIsMade(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
-		c := dialTo(t, srv.Addr()+"/apps/mine", conn.WithDialer(srv.DialAs(label)), conn.WithLogger(slog.New(out)))
+		c := trial.DialTo(t, srv.Addr()+"/apps/mine", conn.WithDialer(srv.DialAs(trial.Label)), conn.WithLogger(slog.New(out)))
 		require.NoError(t, c.CreateAll(t.Context(), "/config/a", nil))
 		require.NoError(t, c.CreateAll(t.Context(), "/other/b", nil))
 		made := slices.DeleteFunc(out.written(srv, 0), func(line string) bool { return !strings.Contains(line, "chroot") })
@@ -274,9 +273,9 @@ func TestLog_ChrootThatIsMade(t *testing.T) {
 
 // A call that changes nothing is no news.
 func TestLog_ClosedTwice_IsToldOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		out := newCapture(slog.LevelInfo)
-		c := dial(t, srv, conn.WithLogger(slog.New(out)))
+		c := trial.Dial(t, srv, conn.WithLogger(slog.New(out)))
 		require.NoError(t, c.Close())
 		require.NoError(t, c.Close())
 		require.Len(t, out.written(srv, 0), 2, "connected and closed")

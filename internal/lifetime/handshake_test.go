@@ -1,10 +1,12 @@
-package session_test
+package lifetime_test
 
 import (
 	"encoding/binary"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,17 +17,17 @@ import (
 // A new session is granted 4 s, and the connection is lost before the credentials are answered. Another server resumes the
 // session with 10 s. The transaction that created the session says 4 s, and no write has confirmed the resumption.
 func TestLease_ConnectionLostBetweenGrantAndCredentials_TheGrantCounts(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth}, zktest.DropRequest())
 		start := time.Now()
 		var first atomic.Uint64
-		c := dial(t, srv, conn.WithAuth("digest", "a:b"), through(srv, connectReplies(func(n int32, frame []byte) {
+		c := trial.Dial(t, srv, conn.WithAuth("digest", "a:b"), trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
 			if n == 1 {
 				first.Store(binary.BigEndian.Uint64(frame[12:]))
 				binary.BigEndian.PutUint32(frame[8:], 4000)
 			}
 		})))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		require.Equal(t, first.Load(), uint64(s.ID()), "the same session")
 		require.False(t, s.ValidUntil().After(start.Add(4*time.Second)), "%v", s.ValidUntil().Sub(start))
 	})
@@ -34,16 +36,16 @@ func TestLease_ConnectionLostBetweenGrantAndCredentials_TheGrantCounts(t *testin
 // A server of ClickHouse that has no leader answers a connect request with the protocol version 42 and the session -1. That
 // says nothing about our session: the next server, or the same one later, resumes it.
 func TestHandshake_OtherProtocolVersion_IsNoAnswerAboutTheSession(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var tries atomic.Int32
-		c := dial(t, srv, through(srv, connectReplies(func(n int32, frame []byte) {
+		c := trial.Dial(t, srv, trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
 			tries.Store(n)
 			if n == 1 || n == 3 {
 				binary.BigEndian.PutUint32(frame[4:], 42)
 				binary.BigEndian.PutUint64(frame[12:], 1<<64-1)
 			}
 		})))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		require.EqualValues(t, 2, tries.Load())
 		require.Positive(t, s.ID())
 		srv.Cut(zktest.Everyone)

@@ -1,4 +1,4 @@
-package session_test
+package lifetime_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -21,8 +23,8 @@ import (
 )
 
 // grantsLess makes the server grant ms to every session that is resumed, as one whose maximum was lowered at a restart.
-func grantsLess(ms uint32) pipe {
-	return pipe{write: func(b []byte) {
+func grantsLess(ms uint32) trial.Pipe {
+	return trial.Pipe{OnWrite: func(b []byte) {
 		if len(b) == 48 && binary.BigEndian.Uint32(b) == 44 && binary.BigEndian.Uint64(b[20:]) != 0 {
 			binary.BigEndian.PutUint32(b[16:], ms)
 		}
@@ -33,12 +35,12 @@ func grantsLess(ms uint32) pipe {
 // returns when the client asked for that, after the end of the session.
 func resumeInVain(srv *zktest.Server, s *session.Session) (asked time.Time) {
 	time.Sleep(30 * time.Second)
-	connects := requests(srv, zktest.OpConnect)
+	connects := trial.Requests(srv, zktest.OpConnect)
 	srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
 	srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-	srv.Cut(ours)
+	srv.Cut(trial.Ours)
 	<-s.Done()
-	return connects.all()[0].at
+	return connects.All()[0].At
 }
 
 // A session of 20 s is resumed by a server that grants 4 s, and that answer never arrives. The server counts with the 4 s.
@@ -52,19 +54,19 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				opts := slices.Concat(tt.opts, []conn.Option{conn.WithSessionTimeout(20 * time.Second), through(srv, grantsLess(4000))})
-				c := dial(t, srv, opts...)
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				opts := slices.Concat(tt.opts, []conn.Option{conn.WithSessionTimeout(20 * time.Second), trial.Through(srv, grantsLess(4000))})
+				c := trial.Dial(t, srv, opts...)
 				_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 				require.NoError(t, err)
-				s := live(t, c)
+				s := trial.Live(t, c)
 				defer s.Retain()()
-				losses := onLoss(t, s, false)
+				losses := trial.OnLoss(t, s, false)
 				asked := resumeInVain(srv, s)
-				require.Len(t, losses.all(), 1)
-				require.Equal(t, asked.Add(tt.left-tt.left/20), losses.all()[0].at)
+				require.Len(t, losses.All(), 1)
+				require.Equal(t, asked.Add(tt.left-tt.left/20), losses.All()[0].At)
 				time.Sleep(time.Minute)
-				require.True(t, losses.all()[0].at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
+				require.True(t, losses.All()[0].At.Before(expiry(t, srv, s.ID())), "before the server ends the session")
 			})
 		})
 	}
@@ -75,82 +77,68 @@ func TestLease_ResumedWithAShorterTimeoutAndNoAnswer_EndsBeforeTheSession(t *tes
 func TestLease_ResumptionThatEndsWithoutAnAnswer_IsNotTakenBack(t *testing.T) {
 	for name, end := range map[string]error{"in order": io.EOF, "by a reset": syscall.ECONNRESET} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv, conn.WithLeastTimeout(4*time.Second), conn.WithSessionTimeout(20*time.Second),
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv, conn.WithLeastTimeout(4*time.Second), conn.WithSessionTimeout(20*time.Second),
 					conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-						raw, err := srv.DialAs(label)(ctx, network, address)
+						raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 						if err != nil {
 							return nil, err
 						}
-						return ending{&pipe{Conn: raw, write: grantsLess(4000).write}, end}, nil
+						return trial.Ending{Conn: &trial.Pipe{Conn: raw, OnWrite: grantsLess(4000).OnWrite}, End: end}, nil
 					}))
-				s := live(t, c)
+				s := trial.Live(t, c)
 				defer s.Retain()()
-				losses := onLoss(t, s, false)
+				losses := trial.OnLoss(t, s, false)
 				time.Sleep(30*time.Second + time.Millisecond) // between two syncs
-				connects := requests(srv, zktest.OpConnect)
+				connects := trial.Requests(srv, zktest.OpConnect)
 				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.DropReply())
 				srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.DropRequest())
-				srv.Cut(ours)
+				srv.Cut(trial.Ours)
 				<-s.Done()
-				require.Len(t, losses.all(), 1)
-				require.Equal(t, connects.all()[0].at.Add(3800*time.Millisecond), losses.all()[0].at)
+				require.Len(t, losses.All(), 1)
+				require.Equal(t, connects.All()[0].At.Add(3800*time.Millisecond), losses.All()[0].At)
 				time.Sleep(time.Minute)
-				require.True(t, losses.all()[0].at.Before(expiry(t, srv, s.ID())), "before the server ends the session")
+				require.True(t, losses.All()[0].At.Before(expiry(t, srv, s.ID())), "before the server ends the session")
 			})
 		})
 	}
 }
 
-// ending is a connection that ends in a way of its own.
-type ending struct {
-	net.Conn
-	end error
-}
-
-func (c ending) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if err != nil {
-		err = c.end
-	}
-	return n, err
-}
-
 // A server that has just started, or a proxy before one, takes long to answer.
 func TestLease_ResumptionThatIsAnsweredLate_CostsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv, conn.WithSessionTimeout(20*time.Second)))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv, conn.WithSessionTimeout(20*time.Second)))
 		defer s.Retain()()
-		losses := onLoss(t, s, false)
+		losses := trial.OnLoss(t, s, false)
 		time.Sleep(30*time.Second + time.Millisecond) // between two syncs
 		until := s.ValidUntil()
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(3*time.Second))
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, until, s.ValidUntil())
 		time.Sleep(time.Minute)
-		require.Empty(t, losses.all())
+		require.Empty(t, losses.All())
 	})
 }
 
 // The next answer says what is granted, and then the old proof counts again.
 func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithConnectTimeout(500*time.Millisecond), conn.WithLeastTimeout(time.Second))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithConnectTimeout(500*time.Millisecond), conn.WithLeastTimeout(time.Second))
+		s := trial.Live(t, c)
 		defer s.Retain()()
-		losses := onLoss(t, s, false)
+		losses := trial.OnLoss(t, s, false)
 		time.Sleep(30 * time.Second)
 		before := s.ValidUntil()
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.HoldReply(time.Hour))
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(100 * time.Millisecond)
 		require.True(t, s.ValidUntil().Before(before), "what it was granted is not known")
 		for c.Status().State != conn.Connected {
 			time.Sleep(time.Millisecond)
 		}
 		require.False(t, s.ValidUntil().Before(before))
-		require.Empty(t, losses.all())
+		require.Empty(t, losses.All())
 		time.Sleep(time.Minute)
 		require.NoError(t, s.Err())
 	})
@@ -160,7 +148,7 @@ func TestLease_ResumedAfterOneWithoutAnAnswer_CountsAsBefore(t *testing.T) {
 func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 	longer := func(srv *zktest.Server) conn.Option {
 		var id atomic.Uint64
-		return through(srv, connectReplies(func(n int32, frame []byte) {
+		return trial.Through(srv, trial.ConnectReplies(func(n int32, frame []byte) {
 			if session := binary.BigEndian.Uint64(frame[12:]); n == 1 {
 				id.Store(session)
 			} else if session == id.Load() {
@@ -169,32 +157,32 @@ func TestLease_ResumedWithAMuchLongerTimeout_IsProvenOrEnds(t *testing.T) {
 		}))
 	}
 	t.Run("tick unknown", func(t *testing.T) {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c := dial(t, srv, longer(srv))
-			s := live(t, c)
-			srv.Cut(ours)
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := trial.Dial(t, srv, longer(srv))
+			s := trial.Live(t, c)
+			srv.Cut(trial.Ours)
 			<-s.Done()
 			var why *zkrecipes.LostError
 			require.ErrorAs(t, s.Err(), &why)
 			require.Equal(t, zkrecipes.LossDeadline, why.Reason)
 			require.ErrorContains(t, why, "10s was resumed with 1m0s")
-			next := live(t, c)
+			next := trial.Live(t, c)
 			require.NotEqual(t, s.ID(), next.ID())
-			require.NoError(t, next.Prove(within(t, timeout)))
-			require.Eventually(t, func() bool { return len(srv.Sessions()) == 1 }, timeout, time.Second, "the old one is closed")
+			require.NoError(t, next.Prove(trial.Within(t, trial.Timeout)))
+			require.Eventually(t, func() bool { return len(srv.Sessions()) == 1 }, trial.Timeout, time.Second, "the old one is closed")
 		})
 	})
 	t.Run("tick known", func(t *testing.T) {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			c := dial(t, srv, longer(srv), conn.WithTickTime(2*time.Second))
-			s := live(t, c)
-			srv.Cut(ours)
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			c := trial.Dial(t, srv, longer(srv), conn.WithTickTime(2*time.Second))
+			s := trial.Live(t, c)
+			srv.Cut(trial.Ours)
 			time.Sleep(time.Second)
-			require.NoError(t, s.Prove(within(t, timeout)))
+			require.NoError(t, s.Prove(trial.Within(t, trial.Timeout)))
 			defer s.Retain()()
-			losses := onLoss(t, s, false)
+			losses := trial.OnLoss(t, s, false)
 			time.Sleep(10 * time.Minute)
-			require.Empty(t, losses.all())
+			require.Empty(t, losses.All())
 		})
 	})
 }

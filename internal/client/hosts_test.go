@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,11 +55,11 @@ func (n *names) lookup(ctx context.Context, host string) ([]string, error) {
 // network dials addresses. Those that it does not know refuse.
 type network struct {
 	servers map[string]conn.DialFunc
-	dialed  log[lifetime.Server]
+	dialed  trial.Log[lifetime.Server]
 }
 
 func (n *network) dial(ctx context.Context, server lifetime.Server) (net.Conn, error) {
-	n.dialed.add(server)
+	n.dialed.Add(server)
 	dial, ok := n.servers[server.Address]
 	if !ok {
 		return nil, syscall.ECONNREFUSED
@@ -85,7 +87,7 @@ func open(t *testing.T, ns *names, net *network, servers ...string) *client.Clie
 }
 
 func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*client.Client, error) {
-	life := lifetime.Config{SessionTimeout: timeout, Log: slog.New(slog.DiscardHandler), Dial: net.dial}
+	life := lifetime.Config{SessionTimeout: trial.Timeout, Log: slog.New(slog.DiscardHandler), Dial: net.dial}
 	return client.Open(ctx, &client.Config{Config: session.Config{Config: life}, Servers: servers, Lookup: ns.lookup})
 }
 
@@ -93,13 +95,13 @@ func tryOpen(ctx context.Context, ns *names, net *network, servers ...string) (*
 func TestLookup_NameWithSeveralAddresses_EachIsTried(t *testing.T) {
 	t.Parallel()
 	for range 20 { // the order is random
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			ns := &names{known: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}}
-			lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": hangUp, "10.0.0.3:2181": srv.DialAs(label)}}
+			lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": hangUp, "10.0.0.3:2181": srv.DialAs(trial.Label)}}
 			c := open(t, ns, lan, "zk:2181")
 			require.Equal(t, "zk:2181 (10.0.0.3)", c.Status().Server)
-			require.Zero(t, c.Status().Since.Sub(lan.dialed.all()[0].at))
-			for _, server := range lan.dialed.values() {
+			require.Zero(t, c.Status().Since.Sub(lan.dialed.All()[0].At))
+			for _, server := range lan.dialed.Values() {
 				require.Equal(t, "zk:2181", server.Name, "which TLS verifies")
 			}
 		})
@@ -112,19 +114,19 @@ func TestLookup_EachRound_TriesAllAddressesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ns := &names{known: map[string][]string{"zk1": {"10.0.0.1", "10.0.0.2"}, "zk2": {"10.0.0.3"}}}
 		lan := &network{}
-		_, err := tryOpen(within(t, 5*time.Minute), ns, lan, "zk1:2181", "zk2:2182")
-		require.ErrorIs(t, err, errTooLong)
+		_, err := tryOpen(trial.Within(t, 5*time.Minute), ns, lan, "zk1:2181", "zk2:2182")
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Regexp(t, `\(connect to (zk1:2181 \(10\.0\.0\.[12]\)|zk2:2182 \(10\.0\.0\.3\)): connection refused\)$`, err.Error())
-		all := lan.dialed.all()
+		all := lan.dialed.All()
 		firsts := map[string]bool{}
 		var before string
 		for round := range slices.Chunk(all[:len(all)/3*3], 3) {
 			var addresses []string
 			for _, dial := range round {
-				require.Equal(t, round[0].at, dial.at)
-				require.NotEqual(t, before, dial.what.Address)
-				before = dial.what.Address
+				require.Equal(t, round[0].At, dial.At)
+				require.NotEqual(t, before, dial.What.Address)
+				before = dial.What.Address
 				addresses = append(addresses, before)
 			}
 			require.ElementsMatch(t, []string{"10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2182"}, addresses)
@@ -137,16 +139,16 @@ func TestLookup_EachRound_TriesAllAddressesOnce(t *testing.T) {
 // Servers move to other addresses: the next round finds them there.
 func TestLookup_ServerMoved_IsFound(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ns := &names{known: map[string][]string{"zk": {"10.0.0.1"}}}
-		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": srv.DialAs(label)}}
+		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.1:2181": srv.DialAs(trial.Label)}}
 		c := open(t, ns, lan, "zk:2181")
 		s, err := c.Session(t.Context())
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		ns.set("zk", "10.0.0.2")
-		lan.servers = map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}
-		srv.Cut(ours)
+		lan.servers = map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(trial.Label)}
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		require.Equal(t, "zk:2181 (10.0.0.2)", c.Status().Server, "at once")
 		require.NoError(t, s.Err())
@@ -163,26 +165,26 @@ func TestLookup_Fails_TheOthersAreTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				ns := &names{known: map[string][]string{"zk2": {"10.0.0.2"}}}
-				lan := &network{servers: map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}}
+				lan := &network{servers: map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(trial.Label)}}
 				fail(ns)
 				var c *client.Client
-				require.LessOrEqual(t, after(func() { c = open(t, ns, lan, "zk1:2181", "zk2:2181") }), timeout/6)
+				require.LessOrEqual(t, trial.After(func() { c = open(t, ns, lan, "zk1:2181", "zk2:2181") }), trial.Timeout/6)
 				require.ErrorContains(t, c.Status().LastError, "connect to zk1:2181: ")
 
 				ns.set("zk1", "10.0.0.1")
 				lan.servers["10.0.0.1:2181"] = lan.servers["10.0.0.2:2181"]
 				time.Sleep(2 * time.Second)
-				srv.Cut(ours)
+				srv.Cut(trial.Ours)
 				synctest.Wait()
 				require.Equal(t, "zk1:2181 (10.0.0.1)", c.Status().Server)
 
 				fail(ns)
 				time.Sleep(2 * time.Second)
 				delete(lan.servers, "10.0.0.2:2181")
-				srv.Cut(ours)
-				time.Sleep(timeout / 6)
+				srv.Cut(trial.Ours)
+				time.Sleep(trial.Timeout / 6)
 				synctest.Wait()
 				require.Equal(t, "zk1:2181 (10.0.0.1)", c.Status().Server, "the address is still known")
 			})
@@ -202,9 +204,9 @@ func TestLookup_NothingFound_IsAnErrorOfOpen(t *testing.T) {
 // An old session is closed at whichever address of a name there is a server.
 func TestLookup_OrphanOfANameWithSeveralAddresses_IsClosed(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ns := &names{known: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2"}}}
-		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(label)}}
+		lan := &network{servers: map[string]conn.DialFunc{"10.0.0.2:2181": srv.DialAs(trial.Label)}}
 		c := open(t, ns, lan, "zk:2181")
 		s, err := c.Session(t.Context())
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -43,30 +45,30 @@ func newBlocking(text *lockedBuilder) (log *slog.Logger, free func()) {
 
 // Connections come and go, servers leave syncs unanswered, sessions end, and the log handler blocks.
 func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var text lockedBuilder
 		log, free := newBlocking(&text)
 		defer free()
-		c := dial(t, srv, conn.WithLogger(log))
-		s := live(t, c)
+		c := trial.Dial(t, srv, conn.WithLogger(log))
+		s := trial.Live(t, c)
 		defer s.Retain()()
-		losses := onLoss(t, s, false)
+		losses := trial.OnLoss(t, s, false)
 		time.Sleep(10 * time.Second)
-		reconnect(srv, c)
+		trial.Reconnect(srv, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: 1}, zktest.Ignore())
 		time.Sleep(time.Minute)
-		require.Empty(t, losses.all(), "the heartbeat goes on")
+		require.Empty(t, losses.All(), "the heartbeat goes on")
 		require.Equal(t, conn.Connected, c.Status().State)
 
-		srv.Refuse(ours)
-		srv.Cut(ours)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
 		until := s.ValidUntil()
 		<-s.Done()
-		require.Len(t, losses.all(), 1)
-		require.Equal(t, until, losses.all()[0].at)
-		srv.Accept(ours)
-		require.NotEqual(t, s.ID(), live(t, c).ID())
+		require.Len(t, losses.All(), 1)
+		require.Equal(t, until, losses.All()[0].At)
+		srv.Accept(trial.Ours)
+		require.NotEqual(t, s.ID(), trial.Live(t, c).ID())
 
 		start := time.Now()
 		require.NoError(t, c.Close())
@@ -83,17 +85,17 @@ func TestLogger_Blocks_HoldsNothingUp(t *testing.T) {
 
 // A log that is too slow for what there is to say is told how much it has missed.
 func TestLogger_TooSlow_SaysHowManyRecordsAreMissing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var text lockedBuilder
 		log, free := newBlocking(&text)
 		defer free()
-		c := dial(t, srv, conn.WithLogger(log))
+		c := trial.Dial(t, srv, conn.WithLogger(log))
 		for range 2000 {
-			inner(c).Logger().With("a", 1).WithGroup("g").Warn("again", "b", 2)
+			trial.Inner(c).Logger().With("a", 1).WithGroup("g").Warn("again", "b", 2)
 		}
 		free()
 		synctest.Wait()
-		inner(c).Logger().Info("after")
+		trial.Inner(c).Logger().Info("after")
 		synctest.Wait()
 		require.Contains(t, text.String(), "dropped=")
 		require.Contains(t, text.String(), "msg=again a=1 g.b=2")
@@ -103,10 +105,10 @@ func TestLogger_TooSlow_SaysHowManyRecordsAreMissing(t *testing.T) {
 
 // Close returns when the log is written.
 func TestClose_WritesTheLog(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var text lockedBuilder
 		log, free := newBlocking(&text)
-		c := dial(t, srv, conn.WithLogger(log))
+		c := trial.Dial(t, srv, conn.WithLogger(log))
 		_, err := c.Create(t.Context(), "/a", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
 		time.AfterFunc(500*time.Millisecond, free)

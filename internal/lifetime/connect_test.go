@@ -1,4 +1,4 @@
-package session_test
+package lifetime_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
@@ -24,35 +26,35 @@ import (
 // of three costs the session.
 func TestReconnect_SilentServer_BoundIsThatOfTheGrantedTimeout(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.dial), conn.WithSessionTimeout(5*time.Minute))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.DialTo(t, "10.0.0.1,10.0.0.2,10.0.0.3", conn.WithDialer(board.Dial), conn.WithSessionTimeout(5*time.Minute))
+		s := trial.Live(t, c)
 		require.Equal(t, 40*time.Second, s.Timeout(), "20 ticks are the most")
 		for range 2 {
 			_, err := c.Create(t.Context(), "/held", nil, zk.FlagEphemeral)
 			require.NoError(t, err)
 			silentOnce(board, srv)
-			srv.Cut(ours)
+			srv.Cut(trial.Ours)
 			synctest.Wait()
-			require.LessOrEqual(t, after(func() { require.NoError(t, s.Sync(t.Context(), "/")) }), s.Timeout()/6+time.Second)
+			require.LessOrEqual(t, trial.After(func() { require.NoError(t, s.Sync(t.Context(), "/")) }), s.Timeout()/6+time.Second)
 			require.NoError(t, s.Err(), "the same session")
 			require.NoError(t, c.Delete(t.Context(), "/held", -1))
 		}
 		srv.Expire(s.ID()) // the next session knows what to expect
 		<-s.Done()
-		s = live(t, c)
+		s = trial.Live(t, c)
 		srv.Expire(s.ID())
 		silentOnce(board, srv)
-		require.LessOrEqual(t, after(func() { <-s.Done(); live(t, c) }), s.Timeout()/6+time.Second)
+		require.LessOrEqual(t, trial.After(func() { <-s.Done(); trial.Live(t, c) }), s.Timeout()/6+time.Second)
 	})
 }
 
 // silentOnce makes the next dial lead to a server that accepts and does not answer.
-func silentOnce(board *switchboard, srv *zktest.Server) {
-	board.connect(func(context.Context, string, string) (net.Conn, error) {
-		board.connect(srv.DialAs(label))
-		return silent(), nil
+func silentOnce(board *trial.Switchboard, srv *zktest.Server) {
+	board.Connect(func(context.Context, string, string) (net.Conn, error) {
+		board.Connect(srv.DialAs(trial.Label))
+		return trial.Silent(), nil
 	})
 }
 
@@ -65,17 +67,17 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				var closing atomic.Int32
-				board := newSwitchboard(srv.DialAs(label))
-				c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(board.dial))
-				s := live(t, c)
+				board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+				c := trial.DialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(board.Dial))
+				s := trial.Live(t, c)
 				_, err := c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
 				require.NoError(t, err)
 				srv.Down()
 				<-s.Done()
-				board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
-					raw, err := srv.DialAs(label)(ctx, network, address)
+				board.Connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+					raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 					if err != nil || c.Status().State != conn.Connected || closing.Add(1) > 1 {
 						return raw, err
 					}
@@ -107,7 +109,7 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 					return near, nil
 				})
 				srv.Up()
-				live(t, c)
+				trial.Live(t, c)
 				synctest.Wait()
 				require.Equal(t, int32(2), closing.Load(), "one after the other")
 				require.False(t, srv.Exists("/e"))
@@ -120,19 +122,19 @@ func TestOrphan_ServerHangsUp_TheNextIsAsked(t *testing.T) {
 // A session whose credentials are refused is closed on the server, by which it was given.
 func TestSession_CredentialsRefused_LeavesNoneBehind(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		refuse := srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
-		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithAuth("digest", "u:p"))
+		_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithAuth("digest", "u:p"))
 		require.ErrorIs(t, err, conn.ErrAuthFailed)
 		require.Empty(t, srv.Sessions())
 
 		refuse.Remove()
-		c := dial(t, srv, conn.WithAuth("digest", "u:p"))
+		c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"))
 		_, err = c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: 1}, zktest.Fail(zktest.CodeAuthFailed))
-		s := live(t, c)
-		srv.Cut(ours)
+		s := trial.Live(t, c)
+		srv.Cut(trial.Ours)
 		<-s.Done()
 		synctest.Wait()
 		require.False(t, srv.Exists("/e"), "its nodes go at once")
@@ -149,73 +151,53 @@ func TestReconnect_BackOffThatSaysStop_IsPaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				board := newSwitchboard(func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed })
-				ctx := within(t, time.Minute)
-				_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(board.dial), conn.WithBackOff(policy))
-				require.ErrorIs(t, err, errTooLong)
-				require.LessOrEqual(t, int(board.dials.Load()), 61)
-				require.GreaterOrEqual(t, int(board.dials.Load()), 12, "and it goes on trying")
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				board := trial.NewSwitchboard(func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed })
+				ctx := trial.Within(t, time.Minute)
+				_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(board.Dial), conn.WithBackOff(policy))
+				require.ErrorIs(t, err, trial.ErrTooLong)
+				require.LessOrEqual(t, int(board.Dials.Load()), 61)
+				require.GreaterOrEqual(t, int(board.Dials.Load()), 12, "and it goes on trying")
 			})
 		})
-	}
-}
-
-// tight is a connection that takes nothing once the handshake is over: no buffer, and nothing reads at the other end.
-func tight(srv *zktest.Server) conn.DialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		raw, err := srv.DialAs(label)(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		near, far := net.Pipe()
-		go func() {
-			_, _ = io.CopyN(raw, far, 48) // the connect request
-		}()
-		go func() {
-			_, _ = io.Copy(far, raw)
-			_ = far.Close()
-			_ = raw.Close()
-		}()
-		return near, nil
 	}
 }
 
 // A connection without a buffer must not make a call wait for the server beyond its context.
 func TestRequests_ConnectionWithoutABuffer_CallsReturnWithTheirContext(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dialTo(t, srv.Addr(), conn.WithDialer(tight(srv)))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(trial.Tight(srv)))
+		s := trial.Live(t, c)
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			require.LessOrEqual(t, after(func() {
+			require.LessOrEqual(t, trial.After(func() {
 				_, _, err := s.Get(ctx, "/a")
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 			}), 100*time.Millisecond)
-			require.Zero(t, after(func() { s.StartDelete("/a", -1, func(error) {}) }))
+			require.Zero(t, trial.After(func() { s.StartDelete("/a", -1, func(error) {}) }))
 			cancel()
 		}
-		require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), time.Second)
+		require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), time.Second)
 	})
 }
 
 // A dialer that breaks its contract is told so.
 func TestDial_DialerReturnsNothing_IsSaid(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		_, err := conn.Dial(within(t, time.Second), srv.Addr(), conn.WithDialer(
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := conn.Dial(trial.Within(t, time.Second), srv.Addr(), conn.WithDialer(
 			func(context.Context, string, string) (net.Conn, error) { return nil, nil })) //nolint:nilnil // that is what is tried
 		require.ErrorContains(t, err, "neither a connection nor an error")
 	})
 }
 
 func TestDial_ServerReachedAfterTheEnd_GetsNoRequest(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		reached := make(chan struct{})
 		slow := func(_ context.Context, network, address string) (net.Conn, error) {
 			<-reached
-			return srv.DialAs(label)(context.Background(), network, address)
+			return srv.DialAs(trial.Label)(context.Background(), network, address)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -226,11 +208,11 @@ func TestDial_ServerReachedAfterTheEnd_GetsNoRequest(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		connects := requests(srv, zktest.OpConnect)
+		connects := trial.Requests(srv, zktest.OpConnect)
 		close(reached)
 		require.ErrorIs(t, <-ended, context.Canceled)
 		synctest.Wait()
-		require.Empty(t, connects.all())
+		require.Empty(t, connects.All())
 		require.Empty(t, srv.Sessions())
 	})
 }
@@ -238,10 +220,10 @@ func TestDial_ServerReachedAfterTheEnd_GetsNoRequest(t *testing.T) {
 // A server that ends each new session at once is named, with what it does.
 func TestDial_ServerExpiresEachNewSession_IsSaid(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(zktest.Match{Op: zktest.OpConnect, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
-		_, err := conn.Dial(within(t, time.Minute), srv.Addr(), conn.WithDialer(srv.DialAs(label)))
-		require.ErrorIs(t, err, errTooLong)
+		_, err := conn.Dial(trial.Within(t, time.Minute), srv.Addr(), conn.WithDialer(srv.DialAs(trial.Label)))
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.NotErrorIs(t, err, zkrecipes.ErrLost)
 		require.ErrorContains(t, err, "(connect to "+srv.Addr()+": the server has ended the new session at once)")
 	})
@@ -250,11 +232,11 @@ func TestDial_ServerExpiresEachNewSession_IsSaid(t *testing.T) {
 // A server that ends each session at its first request is named to a call that waits for the next session.
 func TestRead_ServerExpiresEachSession_IsSaid(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, everySecond)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, trial.EverySecond)
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeSessionExpired))
-		_, _, err := c.Get(within(t, 3500*time.Millisecond), "/a")
-		require.ErrorIs(t, err, errTooLong)
+		_, _, err := c.Get(trial.Within(t, 3500*time.Millisecond), "/a")
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.ErrorContains(t, err, "(connection to "+srv.Addr()+": the session has expired)")
 	})
 }

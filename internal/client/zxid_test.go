@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +19,7 @@ import (
 
 // The next session is asked of a server that has not heard of what the last one has read.
 func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, lagging *zktest.Server) {
+	trial.Run(t, func(t *testing.T, lagging *zktest.Server) {
 		current := zktest.Run(t, zktest.InMemory())
 		for _, srv := range []*zktest.Server{lagging, current} {
 			_, err := srv.Create("/a", []byte("old"), zktest.Persistent)
@@ -28,16 +30,16 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 		}
 		servers := map[string]*zktest.Server{"10.0.0.1:2181": current, "10.0.0.2:2181": lagging}
 		lagging.Refuse(zktest.Everyone)
-		c := dialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			return servers[address].DialAs(label)(ctx, network, address)
+		c := trial.DialTo(t, "10.0.0.1,10.0.0.2", conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			return servers[address].DialAs(trial.Label)(ctx, network, address)
 		}))
 		get := func() string {
-			data, _, err := c.Get(within(t, time.Hour), "/a")
+			data, _, err := c.Get(trial.Within(t, time.Hour), "/a")
 			require.NoError(t, err)
 			return string(data)
 		}
 		end := func() { // and then there is only the one that lags
-			s := live(t, c)
+			s := trial.Live(t, c)
 			_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() {
 				current.Refuse(zktest.Everyone)
 				lagging.Accept(zktest.Everyone)
@@ -49,7 +51,7 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 		}
 		require.Equal(t, "new", get())
 		end()
-		time.Sleep(timeout / 2)
+		time.Sleep(trial.Timeout / 2)
 		require.Empty(t, lagging.Sessions())
 		current.Accept(zktest.Everyone)
 		require.Equal(t, "new", get())
@@ -58,7 +60,7 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 		end()
 		start := time.Now()
 		require.Equal(t, "old", get())
-		require.InDelta(t, timeout.Seconds(), time.Since(start).Seconds(), 3)
+		require.InDelta(t, trial.Timeout.Seconds(), time.Since(start).Seconds(), 3)
 	})
 }
 
@@ -66,31 +68,31 @@ func TestReads_ServerThatLagsBehindAfterTheSession_IsNotTaken(t *testing.T) {
 // on such a server.
 func TestReads_ConnectionsThatEndOtherwise_AreNoRefusals(t *testing.T) {
 	for name, fault := range map[string]func(raw net.Conn) net.Conn{
-		"reset": func(raw net.Conn) net.Conn { return ending{raw, syscall.ECONNRESET} },
+		"reset": func(raw net.Conn) net.Conn { return trial.Ending{Conn: raw, End: syscall.ECONNRESET} },
 		"given up": func(raw net.Conn) net.Conn {
 			_ = raw.Close()
-			return ending{silent(), io.EOF} // as some connections read that this side has closed
+			return trial.Ending{Conn: trial.Silent(), End: io.EOF} // as some connections read that this side has closed
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, lagging *zktest.Server) {
+			trial.Run(t, func(t *testing.T, lagging *zktest.Server) {
 				current := zktest.Run(t, zktest.InMemory())
-				board := newSwitchboard(current.DialAs(label))
-				c := dialTo(t, current.Addr(), conn.WithDialer(board.dial))
-				create(t, current, "/a", "new")
+				board := trial.NewSwitchboard(current.DialAs(trial.Label))
+				c := trial.DialTo(t, current.Addr(), conn.WithDialer(board.Dial))
+				trial.Create(t, current, "/a", "new")
 				_, _, err := c.Get(t.Context(), "/a")
 				require.NoError(t, err)
-				s := live(t, c)
-				board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
-					raw, err := lagging.DialAs(label)(ctx, network, address)
+				s := trial.Live(t, c)
+				board.Connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+					raw, err := lagging.DialAs(trial.Label)(ctx, network, address)
 					return fault(raw), err
 				})
 				current.Expire(s.ID())
-				time.Sleep(2 * timeout)
-				board.connect(lagging.DialAs(label))
-				time.Sleep(timeout / 2)
+				time.Sleep(2 * trial.Timeout)
+				board.Connect(lagging.DialAs(trial.Label))
+				time.Sleep(trial.Timeout / 2)
 				require.Empty(t, lagging.Sessions(), "it has refused for half a timeout")
-				time.Sleep(3 * timeout) // with the pauses between attempts
+				time.Sleep(3 * trial.Timeout) // with the pauses between attempts
 				require.NotEmpty(t, lagging.Sessions(), "it has refused for a timeout")
 			})
 		})

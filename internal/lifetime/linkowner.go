@@ -11,14 +11,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
-// owner is a session as its connections see it.
-type owner struct{ *Lifetime }
+// linkOwner is a session as its connections see it. It is their [link.Owner].
+type linkOwner struct{ *Lifetime }
 
 // NextXid returns an xid that no request of the session has had in the last two billion. A server matches the commit of a
 // write to the request it holds by session and xid alone (CommitProcessor of ZooKeeper). If an xid came again on the next
 // connection, a request could get the outcome of an earlier one. Xids are positive, since servers do not count other requests
 // when they throttle (ServerCnxn.incrOutstandingAndCheckThrottle).
-func (o owner) NextXid() int32 {
+func (o linkOwner) NextXid() int32 {
 	for {
 		if xid := int32(o.xids.Add(1) & 0x7fffffff); xid != 0 {
 			return xid
@@ -27,10 +27,10 @@ func (o owner) NextXid() int32 {
 }
 
 // Saw notes the newest zxid.
-func (o owner) Saw(zxid int64) { o.zxid.Store(zxid) }
+func (o linkOwner) Saw(zxid int64) { o.zxid.Store(zxid) }
 
 // Answered books an answer as proof of liveness.
-func (o owner) Answered(op, code int32, sent, at time.Time) {
+func (o linkOwner) Answered(op, code int32, sent, at time.Time) {
 	if wire.FromTree(code) {
 		if o.leans.Load() {
 			o.leans.Store(false) // the zxid of this answer is no older than the event
@@ -40,7 +40,7 @@ func (o owner) Answered(op, code int32, sent, at time.Time) {
 }
 
 // TooLarge returns the error of a reply of so many bytes if that is too large, else nil.
-func (o owner) TooLarge(size int) error {
+func (o linkOwner) TooLarge(size int) error {
 	if most := o.opts.MaxReply; size > most {
 		return fmt.Errorf("%w: a reply of %d bytes, of at most %d (WithMaxReplySize)", ErrTooLarge, size, most)
 	}
@@ -48,7 +48,7 @@ func (o owner) TooLarge(size int) error {
 }
 
 // Event passes an event on.
-func (o owner) Event(e zk.Event) { o.listener.Event(e) }
+func (o linkOwner) Event(e zk.Event) { o.listener.Event(e) }
 
 // Down tells the session that a connection has closed.
-func (o owner) Down(c *link.Connection) { o.connectionDown(c) }
+func (o linkOwner) Down(c *link.Connection) { o.connectionDown(c) }

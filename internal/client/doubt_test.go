@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -40,14 +42,14 @@ func nodesToWrite(t *testing.T, srv *zktest.Server) {
 func TestWrites_ReplyLostAndTheLookFails_AreUnknown(t *testing.T) {
 	for op, write := range writes {
 		for _, looks := range [][]zktest.Op{{zktest.OpSync, zktest.OpMulti}, {zktest.OpExists, zktest.OpGetData}} {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				nodesToWrite(t, srv)
-				c := dial(t, srv)
+				c := trial.Dial(t, srv)
 				srv.Intercept(zktest.Match{Op: op}, zktest.DropReply())
 				for _, look := range looks {
 					srv.Intercept(zktest.Match{Op: look, Times: -1}, zktest.Fail(zktest.CodeInvalidACL))
 				}
-				err := write(within(t, time.Minute), c)
+				err := write(trial.Within(t, time.Minute), c)
 				require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "%v, %v fails", op, looks)
 				require.ErrorIs(t, err, zk.ErrInvalidACL, "%v, %v fails", op, looks)
 			})
@@ -57,19 +59,19 @@ func TestWrites_ReplyLostAndTheLookFails_AreUnknown(t *testing.T) {
 
 // The session ends while the calls wait for a connection, so nothing was written in it.
 func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		nodesToWrite(t, srv)
-		c := dial(t, srv)
-		s := live(t, c)
-		srv.Refuse(ours)
-		srv.Cut(ours)
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait() // the client knows
 		errs := make(chan error, len(writes))
 		for _, write := range writes {
 			go func() { errs <- write(t.Context(), c) }()
 		}
 		<-s.Done()
-		srv.Accept(ours)
+		srv.Accept(trial.Ours)
 		for range writes {
 			require.NoError(t, <-errs)
 		}
@@ -79,9 +81,9 @@ func TestWrites_SessionEndsBeforeTheyBegin_AreDoneInTheNext(t *testing.T) {
 // The server fails at each try, perhaps in making the reply. Writing again would not help.
 func TestCreateAll_ServerFault_IsNotRepeated(t *testing.T) {
 	for op, path := range map[zktest.Op]string{zktest.OpCreate: "/a", zktest.OpCreateContainer: "/a/b"} {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			fault := srv.Intercept(zktest.Match{Op: op, Times: -1}, zktest.Fail(-1))
-			require.Error(t, dial(t, srv).CreateAll(within(t, time.Minute), path, nil))
+			require.Error(t, trial.Dial(t, srv).CreateAll(trial.Within(t, time.Minute), path, nil))
 			require.Equal(t, 1, fault.Hits(), "%v", op)
 		})
 	}
@@ -89,67 +91,67 @@ func TestCreateAll_ServerFault_IsNotRepeated(t *testing.T) {
 
 // The parent is gone when its child is made, as a container that the server has removed.
 func TestCreateAll_HigherParentReapedInBetween(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(zktest.Match{Op: zktest.OpCreateContainer, Path: "^/a/b$", Skip: 1}, zktest.Before(func(zktest.Request) {
 			require.NoError(t, srv.Delete("/a"))
 		}))
-		require.NoError(t, dial(t, srv).CreateAll(within(t, timeout), "/a/b/c", nil))
+		require.NoError(t, trial.Dial(t, srv).CreateAll(trial.Within(t, trial.Timeout), "/a/b/c", nil))
 	})
 }
 
 // Credentials that were refused are the reason of what follows, also when no server can be reached afterwards.
 func TestCredentialsRefused_ThenNoServer_IsStillTheReason(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithAuth("digest", "u:p"))
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithAuth("digest", "u:p"))
+		s := trial.Live(t, c)
 		srv.Intercept(zktest.Match{Op: zktest.OpAuth, Times: -1}, zktest.Fail(zktest.CodeAuthFailed))
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		<-s.Done()
-		srv.Refuse(ours)
+		srv.Refuse(trial.Ours)
 		time.Sleep(time.Minute)
-		require.ErrorIs(t, c.Sync(within(t, time.Second), "/"), conn.ErrAuthFailed)
+		require.ErrorIs(t, c.Sync(trial.Within(t, time.Second), "/"), conn.ErrAuthFailed)
 	})
 }
 
 func TestGo_OnASubThatIsClosed_DoesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		sub, err := dial(t, srv).Sub("/app")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		sub, err := trial.Dial(t, srv).Sub("/app")
 		require.NoError(t, err)
 		require.NoError(t, sub.Close())
-		require.False(t, inner(sub).Go(func(context.Context) { t.Error("it runs") }))
+		require.False(t, trial.Inner(sub).Go(func(context.Context) { t.Error("it runs") }))
 	})
 }
 
 func TestReadChildren_BadPath_IsAnErrorAndNothingIsSent(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
-		sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
+		sent := srv.Intercept(zktest.Match{From: trial.Ours, Times: -1}, zktest.Proceed())
 		told := make(chan error)
 		require.True(t, s.ReadChildren("a", func() {}, func(_ []string, _ zk.Stat, err error) { told <- err }))
 		require.ErrorContains(t, <-told, "relative")
 		require.Zero(t, sent.Hits())
-		require.Error(t, inner(dial(t, srv)).CheckCreate("a", nil, 1))
+		require.Error(t, trial.Inner(trial.Dial(t, srv)).CheckCreate("a", nil, 1))
 	})
 }
 
 // The first reading is late, so there is nothing yet that could be outdated.
 func TestFollow_FirstReadingIsLate(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
-		c := dial(t, srv)
-		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.HoldReply(timeout/4))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		c := trial.Dial(t, srv)
+		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.HoldReply(trial.Timeout/4))
 		f := follow(t, c, "/a")
-		time.Sleep(timeout / 2)
+		time.Sleep(trial.Timeout / 2)
 		f.requireTold("1")
 	})
 }
 
 // A caller that stops while a reading is on its way waits no longer for it.
 func TestFollow_CallerStopsDuringAReading(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
 		var stopped time.Time
-		for n, err := range dial(t, srv).Watch(t.Context(), "/a") {
+		for n, err := range trial.Dial(t, srv).Watch(t.Context(), "/a") {
 			require.NoError(t, err)
 			if !n.Current {
 				stopped = time.Now()
@@ -164,13 +166,13 @@ func TestFollow_CallerStopsDuringAReading(t *testing.T) {
 
 // No view comes after the caller has stopped, also if the session ended meanwhile.
 func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		views := 0
 		for _, err := range c.Watch(t.Context(), "/a") {
 			require.NoError(t, err)
 			views++
-			s := live(t, c)
+			s := trial.Live(t, c)
 			srv.Expire(s.ID())
 			<-s.Done()
 			break
@@ -181,32 +183,32 @@ func TestFollow_CallerStopsAsTheSessionEnds(t *testing.T) {
 
 // A feed is told of its own path and what is below, and of nothing else.
 func TestFeed_OtherPaths_AreNotTold(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
-		s := live(t, dial(t, srv))
-		f, all, other := s.Follow("/a", needsAll), s.Follow("/", needsAll), s.Follow("/b", needsAll)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		s := trial.Live(t, trial.Dial(t, srv))
+		f, all, other := s.Follow("/a", trial.NeedsAll), s.Follow("/", trial.NeedsAll), s.Follow("/b", trial.NeedsAll)
 		defer f.Stop()
 		defer other.Stop()
 		for _, path := range []string{"/b", "/ab", "/a", "/a/b"} {
-			require.Equal(t, 1, srv.SendEvent(ours, zktest.NodeDataChanged, path))
+			require.Equal(t, 1, srv.SendEvent(trial.Ours, zktest.NodeDataChanged, path))
 		}
-		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeDataChanged /a/b"}, newsOf(f))
-		require.Len(t, newsOf(all), 4)
+		require.Equal(t, []string{"EventNodeDataChanged /a", "EventNodeDataChanged /a/b"}, trial.NewsOf(f))
+		require.Len(t, trial.NewsOf(all), 4)
 		all.Stop()
 
 		b := f.Batch()
 		b.Get("/a", nil)
 		b.RemoveWatches("/a", nil)
 		require.True(t, b.Send())
-		newsOf(f)
-		require.Zero(t, watches(srv), "no other feed needs it")
+		trial.NewsOf(f)
+		require.Zero(t, trial.Watches(srv), "no other feed needs it")
 	})
 }
 
 // What was read without a watch is as old as its request: a later answer does not make it newer.
 func TestFreshness_WithoutAWatch_IsOfItsRequest(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		s := live(t, dial(t, srv))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		s := trial.Live(t, trial.Dial(t, srv))
 		asked := time.Now()
 		f := s.NewAge()
 		time.Sleep(time.Second)
@@ -229,10 +231,10 @@ func (c *counted) Close() error {
 
 // Each connection is closed, also the one on which a new session closes the old one.
 func TestClose_LeavesNoConnectionOpen(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var open, dialed atomic.Int32
-		c := dialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs(label)(ctx, network, address)
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
@@ -240,12 +242,12 @@ func TestClose_LeavesNoConnectionOpen(t *testing.T) {
 			open.Add(1)
 			return &counted{Conn: raw, open: &open}, nil
 		}))
-		s := live(t, c)
-		srv.Stall(ours, zktest.Both)
+		s := trial.Live(t, c)
+		srv.Stall(trial.Ours, zktest.Both)
 		<-s.Done()
-		srv.Heal(ours)
-		live(t, c)
-		time.Sleep(timeout)
+		srv.Heal(trial.Ours)
+		trial.Live(t, c)
+		time.Sleep(trial.Timeout)
 		require.EqualValues(t, 1, open.Load())
 		require.Len(t, srv.Sessions(), 1, "the old one was closed")
 		require.Greater(t, dialed.Load(), int32(2))

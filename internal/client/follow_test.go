@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -21,7 +23,7 @@ import (
 // following is a Follow on a goroutine of its own.
 type following struct {
 	*testing.T
-	views log[conn.Node]
+	views trial.Log[conn.Node]
 	busy  chan struct{} // the caller is busy with a view until it takes a value; nil is never
 	ended chan struct{}
 	err   error // valid once ended is closed
@@ -42,7 +44,7 @@ func followWith(ctx context.Context, t *testing.T, c *conn.Client, path string, 
 				f.err = err
 				continue // it must be the last
 			}
-			f.views.add(n)
+			f.views.Add(n)
 			if f.busy != nil {
 				<-f.busy
 			}
@@ -56,7 +58,7 @@ func followWith(ctx context.Context, t *testing.T, c *conn.Client, path string, 
 func (f *following) words() []string {
 	synctest.Wait()
 	var list []string
-	for _, n := range f.views.values() {
+	for _, n := range f.views.Values() {
 		word := "none"
 		if n.Exists {
 			word = string(n.Data)
@@ -75,7 +77,7 @@ func (f *following) requireTold(words ...string) {
 }
 
 func (f *following) last() conn.Node {
-	list := f.views.values()
+	list := f.views.Values()
 	return list[len(list)-1]
 }
 
@@ -86,13 +88,6 @@ func set(t *testing.T, srv *zktest.Server, data string) {
 	synctest.Wait()
 }
 
-func create(t *testing.T, srv *zktest.Server, path, data string) {
-	t.Helper()
-	_, err := srv.Create(path, []byte(data), zktest.Persistent)
-	require.NoError(t, err)
-	synctest.Wait()
-}
-
 func remove(t *testing.T, srv *zktest.Server, path string) {
 	t.Helper()
 	require.NoError(t, srv.Delete(path))
@@ -100,15 +95,15 @@ func remove(t *testing.T, srv *zktest.Server, path string) {
 }
 
 func TestFollow_EveryChangeIsTold(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		f := follow(t, dial(t, srv), "/a")
-		create(t, srv, "/a", "1")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		f := follow(t, trial.Dial(t, srv), "/a")
+		trial.Create(t, srv, "/a", "1")
 		set(t, srv, "2")
 		set(t, srv, "2")
-		create(t, srv, "/a/child", "")
+		trial.Create(t, srv, "/a/child", "")
 		remove(t, srv, "/a/child")
 		remove(t, srv, "/a")
-		create(t, srv, "/a", "2")
+		trial.Create(t, srv, "/a", "2")
 		f.requireTold("none", "1", "2", "2", "none", "2")
 		n, _ := srv.Node("/a")
 		require.Equal(t, n.Stat.Czxid, f.last().Stat.Czxid)
@@ -118,30 +113,30 @@ func TestFollow_EveryChangeIsTold(t *testing.T) {
 
 // TestFollow_NothingChanges_OneReadAndOneWatch: for an hour there are only the readings that look for lost events.
 func TestFollow_NothingChanges_OneReadAndOneWatch(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		c := trial.Dial(t, srv)
 		all := srv.Intercept(zktest.Match{Times: -1}, zktest.Proceed())
 		f := follow(t, c, "/a")
 		require.Equal(t, 1, all.Hits())
-		require.Equal(t, 1, watches(srv))
+		require.Equal(t, 1, trial.Watches(srv))
 		time.Sleep(time.Hour)
 		f.requireTold("1")
-		require.Equal(t, 1, watches(srv))
-		require.LessOrEqual(t, all.Hits(), int(time.Hour/(2*timeout))+1)
+		require.Equal(t, 1, trial.Watches(srv))
+		require.LessOrEqual(t, all.Hits(), int(time.Hour/(2*trial.Timeout))+1)
 	})
 }
 
 // TestFollow_CreatedBetweenTheReads: the node was missing when it was read, and not when its creation was watched.
 func TestFollow_CreatedBetweenTheReads(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		srv.Intercept(zktest.Match{Op: zktest.OpExists}, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create("/a", []byte("1"), zktest.Persistent)
 			require.NoError(t, err)
 		}))
-		f := follow(t, dial(t, srv), "/a")
+		f := follow(t, trial.Dial(t, srv), "/a")
 		f.requireTold("1")
-		require.Equal(t, 1, watches(srv))
+		require.Equal(t, 1, trial.Watches(srv))
 		set(t, srv, "2")
 		f.requireTold("1", "2")
 	})
@@ -149,10 +144,10 @@ func TestFollow_CreatedBetweenTheReads(t *testing.T) {
 
 // TestFollow_SlowCaller_GetsTheNewest: what it missed is not kept for it.
 func TestFollow_SlowCaller_GetsTheNewest(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "0")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "0")
 		busy := make(chan struct{})
-		f := followWith(t.Context(), t, dial(t, srv), "/a", busy)
+		f := followWith(t.Context(), t, trial.Dial(t, srv), "/a", busy)
 		for i := range 100 {
 			set(t, srv, strconv.Itoa(i))
 		}
@@ -160,10 +155,10 @@ func TestFollow_SlowCaller_GetsTheNewest(t *testing.T) {
 		f.requireTold("0", "99")
 		// The same data, in another node.
 		remove(t, srv, "/a")
-		create(t, srv, "/a", "99")
+		trial.Create(t, srv, "/a", "99")
 		busy <- struct{}{}
 		f.requireTold("0", "99", "99")
-		all := f.views.values()
+		all := f.views.Values()
 		require.NotEqual(t, all[1].Stat.Czxid, all[2].Stat.Czxid)
 		close(busy)
 	})
@@ -177,23 +172,23 @@ func TestFollow_SlowCallerAndSlowReading_GetsNothingOldAsCurrent(t *testing.T) {
 		told    []string
 	}{
 		"changed":      {func(t *testing.T, srv *zktest.Server) { set(t, srv, "3") }, []string{"1", "1?", "3"}},
-		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) }, []string{"1", "1?"}},
+		"disconnected": {func(_ *testing.T, srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) }, []string{"1", "1?"}},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				create(t, srv, "/a", "1")
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				trial.Create(t, srv, "/a", "1")
 				busy := make(chan struct{})
-				f := followWith(t.Context(), t, dial(t, srv), "/a", busy)
+				f := followWith(t.Context(), t, trial.Dial(t, srv), "/a", busy)
 				busy <- struct{}{}
 				answer := make(chan struct{})
 				srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.DelayUntil(answer))
 				set(t, srv, "2")
-				time.Sleep(timeout / 8)
+				time.Sleep(trial.Timeout / 8)
 				f.requireTold("1", "1?")
 				close(answer)
 				synctest.Wait()
-				require.Equal(t, 1, watches(srv), "the reading has ended")
+				require.Equal(t, 1, trial.Watches(srv), "the reading has ended")
 				fault.happens(t, srv)
 				synctest.Wait()
 				busy <- struct{}{}
@@ -211,32 +206,32 @@ func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
 		after        time.Duration // until it is told
 	}{
 		"cut": {
-			func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
-			func(srv *zktest.Server) { srv.Accept(ours) }, 0,
+			func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+			func(srv *zktest.Server) { srv.Accept(trial.Ours) }, 0,
 		},
 		"expired": {
-			func(srv *zktest.Server) { srv.Refuse(ours); srv.Expire(srv.SessionOf(label)) },
-			func(srv *zktest.Server) { srv.Accept(ours) }, 0,
+			func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Expire(srv.SessionOf(trial.Label)) },
+			func(srv *zktest.Server) { srv.Accept(trial.Ours) }, 0,
 		},
 		"server away":   {(*zktest.Server).Down, (*zktest.Server).Up, 0},
-		"server silent": {(*zktest.Server).Freeze, (*zktest.Server).Thaw, timeout},
+		"server silent": {(*zktest.Server).Freeze, (*zktest.Server).Thaw, trial.Timeout},
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				create(t, srv, "/a", "1")
-				f := follow(t, dial(t, srv), "/a")
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				trial.Create(t, srv, "/a", "1")
+				f := follow(t, trial.Dial(t, srv), "/a")
 				time.Sleep(time.Hour)
 				began := time.Now()
 				fault.begins(srv)
 				time.Sleep(fault.after)
 				f.requireTold("1", "1?")
 				require.False(t, f.last().AsOf.After(began))
-				require.WithinDuration(t, began, f.last().AsOf, timeout/2)
-				time.Sleep(3 * timeout)
+				require.WithinDuration(t, began, f.last().AsOf, trial.Timeout/2)
+				time.Sleep(3 * trial.Timeout)
 				f.requireTold("1", "1?")
 				fault.ends(srv)
-				time.Sleep(timeout)
+				time.Sleep(trial.Timeout)
 				f.requireTold("1", "1?", "1")
 				set(t, srv, "2")
 				f.requireTold("1", "1?", "1", "2")
@@ -248,43 +243,43 @@ func TestFollow_Outage_IsToldAtOnce(t *testing.T) {
 // TestFollow_ChangedAndNotReadAgain_IsOutdated: the event has come, and the server does not answer the reading. From then on
 // the last view is known to be old.
 func TestFollow_ChangedAndNotReadAgain_IsOutdated(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		c := trial.Dial(t, srv)
 		f := follow(t, c, "/a")
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData}, zktest.Ignore())
-		time.Sleep(timeout/3 - time.Second)
+		time.Sleep(trial.Timeout/3 - time.Second)
 		changed := time.Now()
 		set(t, srv, "2")
-		time.Sleep(timeout/8 - time.Nanosecond)
+		time.Sleep(trial.Timeout/8 - time.Nanosecond)
 		require.Greater(t, c.Status().LastAnswer, changed, "a ping was answered after the change")
 		f.requireTold("1")
 		time.Sleep(time.Nanosecond)
 		f.requireTold("1", "1?")
 		require.False(t, f.last().AsOf.After(changed))
-		srv.Cut(ours)
-		time.Sleep(timeout)
+		srv.Cut(trial.Ours)
+		time.Sleep(trial.Timeout)
 		f.requireTold("1", "1?", "2")
 	})
 }
 
 // TestFollow_EventLost: the change is told when the follower reads again by itself.
 func TestFollow_EventLost(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
-		f := follow(t, dial(t, srv), "/a")
-		require.Equal(t, 1, srv.LoseWatch(ours, "/a"))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		f := follow(t, trial.Dial(t, srv), "/a")
+		require.Equal(t, 1, srv.LoseWatch(trial.Ours, "/a"))
 		set(t, srv, "2")
 		f.requireTold("1")
-		time.Sleep(3 * timeout)
+		time.Sleep(3 * trial.Timeout)
 		f.requireTold("1", "2")
 	})
 }
 
 func TestFollow_Ends(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
+		c := trial.Dial(t, srv)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancelled := followWith(ctx, t, c, "/a", nil)
 		cancel()
@@ -303,7 +298,7 @@ func TestFollow_Ends(t *testing.T) {
 		require.ErrorIs(t, late.err, zkrecipes.ErrClosed)
 		late.requireTold()
 
-		for _, err := range dial(t, srv).Watch(t.Context(), "/a") {
+		for _, err := range trial.Dial(t, srv).Watch(t.Context(), "/a") {
 			require.NoError(t, err)
 			break
 		}
@@ -312,13 +307,13 @@ func TestFollow_Ends(t *testing.T) {
 
 // TestFollow_EndsInAnOutage: without an error, with an open reading.
 func TestFollow_EndsInAnOutage(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "1")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "1")
 		ctx, cancel := context.WithCancel(t.Context())
-		f := followWith(ctx, t, dial(t, srv), "/a", nil)
-		srv.Refuse(ours)
-		srv.Cut(ours)
-		time.Sleep(3 * timeout)
+		f := followWith(ctx, t, trial.Dial(t, srv), "/a", nil)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
+		time.Sleep(3 * trial.Timeout)
 		cancel()
 		<-f.ended
 		require.NoError(t, f.err)
@@ -327,8 +322,8 @@ func TestFollow_EndsInAnOutage(t *testing.T) {
 }
 
 func TestFollow_Refused(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		bad := follow(t, c, "a")
 		<-bad.ended
 		require.ErrorContains(t, bad.err, `watch: path "a" is relative`)
@@ -347,18 +342,18 @@ func TestFollow_Refused(t *testing.T) {
 func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 				rnd := rand.New(rand.NewPCG(seed, 0))
 				fronts := srv.Fronts()
-				c := dialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(label)))
+				c := trial.DialTo(t, srv.Addrs(), conn.WithDialer(srv.DialAs(trial.Label)))
 				f := follow(t, c, "/a")
 				for range 200 {
 					front := fronts[rnd.IntN(len(fronts))]
 					switch rnd.IntN(10) {
 					case 0:
-						srv.Cut(ours)
+						srv.Cut(trial.Ours)
 					case 1:
-						srv.Expire(srv.SessionOf(label))
+						srv.Expire(srv.SessionOf(trial.Label))
 					case 2, 3:
 						front.Lag()
 					case 4, 5:
@@ -367,7 +362,7 @@ func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 						_ = srv.Delete("/a") // it may not be there
 					default:
 						if srv.Set("/a", []byte("x")) != nil {
-							create(t, srv, "/a", "x")
+							trial.Create(t, srv, "/a", "x")
 						}
 					}
 					time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
@@ -375,11 +370,11 @@ func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 				for _, front := range fronts {
 					front.CatchUp()
 				}
-				time.Sleep(3 * timeout)
+				time.Sleep(3 * trial.Timeout)
 				synctest.Wait()
 				var newest int64
 				asOf := time.Time{}
-				for _, n := range f.views.values() {
+				for _, n := range f.views.Values() {
 					require.False(t, n.AsOf.Before(asOf))
 					asOf = n.AsOf
 					if n.Exists {
@@ -399,9 +394,9 @@ func TestFollow_Storm_NeverBackInTime(t *testing.T) {
 // TestFollow_ContextEnded_NoViewComes: whatever happens at the same moment.
 func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
 	for range 20 {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			create(t, srv, "/a", "1")
-			c := dial(t, srv)
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Create(t, srv, "/a", "1")
+			c := trial.Dial(t, srv)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			views := 0
@@ -411,7 +406,7 @@ func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
 				views++
 				cancel()
 				set(t, srv, "2")
-				s := live(t, c)
+				s := trial.Live(t, c)
 				srv.Expire(s.ID())
 				<-s.Done()
 			}
@@ -423,9 +418,9 @@ func TestFollow_ContextEnded_NoViewComes(t *testing.T) {
 // TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce: there is a change to read, and no session to read it in.
 func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 	for range 30 {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			create(t, srv, "/a", "1")
-			c := dial(t, srv)
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+			trial.Create(t, srv, "/a", "1")
+			c := trial.Dial(t, srv)
 			var ended time.Time
 			for n, err := range c.Watch(t.Context(), "/a") {
 				require.NoError(t, err)
@@ -435,9 +430,9 @@ func TestFollow_ChangedAsTheSessionEnds_IsOutdatedAtOnce(t *testing.T) {
 				}
 				require.True(t, ended.IsZero(), "the next view is that it is outdated")
 				set(t, srv, "2")
-				s := live(t, c)
-				srv.Refuse(ours)
-				srv.Cut(ours)
+				s := trial.Live(t, c)
+				srv.Refuse(trial.Ours)
+				srv.Cut(trial.Ours)
 				<-s.Done()
 				ended = time.Now()
 			}
@@ -465,10 +460,10 @@ func (c *waitedFor) AfterFunc(f func()) (stop func() bool) {
 
 // TestFollow_ManyChanges_LeaveNothingOnTheContext: it may live for as long as the process.
 func TestFollow_ManyChanges_LeaveNothingOnTheContext(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		create(t, srv, "/a", "0")
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Create(t, srv, "/a", "0")
 		ctx := &waitedFor{Context: t.Context()}
-		f := followWith(ctx, t, dial(t, srv), "/a", nil)
+		f := followWith(ctx, t, trial.Dial(t, srv), "/a", nil)
 		for i := range 100 {
 			set(t, srv, strconv.Itoa(i))
 		}

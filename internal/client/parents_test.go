@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/trial"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -18,8 +20,8 @@ import (
 )
 
 func TestCreateAll_MakesParentsAsContainers(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.DialAs(label)))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.DialAs(trial.Label)))
 		app, err := c.Sub("/app")
 		require.NoError(t, err)
 		require.NoError(t, app.CreateAll(t.Context(), "/a/b", []byte("1"), zk.WorldACL(zk.PermRead)...))
@@ -48,8 +50,8 @@ func TestCreateAll_MakesParentsAsContainers(t *testing.T) {
 }
 
 func TestCreateAll_Refused(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		_, err := c.Create(t.Context(), "/closed", nil, 0, zk.WorldACL(zk.PermRead)...)
 		require.NoError(t, err)
 		err = c.CreateAll(t.Context(), "/closed/a/b", nil)
@@ -60,7 +62,7 @@ func TestCreateAll_Refused(t *testing.T) {
 		require.ErrorIs(t, c.CreateAll(t.Context(), "/brief/a", nil), zk.ErrNoChildrenForEphemerals)
 		require.ErrorIs(t, c.CreateAll(t.Context(), "/", nil), zk.ErrNodeExists)
 
-		sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
+		sent := srv.Intercept(zktest.Match{From: trial.Ours, Times: -1}, zktest.Proceed())
 		require.ErrorContains(t, c.CreateAll(t.Context(), "a", nil), "relative")
 		require.ErrorContains(t, c.CreateAll(t.Context(), "/big", make([]byte, 1<<20)), "too large")
 		require.Zero(t, sent.Hits())
@@ -77,13 +79,13 @@ func TestCreateAll_EveryRequestLost(t *testing.T) {
 	for name, fault := range faults {
 		for step := range 12 {
 			for _, expires := range []bool{false, true} {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
-					c := dial(t, srv)
-					srv.Intercept(zktest.Match{From: ours, Skip: step}, fault)
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.Dial(t, srv)
+					srv.Intercept(zktest.Match{From: trial.Ours, Skip: step}, fault)
 					if expires {
-						srv.Intercept(zktest.Match{From: ours, Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
+						srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpConnect}, zktest.Before(func(r zktest.Request) { srv.Expire(r.Session) }))
 					}
-					require.NoError(t, c.CreateAll(within(t, time.Hour), "/a/b/c", []byte("1")), "%s, step %d, expires %v", name, step, expires)
+					require.NoError(t, c.CreateAll(trial.Within(t, time.Hour), "/a/b/c", []byte("1")), "%s, step %d, expires %v", name, step, expires)
 					n, _ := srv.Node("/a/b/c")
 					require.Equal(t, "1", string(n.Data))
 					require.Zero(t, n.Stat.Version)
@@ -122,11 +124,11 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv)
-				create(t, srv, "/a", "")
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv)
+				trial.Create(t, srv, "/a", "")
 				require.NoError(t, c.Sync(t.Context(), "/")) // so that it knows how far the servers are
-				srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, tt.fault)
+				srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate}, tt.fault)
 				srv.Intercept(zktest.Match{Op: zktest.OpConnect}, zktest.Before(func(zktest.Request) { require.NoError(t, tt.meddle(srv)) }))
 				err := c.CreateAll(t.Context(), path, []byte("1"))
 				if tt.want != "" {
@@ -144,10 +146,10 @@ func TestCreateAll_ReplyLost_AnotherClientMeddles(t *testing.T) {
 
 // TestCreateAll_LateCreate: the create whose reply is lost is applied after the look, and so is in the way of the second.
 func TestCreateAll_LateCreate(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, zktest.DropRequest())
-		late := srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate}, zktest.DropRequest())
+		late := srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate}, zktest.Before(func(zktest.Request) {
 			_, err := srv.Create("/a", []byte("1"), zktest.Persistent)
 			require.NoError(t, err)
 		}))
@@ -159,17 +161,17 @@ func TestCreateAll_LateCreate(t *testing.T) {
 // TestCreateAll_SessionLostUnheard: the session ends here while the servers still keep it. A create of it may come at any time, so
 // none is sent again.
 func TestCreateAll_SessionLostUnheard(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		create(t, srv, "/a", "")
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		trial.Create(t, srv, "/a", "")
+		s := trial.Live(t, c)
 		require.NoError(t, s.Sync(t.Context(), "/"))
-		srv.Refuse(ours)
-		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate}, zktest.DropRequest())
+		srv.Refuse(trial.Ours)
+		srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate}, zktest.DropRequest())
 		done := make(chan error)
 		go func() { done <- c.CreateAll(t.Context(), "/a/b", nil) }()
 		<-s.Done()
-		srv.Accept(ours)
+		srv.Accept(trial.Ours)
 		err := <-done
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.False(t, srv.Exists("/a/b"))
@@ -177,9 +179,9 @@ func TestCreateAll_SessionLostUnheard(t *testing.T) {
 }
 
 func TestCreateAll_ParentReapedInBetween(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		reaped := srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate, Skip: 1, Times: 3}, zktest.Before(func(zktest.Request) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		reaped := srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate, Skip: 1, Times: 3}, zktest.Before(func(zktest.Request) {
 			require.NoError(t, srv.Delete("/a"))
 		}))
 		require.NoError(t, c.CreateAll(t.Context(), "/a/b", nil))
@@ -189,18 +191,18 @@ func TestCreateAll_ParentReapedInBetween(t *testing.T) {
 }
 
 func TestCreateAll_EndsWithItsContextAndWithTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreate, Times: -1}, zktest.Ignore())
-		err := c.CreateAll(within(t, time.Second), "/a", nil)
-		require.ErrorIs(t, err, errTooLong)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreate, Times: -1}, zktest.Ignore())
+		err := c.CreateAll(trial.Within(t, time.Second), "/a", nil)
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 
-		srv.Refuse(ours)
-		srv.Cut(ours)
+		srv.Refuse(trial.Ours)
+		srv.Cut(trial.Ours)
 		synctest.Wait()
-		err = c.CreateAll(within(t, time.Second), "/a", nil)
-		require.ErrorIs(t, err, errTooLong)
+		err = c.CreateAll(trial.Within(t, time.Second), "/a", nil)
+		require.ErrorIs(t, err, trial.ErrTooLong)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome, "nothing was sent")
 
 		done := make(chan error)
@@ -213,11 +215,11 @@ func TestCreateAll_EndsWithItsContextAndWithTheClient(t *testing.T) {
 
 // The node is not there, and whether it ever was cannot be read from its parent.
 func TestCreateAll_RequestLostAndTheParentCannotBeRead_IsUnknown(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.DropRequest())
 		srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Fail(zktest.CodeInvalidACL))
-		err := c.CreateAll(within(t, time.Minute), "/a", nil)
+		err := c.CreateAll(trial.Within(t, time.Minute), "/a", nil)
 		require.ErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 		require.ErrorIs(t, err, zk.ErrInvalidACL)
 	})
@@ -225,13 +227,13 @@ func TestCreateAll_RequestLostAndTheParentCannotBeRead_IsUnknown(t *testing.T) {
 
 // The session ends while the parents are made, and takes the caller's context with it.
 func TestCreateAll_EndsWithItsContextAsTheSessionEnds_MatchesTheContext(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { cancel(); return nil })
 		require.True(t, ok)
-		srv.Intercept(zktest.Match{From: ours, Op: zktest.OpCreateContainer}, zktest.Fail(zktest.CodeSessionExpired))
+		srv.Intercept(zktest.Match{From: trial.Ours, Op: zktest.OpCreateContainer}, zktest.Fail(zktest.CodeSessionExpired))
 		err := c.CreateAll(ctx, "/a/b", nil)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
@@ -249,23 +251,23 @@ func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv)
-				s := live(t, c)
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv)
+				s := trial.Live(t, c)
 				all := srv.Intercept(zktest.Match{Times: -1}, zktest.Fail(zktest.CodeNoNode))
-				err := create(within(t, time.Minute), inner(c), s)
-				require.ErrorIs(t, err, errTooLong)
+				err := create(trial.Within(t, time.Minute), trial.Inner(c), s)
+				require.ErrorIs(t, err, trial.ErrTooLong)
 				require.NotErrorIs(t, err, zk.ErrNoNode, "it is no answer to this call")
 				require.ErrorContains(t, err, "(create /a/b: zk: node does not exist)")
 				require.Less(t, all.Hits(), 300)
 				require.Greater(t, all.Hits(), 100, "and it goes on")
 				all.Remove()
-				require.Zero(t, after(func() { require.NoError(t, create(t.Context(), inner(c), s)) }), "the parent is missing")
+				require.Zero(t, trial.After(func() { require.NoError(t, create(t.Context(), trial.Inner(c), s)) }), "the parent is missing")
 				require.NoError(t, srv.Delete("/a/b"))
 				reap := func(zktest.Request) { require.NoError(t, srv.Delete("/a")) }
 				require.NoError(t, srv.Delete("/a"))
 				once := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Path: "^/a/b$", Where: func(zktest.Request) bool { return srv.Exists("/a") }}, zktest.Before(reap))
-				require.Zero(t, after(func() { require.NoError(t, create(t.Context(), inner(c), s)) }), "it is reaped once")
+				require.Zero(t, trial.After(func() { require.NoError(t, create(t.Context(), trial.Inner(c), s)) }), "it is reaped once")
 				require.Equal(t, 1, once.Hits())
 			})
 		})
@@ -276,13 +278,13 @@ func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 func TestMakeContainers_Requests(t *testing.T) {
 	for there, want := range map[string]int{"/a/b/c/d": 1, "/a/b/c": 1, "/a/b": 3, "/a": 5, "": 7} {
 		t.Run(there, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				c := dial(t, srv)
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				c := trial.Dial(t, srv)
 				if there != "" {
 					require.NoError(t, c.CreateAll(t.Context(), there, nil))
 				}
-				sent := srv.Intercept(zktest.Match{From: ours, Times: -1}, zktest.Proceed())
-				require.NoError(t, live(t, c).MakeContainers(t.Context(), "/a/b/c/d"))
+				sent := srv.Intercept(zktest.Match{From: trial.Ours, Times: -1}, zktest.Proceed())
+				require.NoError(t, trial.Live(t, c).MakeContainers(t.Context(), "/a/b/c/d"))
 				require.Equal(t, want, sent.Hits())
 				n, exists := srv.Node("/a/b/c/d")
 				require.True(t, exists)
@@ -294,13 +296,13 @@ func TestMakeContainers_Requests(t *testing.T) {
 
 // Another client has made the parent meanwhile, where this one may make nothing.
 func TestMakeContainers_MadeByAnotherWhereThisClientMayNot(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		_, err := c.Create(t.Context(), "/closed", nil, 0, zk.WorldACL(zk.PermRead)...)
 		require.NoError(t, err)
-		s := live(t, c)
+		s := trial.Live(t, c)
 		require.ErrorIs(t, s.MakeContainers(t.Context(), "/closed/a"), zk.ErrNoAuth)
-		create(t, srv, "/closed/a", "")
+		trial.Create(t, srv, "/closed/a", "")
 		require.NoError(t, s.MakeContainers(t.Context(), "/closed/a"))
 		require.NoError(t, s.MakeContainers(t.Context(), "/closed/a/b"))
 		require.True(t, srv.Exists("/closed/a/b"))

@@ -1,4 +1,4 @@
-package session_test
+package client_test
 
 import (
 	"context"
@@ -11,18 +11,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/trial"
+
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
 func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
-	board := newSwitchboard(func(context.Context, string, string) (net.Conn, error) {
+	board := trial.NewSwitchboard(func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no server here")
 	})
 	bad := map[string]conn.Option{
@@ -46,15 +47,15 @@ func TestDial_BadInput_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 		"identity":        conn.WithIdentity(""),
 	}
 	for name, opt := range bad {
-		_, err := conn.Dial(t.Context(), "h1:2181", conn.WithDialer(board.dial), opt)
+		_, err := conn.Dial(t.Context(), "h1:2181", conn.WithDialer(board.Dial), opt)
 		require.Error(t, err, name)
 		require.ErrorContains(t, err, "h1:2181", name)
 	}
 	for _, connect := range []string{"", "h1:0", "h1//x", ","} {
-		_, err := conn.Dial(t.Context(), connect, conn.WithDialer(board.dial))
+		_, err := conn.Dial(t.Context(), connect, conn.WithDialer(board.Dial))
 		require.ErrorContains(t, err, "connect string", connect)
 	}
-	require.Zero(t, board.dials.Load())
+	require.Zero(t, board.Dials.Load())
 }
 
 func TestDial_NameThatDoesNotResolve_IsToldAtOnce(t *testing.T) {
@@ -72,11 +73,11 @@ func TestDial_NoServerAnswers_SaysWhyWhenTheContextEnds(t *testing.T) {
 			func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }, "refused",
 		},
 		"accepts and is silent": {
-			func(context.Context, string, string) (net.Conn, error) { return silent(), nil }, "10.0.0.1:2181",
+			func(context.Context, string, string) (net.Conn, error) { return trial.Silent(), nil }, "10.0.0.1:2181",
 		},
 		"is no ZooKeeper": {
 			func(context.Context, string, string) (net.Conn, error) {
-				return silent([]byte("HTTP/1.1 400 Bad\r\n")...), nil
+				return trial.Silent([]byte("HTTP/1.1 400 Bad\r\n")...), nil
 			},
 			"this is no ZooKeeper server",
 		},
@@ -84,9 +85,9 @@ func TestDial_NoServerAnswers_SaysWhyWhenTheContextEnds(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				took := after(func() {
-					_, err := conn.Dial(within(t, 5*time.Second), "10.0.0.1", conn.WithDialer(tt.dial))
-					require.ErrorIs(t, err, errTooLong)
+				took := trial.After(func() {
+					_, err := conn.Dial(trial.Within(t, 5*time.Second), "10.0.0.1", conn.WithDialer(tt.dial))
+					require.ErrorIs(t, err, trial.ErrTooLong)
 					require.ErrorContains(t, err, tt.why)
 				})
 				require.Equal(t, 5*time.Second, took, "and nothing is left to wait for")
@@ -96,96 +97,62 @@ func TestDial_NoServerAnswers_SaysWhyWhenTheContextEnds(t *testing.T) {
 }
 
 func TestDial_ContextEnded_SendsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		board := newSwitchboard(srv.Dial)
+		board := trial.NewSwitchboard(srv.Dial)
 		for range 100 {
-			_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(board.dial))
+			_, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(board.Dial))
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		require.Zero(t, board.dials.Load())
+		require.Zero(t, board.Dials.Load())
 	})
 }
 
 func TestDial_CredentialsRefused_ReturnsErrAuthFailed(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		connects := requests(srv, zktest.OpConnect)
-		took := after(func() {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		connects := trial.Requests(srv, zktest.OpConnect)
+		took := trial.After(func() {
 			_, err := conn.Dial(t.Context(), srv.Addr(), conn.WithDialer(srv.Dial), conn.WithAuth("nosuch", "user:password"))
 			require.ErrorIs(t, err, conn.ErrAuthFailed)
 			require.NotContains(t, err.Error(), "user:password")
 		})
 		require.Zero(t, took)
-		require.LessOrEqual(t, len(connects.all()), 2)
+		require.LessOrEqual(t, len(connects.All()), 2)
 	})
 }
 
 func TestClose_Connected_EndsTheSessionOnTheServer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		_, err := c.Create(t.Context(), "/e", nil, zk.FlagEphemeral)
 		require.NoError(t, err)
-		seen := states(t, c)
-		require.Zero(t, after(func() { require.NoError(t, c.Close()) }))
+		seen := trial.States(t, c)
+		require.Zero(t, trial.After(func() { require.NoError(t, c.Close()) }))
 		require.False(t, srv.Exists("/e"))
 		require.Empty(t, srv.Sessions())
-		require.Zero(t, after(func() { require.NoError(t, c.Close()) }), "a second Close does nothing")
+		require.Zero(t, trial.After(func() { require.NoError(t, c.Close()) }), "a second Close does nothing")
 		synctest.Wait()
-		require.Equal(t, []conn.State{conn.Connected, conn.Closed}, seen.values())
+		require.Equal(t, []conn.State{conn.Connected, conn.Closed}, seen.Values())
 	})
 }
 
-// everything calls all that a client can do, and returns the errors.
-func everything(ctx context.Context, c *conn.Client) map[string]error {
-	errs := map[string]error{}
-	_, errs["session"] = c.Session(ctx)
-	_, errs["create"] = c.Create(ctx, "/a", nil, 0)
-	_, _, errs["get"] = c.Get(ctx, "/a")
-	_, errs["set"] = c.Set(ctx, "/a", nil, 0)
-	errs["delete"] = c.Delete(ctx, "/a", 0)
-	_, _, errs["exists"] = c.Exists(ctx, "/a")
-	_, errs["children"] = c.Children(ctx, "/a")
-	errs["sync"] = c.Sync(ctx, "/a")
-	_, errs["multi"] = c.Multi(ctx, zkrecipes.OpDelete("/a", 0))
-	return errs
-}
-
-// everythingIn does the same for a session.
-func everythingIn(ctx context.Context, s *session.Session) map[string]error {
-	errs := map[string]error{}
-	_, errs["create"] = s.Create(ctx, "/a", nil, 0)
-	_, errs["start create"] = s.StartCreate(ctx, "/a", nil, 0, 1)
-	errs["container"] = s.CreateContainer(ctx, "/a")
-	_, _, errs["get"] = s.Get(ctx, "/a")
-	_, _, _, errs["getw"] = s.GetW(ctx, "/a")
-	_, errs["set"] = s.Set(ctx, "/a", nil, 0)
-	errs["delete"] = s.Delete(ctx, "/a", 0)
-	_, _, errs["exists"] = s.Exists(ctx, "/a")
-	_, _, _, errs["existsw"] = s.ExistsW(ctx, "/a")
-	_, errs["children"] = s.Children(ctx, "/a")
-	_, _, errs["childrenw"] = s.ChildrenW(ctx, "/a")
-	errs["sync"] = s.Sync(ctx, "/a")
-	_, errs["multi"] = s.Multi(ctx, zkrecipes.OpDelete("/a", 0))
-	return errs
-}
-
 func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		sub, err := c.Sub("/sub")
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 		for _, ours := range []*conn.Client{c, sub} {
-			for op, err := range everything(t.Context(), ours) {
+			for op, err := range trial.Everything(t.Context(), ours) {
 				require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
 			}
 			_, err = ours.Sub("/x")
 			require.ErrorIs(t, err, zkrecipes.ErrClosed)
 			require.Equal(t, conn.Closed, ours.Status().State)
 		}
-		for op, err := range everythingIn(t.Context(), s) {
+		for op, err := range trial.EverythingIn(t.Context(), s) {
 			require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
 		}
 		require.ErrorIs(t, s.Err(), zkrecipes.ErrClosed)
@@ -200,19 +167,19 @@ func TestClose_Afterwards_EverythingIsErrClosed(t *testing.T) {
 
 func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
 	faults := map[string]func(*zktest.Server){
-		"refused":          func(srv *zktest.Server) { srv.Refuse(ours); srv.Cut(ours) },
-		"stalled":          func(srv *zktest.Server) { srv.Stall(ours, zktest.Both) },
-		"requests stalled": func(srv *zktest.Server) { srv.Stall(ours, zktest.ToServer) },
-		"replies stalled":  func(srv *zktest.Server) { srv.Stall(ours, zktest.FromServer) },
+		"refused":          func(srv *zktest.Server) { srv.Refuse(trial.Ours); srv.Cut(trial.Ours) },
+		"stalled":          func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.Both) },
+		"requests stalled": func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.ToServer) },
+		"replies stalled":  func(srv *zktest.Server) { srv.Stall(trial.Ours, zktest.FromServer) },
 		"frozen":           func(srv *zktest.Server) { srv.Freeze() },
 		"down":             func(srv *zktest.Server) { srv.Down() },
 	}
 	for name, fault := range faults {
 		for _, since := range []time.Duration{0, time.Second, 8 * time.Second, 30 * time.Second} {
 			t.Run(name+" for "+since.String(), func(t *testing.T) {
-				bubble(t, func(t *testing.T, srv *zktest.Server) {
-					c := dial(t, srv)
-					live(t, c).Retain()
+				trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+					c := trial.Dial(t, srv)
+					trial.Live(t, c).Retain()
 					fault(srv)
 					time.Sleep(since)
 					synctest.Wait()
@@ -220,7 +187,7 @@ func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
 					if name == "refused" || name == "down" {
 						patience = 0
 					}
-					require.LessOrEqual(t, after(func() { require.NoError(t, c.Close()) }), patience)
+					require.LessOrEqual(t, trial.After(func() { require.NoError(t, c.Close()) }), patience)
 					srv.Thaw()
 					srv.Heal(zktest.Everyone)
 				})
@@ -232,7 +199,7 @@ func TestClose_WithoutAServer_ReturnsSoonAndLeavesNothing(t *testing.T) {
 // Close at any moment of the first connect, of an outage and of a reconnect.
 func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
 	for ms := range 60 {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
+		trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 			slow := func(op zktest.Op, d time.Duration) {
 				srv.Intercept(zktest.Match{Op: op, Times: -1}, zktest.HoldReply(d))
 			}
@@ -242,7 +209,7 @@ func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
 			moment := time.Duration(ms) * time.Millisecond / 2
 			ctx, cancel := context.WithTimeout(t.Context(), moment)
 			defer cancel()
-			c, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(srv.DialAs(label)), conn.WithAuth("digest", "a:b"))
+			c, err := conn.Dial(ctx, srv.Addr(), conn.WithDialer(srv.DialAs(trial.Label)), conn.WithAuth("digest", "a:b"))
 			if err != nil {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				return
@@ -251,7 +218,7 @@ func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
 			wg.Go(func() { _, _, _ = c.Get(t.Context(), "/a") }) // whatever
 			go func() {
 				time.Sleep(3 * time.Millisecond)
-				srv.Cut(ours)
+				srv.Cut(trial.Ours)
 			}()
 			<-ctx.Done()
 			require.NoError(t, c.Close())
@@ -263,9 +230,9 @@ func TestClose_AtAnyMoment_LeavesNothing(t *testing.T) {
 }
 
 func TestClose_Concurrent_AllWait(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
-		s := live(t, c)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
+		s := trial.Live(t, c)
 		running := true
 		s.Go(func(ctx context.Context) {
 			<-ctx.Done()
@@ -284,22 +251,22 @@ func TestClose_Concurrent_AllWait(t *testing.T) {
 }
 
 func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		for _, path := range []string{"/root", "/root/app", "/root/app/team"} {
 			_, err := srv.Create(path, nil, zktest.Persistent)
 			require.NoError(t, err)
 		}
-		c := dialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial))
+		c := trial.DialTo(t, srv.Addr()+"/root", conn.WithDialer(srv.Dial))
 		app, err := c.Sub("/app")
 		require.NoError(t, err)
 		team, err := app.Sub("/team")
 		require.NoError(t, err)
 		same, err := team.Sub("/")
 		require.NoError(t, err)
-		require.True(t, inner(c).Same(inner(team)))
+		require.True(t, trial.Inner(c).Same(trial.Inner(team)))
 		for sub, prefix := range map[*conn.Client]string{c: "/root", app: "/root/app", team: "/root/app/team", same: "/root/app/team"} {
-			require.Equal(t, prefix+"/n", inner(sub).Abs("/n"))
-			require.Equal(t, prefix, inner(sub).Abs("/"))
+			require.Equal(t, prefix+"/n", trial.Inner(sub).Abs("/n"))
+			require.Equal(t, prefix, trial.Inner(sub).Abs("/"))
 			path, err := sub.Create(t.Context(), "/n-", []byte(prefix), zk.FlagSequence)
 			require.NoError(t, err)
 			require.True(t, strings.HasPrefix(path, "/n-"), path)
@@ -315,7 +282,7 @@ func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
 			require.NoError(t, sub.Delete(t.Context(), path, 0))
 			require.False(t, srv.Exists(prefix+path))
 
-			exists, _, err := live(t, sub).Absolute().Exists(t.Context(), prefix)
+			exists, _, err := trial.Live(t, sub).Absolute().Exists(t.Context(), prefix)
 			require.NoError(t, err)
 			require.True(t, exists)
 		}
@@ -327,13 +294,13 @@ func TestSub_Paths_AreBelowItsPrefixInBothDirections(t *testing.T) {
 }
 
 func TestSub_Close_ClosesOnlyThat(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		sub, err := c.Sub("/app")
 		require.NoError(t, err)
 		require.NoError(t, sub.Close())
 		require.NoError(t, sub.Close())
-		for op, err := range everything(t.Context(), sub) {
+		for op, err := range trial.Everything(t.Context(), sub) {
 			require.ErrorIs(t, err, zkrecipes.ErrClosed, op)
 		}
 		_, err = sub.Sub("/x")
@@ -344,8 +311,8 @@ func TestSub_Close_ClosesOnlyThat(t *testing.T) {
 }
 
 func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv)
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv)
 		var got []conn.State
 		done := make(chan struct{})
 		go func() {
@@ -357,7 +324,7 @@ func TestStates_OutageAndExpiry_AreSeenByASlowReader(t *testing.T) {
 		}()
 		synctest.Wait()
 		for range 3 {
-			srv.Expire(srv.SessionOf(label))
+			srv.Expire(srv.SessionOf(trial.Label))
 			time.Sleep(5 * time.Second)
 		}
 		require.NoError(t, c.Close())
@@ -389,29 +356,29 @@ func (l *lockedBuilder) String() string {
 }
 
 func TestIdentity_Default_IsHostAndProcess(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		require.Regexp(t, `^.+/[0-9]+$`, dial(t, srv).Identity())
-		require.Equal(t, "me", dial(t, srv, conn.WithIdentity("me")).Identity())
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		require.Regexp(t, `^.+/[0-9]+$`, trial.Dial(t, srv).Identity())
+		require.Equal(t, "me", trial.Dial(t, srv, conn.WithIdentity("me")).Identity())
 	})
 }
 
 func TestACL_Default_IsThatOfTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		mine := zk.DigestACL(zk.PermAll, "user", "password")
-		c := dial(t, srv, conn.WithAuth("digest", "user:password"), conn.WithACL(mine))
+		c := trial.Dial(t, srv, conn.WithAuth("digest", "user:password"), conn.WithACL(mine))
 		_, err := c.Create(t.Context(), "/mine", nil, 0)
 		require.NoError(t, err)
 		_, err = c.Create(t.Context(), "/open", nil, 0, zk.WorldACL(zk.PermAll)...)
 		require.NoError(t, err)
 		_, err = c.Multi(t.Context(), zkrecipes.OpCreate("/multi", nil, 0))
 		require.NoError(t, err)
-		require.NoError(t, live(t, c).CreateContainer(t.Context(), "/container"))
+		require.NoError(t, trial.Live(t, c).CreateContainer(t.Context(), "/container"))
 		for path, scheme := range map[string]string{"/mine": "digest", "/open": "world", "/multi": "digest", "/container": "digest"} {
 			n, ok := srv.Node(path)
 			require.True(t, ok, path)
 			require.Equal(t, scheme, n.ACL[0].Scheme, path)
 		}
-		other := dial(t, srv)
+		other := trial.Dial(t, srv)
 		_, _, err = other.Get(t.Context(), "/mine")
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 	})
@@ -419,21 +386,21 @@ func TestACL_Default_IsThatOfTheClient(t *testing.T) {
 
 // A server that is reached just as the session ends, while its holds are still being told.
 func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		board := newSwitchboard(srv.DialAs(label))
-		c := dialTo(t, srv.Addr(), conn.WithDialer(board.dial))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(board.Dial))
 		closing := make(chan struct{})
-		board.connect(func(ctx context.Context, network, address string) (net.Conn, error) {
+		board.Connect(func(ctx context.Context, network, address string) (net.Conn, error) {
 			<-closing
-			return srv.DialAs(label)(ctx, network, address)
+			return srv.DialAs(trial.Label)(ctx, network, address)
 		})
-		_, ok := live(t, c).OnLoss(false, func(*zkrecipes.LostError) func() {
+		_, ok := trial.Live(t, c).OnLoss(false, func(*zkrecipes.LostError) func() {
 			close(closing)
 			synctest.Wait()
 			return nil
 		})
 		require.True(t, ok)
-		srv.Cut(ours)
+		srv.Cut(trial.Ours)
 		time.Sleep(time.Second) // until it dials
 		require.NoError(t, c.Close())
 	})
@@ -441,15 +408,15 @@ func TestClose_WhileADialSucceeds_DialsInVain(t *testing.T) {
 
 // The old session is over, and all callers of Session wait for the next one.
 func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) }))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.Dial(t, srv, conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) }))
 		for range 2 { // the second in a row is no accident: a pause follows
-			s := live(t, c)
+			s := trial.Live(t, c)
 			srv.Expire(s.ID())
 			<-s.Done()
 		}
 		time.Sleep(100 * time.Millisecond)
-		ctx := within(t, time.Hour)
+		ctx := trial.Within(t, time.Hour)
 		got := make(chan error, 1)
 		go func() { _, _, err := c.Get(ctx, "/a"); got <- err }()
 		synctest.Wait()
@@ -464,11 +431,11 @@ func TestClose_BetweenSessions_WakesWhoWaitsForTheNext(t *testing.T) {
 func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
 	for _, servers := range []string{"10.0.0.1", "10.0.0.1,10.0.0.2,10.0.0.3"} {
 		t.Run(servers, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zktest.Server) {
-				board := newSwitchboard(srv.DialAs(label))
-				c := dialTo(t, servers, conn.WithDialer(board.dial))
-				live(t, c)
-				before, start := board.dials.Load(), time.Now()
+			trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+				board := trial.NewSwitchboard(srv.DialAs(trial.Label))
+				c := trial.DialTo(t, servers, conn.WithDialer(board.Dial))
+				trial.Live(t, c)
+				before, start := board.Dials.Load(), time.Now()
 				stop := make(chan struct{})
 				var wg sync.WaitGroup
 				wg.Go(func() {
@@ -482,7 +449,7 @@ func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
 						if err != nil {
 							return
 						}
-						if board.dials.Load() > 3000 {
+						if board.Dials.Load() > 3000 {
 							_ = c.Close()
 							return
 						}
@@ -491,10 +458,10 @@ func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
 						<-s.Done()
 					}
 				})
-				for time.Since(start) < time.Minute && board.dials.Load() < 3000 {
+				for time.Since(start) < time.Minute && board.Dials.Load() < 3000 {
 					time.Sleep(time.Millisecond)
 				}
-				dials := board.dials.Load() - before
+				dials := board.Dials.Load() - before
 				close(stop)
 				require.NoError(t, c.Close())
 				wg.Wait() // it may be asleep, and time stands still once the test has returned
@@ -505,8 +472,8 @@ func TestSessionsThatEndAtOnce_ArePaced(t *testing.T) {
 }
 
 func TestCreate_TheChrootItself_ReturnsTheRoot(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		c := dialTo(t, srv.Addr()+"/chroot", conn.WithDialer(srv.DialAs(label)))
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
+		c := trial.DialTo(t, srv.Addr()+"/chroot", conn.WithDialer(srv.DialAs(trial.Label)))
 		created, err := c.Create(t.Context(), "/", nil, 0)
 		require.NoError(t, err)
 		require.Equal(t, "/", created)
@@ -528,16 +495,16 @@ func (c slowToWrite) Write(b []byte) (int, error) {
 
 // Close waits for everything that the client has started, a write included.
 func TestClose_DuringAWrite_WaitsForIt(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
+	trial.Run(t, func(t *testing.T, srv *zktest.Server) {
 		var slow atomic.Bool
-		c := dialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			raw, err := srv.DialAs(label)(ctx, network, address)
+		c := trial.DialTo(t, srv.Addr(), conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			raw, err := srv.DialAs(trial.Label)(ctx, network, address)
 			return slowToWrite{raw, &slow}, err
 		}))
-		s := live(t, c)
+		s := trial.Live(t, c)
 		slow.Store(true)
 		require.True(t, s.StartDelete("/a", -1, func(error) {}))
 		synctest.Wait() // it is being written
-		require.Equal(t, 1500*time.Millisecond, after(func() { require.NoError(t, c.Close()) }))
+		require.Equal(t, 1500*time.Millisecond, trial.After(func() { require.NoError(t, c.Close()) }))
 	})
 }

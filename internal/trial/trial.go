@@ -1,0 +1,371 @@
+// Package trial has what the tests of a session, its life and its client share.
+package trial
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/client"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) } // what clients log would hide what tests print
+
+// Timeout is the session timeout in all tests that do not say otherwise; the server's tick is 2 s.
+const Timeout = 10 * time.Second
+
+// Run runs test in virtual time, with a server. A goroutine that is left when the test and its clean-ups have ended
+// fails it.
+func Run(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zktest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, zktest.Run(t, append([]zktest.Option{zktest.InMemory()}, opts...)...))
+	})
+}
+
+// Label is the label of connections that Dial makes.
+const Label = "c"
+
+var Ours = zktest.Label(Label)
+
+// Dial connects to srv, and closes the client when the test ends.
+func Dial(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
+	t.Helper()
+	return DialTo(t, srv.Addr(), append([]conn.Option{conn.WithDialer(srv.DialAs(Label))}, opts...)...)
+}
+
+func DialTo(t *testing.T, connect string, opts ...conn.Option) *conn.Client {
+	t.Helper()
+	c, err := conn.Dial(t.Context(), connect, append([]conn.Option{conn.WithSessionTimeout(Timeout)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// Inner is what recipes see of a client.
+func Inner(c *conn.Client) *client.Client { return (*client.Client)(c) }
+
+func Live(t *testing.T, c *conn.Client) *session.Session {
+	t.Helper()
+	s, err := Inner(c).Session(t.Context())
+	require.NoError(t, err)
+	return s
+}
+
+// Within returns a context that ends after d, with a cause of its own.
+func Within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), d, ErrTooLong)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var ErrTooLong = errors.New("the test's patience is over")
+
+// Log records what happens, with the virtual time.
+type Log[T any] struct {
+	Mu      sync.Mutex
+	Entries []Entry[T]
+}
+
+type Entry[T any] struct {
+	At   time.Time
+	What T
+}
+
+func (l *Log[T]) Add(what T) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.Entries = append(l.Entries, Entry[T]{time.Now(), what})
+}
+
+func (l *Log[T]) All() []Entry[T] {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	return append([]Entry[T](nil), l.Entries...)
+}
+
+func (l *Log[T]) Values() (list []T) {
+	for _, e := range l.All() {
+		list = append(list, e.What)
+	}
+	return list
+}
+
+// States records the client's states until the test ends.
+func States(t *testing.T, c *conn.Client) *Log[conn.State] {
+	t.Helper()
+	l := &Log[conn.State]{}
+	go func() {
+		for s := range c.States(t.Context()) {
+			l.Add(s)
+		}
+	}()
+	synctest.Wait()
+	return l
+}
+
+// Requests records the requests of an operation as the server gets them.
+func Requests(srv *zktest.Server, op zktest.Op) *Log[zktest.Request] {
+	l := &Log[zktest.Request]{}
+	srv.Intercept(zktest.Match{Op: op, Times: -1, Where: func(r zktest.Request) bool {
+		l.Add(r)
+		return false
+	}}, zktest.Proceed())
+	return l
+}
+
+// After calls f and returns how long it took.
+func After(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
+
+// Silent is a connection to a server that accepts it, sends what it is given, and nothing more.
+func Silent(greeting ...byte) net.Conn {
+	near, far := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, far) }()
+	go func() { _, _ = far.Write(greeting) }()
+	return near
+}
+
+// Switchboard is a dialer whose connections the test can redirect.
+type Switchboard struct {
+	Dials atomic.Int32
+	To    atomic.Pointer[conn.DialFunc]
+}
+
+func NewSwitchboard(to conn.DialFunc) *Switchboard {
+	b := &Switchboard{}
+	b.Connect(to)
+	return b
+}
+
+func (b *Switchboard) Connect(to conn.DialFunc) { b.To.Store(&to) }
+
+func (b *Switchboard) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	b.Dials.Add(1)
+	return (*b.To.Load())(ctx, network, address)
+}
+
+// Everything calls all that a client can do, and returns the errors.
+func Everything(ctx context.Context, c *conn.Client) map[string]error {
+	errs := map[string]error{}
+	_, errs["session"] = c.Session(ctx)
+	_, errs["create"] = c.Create(ctx, "/a", nil, 0)
+	_, _, errs["get"] = c.Get(ctx, "/a")
+	_, errs["set"] = c.Set(ctx, "/a", nil, 0)
+	errs["delete"] = c.Delete(ctx, "/a", 0)
+	_, _, errs["exists"] = c.Exists(ctx, "/a")
+	_, errs["children"] = c.Children(ctx, "/a")
+	errs["sync"] = c.Sync(ctx, "/a")
+	_, errs["multi"] = c.Multi(ctx, zkrecipes.OpDelete("/a", 0))
+	return errs
+}
+
+// EverythingIn does the same for a session.
+func EverythingIn(ctx context.Context, s *session.Session) map[string]error {
+	errs := map[string]error{}
+	_, errs["create"] = s.Create(ctx, "/a", nil, 0)
+	_, errs["start create"] = s.StartCreate(ctx, "/a", nil, 0, 1)
+	errs["container"] = s.CreateContainer(ctx, "/a")
+	_, _, errs["get"] = s.Get(ctx, "/a")
+	_, _, _, errs["getw"] = s.GetW(ctx, "/a")
+	_, errs["set"] = s.Set(ctx, "/a", nil, 0)
+	errs["delete"] = s.Delete(ctx, "/a", 0)
+	_, _, errs["exists"] = s.Exists(ctx, "/a")
+	_, _, _, errs["existsw"] = s.ExistsW(ctx, "/a")
+	_, errs["children"] = s.Children(ctx, "/a")
+	_, _, errs["childrenw"] = s.ChildrenW(ctx, "/a")
+	errs["sync"] = s.Sync(ctx, "/a")
+	_, errs["multi"] = s.Multi(ctx, zkrecipes.OpDelete("/a", 0))
+	return errs
+}
+
+// Tight is a connection that takes nothing once the handshake is over: no buffer, and nothing reads at the other end.
+func Tight(srv *zktest.Server) conn.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := srv.DialAs(Label)(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		near, far := net.Pipe()
+		go func() {
+			_, _ = io.CopyN(raw, far, 48) // the connect request
+		}()
+		go func() {
+			_, _ = io.Copy(far, raw)
+			_ = far.Close()
+			_ = raw.Close()
+		}()
+		return near, nil
+	}
+}
+
+// Held keeps the session proven, as a hold does.
+func Held(t *testing.T, s *session.Session) {
+	t.Helper()
+	release := s.Retain()
+	stop, ok := s.OnLoss(false, func(*zkrecipes.LostError) func() { return nil })
+	require.True(t, ok)
+	t.Cleanup(func() { stop(); release() })
+}
+
+// NewsOf returns what the feed has, one line for each piece of news.
+func NewsOf(f *session.Feed) (lines []string) {
+	synctest.Wait()
+	for _, n := range f.Take() {
+		switch n.Kind {
+		case session.Changed:
+			lines = append(lines, fmt.Sprintf("%v %s", n.Event, n.Path))
+		case session.Down:
+			lines = append(lines, "down")
+		case session.Up:
+			lines = append(lines, "up")
+		default:
+			lines = append(lines, fmt.Sprintf("%v: %q %v %v", n.For, n.Data, n.Names, n.Err))
+		}
+	}
+	return lines
+}
+
+// NeedsAll is what the reader of a feed needs that has all watches.
+func NeedsAll(string) (data, children bool) { return true, true }
+
+func Create(t *testing.T, srv *zktest.Server, path, data string) {
+	t.Helper()
+	_, err := srv.Create(path, []byte(data), zktest.Persistent)
+	require.NoError(t, err)
+	synctest.Wait()
+}
+
+// Told is one call of an OnLoss function.
+type Told struct {
+	Lost  *zkrecipes.LostError
+	Until time.Time
+}
+
+func OnLoss(t *testing.T, s *session.Session, onSuspend bool) *Log[Told] {
+	t.Helper()
+	l := &Log[Told]{}
+	_, ok := s.OnLoss(onSuspend, func(lost *zkrecipes.LostError) func() { l.Add(Told{lost, s.ValidUntil()}); return nil })
+	require.True(t, ok)
+	return l
+}
+
+func Reconnect(srv *zktest.Server, c *conn.Client) {
+	srv.Cut(Ours)
+	for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+var EverySecond = conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) })
+
+func Refuse(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+
+// Pipe is a connection that the test can look into. It is taken for a socket, which callers write to themselves.
+type Pipe struct {
+	net.Conn
+	OnWrite func(frames []byte) // called before they are written
+	OnRead  func(frame []byte)  // may change a reply
+	Rest    []byte
+}
+
+func (*Pipe) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
+
+func (p *Pipe) Write(b []byte) (int, error) {
+	if p.OnWrite != nil {
+		p.OnWrite(b)
+	}
+	return p.Conn.Write(b)
+}
+
+func (p *Pipe) Read(b []byte) (int, error) {
+	if p.OnRead == nil {
+		return p.Conn.Read(b)
+	}
+	for len(p.Rest) < 4 || len(p.Rest) < 4+int(binary.BigEndian.Uint32(p.Rest)) {
+		n, err := p.Conn.Read(b)
+		if err != nil {
+			return n, err
+		}
+		p.Rest = append(p.Rest, b[:n]...)
+	}
+	size := 4 + int(binary.BigEndian.Uint32(p.Rest))
+	frame := p.Rest[:size]
+	p.OnRead(frame)
+	n := copy(b, frame)
+	p.Rest = p.Rest[n:]
+	return n, nil
+}
+
+// Through makes the client's connections like p.
+func Through(srv *zktest.Server, p Pipe) conn.Option {
+	return conn.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := srv.DialAs(Label)(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &Pipe{Conn: raw, OnWrite: p.OnWrite, OnRead: p.OnRead}, nil
+	})
+}
+
+// ConnectReplies changes the answers to connect requests, the nth of them.
+func ConnectReplies(change func(n int32, frame []byte)) Pipe {
+	var n atomic.Int32
+	return Pipe{OnRead: func(frame []byte) {
+		// The answer to a connect request begins with the protocol version, 0, and has 16 bytes of password.
+		if len(frame) >= 40 && binary.BigEndian.Uint32(frame[4:]) == 0 && binary.BigEndian.Uint32(frame[20:]) == 16 {
+			change(n.Add(1), frame)
+		}
+	}}
+}
+
+// Ending is a connection that ends in a way of its own.
+type Ending struct {
+	net.Conn
+	End error
+}
+
+func (c Ending) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		err = c.End
+	}
+	return n, err
+}
+
+func Watches(srv *zktest.Server) int {
+	synctest.Wait()
+	total, _ := srv.Watches()
+	return total
+}
+
+func Fired(w *session.Watch) bool {
+	synctest.Wait()
+	select {
+	case <-w.Fired():
+		return true
+	default:
+		return false
+	}
+}
