@@ -494,6 +494,36 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "place: of the same object alone",
+		edits: []edit{{"internal/znode", "Queue.in", "q.Path(), of)", "q.Path(), fmt.Sprintf(\"%p\", q)+of)"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "reader: shared by queues that count other kinds",
+		edits: []edit{{"internal/znode", "Queue.in", "fmt.Sprint(q.kinds, ", "fmt.Sprint("}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "reader: shared by a door and a queue without leases",
+		edits: []edit{{"internal/znode", "Queue.in", "q.behind != nil", "false"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "listing: names the path as another client does",
+		edits: []edit{{"internal/znode", "listing.failure", "if l.asked == nil || ", "if true || "}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "client: keeps what its objects have shared",
+		edits: []edit{{"internal/client", "Shared", "	runtime.AddCleanup(v, c.core.forget, sharedEntry{key, made})\n", "	runtime.KeepAlive(c.core.forget)\n"}},
+		tests: []test{bubbles("./internal/client")},
+	},
+	{
+		name:  "client: forgets what was shared anew",
+		edits: []edit{{"internal/client", "core.forget", "if c.shared[e.key] == e.value {", "if e.value != nil {"}},
+		tests: []test{bubbles("./internal/client")},
+	},
+	{
 		name:  "queue: without the list in a queue of readers and writers",
 		edits: []edit{{"internal/znode", "newShortcut", "on: q.shortcuts && len(q.kinds) == 1}", "on: q.shortcuts}"}},
 		tests: []test{queueTests},

@@ -38,7 +38,7 @@ type core struct {
 	attempts   attempts         // that failed since a session was up
 	orphans    []orphan
 	claims     map[string]*Claim
-	shared     map[string]any
+	shared     map[any]any // see Shared
 }
 
 // Start runs f on a goroutine that Close waits for; false once the client is closed.

@@ -1,5 +1,7 @@
 package znode
 
+import "weak"
+
 // SetShortcuts switches the shortcuts and the armed waiters, for queues made from now on.
 func SetShortcuts(on bool) { useShortcuts = on }
 
@@ -7,3 +9,6 @@ func SetShortcuts(on bool) { useShortcuts = on }
 func Arrange(children []string, kinds ...string) ([]Contender, []string) {
 	return arrange(children, kinds)
 }
+
+// Readers returns what the queue shares, without keeping it.
+func (q *Queue) Readers() weak.Pointer[readers] { return weak.Make(q.readers) }

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -134,8 +135,8 @@ type observers struct {
 
 // Observe returns an observer, which is stopped when it is not needed any more.
 func (q *Queue) Observe() *Observer {
-	key := strings.Join(append([]string{"observers of", q.Path()}, q.kinds...), " ")             // a sub has another path, which errors name
-	shared := q.Client().Shared(q.Child(key), func() any { return new(observers) }).(*observers) //nolint:errcheck // no other type is kept there
+	of := fmt.Sprint(q.Path(), q.kinds) // a sub has another path, which errors name
+	shared := client.Shared[observers](q.Client(), q.Path(), of)
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	shared.count++

@@ -2,6 +2,7 @@ package znode
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,15 +22,19 @@ type listing struct {
 	err    error
 	behind *listing // of another queue, sent after this one; see Queue.behind
 
+	asked *session.Session // by whose names the error has its path; nil if there is none
+
 	shared bool      // several callers have asked for it; settled before it is read
 	once   sync.Once // guards the order of a shared listing, which does not change after that
 }
 
-func newListing() *listing { return &listing{done: make(chan struct{}), sent: make(chan struct{})} }
+func newListing(asked *session.Session) *listing {
+	return &listing{done: make(chan struct{}), sent: make(chan struct{}), asked: asked}
+}
 
 // listingOf returns a listing of children that have been read.
 func (q *Queue) listingOf(names []string) *listing {
-	l := newListing()
+	l := newListing(nil)
 	l.queue, l.others = pick(names, q.kinds)
 	close(l.done)
 	return l
@@ -43,12 +48,23 @@ func (l *listing) sentOnce() bool { return l.sends.Load() == 1 }
 func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	select {
 	case <-l.done:
-		return l.err
+		return l.failure(s)
 	case <-ctx.Done():
 		return s.ExplainUnanswered(context.Cause(ctx))
 	case <-s.Done():
 		return s.Err()
 	}
+}
+
+// failure returns the error as the client of s names the path: a client made by Sub may share the listing.
+func (l *listing) failure(s *session.Session) error {
+	var failed *session.OpError
+	if l.asked == nil || l.asked.Chroot == s.Chroot || !errors.As(l.err, &failed) {
+		return l.err
+	}
+	named := *failed
+	named.Path = s.Rel(l.asked.Abs(failed.Path))
+	return &named
 }
 
 // place returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
@@ -84,12 +100,13 @@ func (l *listing) index(c Contender) int {
 	return i
 }
 
-// reader reads the children of one queue in one session, for all callers that wait in it. A caller gets a listing that
+// reader reads the children of one queue in one session, for all callers of the client that wait in it. They may have come through
+// different objects, and through clients made by Sub. A caller gets a listing that
 // began after its question, and shares it with the others that asked before it began. So however many ask at once, there
 // are at most two listings: the one on its way and the next.
 type reader struct {
-	queue    *Queue
-	session  *session.Session
+	queue    *Queue           // of the first caller, and so is the view of the session
+	session  *session.Session // for requests; a caller reads in its own view
 	shortcut *shortcut
 	places   places // of the contenders of the session
 
@@ -122,7 +139,7 @@ func (r *reader) list() *listing {
 }
 
 func (r *reader) newListing() *listing {
-	l := newListing()
+	l := newListing(r.session)
 	if r.queue.behind != nil {
 		l.behind = r.queue.behind.in(r.session).listBehind(l)
 	}
@@ -157,7 +174,7 @@ func (r *reader) listed(children []string, _ zk.Stat, err error) {
 
 // listBehind returns a listing that is sent after that of another queue in the same session.
 func (r *reader) listBehind(other *listing) *listing {
-	l := newListing()
+	l := newListing(r.session)
 	l.shared = true // as other may be: whoever finds it done finds it in order
 	if !r.session.Go(func(ctx context.Context) {
 		defer close(l.done)

@@ -34,7 +34,7 @@ func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 
 func TestReader_SecondCallerOfAListing_MakesItShared(t *testing.T) {
 	t.Parallel()
-	r := &reader{queue: &Queue{}, running: newListing()}
+	r := &reader{queue: &Queue{}, running: newListing(nil)}
 	next := r.list()
 	require.False(t, next.shared)
 	require.Same(t, next, r.list())

@@ -2,6 +2,8 @@ package znode_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -29,38 +32,68 @@ func line(t *testing.T, q *znode.Queue, n int) (holder *zkrecipes.Hold, waiting 
 	return holder, waiting
 }
 
-// Sixteen goroutines of one client had 36 sections a second, since each hand-over took two or three round trips of 10 ms.
+// at returns the queue as a client made by Sub sees it; of the client itself for "".
+func at(t *testing.T, c *client.Client, prefix string) *znode.Queue {
+	t.Helper()
+	if prefix != "" {
+		sub, err := c.Sub(prefix)
+		require.NoError(t, err)
+		c = sub
+	}
+	q, err := znode.New(c, strings.TrimPrefix(path, prefix), recipe.Config{}, znode.Lock)
+	require.NoError(t, err)
+	return q
+}
+
+// Sixteen goroutines of one client had 36 sections a second, since each hand-over took two or three round trips of 10 ms. With an
+// object each they had 50.
 func TestPlace_SixteenGoroutines_SectionsInASecond(t *testing.T) {
-	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
-		q := queue(t, srv, "a")
-		section(t, q)
-		srv.SetLatency(10 * time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		var sections, inside atomic.Int64
-		var last zkrecipes.Token
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				for {
-					h, err := q.Acquire(ctx, entry)
-					if err != nil {
-						return
+	for name, prefixes := range map[string][]string{"one object": nil, "an object each": {""}, "clients made by Sub": {"", "/app"}} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv, "a")
+				queues := slices.Repeat([]*znode.Queue{at(t, c, "")}, 16)
+				for i := range queues {
+					if prefixes != nil {
+						queues[i] = at(t, c, prefixes[i%len(prefixes)])
 					}
-					if inside.Add(1) != 1 || h.Token() <= last {
-						t.Error("two inside, or out of order")
-					}
-					last = h.Token()
-					sections.Add(1)
-					inside.Add(-1)
-					_ = h.Release(ctx) // the removal goes on
 				}
+				section(t, queues[0])
+				srv.SetLatency(10 * time.Millisecond)
+				require.Greater(t, sections(t, 3*time.Second, queues), 3*360)
 			})
-		}
-		all.Wait()
-		t.Log(sections.Load()/10, "sections a second")
-		require.Greater(t, sections.Load(), int64(10*360))
-	})
+		})
+	}
+}
+
+// sections returns how many sections callers have, one for each queue.
+func sections(t *testing.T, within time.Duration, queues []*znode.Queue) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	var sections, inside atomic.Int64
+	var last zkrecipes.Token
+	var all sync.WaitGroup
+	for _, q := range queues {
+		all.Go(func() {
+			for {
+				h, err := q.Acquire(ctx, entry)
+				if err != nil {
+					return
+				}
+				if inside.Add(1) != 1 || h.Token() <= last {
+					t.Error("two inside, or out of order")
+				}
+				last = h.Token()
+				sections.Add(1)
+				inside.Add(-1)
+				_ = h.Release(ctx) // the removal goes on
+			}
+		})
+	}
+	all.Wait()
+	t.Log(sections.Load(), "sections in", within)
+	return int(sections.Load())
 }
 
 // TestPlace_Released_GrantsTheNextAtOnce: without an answer to the deletion, whoever waits behind the two.
@@ -312,5 +345,167 @@ func TestPlace_WriterBehindSeveralReaders(t *testing.T) {
 		writer.Waits(t)
 		release(t, one)
 		release(t, writer.Granted(t, 0))
+	})
+}
+
+// TestPlace_ThroughOtherObjects_HandsOver: to the next of the session, whichever object and whichever options its caller has, and only
+// to that.
+func TestPlace_ThroughOtherObjects_HandsOver(t *testing.T) {
+	for name, next := range map[string]func(t *testing.T, c *client.Client) *znode.Queue{
+		"another object": func(t *testing.T, c *client.Client) *znode.Queue { t.Helper(); return at(t, c, "") },
+		"a sub":          func(t *testing.T, c *client.Client) *znode.Queue { t.Helper(); return at(t, c, "/app") },
+		"a sub that is closed then": func(t *testing.T, c *client.Client) *znode.Queue {
+			t.Helper()
+			q := at(t, c, "/app")
+			release(t, acquire(t.Context(), q).Granted(t, time.Hour)) // the reader is its own
+			require.NoError(t, q.Client().Close())
+			return at(t, c, "")
+		},
+		"loss on suspend": func(t *testing.T, c *client.Client) *znode.Queue {
+			t.Helper()
+			q, err := znode.New(c, path, recipe.Config{LossOnSuspend: true}, znode.Lock)
+			require.NoError(t, err)
+			return q
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+				c := dial(t, srv, "a")
+				q := next(t, c)
+				holder := acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)
+				waiting := acquire(t.Context(), q)
+				waiting.Waits(t)
+				behind := acquire(t.Context(), queue(t, srv, "b"))
+				behind.Waits(t)
+				last := acquire(t.Context(), at(t, c, "/app"))
+				last.Waits(t)
+				gate := make(chan struct{})
+				srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				_ = holder.Release(ended)
+				h := waiting.Granted(t, 0)
+				_ = h.Release(ended)
+				behind.Waits(t)
+				last.Waits(t)
+				close(gate)
+				release(t, behind.Granted(t, 0))
+				release(t, last.Granted(t, 0))
+				requireEmpty(t, srv)
+			})
+		})
+	}
+}
+
+// TestPlace_LostOnSuspend_HandsNothingOver: the hold of one object has ended with the connection. The caller of the other waits until its
+// node has gone.
+func TestPlace_LostOnSuspend_HandsNothingOver(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		q, err := znode.New(c, path, recipe.Config{LossOnSuspend: true}, znode.Lock)
+		require.NoError(t, err)
+		holder := acquire(t.Context(), q).Granted(t, time.Hour)
+		waiting := acquire(t.Context(), at(t, c, ""))
+		waiting.Waits(t)
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		waiting.Waits(t)
+		requireLost(t, holder, zkrecipes.LossSuspended)
+		srv.Accept(zktest.Label("a"))
+		h := waiting.Granted(t, time.Minute)
+		require.False(t, srv.Exists(holder.Path()))
+		release(t, h)
+	})
+}
+
+// TestPlace_SessionLostBetween: a contender of the last session hands its place over no more.
+func TestPlace_SessionLostBetween(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		one, two := at(t, c, ""), at(t, c, "/app")
+		holder := acquire(t.Context(), one).Granted(t, time.Hour)
+		waiting := acquire(t.Context(), two)
+		waiting.Waits(t)
+		s, err := c.Session(t.Context())
+		require.NoError(t, err)
+		srv.Expire(s.ID())
+		<-holder.Done()
+		h := waiting.Granted(t, time.Minute)
+		require.ErrorIs(t, holder.Release(t.Context()), zkrecipes.ErrLost)
+		again := acquire(t.Context(), one)
+		again.Waits(t)
+		release(t, h)
+		release(t, again.Granted(t, 0))
+	})
+}
+
+// TestPlace_SharedWithKazooAndNot: the two are queues of their own. Neither hands over to the other, and each waits for the other.
+func TestPlace_SharedWithKazooAndNot(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		kazoo, err := znode.New(c, path, recipe.Config{}, znode.Lock, znode.KazooLock)
+		require.NoError(t, err)
+		for _, queues := range [][]*znode.Queue{{kazoo, at(t, c, "")}, {at(t, c, ""), kazoo}} {
+			holder := acquire(t.Context(), queues[0]).Granted(t, time.Hour)
+			waiting := acquire(t.Context(), queues[1])
+			waiting.Waits(t)
+			gate := make(chan struct{})
+			srv.Intercept(zktest.Match{Op: zktest.OpDelete}, zktest.DelayUntil(gate))
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = holder.Release(ended)
+			waiting.Waits(t)
+			close(gate)
+			release(t, waiting.Granted(t, 0))
+		}
+		theirs, err := srv.Create(path+"/other"+znode.KazooLock, nil, zktest.PersistentSequential)
+		require.NoError(t, err)
+		release(t, acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)) // it is no ephemeral, and so none of its own
+		waiting := acquire(t.Context(), kazoo)
+		waiting.Waits(t)
+		require.NoError(t, srv.Delete(theirs))
+		release(t, waiting.Granted(t, time.Hour))
+	})
+}
+
+// TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast, which may have come through another object.
+func TestPlace_NestedThroughOtherObjects_ReleasesWithTheLast(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		holder := acquire(t.Context(), at(t, c, "")).Granted(t, time.Hour)
+		inner, ok := at(t, c, "/app").Held(holder.Context(), znode.Lock)
+		require.True(t, ok)
+		waiting := acquire(t.Context(), at(t, c, ""))
+		waiting.Waits(t)
+		release(t, holder)
+		waiting.Waits(t)
+		release(t, inner)
+		release(t, waiting.Granted(t, 0))
+	})
+}
+
+// TestPlace_Downgraded_WriterWaitsForTheReader: the writer leaves a reader at its place. Readers are let in, a writer is not, whichever
+// objects they came through.
+func TestPlace_Downgraded_WriterWaitsForTheReader(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		rw := func() *znode.Queue {
+			q, err := znode.New(c, path, recipe.Config{}, znode.Read, znode.Write)
+			require.NoError(t, err)
+			return q
+		}
+		write, read := znode.Entry{Kind: znode.Write, Rule: znode.First}, znode.Entry{Kind: znode.Read, Rule: znode.NoWriterAhead}
+		writer := acquireAs(t.Context(), rw(), write).Granted(t, time.Hour)
+		waiting := acquireAs(t.Context(), rw(), write)
+		waiting.Waits(t)
+		reader, err := rw().Downgrade(writer.Context(), znode.Write, read)
+		require.NoError(t, err)
+		release(t, writer)
+		waiting.Waits(t)
+		behind := acquireAs(t.Context(), rw(), read)
+		behind.Waits(t)
+		release(t, reader)
+		release(t, waiting.Granted(t, 0))
+		release(t, behind.Granted(t, 0))
 	})
 }

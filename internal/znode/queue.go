@@ -23,7 +23,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use.
+// Queue has the contenders under one parent. It holds no state of its callers and is safe for concurrent use. Queues of one client
+// and path share their readers.
 type Queue struct {
 	parent    *ephemeral.Parent
 	name      string // what errors and tracers call it: its path, or that of the semaphore of which it is a part
@@ -34,8 +35,14 @@ type Queue struct {
 	behind    *Queue    // is listed behind each listing of this one; nil is none
 	skipped   sync.Once // logs children that are no contenders
 
+	joining sync.Once // guards the setting of readers
+	readers *readers
+}
+
+// readers are what the queues of a client share that are one queue on the server, with the same kinds.
+type readers struct {
 	mu     sync.Mutex
-	reader *reader // of the newest session
+	newest *reader // of the newest session
 }
 
 // Entry is what a caller queues with.
@@ -99,14 +106,19 @@ func (q *Queue) begin(ctx context.Context, as string, try bool) (context.Context
 	return hold.Begin(ctx, q.parent.Client, start)
 }
 
-// in returns the reader of the queue for s.
+// in returns the reader of the queue for s. It is the same for all queues of the client that agree on what decides who is granted. A
+// waiter keeps it, and a hold does: so it lives as long as there is a contender to find.
 func (q *Queue) in(s *session.Session) *reader {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.reader == nil || q.reader.session.ID() != s.ID() {
-		q.reader = newReader(q, s)
+	q.joining.Do(func() {
+		of := fmt.Sprint(q.kinds, q.behind != nil, q.shortcuts) // what is behind stands at a path of its own
+		q.readers = client.Shared[readers](q.Client(), q.Path(), of)
+	})
+	q.readers.mu.Lock()
+	defer q.readers.mu.Unlock()
+	if q.readers.newest == nil || q.readers.newest.session.ID() != s.ID() {
+		q.readers.newest = newReader(q, s)
 	}
-	return q.reader
+	return q.readers.newest
 }
 
 // Acquire queues and waits until the rule grants. If the session ends meanwhile, or the contender is deleted by hand, the

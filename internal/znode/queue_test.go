@@ -25,6 +25,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
 	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -1130,5 +1131,41 @@ func TestAcquire_GivesUpBehindAHolder_NamesTheHolderAlone(t *testing.T) {
 		err := acquire(ctx, queue(t, srv, "a")).Failed(t, time.Minute)
 		require.Regexp(t, `2 in the queue: context deadline exceeded$`, err.Error())
 		release(t, h)
+	})
+}
+
+// TestAcquire_ListRefused_NamesThePathAsTheCallerDoes, also if a caller with other names for it shares the list.
+func TestAcquire_ListRefused_NamesThePathAsTheCallerDoes(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		queues := []*znode.Queue{at(t, c, ""), at(t, c, "/app")}
+		section(t, queues[0])
+		srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Fail(zktest.CodeNoAuth))
+		for _, q := range queues {
+			err := acquire(t.Context(), q).Failed(t, time.Minute)
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+			var failed *zkrecipes.OpError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, q.Path(), failed.Path)
+			require.ErrorContains(t, err, "children "+q.Path())
+		}
+	})
+}
+
+// TestAcquire_AtTheDoorOfASemaphore: a mutex at that path shares no list with the door, behind whose list the leases are read.
+func TestAcquire_AtTheDoorOfASemaphore(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		q, err := znode.New(c, "/app/s/locks", recipe.Config{}, znode.Lock)
+		require.NoError(t, err)
+		h := acquire(t.Context(), q).Granted(t, time.Hour)
+		m, err := znode.NewSemaphore(c, "/app/s", recipe.Config{})
+		require.NoError(t, err)
+		lease := bubble.Start(t.Context(), func(ctx context.Context) (*zkrecipes.Hold, error) {
+			return m.Acquire(ctx, znode.Leases{Count: 1, Limit: func(context.Context, *session.Session) (int, *session.Watch, error) { return 1, nil, nil }})
+		})
+		lease.Waits(t)
+		release(t, h)
+		release(t, lease.Granted(t, time.Minute))
 	})
 }

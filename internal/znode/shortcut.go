@@ -13,7 +13,8 @@ import (
 //
 // Why that is safe:
 //
-//  1. It is for queues of one kind, where every contender gets its number from the server and numbers only grow.
+//  1. It is for queues of one kind, where every contender gets its number from the server and numbers only grow. All objects of the
+//     session that count this kind alone share one, so our last contender may have come through any of them.
 //  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. So all ahead of
 //     it had left, or had been released by this session, and none came ahead of it later.
 //  3. If the numbers are consecutive, no contender was created in between.

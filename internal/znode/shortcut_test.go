@@ -74,6 +74,27 @@ func TestAcquire_AgainAndAgainAlone_DoesNotList(t *testing.T) {
 	})
 }
 
+// TestAcquire_ThroughOtherObjects_DoesNotList: the vacancy is the session's, whichever of its objects leaves it.
+func TestAcquire_ThroughOtherObjects_DoesNotList(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		queues := []*znode.Queue{at(t, c, ""), at(t, c, "/app"), at(t, c, "")}
+		use := func() {
+			for _, q := range queues {
+				section(t, q)
+			}
+		}
+		use()
+		use()
+		requireLists(t, srv, 0, use)
+		other := join(t, srv)
+		waiting := acquire(t.Context(), queues[1])
+		waiting.Waits(t)
+		require.NoError(t, srv.Delete(other))
+		release(t, waiting.Granted(t, time.Hour))
+	})
+}
+
 func TestAcquire_OthersCameInBetween_IsListed(t *testing.T) {
 	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")

@@ -1,6 +1,8 @@
 package znode_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/internal/znode"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -30,6 +33,44 @@ func TestAcquire_WaitersThatComeOneByOne_AreSmall(t *testing.T) {
 			t.Log(each, "bytes for each waiter, with the server's part")
 			require.Less(t, each, int64(6<<10))
 		}
+	})
+}
+
+// TestAcquire_ManyPathsOnceEach_LeaveNothing: what the objects of a path share goes with the last of them.
+func TestAcquire_ManyPathsOnceEach_LeaveNothing(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		var forgotten []func() bool
+		for i := range 50 {
+			q, err := znode.New(c, fmt.Sprintf("/app/many-%d", i), recipe.Config{}, znode.Lock)
+			require.NoError(t, err)
+			section(t, q)
+			section(t, q)
+			shared := q.Readers()
+			forgotten = append(forgotten, func() bool { return shared.Value() == nil })
+		}
+		bubble.Heap()
+		for _, gone := range forgotten {
+			require.True(t, gone())
+		}
+	})
+}
+
+// TestPlace_ObjectIsGone_HandsOver: the hold is left of the object that it came through, and the next caller has another.
+func TestPlace_ObjectIsGone_HandsOver(t *testing.T) {
+	inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv, "a")
+		holder := acquire(t.Context(), at(t, c, "/app")).Granted(t, time.Hour)
+		bubble.Heap()
+		waiting := acquire(t.Context(), at(t, c, ""))
+		waiting.Waits(t)
+		gate := make(chan struct{})
+		defer close(gate)
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = holder.Release(ended)
+		waiting.Granted(t, 0)
 	})
 }
 

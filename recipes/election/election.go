@@ -95,20 +95,21 @@ func WithKazoo() Option { return recipe.Kazoo[*config]() }
 //
 // Errors: a nil client, a path that is relative, malformed or the root, a bad option.
 func New(c *conn.Client, path string, opts ...Option) (*Election, error) {
-	client := (*client.Client)(c)
-	cfg := config{Config: recipe.Defaults(client), retry: func(error) bool { return false }}
+	inner := (*client.Client)(c)
+	cfg := config{Config: recipe.Defaults(inner), retry: func(error) bool { return false }}
 	bad := recipe.Apply(&cfg, opts)
 	kind := znode.Latch
 	if cfg.layout == Selector {
 		kind = znode.Lock
 	}
-	queue, err := znode.New(client, path, cfg.Config, kind)
+	queue, err := znode.New(inner, path, cfg.Config, kind)
 	if err := errors.Join(bad, err); err != nil {
 		return nil, fmt.Errorf("election: %w", err)
 	}
-	term := client.Shared(queue.Child(kind), func() any { return new(atomic.Pointer[Term]) }).(*atomic.Pointer[Term]) //nolint:errcheck // no other type is kept there
-	return &Election{queue, kind, cfg.retry, term}, nil
+	return &Election{queue, kind, cfg.retry, client.Shared[atomic.Pointer[Term]](inner, path, kind)}, nil
 }
+
+type termKey struct{}
 
 // Term is one term of leadership: a hold whose token is larger than the token of every term before it. Its Release lets the next
 // candidate lead.
@@ -136,7 +137,8 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 //
 // Source: ZooKeeper's recipe "Leader Election"; Curator's LeaderLatch.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	h, err := e.queue.Acquire(ctx, znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"})
+	known := context.WithValue(ctx, termKey{}, e.term) // an object that is made later finds the term, if its hold alone is left of this one
+	h, err := e.queue.Acquire(known, znode.Entry{Kind: e.kind, Rule: znode.First, As: "election"})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -447,6 +448,53 @@ func TestTerm(t *testing.T) {
 			return done
 		}))
 		_, serving = e.Term()
+		require.False(t, serving)
+	})
+}
+
+// TestCampaign_BesideAMutexOfTheClient: with the layout Selector the two are one queue, so a release hands over without a round trip.
+func TestCampaign_BesideAMutexOfTheClient(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		e, err := election.New(c, path, election.WithLayout(election.Selector))
+		require.NoError(t, err)
+		m, err := mutex.New(c, path)
+		require.NoError(t, err)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		candidate := campaign(t, e)
+		synctest.Wait()
+		again := bubble.Start(t.Context(), m.Lock)
+		again.Waits(t)
+		gate := make(chan struct{})
+		srv.Intercept(zktest.Match{Op: zktest.OpDelete, Times: -1}, zktest.DelayUntil(gate))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = h.Release(ended)
+		term := elected(t, candidate)
+		_ = term.Release(ended)
+		h = again.Granted(t, 0)
+		close(gate)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+// TestTerm_ObjectIsGone: the hold is left of the object that campaigned.
+func TestTerm_ObjectIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		made := func() *election.Election {
+			e, err := election.New(c, path)
+			require.NoError(t, err)
+			return e
+		}
+		hold := elected(t, campaign(t, made())).Hold
+		bubble.Heap()
+		term, serving := made().Term()
+		require.True(t, serving)
+		require.Same(t, hold, term.Hold)
+		require.NoError(t, hold.Release(t.Context()))
+		_, serving = made().Term()
 		require.False(t, serving)
 	})
 }

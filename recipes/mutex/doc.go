@@ -57,8 +57,8 @@
 //   - An uncontended Lock takes one round trip, and a release another one.
 //   - Joining a queue takes one more. If a waiter was next when it joined, the event of the release grants it. A waiter further
 //     back lists once when it is woken.
-//   - If the next waiter uses the same Mutex object in the same session, the release hands over to it at once, without a round
-//     trip. Until the server has deleted the node of the last hold, others see it at the head. If a Hold.Txn is unanswered, the
+//   - If the next waiter uses the same client, or one that its Sub made, the release hands over to it at once, without a round
+//     trip. Objects with WithKazoo and objects without it do not hand over to each other. Until the server has deleted the node of the last hold, others see it at the head. If a Hold.Txn is unanswered, the
 //     release hands nothing over, and the waiter waits for the deletion. A transaction in which the caller checks the node itself
 //     is not known here: write with Hold.Txn.
 //   - A section that ends at once is three requests. It is two, create and delete, for a client that has the lock to
