@@ -337,7 +337,10 @@ func TestLease_HoursOfFaults_IsNeverLate(t *testing.T) {
 			defer s.Retain()()
 			if losses[s.ID()] == nil {
 				l := &trial.Log[trial.Told]{}
-				if _, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) func() { l.Add(trial.Told{Lost: lost, Until: s.ValidUntil()}); return nil }); ok {
+				if _, ok := s.OnLoss(false, func(lost *zkrecipes.LostError) func() {
+					l.Add(trial.Told{Lost: lost, Until: s.ValidUntil()})
+					return nil
+				}); ok {
 					losses[s.ID()] = l
 				}
 			}
