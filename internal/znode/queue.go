@@ -30,6 +30,7 @@ type Queue struct {
 	lossOnSuspend bool
 	shortcuts     bool      // see shortcut
 	arms          bool      // a waiter may be armed
+	eager         bool      // see LookEarly
 	behind        *Queue    // is listed behind each listing of this one; nil is none
 	skipped       sync.Once // logs children that are no contenders
 
