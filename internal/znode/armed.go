@@ -35,8 +35,8 @@ import (
 // the look adds:
 //
 //  9. The contender two ahead has left by the proof of 4 and 5, as a predecessor has. If it cannot be read, the waiter waits for the
-//     predecessor. If it only changed, or the connection did, the waiter lists. It is no obstacle of fewer than two: while it is
-//     there the waiter has no turn, so no turn is missed by looking at it alone.
+//     predecessor. If it only changed, or the connection did, the waiter lists. While it is there, the waiter has no turn. So
+//     nothing is missed if the predecessor leaves first.
 //  10. The list may be left out if the waiter was third in its last one: then the predecessor alone is left. Behind more, those at
 //     the head may stand when one in the middle gives up. Then the list says who is in the way.
 //  11. The list and the reading of the predecessor are on their way together, and the list alone says whether that is the one to
