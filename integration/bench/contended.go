@@ -14,7 +14,10 @@ type variant struct {
 	opts []mutex.Option
 }
 
-var plainMutex = variant{"zkrecipes", nil}
+var (
+	plainMutex = variant{"zkrecipes", nil}
+	eagerMutex = variant{"zkrecipes, eager", []mutex.Option{mutex.WithEagerHandOver()}}
+)
 
 // ofCurator is how many times Curator's rate is asked for, with so many sessions.
 type ofCurator struct {
@@ -26,7 +29,7 @@ type ofCurator struct {
 func contendedRows(ctx context.Context, fields []*field) (rows []row) {
 	for _, f := range fields {
 		for _, n := range []int{2, 4, 8, 16} {
-			rows = append(rows, f.contended(ctx, n, plainMutex, ofCurator{2, 1.3, 1.8}))
+			rows = append(rows, f.contended(ctx, n, plainMutex, ofCurator{2, 1.3, 1.8}), f.contended(ctx, n, eagerMutex, ofCurator{8, 1.6, 1.8}))
 		}
 		rows = append(rows, f.shared(ctx, 16, plainMutex, map[time.Duration]float64{10 * time.Millisecond: 360}))
 	}

@@ -444,6 +444,31 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "early: without a list, however many were ahead",
+		edits: []edit{{"internal/znode", "Waiter.lookEarly", "case o.third:", "case true:"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "early: whatever is told of the one two ahead, it has left",
+		edits: []edit{{"internal/znode", "Waiter.lookEarly", "case !gone:", "case false && !gone:"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "early: if the one two ahead cannot be read, the predecessor alone is in the way",
+		edits: []edit{{"internal/znode", "Waiter.lookEarly", "return w.await(ctx, obstacle{path: o.path})", "return w.await(ctx, obstacle{path: o.path, last: true})"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "early: what was read beside the list is whoever the list says is in the way",
+		edits: []edit{{"internal/znode", "Waiter.look", "seen != nil && seen.path == o.path", "seen != nil"}},
+		tests: []test{queueTests},
+	},
+	{
+		name:  "early: in a queue of readers and writers",
+		edits: []edit{{"internal/znode", "New", "config.Eager && q.arms && len(kinds) == 1", "config.Eager && q.arms"}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "hold: never reads its node while the watch of the waiter is silent",
 		edits: []edit{{"internal/hold", "Grant.watchPath", "s.AwaitChange(ctx, readAfter, ", "s.AwaitChange(ctx, s.RecheckAfter(), "}},
 		tests: []test{queueTests},

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
 	"github.com/zkrecipes/zkrecipes/zktest/check"
 )
@@ -36,6 +37,7 @@ type crowd struct {
 var crowds = []crowd{
 	{"sessions", 2, 8, 2, 1, relayed()},
 	{"one session", 1, 3, 6, 3, relayed()},
+	{"eager", 3, 8, 2, 1, eager()},
 }
 
 // relayed lists the recipes with one queue. Of a read-write lock, every second hand is a reader.
@@ -50,6 +52,19 @@ func relayed() []*recipe {
 		r.weight, r.limit, r.rival = 1, 1, r
 	}
 	list[3].rival = &recipe{name: "read", open: openRead, weight: 1, limit: 1, read: true}
+	return list
+}
+
+// eager lists the recipes whose waiters may look early.
+func eager() []*recipe {
+	list := []*recipe{
+		{name: "mutex", open: openMutex(mutex.WithEagerHandOver())},
+		{name: "latch", open: openElection(election.Latch, election.WithEagerHandOver())},
+		{name: "selector", open: openElection(election.Selector, election.WithEagerHandOver())},
+	}
+	for _, r := range list {
+		r.weight, r.limit, r.rival = 1, 1, r
+	}
 	return list
 }
 

@@ -127,9 +127,9 @@ func openSemaphore(n, limit int, opts ...semaphore.Option) func(*conn.Client, []
 	}
 }
 
-func openElection(layout election.Layout) func(*conn.Client, []byte) (handle, error) {
+func openElection(layout election.Layout, opts ...election.Option) func(*conn.Client, []byte) (handle, error) {
 	return func(c *conn.Client, data []byte) (handle, error) {
-		e, err := election.New(c, path, election.WithData(data), election.WithLayout(layout))
+		e, err := election.New(c, path, append(opts, election.WithData(data), election.WithLayout(layout))...)
 		if err != nil {
 			return handle{}, err
 		}

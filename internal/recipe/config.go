@@ -16,6 +16,7 @@ type Config struct {
 	LossOnSuspend bool
 	TracerName    string
 	Kazoo         bool // kazoo's contenders count
+	Eager         bool // a waiter looks early
 	Reentrant     bool // inside a hold, an acquisition gets another hold on the same contender
 }
 
@@ -66,6 +67,14 @@ func LossOnSuspend[C embedding]() func(C) error {
 func Kazoo[C embedding]() func(C) error {
 	return func(c C) error {
 		c.shared().Kazoo = true
+		return nil
+	}
+}
+
+// EagerHandOver is the option that lets a waiter look before its predecessor leaves.
+func EagerHandOver[C embedding]() func(C) error {
+	return func(c C) error {
+		c.shared().Eager = true
 		return nil
 	}
 }

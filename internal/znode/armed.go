@@ -30,6 +30,19 @@ import (
 //  7. One transaction may delete both nodes. If the own event is second, it ends the hold when it comes.
 //  8. The session is proven by hold.Give, as for every grant.
 //
+// An eager waiter that is not second looks early (see Waiter.lookEarly): it watches the contender two ahead, and its own node. When
+// that contender has gone, it reads the predecessor, which still holds, and the list. So it is armed before its predecessor leaves. What
+// the look adds:
+//
+//  9. The contender two ahead has left by the proof of 4 and 5, as a predecessor has. If it cannot be read, the waiter waits for the
+//     predecessor. If it only changed, or the connection did, the waiter lists. While it is there, the waiter has no turn. So
+//     nothing is missed if the predecessor leaves first.
+//  10. The list may be left out if the waiter was third in its last one: then the predecessor alone is left. Behind more, those at
+//     the head may stand when one in the middle gives up. Then the list says who is in the way.
+//  11. The list and the reading of the predecessor are on their way together, and the list alone says whether that is the one to
+//     wait for. In which order the server answers them is all the same: a name that is gone does not come again (3).
+//  12. The own node is not read again. Its watch was set before, and says so if it has gone, or if the connection is another one.
+//
 // In any doubt the waiter reads the list again. It sees a foreign contender only then, so one that has come since the last list
 // is not refused.
 //
@@ -43,17 +56,31 @@ type obstacle struct {
 	path string          // of the predecessor
 	last bool            // once the predecessor has left, no other is in the way
 	ours <-chan struct{} // closed when the predecessor, a contender of this session, hands its place over; else nil
+
+	ahead string // of the contender two ahead, if the waiter looks early when that leaves; else empty
+	third bool   // no other is ahead of these two
+}
+
+// glance is a reading of the predecessor that was on its way together with the list.
+type glance struct {
+	path string
+	left *session.Watch
+	err  error
 }
 
 // obstacleOf returns what the contender at me waits for, by a listing that is in order up to it. A rule looks at nothing but what
 // is ahead, so at the place of the predecessor it says whether another contender is in the way.
 func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) obstacle {
 	q := w.queue
-	_, last := rule(queue, predecessor)
+	ahead, last := rule(queue, predecessor)
 	afterWriter := queue[me].Kind == Write && queue[predecessor].Writes() // may leave a reader at its place
 	o := obstacle{path: q.Child(queue[predecessor].Name), last: q.arms && last && !afterWriter}
 	if o.last || q.arms && len(q.kinds) == 1 { // of several kinds, a predecessor that was granted may have others ahead
 		o.ours = w.reader.places.find(queue[predecessor].Name)
+	}
+	if q.eager && !last && o.ours == nil {
+		o.ahead = q.Child(queue[ahead].Name)
+		_, o.third = rule(queue, ahead)
 	}
 	return o
 }
@@ -61,6 +88,9 @@ func (w *Waiter) obstacleOf(queue []Contender, me, predecessor int, rule Rule) o
 // await waits until the waiter has its turn, or there is a reason to read the list again. It watches with getData, which leaves no
 // watch on the server if the node is gone already.
 func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
+	if o.ahead != "" {
+		return w.lookEarly(ctx, o)
+	}
 	for {
 		left, err := w.look(ctx, o)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -74,6 +104,7 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		if recheck, err := w.pause(ctx, left.Fired(), w.own.Fired(), o.ours); err != nil {
 			return false, err
 		} else if recheck {
+			w.own = nil
 			continue
 		}
 		switch {
@@ -87,12 +118,44 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 	}
 }
 
+// lookEarly is await for a waiter that is not second. When the contender two ahead has gone, it reads the predecessor, and the list
+// unless the waiter was third.
+func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
+	switch gone, err := w.await(ctx, obstacle{path: o.ahead, last: true}); {
+	case errors.Is(err, ephemeral.ErrGone):
+		return false, err
+	case err != nil: // if the wait is over, the next reading says so, too
+		return w.await(ctx, obstacle{path: o.path})
+	case !gone:
+		return false, nil
+	case o.third:
+		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
+		w.attempt.At(1)
+		return w.await(ctx, obstacle{path: o.path, last: true})
+	}
+	w.listing = w.queue.in(w.session).list()
+	left, err := w.watchAhead(ctx, o.path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return false, err
+	}
+	w.glance = &glance{o.path, left, err}
+	return false, nil
+}
+
 // stands reports whether the own node was there at the latest event, as far as the client was told.
 func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
 
-// look reads the predecessor with a watch. If its end can grant the waiter, the own node is read with it. If that cannot be
-// read, the waiter is not armed.
+// look reads the predecessor with a watch. If its end can grant the waiter, and the own node is not watched, that is read with it. If
+// it cannot be read, the waiter is not armed.
 func (w *Waiter) look(ctx context.Context, o obstacle) (left *session.Watch, err error) {
+	seen := w.glance
+	w.glance = nil
+	if w.stands() {
+		if seen != nil && seen.path == o.path {
+			return seen.left, seen.err
+		}
+		return w.watchAhead(ctx, o.path)
+	}
 	w.own = nil
 	if !o.last && o.ours == nil {
 		return w.watchAhead(ctx, o.path)

@@ -32,6 +32,7 @@ type Queue struct {
 	config    recipe.Config
 	shortcuts bool      // see shortcut
 	arms      bool      // a waiter may be armed
+	eager     bool      // a waiter may look early: see armed.go
 	behind    *Queue    // is listed behind each listing of this one; nil is none
 	skipped   sync.Once // logs children that are no contenders
 
@@ -71,6 +72,7 @@ func New(client *client.Client, path string, config recipe.Config, kinds ...stri
 	}
 	q := newQueue(client, path, config, kinds...)
 	q.shortcuts, q.arms = useShortcuts, useShortcuts && !q.sharedWithKazoo()
+	q.eager = config.Eager && q.arms && len(kinds) == 1 // a rule of several kinds says no more than who is in the way
 	return q, nil
 }
 

@@ -32,6 +32,8 @@ type Waiter struct {
 	seen sight          // for the error when it gives up
 	own  *session.Watch // on the own node, of a waiter that is armed; the hold goes on with it
 
+	glance *glance // of a waiter that has looked early, until it is taken; may be nil
+
 	handOver func() // tells the next waiter of the session; nil if no waiter can be armed
 
 	// tooMany reports whether so many leases that are out are in the way; nil for a waiter that is not at a door.

@@ -43,7 +43,7 @@
 // A candidate is one ephemeral node. The servers remove its parent when no candidate is left. To campaign takes two
 // requests in flight together, create and children, and a getData with a watch if another candidate is ahead. To resign
 // is one delete. It wakes one candidate. If a candidate was next when it came, the event makes it leader. It watches its own node for
-// that. A candidate further back reads the children once. If the next candidate is of the leader's session, it leads at once. A leader
+// that. A candidate further back reads the children once; with [WithEagerHandOver] it does so before its turn comes. If the next candidate is of the leader's session, it leads at once. A leader
 // watches its own node. While it leads, its client sends a sync about every eleventh of the session timeout. An observer has one
 // watch, on the leader's node.
 //
