@@ -40,6 +40,23 @@ func init() {
 		time.Sleep(3 * time.Second) // the host cannot end it
 	}
 	scenarios["foreign"] = foreign
+	scenarios["both-stopped"] = bothStopped
+}
+
+// bothStopped stops the guard and then the host, as pkill -STOP zkr does.
+func bothStopped() error {
+	c, err := guarded(clock() + time.Hour)
+	if err != nil {
+		return err
+	}
+	c.KillAt(clock() + 2*time.Second)
+	time.Sleep(time.Second) // the guard has the order by then
+	if err := errors.Join(syscall.Kill(c.Group(), syscall.SIGSTOP), syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
+		return err
+	}
+	<-c.Done()
+	fmt.Println(c.Status().Overdue, c.Status().Code)
+	return nil
 }
 
 // firstThreadEnds ends a program that the list of processes shows as a zombie, while other threads of it run.
@@ -116,6 +133,20 @@ func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
 		t.Skip("this system runs no program as another user: " + said)
 	}
 	assert.Equal(t, "root\ntrue true\n", said)
+}
+
+// TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost: the two stayed stopped, and the program went on past the deadline.
+func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
+	t.Parallel()
+	h, tree, _, said := guardedHost(t, "both-stopped")
+	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 10*time.Second, 10*time.Millisecond)
+	stopped := time.Now()
+	allEnd(t, tree)
+	assert.Less(t, time.Since(stopped), 5*time.Second)
+	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
+	require.True(t, said.Scan())
+	assert.Equal(t, "true 137", said.Text())
+	require.NoError(t, h.Wait())
 }
 
 func TestStart_InheritsIgnoredSignals(t *testing.T) {

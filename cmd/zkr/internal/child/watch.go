@@ -21,6 +21,7 @@ type watch struct {
 	report     *os.File
 	killAt     time.Duration // on the boot clock; 0 is never
 	overdue    bool
+	alarm      *alarm // lets this process go on at the deadline if it is stopped; nil in tests
 	bootClock  func() time.Duration
 	list       func() ([]process, error) // of all processes
 }
@@ -81,6 +82,13 @@ func (w *watch) start(path string, args []string) error {
 	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for long
 		return ErrLate
 	}
+	var err error
+	if w.alarm, err = newAlarm(); err != nil {
+		return err
+	}
+	if err := w.setAlarm(); err != nil {
+		return err
+	}
 	p, err := os.StartProcess(path, args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
 	})
@@ -89,6 +97,21 @@ func (w *watch) start(path string, args []string) error {
 	}
 	w.pid = p.Pid
 	return p.Release()
+}
+
+// patience is how long a host has to tell a guard that was stopped of newer deadlines.
+const patience = time.Second
+
+// setAlarm lets the kernel wake this process if it is stopped at the deadline: so early that its patience is over by then, and
+// again each beat, since it may be stopped later.
+func (w *watch) setAlarm() error {
+	switch {
+	case w.alarm == nil:
+		return nil
+	case w.killAt == 0:
+		return w.alarm.ring(0, 0)
+	}
+	return w.alarm.ring(max(w.killAt-w.bootClock()-patience-beat, 1), beat)
 }
 
 // read returns the lines of the orders, and closes the channel at their end.
@@ -103,20 +126,22 @@ func read(orders io.Reader) <-chan string {
 	return lines
 }
 
+// beat is how often the clock is looked at: timers stand while the machine is suspended, the deadline does not.
+const beat = 100 * time.Millisecond
+
 // run watches until the host says that it is done, or ends.
 func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
-	const beat = 100 * time.Millisecond // the timer stands while the machine is suspended, the deadline does not
 	turned := w.bootClock()
 	frozen := func() bool { return w.bootClock()-turned > 5*beat }
-	var patience time.Duration // on the boot clock: a host has this long to tell a guard that was stopped of newer deadlines
+	var until time.Duration // of the patience, on the boot clock
 	for armed := false; ; {
 		if armed && frozen() {
-			patience = w.bootClock() + time.Second
+			until = w.bootClock() + patience
 		}
 		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
 		var due <-chan time.Time
 		if armed {
-			due = time.After(max(min(max(w.killAt, patience)-turned, beat), 0))
+			due = time.After(max(min(max(w.killAt, until)-turned, beat), 0))
 		}
 		select {
 		case <-ended:
@@ -126,7 +151,7 @@ func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 				return
 			}
 		case <-due:
-			if frozen() || w.bootClock() < max(w.killAt, patience) {
+			if frozen() || w.bootClock() < max(w.killAt, until) {
 				continue
 			}
 			select { // if this process was stopped for a moment, there are newer deadlines
@@ -157,6 +182,7 @@ func (w *watch) obey(order string, ok bool) bool {
 	at, err := strconv.ParseInt(order, 10, 64)
 	if err == nil {
 		w.killAt = time.Duration(at)
+		_ = w.setAlarm() // it fails for a bad argument alone
 	}
 	return true
 }
