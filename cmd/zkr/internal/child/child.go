@@ -28,6 +28,9 @@ type Command struct {
 	// Terminal says that the command stays in the process group of this process, which is the terminal's. Otherwise it gets
 	// a group of its own, for which the terminal's keys do nothing. Windows has no such groups.
 	Terminal bool
+	// Setuid lets the command gain privileges, as by a set-user-id program. Otherwise Linux refuses them, if this process could
+	// not signal a process that has gained them.
+	Setuid bool
 	// KillAt is the first deadline, see Child.KillAt.
 	KillAt time.Duration
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,7 +40,8 @@ func init() {
 		fmt.Println("root")
 		time.Sleep(3 * time.Second) // the host cannot end it
 	}
-	scenarios["foreign"] = foreign
+	scenarios["foreign"] = func() error { return foreign(true) }
+	scenarios["confined"] = func() error { return foreign(false) }
 	scenarios["both-stopped"] = bothStopped
 }
 
@@ -85,8 +87,8 @@ func firstThreadEnds() error {
 	return nil
 }
 
-// foreign starts a program that becomes root, as sudo does: this process may not signal it.
-func foreign() error {
+// foreign starts a program that becomes root if it may, as sudo does: this process may not signal it.
+func foreign(setuid bool) error {
 	if err := errors.Join(syscall.Setuid(65534), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)); err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func foreign() error {
 		return err
 	}
 	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Files: []*os.File{nil, write, os.Stderr}})
+	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Setuid: setuid, Files: []*os.File{nil, write, os.Stderr}})
 	if err != nil {
 		return err
 	}
@@ -109,12 +111,32 @@ func foreign() error {
 		return err
 	}
 	fmt.Print(said)
-	fmt.Println(errors.Is(c.Forward(syscall.SIGUSR1), syscall.EPERM), errors.Is(c.Stop(syscall.SIGTERM), syscall.EPERM))
+	if c.MayBeForeign() {
+		fmt.Println(errors.Is(c.Forward(syscall.SIGUSR1), syscall.EPERM), errors.Is(c.Stop(syscall.SIGTERM), syscall.EPERM),
+			slices.Equal(c.Foreign(), []int{c.Pid()}))
+	}
 	<-c.Done()
 	return nil
 }
 
 func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
+	setuidProgram(t)
+	said := host(t, "foreign")
+	if strings.HasPrefix(said, "no root") {
+		t.Skip("this system runs no program as another user: " + said)
+	}
+	assert.Equal(t, "root\ntrue true true\n", said)
+}
+
+// TestStart_NoProgramGainsPrivileges: what had become root could not be signalled, and outlived the lock.
+func TestStart_NoProgramGainsPrivileges(t *testing.T) {
+	setuidProgram(t)
+	assert.Equal(t, "no root: operation not permitted\n", host(t, "confined"))
+}
+
+// setuidProgram makes the program that becomes root.
+func setuidProgram(t *testing.T) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root makes a program that becomes root")
 	}
@@ -128,11 +150,6 @@ func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
 		require.NoError(t, os.Chmod(one, 0o755)) //nolint:gosec // another user executes a file there
 	}
 	t.Setenv("CHILD_TEST_ROOT", program)
-	said := host(t, "foreign")
-	if strings.HasPrefix(said, "no root") {
-		t.Skip("this system runs no program as another user: " + said)
-	}
-	assert.Equal(t, "root\ntrue true\n", said)
 }
 
 // TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost: the two stayed stopped, and the program went on past the deadline.

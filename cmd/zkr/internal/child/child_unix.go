@@ -69,19 +69,21 @@ func reapAll(each func(pid int, status syscall.WaitStatus)) {
 
 // Child is a command that was started.
 type Child struct {
-	pid       int
-	ownGroup  bool
-	strange   map[int]bool // processes below this one that the command has not started
-	done      chan struct{}
-	status    Status
-	guard     *guard
-	host      *Host
-	unguarded bool // the guard has ended; guarded by the mutex of the host
+	pid      int
+	ownGroup bool
+	// mayBeForeign says that processes of other users may appear below the command, which this process may not signal.
+	mayBeForeign bool
+	strange      map[int]bool // processes below this one that the command has not started
+	done         chan struct{}
+	status       Status
+	guard        *guard
+	host         *Host
+	unguarded    bool // the guard has ended; guarded by the mutex of the host
 }
 
 // Start starts the command.
 func (h *Host) Start(command Command) (*Child, error) {
-	c := &Child{host: h, ownGroup: !command.Terminal, strange: map[int]bool{}, done: make(chan struct{})}
+	c := &Child{host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]bool{}, done: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if all, err := h.list(); err == nil {
@@ -100,6 +102,11 @@ func (h *Host) Start(command Command) (*Child, error) {
 	h.guards[c.guard.pid] = c
 	go c.reap() // ends with the guard, which ends with Close, or with the command
 	return c, nil
+}
+
+// mayBeForeign: without the right to signal all, as root in a container may be, root still becomes other users.
+func mayBeForeign(command Command) bool {
+	return !maySignalAll() && (command.Setuid || !canConfine || syscall.Geteuid() == 0)
 }
 
 // reap waits for the end of the command. If the guard was killed, the kernel, or else this process, kills the command.
@@ -273,6 +280,20 @@ func (c *Child) Left() int {
 	}
 	return 0
 }
+
+// Foreign returns the processes that the command has started and that this process may not signal, as they run as another user.
+func (c *Child) Foreign() (pids []int) {
+	tree, _ := c.tree() // without a list of processes there is nothing to tell
+	for _, p := range tree {
+		if errors.Is(p.signal(0), syscall.EPERM) {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// MayBeForeign reports whether Foreign may ever return a process.
+func (c *Child) MayBeForeign() bool { return c.mayBeForeign }
 
 // tree lists the live processes that the command has started, with itself.
 func (c *Child) tree() ([]process, error) {

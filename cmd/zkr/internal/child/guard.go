@@ -48,8 +48,12 @@ func startGuard(command Command) (*guard, error) {
 	if command.Terminal {
 		group = syscall.Getpgrp()
 	}
+	confined := int64(0)
+	if !command.Setuid && !maySignalAll() {
+		confined = 1
+	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int64{inherited(orders), inherited(report), int64(group), int64(command.KillAt)} {
+	for _, number := range []int64{inherited(orders), inherited(report), int64(group), int64(command.KillAt), confined} {
 		args = append(args, strconv.FormatInt(number, 10))
 	}
 	// The group of the guard is the group of the command, unless that is in the terminal's. So the group has its leader for
@@ -96,8 +100,8 @@ func inherited(file *os.File) int64 {
 }
 
 // numbers reads what startGuard has written. A guard whose group is the command's leads it: it may kill no other group.
-func numbers(args []string) (number [4]int64, ok bool) {
-	if len(args) < 6 {
+func numbers(args []string) (number [5]int64, ok bool) {
+	if len(args) < len(number)+2 {
 		return number, false
 	}
 	for i := range number {

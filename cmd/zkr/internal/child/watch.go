@@ -20,6 +20,7 @@ type watch struct {
 	pid, group int // of the command; group 0 is the guard's own
 	report     *os.File
 	killAt     time.Duration // on the boot clock; 0 is never
+	confined   bool          // the command may not gain privileges
 	overdue    bool
 	alarm      *alarm // lets this process go on at the deadline if it is stopped; nil in tests
 	bootClock  func() time.Duration
@@ -27,7 +28,7 @@ type watch struct {
 }
 
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
-// or 0 for its own, the first deadline, and the command. Called by hand, it ends the process with status 64.
+// or 0 for its own, the first deadline, whether the command may not gain privileges, and the command. Called by hand, it ends the process with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {
@@ -40,12 +41,12 @@ func Guard(args []string, bootClock func() time.Duration) {
 		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
-	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), bootClock: bootClock, list: processes}
+	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0, bootClock: bootClock, list: processes}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	if err := w.start(args[4], args[5:]); err != nil {
+	if err := w.start(args[len(number)], args[len(number)+1:]); err != nil {
 		_, _ = fmt.Fprintf(report, "0 %d\n", numberOf(err)) // a host that has ended need not know, here and below
 		return
 	}
@@ -88,6 +89,11 @@ func (w *watch) start(path string, args []string) error {
 	}
 	if err := w.setAlarm(); err != nil {
 		return err
+	}
+	if w.confined {
+		if err := confine(); err != nil { // of this thread, which starts the command
+			return err
+		}
 	}
 	p, err := os.StartProcess(path, args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
