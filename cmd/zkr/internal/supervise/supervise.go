@@ -251,7 +251,7 @@ func (s *supervision) obeyLoss(now time.Time) {
 	case err != nil:
 		s.loss(now, err)
 	case verdict != goodTime:
-		s.losing(verdict)
+		s.losing(verdict, s.deadline.cause(now))
 	default:
 		s.tell(until)
 		s.suspect(now, until)
@@ -283,16 +283,16 @@ func (s *supervision) loss(now time.Time, err error) {
 }
 
 // losing handles a lock that no server has confirmed for too long.
-func (s *supervision) losing(due verdict) {
+func (s *supervision) losing(due verdict, cause string) {
 	first := !s.end.Lost
 	if s.options.OnLoss == "ignore" {
 		return
 	}
 	s.end.Lost = true
 	if due == timeToKill && s.options.OnLoss == "kill" {
-		s.kill("deadline")
+		s.kill(cause)
 	} else {
-		s.stop("deadline", time.Time{})
+		s.stop(cause, time.Time{})
 	}
 	if first {
 		s.events.later(s.state.lost)
@@ -303,6 +303,7 @@ func (s *supervision) losing(due verdict) {
 // grant it stands for half a timeout, since a contact counts only when it is a quarter old.
 func (s *supervision) suspect(now, until time.Time) {
 	switch stuck := until.Sub(now) < time.Duration(suspicious*float64(s.timeout)); {
+	case stuck && s.deadline.awaitsAnswer(now): // not for want of an answer
 	case stuck && !s.suspected:
 		s.suspected = true
 		s.events.say(slog.LevelWarn, "suspect", fields{"valid_until": until.Format(time.RFC3339Nano)},
