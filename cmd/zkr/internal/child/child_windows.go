@@ -149,6 +149,9 @@ type accounting struct {
 	pageFaults, totalProcesses, activeProcesses, terminatedProcesses uint32
 }
 
+// Cgroup is none.
+func (c *Child) Cgroup() string { return "" }
+
 // Foreign returns nothing: a job object ends the processes of other users, too.
 func (c *Child) Foreign() []int { return nil }
 

@@ -22,13 +22,14 @@ type watch struct {
 	killAt     time.Duration // on the boot clock; 0 is never
 	confined   bool          // the command may not gain privileges
 	overdue    bool
-	alarm      *alarm // lets this process go on at the deadline if it is stopped; nil in tests
+	cgroup     *cgroup // of the command; may be nil
+	alarm      *alarm  // lets this process go on at the deadline if it is stopped; nil in tests
 	bootClock  func() time.Duration
 	list       func() ([]process, error) // of all processes
 }
 
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
-// or 0 for its own, the first deadline, whether the command may not gain privileges, and the command. Called by hand, it ends the process with status 64.
+// or 0 for its own, the first deadline, whether the command may not gain privileges, its control group, and the command. Called by hand, it ends the process with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {
@@ -41,12 +42,13 @@ func Guard(args []string, bootClock func() time.Duration) {
 		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
-	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0, bootClock: bootClock, list: processes}
+	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0,
+		cgroup: openCgroup(args[len(number)]), bootClock: bootClock, list: processes}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	if err := w.start(args[len(number)], args[len(number)+1:]); err != nil {
+	if err := w.start(args[len(number)+1], args[len(number)+2:]); err != nil {
 		_, _ = fmt.Fprintf(report, "0 %d\n", numberOf(err)) // a host that has ended need not know, here and below
 		return
 	}
@@ -95,7 +97,7 @@ func (w *watch) start(path string, args []string) error {
 			return err
 		}
 	}
-	p, err := os.StartProcess(path, args, &os.ProcAttr{
+	p, err := w.cgroup.start(path, args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
 	})
 	if err != nil {
@@ -219,6 +221,7 @@ func (w *watch) killTree() {
 	none := false
 	for pause := shortest; ; pause = min(2*pause, time.Second) {
 		w.reap()
+		w.cgroup.kill()
 		all, err := w.list()
 		if err != nil && w.group == 0 {
 			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes there is the group, with this process
@@ -237,8 +240,12 @@ func (w *watch) killTree() {
 				killed[p.pid], pause = true, shortest // processes still start others
 			}
 		}
+		if w.cgroup.populated() { // also by what /proc hides
+			left++
+		}
 		switch {
 		case left == 0 && none:
+			w.cgroup.remove()
 			return
 		case left > 0:
 			time.Sleep(pause)

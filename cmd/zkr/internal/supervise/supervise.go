@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	}
 	s.child, s.started = c, time.Now()
 	if command.Setuid && c.MayBeForeign() {
-		s.events.warn("with --allow-setuid, zkr cannot stop what the program runs as another user")
+		s.events.warn("with --allow-setuid, only a control group ends what the program runs as another user", "cgroup", cmp.Or(c.Cgroup(), "none"))
 	}
 	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
 	return nil
