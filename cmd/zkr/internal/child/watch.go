@@ -119,7 +119,7 @@ func (w *watch) setAlarm() error {
 	case w.killAt == 0:
 		return w.alarm.ring(0, 0)
 	}
-	return w.alarm.ring(max(w.killAt-w.bootClock()-patience-beat, 1), beat)
+	return w.alarm.ring(max(w.killAt-w.bootClock()-patience-beat, beat), beat)
 }
 
 // read returns the lines of the orders, and closes the channel at their end.
