@@ -69,6 +69,10 @@ func foreignInCgroup() error {
 	if err != nil {
 		return err
 	}
+	if err := await(func() bool { return errors.Is(c.Forward(syscall.Signal(0)), syscall.EPERM) }); err != nil {
+		return err
+	}
+	time.Sleep(200 * time.Millisecond) // the program has said so by then
 	fmt.Println("pid", c.Pid(), len(c.Foreign()), filepath.Dir(c.Cgroup()) == above)
 	if os.Getenv("CHILD_TEST_KILLS") == "" {
 		select {}
