@@ -76,6 +76,7 @@ type examination struct {
 	Zxid      string  `json:"zxid,omitempty"`
 	Limits    string  `json:"limits,omitempty"` // of the session timeout
 	RoundTrip float64 `json:"round_trip_seconds,omitempty"`
+	TickTime  string  `json:"tick_time_ms,omitempty"`
 	Error     string  `json:"error,omitempty"`
 
 	found map[string]int64 // czxids of contenders by path
@@ -151,7 +152,8 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 	defer client.Close() //nolint:errcheck // it returns nil
 	e.Limits = fmt.Sprintf("up to %v", client.Status().Timeout)
 	if conf, err := a.word(ctx, e.Server, "conf"); err == nil {
-		e.Limits = fmt.Sprintf("%s to %s ms, tick %s ms", setting(conf, "minSessionTimeout"), setting(conf, "maxSessionTimeout"), setting(conf, "tickTime"))
+		e.TickTime = setting(conf, "tickTime")
+		e.Limits = fmt.Sprintf("%s to %s ms, tick %s ms", setting(conf, "minSessionTimeout"), setting(conf, "maxSessionTimeout"), e.TickTime)
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
@@ -333,6 +335,15 @@ func (a *app) serversWith(ctx context.Context, d *diagnosis, chroot string, c *s
 	return with, without
 }
 
+// tickTime is that of all servers, in milliseconds; "" if one did not tell it, or they differ.
+func (d *diagnosis) tickTime() string {
+	tick := d.Servers[0].TickTime
+	if tick == "?" || slices.ContainsFunc(d.Servers, func(e *examination) bool { return e.TickTime != tick }) {
+		return ""
+	}
+	return tick
+}
+
 func (a *app) printDiagnosis(d diagnosis) error {
 	t := table{header: []string{"SERVER", "VERSION", "MODE", "ZXID", "ROUND TRIP", "SESSION TIMEOUT"}, json: d}
 	for _, e := range d.Servers {
@@ -346,6 +357,9 @@ func (a *app) printDiagnosis(d diagnosis) error {
 		return err
 	}
 	lines := append([]string{"clock: " + d.Clock}, d.Findings...)
+	if tick := d.tickTime(); tick != "" && a.connect.tick == 0 {
+		lines = append([]string{"flag: --tick-time " + tick + "ms lets locks survive longer pauses and outages"}, lines...)
+	}
 	switch {
 	case d.Unknown != "":
 		lines = append(lines, d.Unknown)

@@ -16,7 +16,7 @@ func TestDoctor_Well(t *testing.T) {
 	srv := zktest.Run(t, zktest.WithFronts(3))
 	status, out, errs := run(t, srv.Addrs(), "doctor", "/q")
 	require.Zero(t, status, out+errs)
-	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
+	require.Regexp(t, `(?s)^SERVER.*follower.*leader.*4000 to 40000 ms, tick 2000 ms.*\nflag: --tick-time 2000ms lets .*\nclock: the leader's is \S+ (ahead of|behind) ours, to within \S+\nall is well\n$`, out)
 	require.Empty(t, srv.Tree("/zkr-doctor"))
 	require.Len(t, srv.Children("/"), 1, "only /zookeeper")
 }

@@ -222,6 +222,30 @@ func TestLoss_OnLossIgnoreLetsTheProgramRun(t *testing.T) {
 	assert.Equal(t, []string{"exited"}, z.rest(t))
 }
 
+// TestPause_OfZkrEndsNothing: the program was stopped as soon as zkr went on, though servers answered.
+func TestPause_OfZkrEndsNothing(t *testing.T) {
+	t.Parallel()
+	const timeout, pause = 8 * time.Second, 3400 * time.Millisecond
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--session-timeout", timeout.String(), "/p", "--", "sleep", "60")
+	group, _ := z.until(t, "started")["pgid"].(float64)
+	require.Greater(t, group, 1.0)
+	<-time.After(timeout / 4)
+	all := func(s syscall.Signal) {
+		require.NoError(t, errors.Join(syscall.Kill(-int(group), s), z.Process.Signal(s)))
+	}
+	all(syscall.SIGSTOP)
+	<-time.After(pause)
+	all(syscall.SIGCONT)
+	if late, _ := z.until(t, "late")["seconds"].(float64); late > 1.1*pause.Seconds() {
+		t.Skipf("the machine is too busy: the pause took %v s", late)
+	}
+	<-time.After(timeout * 3 / 8) // contacts from after the pause count by then
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t))
+	assert.Equal(t, []string{"exited", "released"}, z.rest(t))
+}
+
 func TestReconnect_LeavesTheProgramAlone(t *testing.T) {
 	srv := zktest.Run(t)
 	ready := filepath.Join(t.TempDir(), "ready")

@@ -23,7 +23,8 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (*supervis
 	if err != nil {
 		return nil, err
 	}
-	command := child.Command{Path: path, Args: program, Files: []*os.File{a.in, a.out, a.err}, Terminal: isTerminal(a.in)}
+	command := child.Command{Path: path, Args: program, Files: []*os.File{a.in, a.out, a.err},
+		Terminal: isTerminal(a.in), Setuid: f.setuid, Cgroup: f.cgroup}
 	var identity []conn.Option
 	for _, name := range []string{f.id, f.data} {
 		if name != "" {

@@ -30,6 +30,7 @@ type runFlags struct {
 	stopTimeout     duration
 	events          int
 	shell           string
+	setuid, cgroup  bool
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -52,6 +53,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.forward, "forward", "all", "`signals` to pass on to the program: all, none or HUP,USR1,...")
 	flags.Var(&f.stopTimeout, "stop-timeout", "after zkr was asked to stop, wait so long before SIGKILL; default without end")
 	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")
+	flags.BoolVar(&f.setuid, "allow-setuid", false, "let the program run set-user-id programs such as sudo, though zkr is not root; zkr cannot stop what runs as another user")
+	flags.BoolVar(&f.cgroup, "cgroup", true, "keep the program in a control group of its own, where Linux lets zkr make one")
 	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
 }
 

@@ -51,17 +51,22 @@ type Link struct {
 // fault is what ends a holder.
 type fault struct {
 	name, program string
-	hit           func(*candidate)
+	hit           func(*testing.T, *candidate)
 	guarded       bool // zkr does not run afterwards, so that its guard has to kill
 	status        int  // with which zkr ends
 	processes     int  // of the program
 }
 
 func faults() []fault {
-	partition := func(c *candidate) { c.link.Partition() }
-	expiry := func(c *candidate) { c.link.Mute() }
-	killed := func(c *candidate) { _ = c.Process.Kill() } // it may have lost the lock, and ended, here and below
-	stopped := func(c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
+	partition := func(_ *testing.T, c *candidate) { c.link.Partition() }
+	expiry := func(_ *testing.T, c *candidate) { c.link.Mute() }
+	killed := func(_ *testing.T, c *candidate) { _ = c.Process.Kill() } // it may have lost the lock, and ended, here and below
+	stopped := func(_ *testing.T, c *candidate) { _ = c.Process.Signal(syscall.SIGSTOP) }
+	bothStopped := func(t *testing.T, c *candidate) {
+		t.Helper()
+		_ = syscall.Kill(guardOf(t, c.Process.Pid), syscall.SIGSTOP)
+		stopped(t, c)
+	}
 	return []fault{
 		{"partition", "plain", partition, false, lost, 1},
 		{"expiry", "plain", expiry, false, lost, 1},
@@ -69,6 +74,7 @@ func faults() []fault {
 		{"zkr is killed, the program forks", "forks", killed, true, -int(syscall.SIGKILL), 2},
 		{"zkr is killed, the program has a daemon", "daemon", killed, true, -int(syscall.SIGKILL), 2},
 		{"zkr is stopped, the program has a daemon", "daemon", stopped, true, lost, 2},
+		{"zkr and its guard are stopped, the program has a daemon", "daemon", bothStopped, true, lost, 2},
 		{"program ignores TERM", "deaf", partition, false, lost, 1},
 		{"program forks", "forks", partition, false, lost, 2},
 		{"program has a daemon", "daemon", partition, false, lost, 2},
@@ -108,7 +114,7 @@ func (f fault) test(t *testing.T, open func(t *testing.T, tick time.Duration) Se
 	}
 	for rounds := 0; rounds < s.Rounds; {
 		holder, next := s.settle(t)
-		f.hit(holder)
+		f.hit(t, holder)
 		if s.succession(t, next) {
 			rounds++
 		}

@@ -4,6 +4,7 @@ package exclusion
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func (s *stage) start(t *testing.T) *candidate {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
 	c.Cmd = s.Zkr(ctx, append([]string{
 		"lock", "-v", "--log=json", "--stop-timeout=50ms", "--grace=200ms", "--kill-lead", s.lead.String(),
-		"--session-timeout", s.timeout.String(), s.path, "--",
+		"--session-timeout", s.timeout.String(), fmt.Sprintf("--cgroup=%t", len(s.all)%2 == 1), s.path, "--",
 	}, s.program...)...)
 	c.Env = append(c.Environ(), "ZKR_SERVERS="+c.link.Address)
 	c.Stderr = &c.log

@@ -4,8 +4,9 @@
 // deadline, the guard kills the command and everything that it has started.
 //
 // On Linux, both are subreapers of their descendants: a process that calls setsid, or whose parent has ended, stays below them
-// and is found in /proc. If the guard is killed, the kernel kills the command, and this process the rest. Where /proc hides the
-// processes of other users (hidepid), a command that is set-user-id escapes if the guard is killed.
+// and is found in /proc. If the guard is killed, the kernel kills the command, and this process the rest. If the guard is stopped, a
+// timer of the kernel lets it go on in time for the deadline. No descendant becomes another user, whose processes this one may not
+// signal: see Command.Setuid. Where this process may make a control group, it kills by that as well.
 //
 // On macOS, descendants are found by their parents and by the process group, so a daemon that leaves both escapes. If the guard
 // is killed, so does a command that shares the terminal's group, because its parent is gone.
@@ -28,6 +29,11 @@ type Command struct {
 	// Terminal says that the command stays in the process group of this process, which is the terminal's. Otherwise it gets
 	// a group of its own, for which the terminal's keys do nothing. Windows has no such groups.
 	Terminal bool
+	// Setuid lets the command gain privileges, as by a set-user-id program. Otherwise Linux refuses them, if this process could
+	// not signal a process that has gained them.
+	Setuid bool
+	// Cgroup puts the command into a control group of its own where Linux lets this process make one.
+	Cgroup bool
 	// KillAt is the first deadline, see Child.KillAt.
 	KillAt time.Duration
 }

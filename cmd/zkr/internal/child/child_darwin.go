@@ -6,9 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const orphansStay = false // below this process, after adoptOrphans
+const (
+	orphansStay = false // below this process, after adoptOrphans
+	canConfine  = false // see confine
+)
 
 func adoptOrphans() error { return nil } // they go to process 1
+
+func confine() error { return nil } // there is nothing like no_new_privs
+
+func maySignalAll() bool { return syscall.Geteuid() == 0 }
 
 // attributes are for a command in a process group; 0 is the group of this process.
 func attributes(group int) *syscall.SysProcAttr {

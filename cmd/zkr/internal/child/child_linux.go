@@ -10,13 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const orphansStay = true // below this process, after adoptOrphans
+const (
+	orphansStay = true // below this process, after adoptOrphans
+	canConfine  = true // see confine
+)
 
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the subreaper: %w", err)
 	}
 	return nil
+}
+
+// confine keeps what this thread starts from gaining privileges: set-user-id programs and file capabilities have no effect. So
+// no descendant becomes another user, whose processes this one may not signal.
+func confine() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
+}
+
+// maySignalAll reports whether this process may signal the processes of other users. Root in a container may lack that.
+func maySignalAll() bool {
+	var sets [2]unix.CapUserData
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0])
+	return err == nil && sets[0].Effective&(1<<unix.CAP_KILL) != 0
 }
 
 // attributes are for a command in a process group; 0 is the group of this process.

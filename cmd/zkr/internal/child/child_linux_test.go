@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,9 +39,70 @@ func init() {
 			return
 		}
 		fmt.Println("root")
-		time.Sleep(3 * time.Second) // the host cannot end it
+		seconds, _ := strconv.Atoi(os.Args[2])
+		time.Sleep(time.Duration(seconds) * time.Second) // the host may not be able to end it
 	}
-	scenarios["foreign"] = foreign
+	scenarios["foreign"] = func() error { return foreign(true) }
+	scenarios["confined"] = func() error { return foreign(false) }
+	scenarios["foreign-in-cgroup"] = foreignInCgroup
+	scenarios["both-stopped"] = bothStopped
+}
+
+// foreignInCgroup starts a program that becomes root in a control group that this process may write, and tells its pid. Then it
+// kills the program, or waits to be killed.
+func foreignInCgroup() error {
+	above := os.Getenv("CHILD_TEST_CGROUP")
+	if err := os.WriteFile(filepath.Join(above, "cgroup.procs"), []byte("0"), 0); err != nil {
+		return err
+	}
+	if err := errors.Join(syscall.Setuid(65534), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)); err != nil {
+		return err
+	}
+	h, err := child.NewHost()
+	if err != nil {
+		return err
+	}
+	program := os.Getenv("CHILD_TEST_ROOT")
+	c, err := h.Start(child.Command{
+		Path: program, Args: []string{program, "__root", "60"}, Setuid: true, Cgroup: true, Files: []*os.File{nil, os.Stdout, os.Stderr},
+	})
+	if err != nil {
+		return err
+	}
+	if err := await(func() bool { return errors.Is(c.Forward(syscall.Signal(0)), syscall.EPERM) }); err != nil {
+		return err
+	}
+	time.Sleep(200 * time.Millisecond) // the program has said so by then
+	fmt.Println("pid", c.Pid(), len(c.Foreign()), filepath.Dir(c.Cgroup()) == above)
+	if os.Getenv("CHILD_TEST_KILLS") == "" {
+		select {}
+	}
+	if err := c.Kill(); err != nil {
+		return err
+	}
+	if err := await(func() bool { return c.Left() == 0 }); err != nil {
+		return err
+	}
+	<-c.Done()
+	c.Close()
+	fmt.Println("status", c.Status().Code)
+	return nil
+}
+
+// bothStopped stops the guard and then the host, as pkill -STOP zkr does.
+func bothStopped() error {
+	c, err := guarded(clock() + time.Hour)
+	if err != nil {
+		return err
+	}
+	c.KillAt(clock() + 2*time.Second)
+	time.Sleep(time.Second) // the guard has the order by then
+	if err := errors.Join(syscall.Kill(c.Group(), syscall.SIGSTOP), syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
+		return err
+	}
+	<-c.Done()
+	fmt.Println(c.Status().Overdue, c.Status().Code)
+	return nil
 }
 
 // firstThreadEnds ends a program that the list of processes shows as a zombie, while other threads of it run.
@@ -68,8 +131,8 @@ func firstThreadEnds() error {
 	return nil
 }
 
-// foreign starts a program that becomes root, as sudo does: this process may not signal it.
-func foreign() error {
+// foreign starts a program that becomes root if it may, as sudo does: this process may not signal it.
+func foreign(setuid bool) error {
 	if err := errors.Join(syscall.Setuid(65534), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)); err != nil {
 		return err
 	}
@@ -82,7 +145,7 @@ func foreign() error {
 		return err
 	}
 	program := os.Getenv("CHILD_TEST_ROOT")
-	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root"}, Files: []*os.File{nil, write, os.Stderr}})
+	c, err := h.Start(child.Command{Path: program, Args: []string{program, "__root", "3"}, Setuid: setuid, Files: []*os.File{nil, write, os.Stderr}})
 	if err != nil {
 		return err
 	}
@@ -92,12 +155,98 @@ func foreign() error {
 		return err
 	}
 	fmt.Print(said)
-	fmt.Println(errors.Is(c.Forward(syscall.SIGUSR1), syscall.EPERM), errors.Is(c.Stop(syscall.SIGTERM), syscall.EPERM))
+	if c.MayBeForeign() {
+		fmt.Println(errors.Is(c.Forward(syscall.SIGUSR1), syscall.EPERM), errors.Is(c.Stop(syscall.SIGTERM), syscall.EPERM),
+			slices.Equal(c.Foreign(), []int{c.Pid()}))
+	}
 	<-c.Done()
 	return nil
 }
 
 func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
+	setuidProgram(t)
+	said := host(t, "foreign")
+	if strings.HasPrefix(said, "no root") {
+		t.Skip("this system runs no program as another user: " + said)
+	}
+	assert.Equal(t, "root\ntrue true true\n", said)
+}
+
+// TestStart_NoProgramGainsPrivileges: what had become root could not be signalled, and outlived the lock.
+func TestStart_NoProgramGainsPrivileges(t *testing.T) {
+	setuidProgram(t)
+	assert.Equal(t, "no root: operation not permitted\n", host(t, "confined"))
+}
+
+// TestCgroup_EndsAProgramThatBecameAnotherUser: without a control group it lives on, as the host may not signal it.
+func TestCgroup_EndsAProgramThatBecameAnotherUser(t *testing.T) {
+	setuidProgram(t)
+	for _, by := range []string{"host", "guard"} {
+		t.Run("by the "+by, func(t *testing.T) {
+			group := ownGroup(t)
+			h := exec.CommandContext(t.Context(), os.Args[0], asHost, "foreign-in-cgroup")
+			if by == "host" {
+				h.Env = append(os.Environ(), "CHILD_TEST_KILLS=1")
+			}
+			h.Env = append(h.Environ(), "CHILD_TEST_CGROUP="+group)
+			out, err := h.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, h.Start())
+			said := bufio.NewScanner(out)
+			require.True(t, said.Scan())
+			if said.Text() != "root" {
+				_ = h.Process.Kill() // it is of no use
+				_ = h.Wait()
+				t.Skip("this system runs no program as another user: " + said.Text())
+			}
+			require.True(t, said.Scan())
+			var pid, foreign int
+			var inGroup bool
+			_, err = fmt.Sscanf(said.Text(), "pid %d %d %t", &pid, &foreign, &inGroup)
+			require.NoError(t, err, said.Text())
+			require.Zero(t, foreign, "the group ends it")
+			require.True(t, inGroup)
+			if by == "host" {
+				require.True(t, said.Scan())
+				require.Equal(t, "status 137", said.Text())
+				require.NoError(t, h.Wait())
+			} else {
+				require.NoError(t, h.Process.Kill())
+				require.Error(t, h.Wait())
+			}
+			require.Eventually(t, func() bool { return !runs(pid) }, 10*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return os.Remove(group) == nil }, 10*time.Second, 10*time.Millisecond, "nothing is left in it")
+		})
+	}
+}
+
+// ownGroup makes a control group that another user may write.
+func ownGroup(t *testing.T) string {
+	t.Helper()
+	for _, mounted := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
+			continue
+		}
+		group, err := os.MkdirTemp(mounted, "child-test-")
+		if err != nil {
+			t.Skip("control groups cannot be written here: ", err)
+		}
+		t.Cleanup(func() { _ = os.Remove(group) }) // the test removes it
+		if _, err := os.Stat(filepath.Join(group, "cgroup.kill")); err != nil {
+			t.Skip("this kernel is older than cgroup.kill, 5.14: ", err)
+		}
+		for _, file := range []string{"", "cgroup.procs"} {
+			require.NoError(t, os.Chown(filepath.Join(group, file), 65534, -1))
+		}
+		return group
+	}
+	t.Skip("no control groups of version 2 are mounted")
+	return ""
+}
+
+// setuidProgram makes the program that becomes root.
+func setuidProgram(t *testing.T) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root makes a program that becomes root")
 	}
@@ -111,11 +260,20 @@ func TestForward_ReportsASignalThatMayNotBeSent(t *testing.T) {
 		require.NoError(t, os.Chmod(one, 0o755)) //nolint:gosec // another user executes a file there
 	}
 	t.Setenv("CHILD_TEST_ROOT", program)
-	said := host(t, "foreign")
-	if strings.HasPrefix(said, "no root") {
-		t.Skip("this system runs no program as another user: " + said)
-	}
-	assert.Equal(t, "root\ntrue true\n", said)
+}
+
+// TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost: the two stayed stopped, and the program went on past the deadline.
+func TestGuard_KillsTheTreeWhenItIsStoppedWithItsHost(t *testing.T) {
+	t.Parallel()
+	h, tree, _, said := guardedHost(t, "both-stopped")
+	require.Eventually(t, func() bool { return stateOf(h.Process.Pid) == "T" }, 10*time.Second, 10*time.Millisecond)
+	stopped := time.Now()
+	allEnd(t, tree)
+	assert.Less(t, time.Since(stopped), 5*time.Second)
+	require.NoError(t, h.Process.Signal(syscall.SIGCONT))
+	require.True(t, said.Scan())
+	assert.Equal(t, "true 137", said.Text())
+	require.NoError(t, h.Wait())
 }
 
 func TestStart_InheritsIgnoredSignals(t *testing.T) {

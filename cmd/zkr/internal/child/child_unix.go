@@ -69,19 +69,22 @@ func reapAll(each func(pid int, status syscall.WaitStatus)) {
 
 // Child is a command that was started.
 type Child struct {
-	pid       int
-	ownGroup  bool
-	strange   map[int]bool // processes below this one that the command has not started
-	done      chan struct{}
-	status    Status
-	guard     *guard
-	host      *Host
-	unguarded bool // the guard has ended; guarded by the mutex of the host
+	pid      int
+	ownGroup bool
+	// mayBeForeign says that processes of other users may appear below the command, which this process may not signal.
+	mayBeForeign bool
+	strange      map[int]bool // processes below this one that the command has not started
+	done         chan struct{}
+	status       Status
+	guard        *guard
+	cgroup       *cgroup // may be nil
+	host         *Host
+	unguarded    bool // the guard has ended; guarded by the mutex of the host
 }
 
 // Start starts the command.
 func (h *Host) Start(command Command) (*Child, error) {
-	c := &Child{host: h, ownGroup: !command.Terminal, strange: map[int]bool{}, done: make(chan struct{})}
+	c := &Child{host: h, ownGroup: !command.Terminal, mayBeForeign: mayBeForeign(command), strange: map[int]bool{}, done: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if all, err := h.list(); err == nil {
@@ -89,17 +92,26 @@ func (h *Host) Start(command Command) (*Child, error) {
 			c.strange[p.pid] = true
 		}
 	}
+	if command.Cgroup {
+		c.cgroup = makeCgroup()
+	}
 	var err error
-	if c.guard, err = startGuard(command); err != nil {
+	if c.guard, err = startGuard(command, c.cgroup.path()); err != nil {
+		c.cgroup.remove()
 		return nil, err
 	}
 	if c.pid, err = c.guard.started(command.Path); err != nil {
-		c.guard.dismiss()
+		c.Close()
 		return nil, err
 	}
 	h.guards[c.guard.pid] = c
 	go c.reap() // ends with the guard, which ends with Close, or with the command
 	return c, nil
+}
+
+// mayBeForeign: without the right to signal all, as root in a container may be, root still becomes other users.
+func mayBeForeign(command Command) bool {
+	return !maySignalAll() && (command.Setuid || !canConfine || syscall.Geteuid() == 0)
 }
 
 // reap waits for the end of the command. If the guard was killed, the kernel, or else this process, kills the command.
@@ -236,7 +248,10 @@ func (c *Child) Stop(s os.Signal) error {
 
 // Kill kills the command and everything that it has started, as far as it is there now: a process may be starting another
 // one. So the caller repeats it until Left is 0.
-func (c *Child) Kill() error { return c.signalAll(syscall.SIGKILL) }
+func (c *Child) Kill() error {
+	c.cgroup.kill()
+	return c.signalAll(syscall.SIGKILL)
+}
 
 // signalAll signals the group at once, then the processes outside it one by one.
 func (c *Child) signalAll(s syscall.Signal) error {
@@ -271,8 +286,34 @@ func (c *Child) Left() int {
 			return len(tree)
 		}
 	}
+	if c.cgroup.populated() { // by what /proc hides
+		return 1
+	}
 	return 0
 }
+
+// Foreign returns the processes that the command has started and that this process cannot kill: it may not signal them, as they
+// run as another user, and they are not in the control group.
+func (c *Child) Foreign() (pids []int) {
+	tree, _ := c.tree() // without a list of processes there is nothing to tell
+	for _, p := range tree {
+		if errors.Is(p.signal(0), syscall.EPERM) && !c.cgroup.has(p.pid) {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// Cgroup is the control group of the command; "" if it has none of its own.
+func (c *Child) Cgroup() string {
+	if !c.cgroup.has(c.pid) {
+		return ""
+	}
+	return c.cgroup.path()
+}
+
+// MayBeForeign reports whether Foreign may ever return a process.
+func (c *Child) MayBeForeign() bool { return c.mayBeForeign }
 
 // tree lists the live processes that the command has started, with itself.
 func (c *Child) tree() ([]process, error) {
@@ -297,4 +338,7 @@ func (c *Child) group() int {
 }
 
 // Close ends the watch over a command that has left nothing behind.
-func (c *Child) Close() { c.guard.dismiss() }
+func (c *Child) Close() {
+	c.guard.dismiss()
+	c.cgroup.remove()
+}

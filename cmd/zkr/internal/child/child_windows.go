@@ -149,6 +149,15 @@ type accounting struct {
 	pageFaults, totalProcesses, activeProcesses, terminatedProcesses uint32
 }
 
+// Cgroup is none.
+func (c *Child) Cgroup() string { return "" }
+
+// Foreign returns nothing: a job object ends the processes of other users, too.
+func (c *Child) Foreign() []int { return nil }
+
+// MayBeForeign is false.
+func (c *Child) MayBeForeign() bool { return false }
+
 // Left is how many processes are left of the command and of what it has started.
 func (c *Child) Left() int {
 	var a accounting

@@ -33,7 +33,7 @@ type guard struct {
 	waits  bool   // for room in orders
 }
 
-func startGuard(command Command) (*guard, error) {
+func startGuard(command Command, cgroup string) (*guard, error) {
 	orders, toGuard, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
@@ -48,14 +48,18 @@ func startGuard(command Command) (*guard, error) {
 	if command.Terminal {
 		group = syscall.Getpgrp()
 	}
+	confined := int64(0)
+	if !command.Setuid && !maySignalAll() {
+		confined = 1
+	}
 	args := []string{os.Args[0], GuardArg}
-	for _, number := range []int64{inherited(orders), inherited(report), int64(group), int64(command.KillAt)} {
+	for _, number := range []int64{inherited(orders), inherited(report), int64(group), int64(command.KillAt), confined} {
 		args = append(args, strconv.FormatInt(number, 10))
 	}
 	// The group of the guard is the group of the command, unless that is in the terminal's. So the group has its leader for
 	// as long as this process wants, and its number is never another group's. In a terminal without a shell above, the guard
 	// stays in the group of this process: with a parent in another group, the keys could stop this one, and no shell wakes it.
-	p, err := startSelf(append(append(args, command.Path), command.Args...), &os.ProcAttr{
+	p, err := startSelf(append(append(args, cgroup, command.Path), command.Args...), &os.ProcAttr{
 		Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 	})
 	if err != nil {
@@ -96,8 +100,8 @@ func inherited(file *os.File) int64 {
 }
 
 // numbers reads what startGuard has written. A guard whose group is the command's leads it: it may kill no other group.
-func numbers(args []string) (number [4]int64, ok bool) {
-	if len(args) < 6 {
+func numbers(args []string) (number [5]int64, ok bool) {
+	if len(args) < len(number)+3 {
 		return number, false
 	}
 	for i := range number {

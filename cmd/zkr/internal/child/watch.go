@@ -20,13 +20,16 @@ type watch struct {
 	pid, group int // of the command; group 0 is the guard's own
 	report     *os.File
 	killAt     time.Duration // on the boot clock; 0 is never
+	confined   bool          // the command may not gain privileges
 	overdue    bool
+	cgroup     *cgroup // of the command; may be nil
+	alarm      *alarm  // lets this process go on at the deadline if it is stopped; nil in tests
 	bootClock  func() time.Duration
 	list       func() ([]process, error) // of all processes
 }
 
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
-// or 0 for its own, the first deadline, and the command. Called by hand, it ends the process with status 64.
+// or 0 for its own, the first deadline, whether the command may not gain privileges, its control group, and the command. Called by hand, it ends the process with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {
@@ -39,12 +42,13 @@ func Guard(args []string, bootClock func() time.Duration) {
 		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
-	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), bootClock: bootClock, list: processes}
+	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0,
+		cgroup: openCgroup(args[len(number)]), bootClock: bootClock, list: processes}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	if err := w.start(args[4], args[5:]); err != nil {
+	if err := w.start(args[len(number)+1], args[len(number)+2:]); err != nil {
 		_, _ = fmt.Fprintf(report, "0 %d\n", numberOf(err)) // a host that has ended need not know, here and below
 		return
 	}
@@ -81,7 +85,19 @@ func (w *watch) start(path string, args []string) error {
 	if w.killAt != 0 && w.bootClock() >= w.killAt { // this process or its host did not run for long
 		return ErrLate
 	}
-	p, err := os.StartProcess(path, args, &os.ProcAttr{
+	var err error
+	if w.alarm, err = newAlarm(); err != nil {
+		return err
+	}
+	if err := w.setAlarm(); err != nil {
+		return err
+	}
+	if w.confined {
+		if err := confine(); err != nil { // of this thread, which starts the command
+			return err
+		}
+	}
+	p, err := w.cgroup.start(path, args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attributes(w.group),
 	})
 	if err != nil {
@@ -89,6 +105,21 @@ func (w *watch) start(path string, args []string) error {
 	}
 	w.pid = p.Pid
 	return p.Release()
+}
+
+// patience is how long a host has to tell a guard that was stopped of newer deadlines.
+const patience = time.Second
+
+// setAlarm lets the kernel wake this process if it is stopped at the deadline: so early that its patience is over by then, and
+// again each beat, since it may be stopped later.
+func (w *watch) setAlarm() error {
+	switch {
+	case w.alarm == nil:
+		return nil
+	case w.killAt == 0:
+		return w.alarm.ring(0, 0)
+	}
+	return w.alarm.ring(max(w.killAt-w.bootClock()-patience-beat, beat), beat)
 }
 
 // read returns the lines of the orders, and closes the channel at their end.
@@ -103,20 +134,22 @@ func read(orders io.Reader) <-chan string {
 	return lines
 }
 
+// beat is how often the clock is looked at: timers stand while the machine is suspended, the deadline does not.
+const beat = 100 * time.Millisecond
+
 // run watches until the host says that it is done, or ends.
 func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
-	const beat = 100 * time.Millisecond // the timer stands while the machine is suspended, the deadline does not
 	turned := w.bootClock()
 	frozen := func() bool { return w.bootClock()-turned > 5*beat }
-	var patience time.Duration // on the boot clock: a host has this long to tell a guard that was stopped of newer deadlines
+	var until time.Duration // of the patience, on the boot clock
 	for armed := false; ; {
 		if armed && frozen() {
-			patience = w.bootClock() + time.Second
+			until = w.bootClock() + patience
 		}
 		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
 		var due <-chan time.Time
 		if armed {
-			due = time.After(max(min(max(w.killAt, patience)-turned, beat), 0))
+			due = time.After(max(min(max(w.killAt, until)-turned, beat), 0))
 		}
 		select {
 		case <-ended:
@@ -126,7 +159,7 @@ func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 				return
 			}
 		case <-due:
-			if frozen() || w.bootClock() < max(w.killAt, patience) {
+			if frozen() || w.bootClock() < max(w.killAt, until) {
 				continue
 			}
 			select { // if this process was stopped for a moment, there are newer deadlines
@@ -157,6 +190,7 @@ func (w *watch) obey(order string, ok bool) bool {
 	at, err := strconv.ParseInt(order, 10, 64)
 	if err == nil {
 		w.killAt = time.Duration(at)
+		_ = w.setAlarm() // it fails for a bad argument alone
 	}
 	return true
 }
@@ -187,6 +221,7 @@ func (w *watch) killTree() {
 	none := false
 	for pause := shortest; ; pause = min(2*pause, time.Second) {
 		w.reap()
+		w.cgroup.kill()
 		all, err := w.list()
 		if err != nil && w.group == 0 {
 			_ = syscall.Kill(0, syscall.SIGKILL) // without a list of processes there is the group, with this process
@@ -205,8 +240,12 @@ func (w *watch) killTree() {
 				killed[p.pid], pause = true, shortest // processes still start others
 			}
 		}
+		if w.cgroup.populated() { // also by what /proc hides
+			left++
+		}
 		switch {
 		case left == 0 && none:
+			w.cgroup.remove()
 			return
 		case left > 0:
 			time.Sleep(pause)

@@ -9,20 +9,95 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// walk looks at a deadline again and again, as a process that runs does.
+type walk struct {
+	*deadline
+	start time.Time
+	at    time.Duration
+}
+
+func newWalk(t *testing.T, timeout, grace, lead time.Duration) *walk {
+	t.Helper()
+	d, err := newDeadline(timeout, grace, lead)
+	require.NoError(t, err)
+	return &walk{d, time.Now(), 0}
+}
+
+// to returns the verdict at a time, of a hold that is proven until another one.
+func (w *walk) to(at, until time.Duration) (v verdict) {
+	for w.at = min(w.at+100*time.Millisecond, at); ; w.at = min(w.at+100*time.Millisecond, at) {
+		if v = w.jump(w.at, until); w.at == at {
+			return v
+		}
+	}
+}
+
+// jump is to for a process that does not run meanwhile.
+func (w *walk) jump(at, until time.Duration) verdict {
+	w.at = at
+	return w.look(w.start.Add(at), at, w.start.Add(until))
+}
+
 func TestDeadline_StopsThenKills(t *testing.T) {
+	w := newWalk(t, 15*time.Second, 3*time.Second, time.Second)
+	const until = 10 * time.Second
+	assert.Equal(t, goodTime, w.to(0, until))
+	assert.Equal(t, goodTime, w.to(5999*time.Millisecond, until))
+	assert.Equal(t, timeToStop, w.to(6*time.Second, until))
+	assert.Equal(t, timeToStop, w.to(8999*time.Millisecond, until))
+	assert.Equal(t, timeToKill, w.to(9*time.Second, until))
+	assert.Equal(t, timeToKill, w.jump(time.Hour, until))
+	assert.Equal(t, goodTime, w.jump(time.Hour, 2*time.Hour), "an answer moves the deadline on")
+}
+
+// TestDeadline_WaitsForAnAnswerAfterAPause: a pause of 6 s of this process stopped a program that the servers had not given up.
+func TestDeadline_WaitsForAnAnswerAfterAPause(t *testing.T) {
+	const timeout, until = 16 * time.Second, 9 * time.Second
+	begin := func() *walk {
+		w := newWalk(t, timeout, 4*time.Second, 400*time.Millisecond)
+		require.Equal(t, goodTime, w.to(time.Second, until))
+		return w
+	}
+	t.Run("no answer", func(t *testing.T) {
+		w := begin()
+		assert.Equal(t, goodTime, w.jump(6*time.Second, until))
+		assert.Equal(t, goodTime, w.to(6900*time.Millisecond, until))
+		assert.Equal(t, timeToStop, w.to(7*time.Second, until), "a sixteenth of the timeout is over")
+		assert.Equal(t, "pause of zkr", w.cause(w.start.Add(w.at)))
+		assert.Equal(t, timeToKill, w.to(8600*time.Millisecond, until))
+	})
+	t.Run("an answer, and a proof in time", func(t *testing.T) {
+		w := begin()
+		assert.Equal(t, goodTime, w.jump(6*time.Second, until))
+		assert.Equal(t, goodTime, w.to(10*time.Second, 11*time.Second))
+		assert.Equal(t, goodTime, w.to(11*time.Second, 20*time.Second))
+		assert.Equal(t, timeToStop, w.to(15700*time.Millisecond, 20*time.Second), "half of the timeout after the pause, all is as before")
+	})
+	t.Run("an answer, and no proof", func(t *testing.T) {
+		w := begin()
+		assert.Equal(t, goodTime, w.jump(6*time.Second, until))
+		assert.Equal(t, goodTime, w.to(10*time.Second, 11*time.Second))
+		assert.Equal(t, timeToStop, w.to(10100*time.Millisecond, 11*time.Second), "an eighth of the grace is left")
+		assert.Equal(t, timeToKill, w.to(10600*time.Millisecond, 11*time.Second))
+	})
+	t.Run("a pause to near the deadline", func(t *testing.T) {
+		w := begin()
+		assert.Equal(t, timeToStop, w.jump(8200*time.Millisecond, until))
+		assert.Equal(t, timeToKill, begin().jump(8600*time.Millisecond, until))
+	})
+}
+
+// TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt: the clock of the hold stood for 5 s, that of the servers did not.
+func TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt(t *testing.T) {
 	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
 	require.NoError(t, err)
-	start := time.Now()
-	until := start.Add(10 * time.Second)
-	at := func(after time.Duration) verdict { return d.look(start.Add(after), after, until) }
-	assert.Equal(t, goodTime, at(0))
-	assert.Equal(t, goodTime, at(5999*time.Millisecond))
-	assert.Equal(t, timeToStop, at(6*time.Second))
-	assert.Equal(t, timeToStop, at(8999*time.Millisecond))
-	assert.Equal(t, timeToKill, at(9*time.Second))
-	assert.Equal(t, timeToKill, at(time.Hour))
-	until = until.Add(time.Hour)
-	assert.Equal(t, goodTime, at(9*time.Second), "an answer moves the deadline on")
+	now := time.Now()
+	d.look(now, time.Hour, now.Add(10*time.Second))
+	boot := time.Hour + 5*time.Second
+	d.look(now, boot, now.Add(13*time.Second))
+	assert.Equal(t, 8*time.Second, d.left(now, boot))
+	d.look(now, boot, now.Add(15*time.Second))
+	assert.Equal(t, 15*time.Second, d.left(now, boot), "the contact is from after the suspend")
 }
 
 func TestDeadline_CountsTheTimeOfASuspendedMachine(t *testing.T) {

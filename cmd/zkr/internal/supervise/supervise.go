@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type supervision struct {
 	killed    time.Time // the first kill
 	suspected bool
 	told      time.Time // the deadline in the state file
+	searched  time.Time // the last search for processes of other users
+	foreign   map[int]bool
 
 	interrupt time.Time // the last one
 	end       Ending    // as far as it is known; its code counts in place of the program's if it is not 0
@@ -67,7 +70,7 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 	}
 	s := &supervision{
 		options: r.options, events: r.events, signals: r.signals, terminal: r.command.Terminal,
-		target: t, grant: g, timeout: session.Timeout(), deadline: d,
+		target: t, grant: g, timeout: session.Timeout(), deadline: d, foreign: map[int]bool{},
 	}
 	if err := s.freshen(ctx); err != nil {
 		return nil, err
@@ -127,6 +130,9 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 		return exit.With(exit.CannotRun, err)
 	}
 	s.child, s.started = c, time.Now()
+	if command.Setuid && c.MayBeForeign() {
+		s.events.warn("with --allow-setuid, only a control group ends what the program runs as another user", "cgroup", cmp.Or(c.Cgroup(), "none"))
+	}
 	s.events.say(slog.LevelDebug, "started", fields{"pid": c.Pid(), "pgid": c.Group()}, "started process %d", c.Pid())
 	return nil
 }
@@ -195,6 +201,7 @@ func (s *supervision) pause() time.Duration {
 // look does what is due.
 func (s *supervision) look(now time.Time) {
 	defer s.lateness(now)
+	defer s.tellForeign(now)
 	if !s.killed.IsZero() {
 		_ = s.child.Kill() // a process may have been starting another one when the last signal came
 	}
@@ -206,6 +213,22 @@ func (s *supervision) look(now time.Time) {
 	case s.stopAt.IsZero() && s.options.MaxRun > 0 && now.Sub(s.started) >= s.options.MaxRun && !s.ended:
 		s.end.Code = exit.MaxRun
 		s.stop("max-run", now.Add(s.deadline.grace))
+	}
+}
+
+// tellForeign tells of each process that zkr may not signal when it appears.
+func (s *supervision) tellForeign(now time.Time) {
+	if !s.child.MayBeForeign() || now.Sub(s.searched) < time.Second {
+		return
+	}
+	s.searched = now
+	for _, pid := range s.child.Foreign() {
+		if s.foreign[pid] {
+			continue
+		}
+		s.foreign[pid] = true
+		s.events.say(slog.LevelWarn, "foreign", fields{"pid": pid},
+			"process %d runs as another user, so zkr cannot stop it: the next holder may run beside it", pid)
 	}
 }
 
@@ -229,7 +252,7 @@ func (s *supervision) obeyLoss(now time.Time) {
 	case err != nil:
 		s.loss(now, err)
 	case verdict != goodTime:
-		s.losing(verdict)
+		s.losing(verdict, s.deadline.cause(now))
 	default:
 		s.tell(until)
 		s.suspect(now, until)
@@ -261,16 +284,16 @@ func (s *supervision) loss(now time.Time, err error) {
 }
 
 // losing handles a lock that no server has confirmed for too long.
-func (s *supervision) losing(due verdict) {
+func (s *supervision) losing(due verdict, cause string) {
 	first := !s.end.Lost
 	if s.options.OnLoss == "ignore" {
 		return
 	}
 	s.end.Lost = true
 	if due == timeToKill && s.options.OnLoss == "kill" {
-		s.kill("deadline")
+		s.kill(cause)
 	} else {
-		s.stop("deadline", time.Time{})
+		s.stop(cause, time.Time{})
 	}
 	if first {
 		s.events.later(s.state.lost)
@@ -281,6 +304,7 @@ func (s *supervision) losing(due verdict) {
 // grant it stands for half a timeout, since a contact counts only when it is a quarter old.
 func (s *supervision) suspect(now, until time.Time) {
 	switch stuck := until.Sub(now) < time.Duration(suspicious*float64(s.timeout)); {
+	case stuck && s.deadline.awaitsAnswer(now): // not for want of an answer
 	case stuck && !s.suspected:
 		s.suspected = true
 		s.events.say(slog.LevelWarn, "suspect", fields{"valid_until": until.Format(time.RFC3339Nano)},

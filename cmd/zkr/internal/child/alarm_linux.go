@@ -1,0 +1,40 @@
+package child
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// alarm is a timer of the kernel that sends this process SIGCONT, again and again from its time on. So the process cannot be
+// kept stopped beyond that, also not by SIGSTOP. It runs on while the machine is suspended.
+type alarm struct{ id int32 }
+
+func newAlarm() (*alarm, error) {
+	a := &alarm{}
+	event := struct { // struct sigevent; notify 0 is SIGEV_SIGNAL
+		value          uintptr
+		signal, notify int32
+		_              [56 - unsafe.Sizeof(uintptr(0))]byte
+	}{signal: int32(syscall.SIGCONT)}
+	_, _, errno := syscall.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_BOOTTIME,
+		uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&a.id))) //nolint:gosec // the kernel reads and writes them
+	if errno != 0 {
+		return nil, fmt.Errorf("make a timer: %w", errno)
+	}
+	return a, nil
+}
+
+// ring sets the time of the alarm, from now on, and how often it repeats. A time of 0 is never.
+func (a *alarm) ring(after, every time.Duration) error {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after)), Interval: unix.NsecToTimespec(int64(every))}
+	_, _, errno := syscall.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(a.id), 0,
+		uintptr(unsafe.Pointer(&spec)), 0, 0, 0) //nolint:gosec // the kernel reads it
+	if errno != 0 {
+		return fmt.Errorf("set a timer: %w", errno)
+	}
+	return nil
+}

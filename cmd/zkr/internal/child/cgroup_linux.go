@@ -1,0 +1,156 @@
+package child
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup is a control group of version 2 for one command, below the group of this process. The kernel kills all that is in it at
+// once: also what becomes another user, and what is being started meanwhile. Linux 5.14 and later can. A process of root may
+// leave the group. nil is no group.
+type cgroup struct {
+	name string
+	dir  *os.File
+}
+
+// makeCgroup makes a group where this process may. Else there is none, and the command is found in /proc alone.
+func makeCgroup() *cgroup {
+	above, ok := ownCgroup()
+	if !ok {
+		return nil
+	}
+	name, err := os.MkdirTemp(above, "zkr-")
+	if err != nil {
+		return nil
+	}
+	g := openCgroup(name)
+	if g == nil {
+		_ = os.Remove(name)
+		return nil
+	}
+	if err := unix.Faccessat(int(g.dir.Fd()), "cgroup.kill", unix.W_OK, unix.AT_EACCESS); err != nil {
+		g.remove()
+		return nil
+	}
+	return g
+}
+
+// openCgroup opens a group that the host has made. A name of "" is none.
+func openCgroup(name string) *cgroup {
+	if name == "" {
+		return nil
+	}
+	dir, err := os.Open(name)
+	if err != nil {
+		return nil
+	}
+	return &cgroup{name, dir}
+}
+
+func (g *cgroup) path() string {
+	if g == nil {
+		return ""
+	}
+	return g.name
+}
+
+// start starts a program in the group, or without it where the system refuses that.
+func (g *cgroup) start(path string, args []string, attr *os.ProcAttr) (*os.Process, error) {
+	if g != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.dir.Fd())
+		if p, err := os.StartProcess(path, args, attr); err == nil {
+			return p, nil
+		}
+		attr.Sys.UseCgroupFD = false
+	}
+	return os.StartProcess(path, args, attr)
+}
+
+// ownCgroup is the directory of the group of this process.
+func ownCgroup() (string, bool) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", false
+	}
+	for line := range strings.Lines(string(text)) {
+		own, found := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !found {
+			continue
+		}
+		root, mounted, ok := cgroupMount()
+		below, err := filepath.Rel(root, own)
+		if !ok || err != nil || strings.HasPrefix(below, "..") {
+			return "", false
+		}
+		return filepath.Join(mounted, below), true
+	}
+	return "", false
+}
+
+// cgroupMount is where the groups below root are mounted. A line of mountinfo has the two as its fourth and fifth word, and the
+// type behind a dash.
+func cgroupMount() (root, mounted string, ok bool) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return "", "", false
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		before, after, _ := strings.Cut(lines.Text(), " - ")
+		if words := strings.Fields(before); len(words) >= 5 && strings.HasPrefix(after, "cgroup2 ") {
+			return words[3], words[4], true
+		}
+	}
+	return "", "", false
+}
+
+// has reports whether a process is in the group, or in one below it.
+func (g *cgroup) has(pid int) bool {
+	if g == nil {
+		return false
+	}
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup") // it may have ended
+	return strings.Contains(string(text), "/"+filepath.Base(g.name))
+}
+
+// kill kills all that is in the group.
+func (g *cgroup) kill() {
+	if g == nil {
+		return
+	}
+	fd, err := unix.Openat(int(g.dir.Fd()), "cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // it was removed: nothing was in it
+	}
+	_, _ = unix.Write(fd, []byte("1")) // the list of processes tells what is left, here and below
+	_ = unix.Close(fd)
+}
+
+// populated reports whether a live process is in the group.
+func (g *cgroup) populated() bool {
+	if g == nil {
+		return false
+	}
+	fd, err := unix.Openat(int(g.dir.Fd()), "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	text := make([]byte, 256)
+	n, _ := unix.Read(fd, text)
+	_ = unix.Close(fd)
+	return strings.Contains(string(text[:max(n, 0)]), "populated 1")
+}
+
+// remove removes the group if nothing is in it.
+func (g *cgroup) remove() {
+	if g == nil {
+		return
+	}
+	_ = g.dir.Close() // it was only read
+	_ = os.Remove(g.name)
+}
