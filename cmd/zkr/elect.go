@@ -81,7 +81,7 @@ func candidacy(c *conn.Client, path, layout string) (*supervise.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := election.New(c, path, election.WithLayout(l))
+	e, err := election.New(c, path, election.WithLayout(l), election.WithTracerName(metricsName(path)))
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}

@@ -72,7 +72,7 @@ func mutexes(c *conn.Client, paths []string) (*supervise.Target, error) {
 	all := make([]*mutex.Mutex, len(paths))
 	for i, path := range paths {
 		var err error
-		if all[i], err = mutex.New(c, path, mutex.WithReentrance()); err != nil {
+		if all[i], err = mutex.New(c, path, mutex.WithReentrance(), mutex.WithTracerName(metricsName(path))); err != nil {
 			return nil, err
 		}
 	}

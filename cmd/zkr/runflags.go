@@ -30,6 +30,7 @@ type runFlags struct {
 	stopTimeout     duration
 	events          int
 	shell           string
+	metrics         metricsFlags
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -52,6 +53,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.forward, "forward", "all", "`signals` to pass on to the program: all, none or HUP,USR1,...")
 	flags.Var(&f.stopTimeout, "stop-timeout", "after zkr was asked to stop, wait so long before SIGKILL; default without end")
 	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")
+	f.metrics.add(flags)
 	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
 }
 
@@ -72,7 +74,7 @@ func (f *runFlags) check() error {
 	if f.busy < 0 || f.busy > 255 {
 		return exit.Usagef("--busy-status %d: want 0 to 255", f.busy)
 	}
-	return nil
+	return f.metrics.check()
 }
 
 // options are the checked flags, as they are after the environment was read.

@@ -20,7 +20,7 @@ func newRLock(a *app) *cobra.Command {
 		Long: `rlock takes the read-write lock at PATH for reading. Any number of readers hold it, or one writer. Readers and writers
 are let in in the order in which they came: a reader waits behind a writer that came before it.`,
 	}, func(c *conn.Client, path string) (*supervise.Target, error) {
-		l, err := rwlock.New(c, path)
+		l, err := rwlock.New(c, path, rwlock.WithTracerName(metricsName(path)))
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func newWLock(a *app) *cobra.Command {
 		Example: `  zkr wlock /config -- edit-config`,
 		Long:    `wlock takes the read-write lock at PATH for writing: see rlock.`,
 	}, func(c *conn.Client, path string) (*supervise.Target, error) {
-		l, err := rwlock.New(c, path)
+		l, err := rwlock.New(c, path, rwlock.WithTracerName(metricsName(path)))
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ the limit in ZooKeeper so that it can be changed.`,
 		if permits < 1 || permits > limit && node == "" {
 			return nil, exit.Usagef("--permits %d: want 1 to the limit, which is %d", permits, limit)
 		}
-		var options []semaphore.Option
+		options := []semaphore.Option{semaphore.WithTracerName(metricsName(path))}
 		if node != "" {
 			options = append(options, semaphore.WithLimitNode(node))
 		}

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
@@ -15,7 +13,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/web"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
-	"github.com/zkrecipes/zkrecipes/zkhttp"
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
@@ -74,10 +71,8 @@ func (f *serveFlags) check() (election.Layout, error) {
 	if len(f.addresses) == 0 {
 		return 0, exit.Usagef("--http: want an address to listen at")
 	}
-	for _, address := range f.addresses {
-		if err := web.CheckAddress(address); err != nil {
-			return 0, exit.Usagef("--http %s: want host:port or unix:/path: %v", address, err)
-		}
+	if err := checkAddresses("http", f.addresses); err != nil {
+		return 0, err
 	}
 	return layoutOf(f.layout)
 }
@@ -102,11 +97,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 		return err
 	}
 	defer client.Close() //nolint:errcheck // it returns nil
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics)
-	site := web.New(a.log)
-	site.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	site.Handle("/readyz", zkhttp.Health(client))
+	site := a.newSite(client, metrics)
 	ctx, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -118,7 +109,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 		running.Go(func() { site.Follow(ctx) })
 	}
 	if path := flags.elect + flags.observe; path != "" {
-		e, err := election.New(client, path, election.WithLayout(layout))
+		e, err := election.New(client, path, election.WithLayout(layout), election.WithTracerName(metricsName(path)))
 		if err != nil {
 			return exit.With(exit.Usage, err)
 		}

@@ -11,6 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
+// notForTheProgram are flags of this zkr alone: a zkr below it has a descriptor, an address and a file of its own.
+var notForTheProgram = []string{"ZKR_EVENTS", "ZKR_METRICS_HTTP", "ZKR_METRICS_FILE"}
+
 // environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
 func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string) []string {
 	var nodes, tokens []string
@@ -31,7 +34,7 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 	}
 	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return name == "ZKR_EVENTS" || slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		return slices.Contains(notForTheProgram, name) || slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
 	})
 	return append(inherited, own...)
 }

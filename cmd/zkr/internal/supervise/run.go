@@ -81,7 +81,11 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 	}
 	granted := time.Now()
 	if t.Once != nil {
-		already, err := t.Once.done(ctx)
+		already, last, err := t.Once.done(ctx)
+		if !last.IsZero() {
+			t.Job.Succeeded(last)
+			r.tellRun(t)
+		}
 		if already {
 			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before", t.Once.value)
 		}
@@ -95,15 +99,31 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 		r.release(g)
 		return Ending{}, err
 	}
+	t.Job.Started(time.Now())
+	r.tellRun(t)
 	end := s.run()
+	took := time.Since(s.started)
+	if !end.Unfinished {
+		end.Code = r.record(t, g, end)
+	}
+	t.Job.Ended(time.Now(), took, end.Code, end.Asked || end.Revoked)
+	r.tellRun(t)
 	if end.Unfinished {
 		r.keepOpen = true
 		return end, nil
 	}
-	end.Code = r.record(t, g, end)
 	r.holdOn(g, granted, end)
 	r.release(g)
 	return end, nil
+}
+
+// tellRun writes the file with the metrics. A disk that is slow or full delays nothing.
+func (r *Runner) tellRun(t *Target) {
+	r.events.later(func() {
+		if err := t.Job.Write(); err != nil {
+			r.events.log.Warn("cannot write --metrics-file", "error", err)
+		}
+	})
 }
 
 // The pauses after a program that has ended by itself, and the length of a term that starts them anew.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/runs"
 )
 
 // Target is the lock, and what differs between the verbs.
@@ -14,6 +15,7 @@ type Target struct {
 	Lock, Try func(ctx context.Context) (*Grant, error)
 	Queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
 	Once      *Once                                                      // nil without --once
+	Job       *runs.Job                                                  // nil if nothing is to be told of it
 }
 
 // Grant is what a verb was granted: a hold, or the holds on several paths as one.
