@@ -154,6 +154,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if err := readEnv(cmd); err != nil {
 		return exit.Usagef("%v", err)
 	}
+	_, a.output.service = cmd.Annotations[service]
 	log, err := a.output.logger(a.err)
 	if err != nil {
 		return err
@@ -177,6 +178,9 @@ func readEnv(cmd *cobra.Command) error {
 	})
 	return errors.Join(errs...)
 }
+
+// service annotates verbs that run for long.
+const service = "service"
 
 const withoutEnv = "without-env"
 

@@ -24,8 +24,9 @@ func newElect(a *app) *cobra.Command {
 	var f runFlags
 	var e electFlags
 	cmd := &cobra.Command{
-		Use:   "elect [flags] PATH -- PROGRAM [ARGUMENT...]",
-		Short: "Run a program while this is the leader, again and again",
+		Use:         "elect [flags] PATH -- PROGRAM [ARGUMENT...]",
+		Annotations: map[string]string{service: ""},
+		Short:       "Run a program while this is the leader, again and again",
 		Example: `  zkr elect /app/leader -- serve --active
   zkr elect --restart always --id "$(hostname)" /app/leader -- serve --active`,
 		Long: `elect stands for the election at PATH and runs the program while this candidate leads. When the leadership is lost, or

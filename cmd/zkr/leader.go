@@ -98,12 +98,12 @@ func leaderName(view election.Leadership) string {
 
 func (a *app) printLeader(view election.Leadership) error {
 	p := view.Leader
-	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.Format(time.RFC3339Nano)}
+	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.UTC().Format(time.RFC3339Nano)}
 	row := []string{leaderName(view)}
 	if view.Current && view.Exists {
-		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.Format(time.RFC3339)
+		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.UTC().Format(time.RFC3339)
 		answer["session"], answer["node"] = fmt.Sprintf("0x%x", p.Session), p.Path
-		row = append(row, "token "+p.Token.String(), "since "+p.Since.Format(time.RFC3339))
+		row = append(row, "token "+p.Token.String(), "since "+p.Since.UTC().Format(time.RFC3339))
 	}
 	return a.print(table{rows: [][]string{row}, json: answer})
 }

@@ -26,8 +26,9 @@ type serveFlags struct {
 func newServe(a *app) *cobra.Command {
 	flags := serveFlags{stuck: duration(10 * time.Minute)}
 	cmd := &cobra.Command{
-		Use:   "serve [flags]",
-		Short: "Tell over HTTP which candidate leads, and show all locks in a browser",
+		Annotations: map[string]string{service: ""},
+		Use:         "serve [flags]",
+		Short:       "Tell over HTTP which candidate leads, and show all locks in a browser",
 		Example: `  zkr serve --elect /app/leader --id "$POD_NAME"
   zkr serve --observe /app/leader
   zkr serve --elect /app/leader --http :4040 --http unix:/run/zkr/socket

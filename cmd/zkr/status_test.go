@@ -25,7 +25,7 @@ func TestStatus(t *testing.T) {
 	status, out, errs := run(t, srv.Addr(), "lock", "--id", "web1/42", "/jobs/nightly", "--shell", "$ZKR status -r /; $ZKR status -o json /jobs/nightly; $ZKR status -o value /jobs/nightly /free")
 	require.Zero(t, status, errs)
 	require.Regexp(t, `(?s)^/jobs/nightly \(mutex\): held by web1/42\n  PLACE  MODE   ID       HOST  PROCESS  AGE\s+SINCE\s+TOKEN\s+SESSION\n`+
-		`  holds  mutex  web1/42  web1  42       \S+\s+\S+ \S+\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\nheld\nfree\n$`, out)
+		`  holds  mutex  web1/42  web1  42       \S+\s+\S+Z\s+\d+\s+0x[0-9a-f]+\n(\{.*\})\nheld\nfree\n$`, out)
 	var view snapshot
 	start := len(out) - len("held\nfree\n")
 	begin := 0

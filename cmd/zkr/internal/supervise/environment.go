@@ -28,7 +28,7 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 		fmt.Sprintf("ZKR_SESSION=0x%x", session.ID()),
 		"ZKR_KIND=" + t.Kind,
 		"ZKR_ID=" + r.client.Identity(),
-		"ZKR_VALID_UNTIL=" + g.ValidUntil().Format(time.RFC3339Nano),
+		"ZKR_VALID_UNTIL=" + g.ValidUntil().UTC().Format(time.RFC3339Nano),
 		"ZKR_DEPTH=" + strconv.Itoa(depth+1),
 		"ZKR_STATE=" + statePath,
 	}

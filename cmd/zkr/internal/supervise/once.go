@@ -69,16 +69,16 @@ func (r *Runner) record(t *Target, g *Grant, end Ending) int {
 		return end.Code
 	}
 	if end.Asked || end.Revoked {
-		r.events.say(slog.LevelWarn, "unrecorded", fields{"reason": "asked to stop"},
-			"the program was asked to stop, so %s does not say that it has succeeded: the next run repeats it", t.Once.path)
+		r.events.say(slog.LevelWarn, "unrecorded", fields{ReasonKey: "asked to stop"},
+			"%s does not say that the program has succeeded, and the next run repeats it", t.Once.path)
 		return end.Code
 	}
 	err := t.Once.write(g.parts[0])
 	if err == nil {
 		return 0
 	}
-	r.events.say(slog.LevelError, "unrecorded", fields{"reason": err.Error()},
-		"the program has succeeded, but %s does not say so: the next run repeats it: %v", t.Once.path, err)
+	r.events.say(slog.LevelError, "unrecorded", fields{ReasonKey: err.Error()},
+		"the program has succeeded, but %s does not say so, and the next run repeats it", t.Once.path)
 	if g.Err() != nil || errors.Is(err, zkrecipes.ErrFenced) {
 		return exit.Lost
 	}

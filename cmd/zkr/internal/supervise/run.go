@@ -90,13 +90,13 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before", t.Once.value)
 		}
 		if already || err != nil {
-			r.release(g)
+			r.release(t, g)
 			return Ending{}, err
 		}
 	}
 	s, err := r.supervise(ctx, done, t, g)
 	if err != nil {
-		r.release(g)
+		r.release(t, g)
 		return Ending{}, err
 	}
 	t.Job.Started(time.Now())
@@ -113,7 +113,7 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 		return end, nil
 	}
 	r.holdOn(g, granted, end)
-	r.release(g)
+	r.release(t, g)
 	return end, nil
 }
 
@@ -216,7 +216,7 @@ func (r *Runner) busy(err error) error {
 		if r.options.Busy != 0 { // cron mails it
 			level = slog.LevelWarn
 		}
-		r.events.say(level, "busy", fields{"reason": err.Error()}, "%v", err)
+		r.events.say(level, "busy", fields{ReasonKey: err.Error()}, "another holder is in the way")
 		return exit.With(r.options.Busy, nil) // also with status 0: the program was not run
 	}
 	return err
@@ -240,10 +240,11 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) {
 		return
 	}
 	first := queue[0]
+	since := first.Since.UTC().Format(time.RFC3339)
 	r.events.say(slog.LevelInfo, "waiting", fields{
 		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first), "holder_token": first.Token.String(),
-		"holder_since": first.Since.Format(time.RFC3339),
-	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), first.Since.Format(time.RFC3339))
+		"holder_since": since,
+	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), since)
 }
 
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.
@@ -271,14 +272,14 @@ func (r *Runner) holdOn(g *Grant, granted time.Time, end Ending) {
 
 // release releases, and waits for the answer as long as it makes a difference. If there is none, the status of the program
 // stays: the session ends with zkr, and the lock with it.
-func (r *Runner) release(g *Grant) {
+func (r *Runner) release(t *Target, g *Grant) {
 	limit := time.Until(g.ValidUntil())
 	ctx, cancel := context.WithTimeout(context.Background(), max(limit, time.Second))
 	defer cancel()
 	switch err := g.Release(ctx); {
 	case err == nil:
-		r.events.say(slog.LevelDebug, "released", nil, "released")
+		r.events.say(t.steps(), "released", fields{"path": t.Paths[0]}, "%s %s", t.word("released", "resigned at"), t.Paths[0])
 	case !errors.Is(err, zkrecipes.ErrLost):
-		r.events.say(slog.LevelWarn, "unknown", fields{"reason": err.Error()}, "not known whether the lock is released, it ends with the session: %v", err)
+		r.events.say(slog.LevelWarn, "unknown", fields{ReasonKey: err.Error()}, "not known whether the lock is released, it ends with the session")
 	}
 }

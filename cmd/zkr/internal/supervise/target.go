@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -17,6 +18,24 @@ type Target struct {
 	Once      *Once                                                      // nil without --once
 	Job       *runs.Job                                                  // nil if nothing is to be told of it
 }
+
+// steps is the level of the steps of a term. Those of a leader are news, those of a lock are the normal case.
+func (t *Target) steps() slog.Level {
+	if t.Kind == leader {
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// word is the word for a step of a lock, or of a leader.
+func (t *Target) word(ofLock, ofLeader string) string {
+	if t.Kind == leader {
+		return ofLeader
+	}
+	return ofLock
+}
+
+const leader = "leader"
 
 // Grant is what a verb was granted: a hold, or the holds on several paths as one.
 type Grant struct {
