@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -155,6 +156,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 		return exit.Usagef("%v", err)
 	}
 	_, a.output.service = cmd.Annotations[service]
+	if _, looks := cmd.Annotations[looks]; looks && !cmd.Flags().Changed("connect-timeout") {
+		a.connect.within = duration(10 * time.Second) // a person waits for the answer
+	}
 	log, err := a.output.logger(a.err)
 	if err != nil {
 		return err
@@ -181,6 +185,9 @@ func readEnv(cmd *cobra.Command) error {
 
 // service annotates verbs that run for long.
 const service = "service"
+
+// looks annotates verbs that only look.
+const looks = "looks"
 
 const withoutEnv = "without-env"
 

@@ -41,7 +41,7 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the certificate")
 	flags.StringVar(&c.tlsFor, "tls-server-name", "", "`name` that the servers' certificates must have; default that in --servers")
 	flags.Var(&c.session, "session-timeout", "ask for this session timeout; servers grant 2 to 20 of their ticks")
-	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never")
+	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never; 10s for verbs that only look")
 	flags.Var(&c.tick, "tick-time", "tickTime of the servers; lets zkr tell a slow server from a lost lock more exactly")
 }
 
@@ -57,8 +57,17 @@ func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *
 	return f(ctx, client)
 }
 
-// dial connects. The client logs to the log of zkr: if there is no connection soon, people see why.
+// dial connects. If no server gives a session, it asks each of them why.
 func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
+	client, err := a.dialAny(ctx, more...)
+	if code, _ := exit.Status(err); code == exit.Unreachable && ctx.Err() == nil {
+		err = exit.With(code, fmt.Errorf("%w; see zkr doctor%s", err, a.servesNot(ctx)))
+	}
+	return client, err
+}
+
+// dialAny connects. The client logs to the log of zkr: if there is no connection soon, people see why.
+func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	servers := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
 	if servers == "" {
 		return nil, exit.Usagef("no servers: give --servers host:port,..., or set ZKR_SERVERS")

@@ -18,7 +18,10 @@ import (
 func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
 	status, _, errs := run(t, "127.0.0.1:1", "status", "--connect-timeout=0.2", "/p")
 	require.Equal(t, exit.Unreachable, status)
-	require.Equal(t, "zkr: connect to 127.0.0.1:1: no session within --connect-timeout, 200ms (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused)\n", errs)
+	require.Equal(t, "zkr: connect to 127.0.0.1:1: no session within --connect-timeout, 200ms (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", errs)
+	status, _, errs = run(t, "127.0.0.1:1,127.0.0.1:2/app", "status", "--connect-timeout=0.2", "/p")
+	require.Equal(t, exit.Unreachable, status)
+	require.Contains(t, errs, "; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused\n")
 }
 
 // TestConnect_NamesFlags: what the library calls by its options is called by the flags that zkr has for them.

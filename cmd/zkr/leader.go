@@ -21,8 +21,9 @@ func newLeader(a *app) *cobra.Command {
 	var follow bool
 	var hook, layout string
 	cmd := &cobra.Command{
-		Use:   "leader [flags] PATH",
-		Short: "Tell which candidate leads",
+		Annotations: map[string]string{looks: ""},
+		Use:         "leader [flags] PATH",
+		Short:       "Tell which candidate leads",
 		Example: `  zkr leader /app/leader
   zkr leader -o value /app/leader
   zkr leader --follow --exec 'reload-proxy "$ZKR_LEADER"' /app/leader`,

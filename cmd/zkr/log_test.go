@@ -35,7 +35,9 @@ func TestLog_OfAServiceTellsEachChange(t *testing.T) {
 	z := start(t, srv, "a", "elect", "/app/leader", "--", "sleep", "60")
 	z.until(t, "started")
 	srv.Cut(zktest.Label("a"))
-	eventually(t, "it is connected again", func() bool { return logged(z.zkr, `msg="zookeeper: connected"`, "was=suspended", "server=127.0.0.1:") != "" })
+	eventually(t, "it is connected again", func() bool {
+		return logged(z.zkr, `msg="zookeeper: connected"`, "was=suspended", "server=127.0.0.1:") != ""
+	})
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 143, z.status(t))
 	elected := logged(z.zkr, "level=INFO", `msg="elected at /app/leader, token `, "token=")

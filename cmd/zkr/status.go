@@ -26,8 +26,9 @@ type statusFlags struct {
 func newStatus(a *app) *cobra.Command {
 	flags := statusFlags{interval: duration(time.Second)}
 	cmd := &cobra.Command{
-		Use:   "status [flags] PATH...",
-		Short: "Show which process holds a lock, which ones wait, and what is in their way",
+		Annotations: map[string]string{looks: ""},
+		Use:         "status [flags] PATH...",
+		Short:       "Show which process holds a lock, which ones wait, and what is in their way",
 		Example: `  zkr status /jobs/nightly
   zkr status -r /
   zkr status -r --stuck 10m / || alert
