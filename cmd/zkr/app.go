@@ -81,7 +81,7 @@ Exit status: the program's (128+n if signal n killed it), or
 		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a),
 		newLeader(a), newWait(a), newCheck(a), newHeld(a),
 		newStatus(a), newRevoke(a), newBreak(a), newServe(a), newDoctor(a),
-		newMan(a),
+		newMan(a), newVersion(a),
 	)
 	a.completePaths(root)
 	strictDefaults(root)
@@ -95,6 +95,16 @@ func version() string {
 		module = cmp.Or(info.Main.Version, module)
 	}
 	return fmt.Sprintf("%s (%s %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Tell which version this is", Example: "  zkr version", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.out, "zkr version", version())
+			return err
+		},
+	}
 }
 
 // strictDefaults makes the verbs that cobra adds refuse arguments that they do not know.
@@ -148,7 +158,9 @@ Examples:
 }
 
 // asFlags puts the flags of zkr in place of the options that errors of the library name.
-var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca")
+var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
+	"the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
+	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
 
 // prepare fills in flags from the environment, and sets up the log.
 func (a *app) prepare(cmd *cobra.Command) error {
@@ -164,6 +176,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 		return err
 	}
 	a.log = log
+	for _, name := range unknownVariables(cmd.Root(), os.Environ()) {
+		a.log.Warn("no flag has the name of this variable: it does nothing", "variable", name)
+	}
 	return nil
 }
 

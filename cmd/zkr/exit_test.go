@@ -157,9 +157,11 @@ func TestHelp_ShowsAnExampleFirst(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	_, verb, _ := run(t, "", "version")
 	status, out, errs := run(t, "", "--version")
 	require.Zero(t, status, errs)
 	require.Regexp(t, `^zkr version \S+ \(go1\S+ \w+/\w+\)\n$`, out)
+	require.Equal(t, out, verb)
 }
 
 func TestCompletion_IsThereForFourShells(t *testing.T) {

@@ -19,7 +19,8 @@ import (
 
 func newLeader(a *app) *cobra.Command {
 	var follow bool
-	var hook, layout string
+	var hook string
+	var layout layoutFlags
 	cmd := &cobra.Command{
 		Annotations: map[string]string{looks: ""},
 		Use:         "leader [flags] PATH",
@@ -33,14 +34,13 @@ With --follow it tells every change, until it is stopped: also that there is no 
 lost, so that the leader is not known ("unknown").`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := layoutOf(layout)
-			if err != nil {
+			if _, err := layout.check(); err != nil {
 				return err
 			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
-				e, err := election.New(client, args[0], election.WithLayout(l))
+				e, err := layout.election(client, args[0])
 				if err != nil {
-					return exit.With(exit.Usage, err)
+					return err
 				}
 				if follow || hook != "" {
 					return a.followLeader(ctx, e, hook)
@@ -59,7 +59,7 @@ lost, so that the leader is not known ("unknown").`,
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on, and tell every change")
 	cmd.Flags().StringVar(&hook, "exec", "", "run this `line` by the shell at every change, with ZKR_LEADER and ZKR_TOKEN; implies --follow")
-	addLayout(cmd, &layout)
+	layout.add(cmd)
 	noEnv(cmd, "exec")
 	return cmd
 }

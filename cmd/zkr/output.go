@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -59,10 +60,15 @@ func (o *outputFlags) libraryLevel() slog.Level {
 	return slog.LevelWarn
 }
 
-// inUTC gives times a zone that all machines share.
-func inUTC(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindTime {
-		a.Value = slog.TimeValue(a.Value.Time().UTC())
+// forOperators gives times a zone that all machines share, and errors the names of flags.
+func forOperators(_ []string, a slog.Attr) slog.Attr {
+	switch value := a.Value.Any().(type) {
+	case time.Time:
+		a.Value = slog.TimeValue(value.UTC())
+	case error:
+		a.Value = slog.StringValue(asFlags.Replace(value.Error()))
+	case string:
+		a.Value = slog.StringValue(asFlags.Replace(value))
 	}
 	return a
 }
@@ -74,7 +80,7 @@ func (o *outputFlags) logger(file *os.File) (*slog.Logger, error) {
 		return nil, exit.Usagef("--output %s: want table, json or value", o.format)
 	}
 	terminal := term.IsTerminal(int(file.Fd()))
-	options := &slog.HandlerOptions{Level: o.level(terminal), ReplaceAttr: inUTC}
+	options := &slog.HandlerOptions{Level: o.level(terminal), ReplaceAttr: forOperators}
 	switch {
 	case o.log == "json":
 		return slog.New(slog.NewJSONHandler(file, options)), nil
@@ -123,7 +129,7 @@ func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(line))
+	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(asFlags.Replace(line)))
 	return err
 }
 

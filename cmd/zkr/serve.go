@@ -12,15 +12,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/web"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
 type serveFlags struct {
-	addresses                        []string
-	elect, observe, layout, id, root string
-	stuck                            duration
-	allowBreak                       bool
+	addresses                []string
+	elect, observe, id, root string
+	layout                   layoutFlags
+	stuck                    duration
+	allowBreak               bool
 }
 
 func newServe(a *app) *cobra.Command {
@@ -57,30 +57,30 @@ the contender, as zkr break does.`,
 	cmd.Flags().Var(&flags.stuck, "stuck", "the page marks queues whose first waiter has waited for so long")
 	cmd.Flags().BoolVar(&flags.allowBreak, "allow-break", false, "let a browser that has the key delete contenders")
 	noEnv(cmd, "allow-break")
-	addLayout(cmd, &flags.layout)
+	flags.layout.add(cmd)
 	return cmd
 }
 
-// check refuses flags that do not go together, and returns the layout of the election.
-func (f *serveFlags) check() (election.Layout, error) {
+// check refuses flags that do not go together.
+func (f *serveFlags) check() error {
 	if f.elect != "" && f.observe != "" {
-		return 0, exit.Usagef("--elect and --observe: want one of them")
+		return exit.Usagef("--elect and --observe: want one of them")
 	}
 	if f.allowBreak && f.root == "" {
-		return 0, exit.Usagef("--allow-break needs the page: want a path for --ui-root")
+		return exit.Usagef("--allow-break needs the page: want a path for --ui-root")
 	}
 	if len(f.addresses) == 0 {
-		return 0, exit.Usagef("--http: want an address to listen at")
+		return exit.Usagef("--http: want an address to listen at")
 	}
 	if err := checkAddresses("http", f.addresses); err != nil {
-		return 0, err
+		return err
 	}
-	return layoutOf(f.layout)
+	_, err := f.layout.check()
+	return err
 }
 
 func (a *app) serve(parent context.Context, flags serveFlags) error {
-	layout, err := flags.check()
-	if err != nil {
+	if err := flags.check(); err != nil {
 		return err
 	}
 	ctx, done := a.signals.Context(parent)
@@ -110,9 +110,9 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 		running.Go(func() { site.Follow(ctx) })
 	}
 	if path := flags.elect + flags.observe; path != "" {
-		e, err := election.New(client, path, election.WithLayout(layout), election.WithTracerName(metricsName(path)))
+		e, err := flags.layout.election(client, path)
 		if err != nil {
-			return exit.With(exit.Usage, err)
+			return err
 		}
 		site.TellLeader(e)
 		if flags.elect != "" {

@@ -81,6 +81,9 @@ func (w *waiting) run(ctx context.Context) error {
 	if err := w.client.Sync(ctx, w.path); err != nil {
 		return err
 	}
+	if there, _, err := w.client.Exists(ctx, w.path); err == nil && !there {
+		w.log.Info(fmt.Sprintf("there is no node %s: it was never used, or was removed since", w.path))
+	}
 	for told := false; ; {
 		session, err := w.client.Session(ctx)
 		if err != nil {

@@ -4,8 +4,11 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -187,6 +190,8 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.options.Wait, ErrWaited)
 		defer cancel()
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	type result struct {
 		grant *Grant
 		err   error
@@ -203,7 +208,9 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 		case got := <-results:
 			return got.grant, r.busy(got.err)
 		case <-looks.C:
-			r.tellQueue(ctx, t)
+			if err := r.tellQueue(ctx, t); err != nil {
+				giveUp(err)
+			}
 			looks.Reset(time.Minute)
 		}
 	}
@@ -223,21 +230,27 @@ func (r *Runner) busy(err error) error {
 }
 
 // tellQueue tells how many are ahead of this caller, and which one holds the lock. It names no place: status counts places from
-// the first waiter on.
-func (r *Runner) tellQueue(ctx context.Context, t *Target) {
+// the first waiter on. It returns an error if the wait has no end: this zkr runs below the one that it waits for.
+func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	queue, err := t.Queue(ctx)
 	if err != nil || len(queue) == 0 {
-		return // the next look may tell more
+		return nil // the next look may tell more
 	}
 	session, err := r.client.Session(ctx)
 	if err != nil {
-		return
+		return nil //nolint:nilerr // as above
 	}
 	own := slices.IndexFunc(queue, func(p zkrecipes.Participant) bool { return p.Session == session.ID() })
 	if own < 1 {
-		return
+		return nil
+	}
+	outer := strings.Fields(os.Getenv(outer))
+	for _, p := range queue[:own] {
+		if t.excludes() && slices.Contains(outer, fmt.Sprintf("0x%x", p.Session)) {
+			return exit.Usagef("this zkr runs below the one that holds %s, and would wait for it for ever", t.Paths[0])
+		}
 	}
 	first := queue[0]
 	since := first.Since.UTC().Format(time.RFC3339)
@@ -245,6 +258,7 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) {
 		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first), "holder_token": first.Token.String(),
 		"holder_since": since,
 	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), since)
+	return nil
 }
 
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.

@@ -19,6 +19,9 @@ type Target struct {
 	Job       *runs.Job                                                  // nil if nothing is to be told of it
 }
 
+// excludes reports whether each contender ahead is in the way, as is not so among readers and permits.
+func (t *Target) excludes() bool { return t.Kind != "read" && t.Kind != "permit" }
+
 // steps is the level of the steps of a term. Those of a leader are news, those of a lock are the normal case.
 func (t *Target) steps() slog.Level {
 	if t.Kind == leader {
