@@ -62,7 +62,8 @@ Exit status: the program's (128+n if signal n killed it), or
   69  no server reached                 124  --max-run was over
   75  busy, see --busy-status           125  another failure of zkr
   77  credentials or access refused     126  the program cannot be run; 127 it was not found
-  128+n  signal n came before the program was started`,
+  128+n  signal n came before the program was started
+--own-status gives those of zkr other numbers, so that none can be the program's.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -151,6 +152,9 @@ Examples:
 {{.Example}}{{end}}`, ""))
 	err := root.ExecuteContext(context.Background())
 	code, message := exit.Status(err)
+	if own, mapped := a.output.own[code]; mapped && code != 0 && !exit.IsProgram(err) {
+		code = own
+	}
 	if message != "" {
 		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
 	}

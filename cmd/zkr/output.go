@@ -24,12 +24,14 @@ import (
 type outputFlags struct {
 	format, log    string
 	quiet, verbose bool
+	own            statusMap
 	service        bool // the verb runs for long, so its messages go to a log
 }
 
 func (o *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "output", "o", "table", "`format` of results on standard output: table, json or value")
 	flags.StringVar(&o.log, "log", "auto", "`format` of messages on standard error: text, json, or auto: plain sentences in a terminal")
+	flags.Var(&o.own, "own-status", "exit with other `statuses` where they are zkr's and not the program's: 64=193,79=194")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no messages but the last one of a failure")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "more messages: every step, and what the connection does")
 }

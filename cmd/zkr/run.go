@@ -69,7 +69,10 @@ func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func
 	if err != nil || end.Code == 0 {
 		return err
 	}
-	return exit.With(end.Code, nil)
+	if end.Own {
+		return exit.With(end.Code, nil)
+	}
+	return exit.Program(end.Code)
 }
 
 // durationOf is a flag that was given; else it is negative.

@@ -20,7 +20,7 @@ var Variables = []string{
 const outer = "ZKR_OUTER"
 
 // notForTheProgram are flags of this zkr alone: a zkr below it has a descriptor, an address and a file of its own.
-var notForTheProgram = []string{"ZKR_EVENTS", "ZKR_METRICS_HTTP", "ZKR_METRICS_FILE"}
+var notForTheProgram = []string{"ZKR_EVENTS", "ZKR_METRICS_HTTP", "ZKR_METRICS_FILE", "ZKR_OWN_STATUS"}
 
 // environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
 func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string) []string {

@@ -107,7 +107,9 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 	end := s.run()
 	took := time.Since(s.started)
 	if !end.Unfinished {
-		end.Code = r.record(t, g, end)
+		recorded := r.record(t, g, end)
+		end.Own = end.Own || recorded != end.Code
+		end.Code = recorded
 	}
 	t.Job.Ended(time.Now(), took, end.Code, end.Asked || end.Revoked)
 	r.tellRun(t)

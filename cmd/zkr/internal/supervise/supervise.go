@@ -50,6 +50,7 @@ type supervision struct {
 // Ending is how a program ended, and why.
 type Ending struct {
 	Code       int  // exit status
+	Own        bool // the status is one of zkr, not the program's
 	Asked      bool // a signal had asked zkr to stop
 	Revoked    bool // another client had asked for the lock
 	Lost       bool // the lock was lost, or so nearly that the program was stopped
@@ -408,9 +409,11 @@ func (s *supervision) conclude() {
 	s.end.Lost = s.end.Lost || s.grant.Err() != nil || s.child.Status().Overdue
 	switch {
 	case s.end.Lost || s.end.Unfinished:
-		s.end.Code = exit.Lost
+		s.end.Code, s.end.Own = exit.Lost, true
 	case s.end.Code == 0:
 		s.end.Code = s.child.Status().Code
+	default:
+		s.end.Own = true // such as that of --max-run
 	}
 }
 
