@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/runs"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -26,10 +28,8 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string, more ...co
 		return nil, err
 	}
 	command := child.Command{Path: path, Args: program, Files: []*os.File{a.in, a.out, a.err}, Terminal: isTerminal(a.in)}
-	for _, name := range []string{f.id, f.data} {
-		if name != "" {
-			more = append(more, conn.WithIdentity(name))
-		}
+	if name := cmp.Or(f.data, survey.Identity(f.id)); name != "" {
+		more = append(more, conn.WithIdentity(name))
 	}
 	dial := func(ctx context.Context) (*conn.Client, error) { return a.dial(ctx, more...) }
 	return supervise.Open(cmd.Context(), options, command, a.log, f.events, a.signals, dial)

@@ -139,8 +139,9 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, changes, nil // the list changes as well
 	}
-	w.seen = "the first in the queue is " + survey.Plain(string(data))
-	return err == nil && string(data) == w.leader, append(changes, change), err
+	name := survey.NameOf(zkrecipes.Participant{Name: string(data)})
+	w.seen = "the first in the queue is " + survey.Plain(name)
+	return err == nil && (name == w.leader || string(data) == w.leader), append(changes, change), err
 }
 
 // children lists a node and adds a watch for its next change. The list of a node that is not there is nil.

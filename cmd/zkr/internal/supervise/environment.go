@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
@@ -36,7 +38,7 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 		fmt.Sprintf("ZKR_SESSION=0x%x", session.ID()),
 		"ZKR_OUTER=" + strings.TrimSpace(fmt.Sprintf("%s 0x%x", os.Getenv(outer), session.ID())),
 		"ZKR_KIND=" + t.Kind,
-		"ZKR_ID=" + r.client.Identity(),
+		"ZKR_ID=" + survey.NameOf(zkrecipes.Participant{Name: r.client.Identity()}),
 		"ZKR_VALID_UNTIL=" + g.ValidUntil().UTC().Format(time.RFC3339Nano),
 		"ZKR_DEPTH=" + strconv.Itoa(depth+1),
 		"ZKR_STATE=" + statePath,

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zkhttp"
@@ -112,7 +113,7 @@ func nameOfLeader(w http.ResponseWriter, r *http.Request, leader http.Handler) {
 	case answer.status != http.StatusOK:
 		Reply(w, http.StatusServiceUnavailable, Failure(body.Error))
 	default:
-		Reply(w, http.StatusOK, map[string]string{"name": body.Leader})
+		Reply(w, http.StatusOK, map[string]string{"name": survey.NameOf(zkrecipes.Participant{Name: body.Leader})})
 	}
 }
 
