@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -61,7 +62,8 @@ Exit status: the program's (128+n if signal n killed it), or
   69  no server reached                 124  --max-run was over
   75  busy, see --busy-status           125  another failure of zkr
   77  credentials or access refused     126  the program cannot be run; 127 it was not found
-  128+n  signal n came before the program was started`,
+  128+n  signal n came before the program was started
+--own-status gives those of zkr other numbers, so that none can be the program's.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -80,7 +82,7 @@ Exit status: the program's (128+n if signal n killed it), or
 		newLock(a), newRLock(a), newWLock(a), newSem(a), newElect(a),
 		newLeader(a), newWait(a), newCheck(a), newHeld(a),
 		newStatus(a), newRevoke(a), newBreak(a), newServe(a), newDoctor(a),
-		newMan(a),
+		newMan(a), newVersion(a),
 	)
 	a.completePaths(root)
 	strictDefaults(root)
@@ -94,6 +96,16 @@ func version() string {
 		module = cmp.Or(info.Main.Version, module)
 	}
 	return fmt.Sprintf("%s (%s %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Tell which version this is", Example: "  zkr version", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.out, "zkr version", version())
+			return err
+		},
+	}
 }
 
 // strictDefaults makes the verbs that cobra adds refuse arguments that they do not know.
@@ -140,6 +152,9 @@ Examples:
 {{.Example}}{{end}}`, ""))
 	err := root.ExecuteContext(context.Background())
 	code, message := exit.Status(err)
+	if own, mapped := a.output.own[code]; mapped && code != 0 && !exit.IsProgram(err) {
+		code = own
+	}
 	if message != "" {
 		_, _ = fmt.Fprintf(a.err, "zkr: %s\n", plainLines(asFlags.Replace(message))) // there is nowhere else to say it
 	}
@@ -147,18 +162,27 @@ Examples:
 }
 
 // asFlags puts the flags of zkr in place of the options that errors of the library name.
-var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca")
+var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
+	"the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
+	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
 
 // prepare fills in flags from the environment, and sets up the log.
 func (a *app) prepare(cmd *cobra.Command) error {
 	if err := readEnv(cmd); err != nil {
 		return exit.Usagef("%v", err)
 	}
+	_, a.output.service = cmd.Annotations[service]
+	if _, looks := cmd.Annotations[looks]; looks && !cmd.Flags().Changed("connect-timeout") {
+		a.connect.within = duration(10 * time.Second) // a person waits for the answer
+	}
 	log, err := a.output.logger(a.err)
 	if err != nil {
 		return err
 	}
 	a.log = log
+	for _, name := range unknownVariables(cmd.Root(), os.Environ()) {
+		a.log.Warn("no flag has the name of this variable: it does nothing", "variable", name)
+	}
 	return nil
 }
 
@@ -177,6 +201,12 @@ func readEnv(cmd *cobra.Command) error {
 	})
 	return errors.Join(errs...)
 }
+
+// service annotates verbs that run for long.
+const service = "service"
+
+// looks annotates verbs that only look.
+const looks = "looks"
 
 const withoutEnv = "without-env"
 

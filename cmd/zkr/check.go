@@ -17,8 +17,9 @@ import (
 func newCheck(a *app) *cobra.Command {
 	var path, token string
 	cmd := &cobra.Command{
-		Use:   "check [--path PATH --token TOKEN]",
-		Short: "Ask the servers whether a holder is still there",
+		Annotations: map[string]string{looks: ""},
+		Use:         "check [--path PATH --token TOKEN]",
+		Short:       "Ask the servers whether a holder is still there",
 		Example: `  zkr check && upload result
   zkr check --path /jobs/nightly --token 4294967311`,
 		Long: `check asks whether the contender with the token is still in the queue at PATH, as the leader of the ensemble knows it.

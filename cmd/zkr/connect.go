@@ -29,6 +29,7 @@ type connectFlags struct {
 	servers, authFile, acl         string
 	tlsCA, tlsCert, tlsKey, tlsFor string
 	session, within, tick          duration
+	requireChroot                  bool
 }
 
 func (c *connectFlags) add(flags *pflag.FlagSet) {
@@ -40,8 +41,9 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the certificate")
 	flags.StringVar(&c.tlsFor, "tls-server-name", "", "`name` that the servers' certificates must have; default that in --servers")
+	flags.BoolVar(&c.requireChroot, "require-chroot", false, "fail with 125 if the chroot of --servers does not exist, in place of a warning")
 	flags.Var(&c.session, "session-timeout", "ask for this session timeout; servers grant 2 to 20 of their ticks")
-	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never")
+	flags.Var(&c.within, "connect-timeout", "give up if no server gives a session for so long; 0 is never; 10s for verbs that only look")
 	flags.Var(&c.tick, "tick-time", "tickTime of the servers; lets zkr tell a slow server from a lost lock more exactly")
 }
 
@@ -57,8 +59,17 @@ func (a *app) connected(cmd *cobra.Command, f func(ctx context.Context, client *
 	return f(ctx, client)
 }
 
-// dial connects. The client logs to the log of zkr: if there is no connection soon, people see why.
+// dial connects. If no server gives a session, it asks each of them why.
 func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
+	client, err := a.dialAny(ctx, more...)
+	if code, _ := exit.Status(err); code == exit.Unreachable && ctx.Err() == nil {
+		err = exit.With(code, fmt.Errorf("%w; see zkr doctor%s", err, a.servesNot(ctx)))
+	}
+	return client, err
+}
+
+// dialAny connects. The client logs to the log of zkr: if there is no connection soon, people see why.
+func (a *app) dialAny(ctx context.Context, more ...conn.Option) (*conn.Client, error) {
 	servers := cmp.Or(a.connect.servers, os.Getenv("ZOOKEEPER_SERVERS"))
 	if servers == "" {
 		return nil, exit.Usagef("no servers: give --servers host:port,..., or set ZKR_SERVERS")
@@ -88,20 +99,32 @@ func (a *app) dial(ctx context.Context, more ...conn.Option) (*conn.Client, erro
 	if err != nil {
 		return nil, dialFailure(ctx, err)
 	}
-	a.lookAtChroot(ctx, client)
+	if err := a.lookAtChroot(ctx, client); err != nil {
+		_ = client.Close() // it returns nil
+		return nil, err
+	}
 	return client, nil
 }
 
-// lookAtChroot tells if the chroot does not exist. A typo in it makes a second tree, in which all locks are free.
-func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) {
+// lookAtChroot tells if the chroot does not exist, and fails with --require-chroot. A typo in it makes a second tree, in which all locks are free.
+func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 	_, chroot := a.servers()
 	if strings.Trim(chroot, "/") == "" {
-		return
+		return nil
 	}
-	if exists, _, err := client.Exists(ctx, "/"); err == nil && !exists { // what the verb asks next meets an error as well
+	exists, _, err := client.Exists(ctx, "/")
+	switch {
+	case a.connect.requireChroot && err != nil:
+		return err
+	case err != nil, exists: // what the verb asks next meets an error as well
+	case a.connect.requireChroot:
+		return fmt.Errorf("--require-chroot: the chroot %s does not exist: is it right in --servers? if it is, create this node once, "+
+			"as a persistent one: the servers remove a container that is empty", chroot)
+	default:
 		a.log.Warn("the chroot of --servers does not exist: is it right? programs with another chroot do not share these locks; "+
 			"if it is right, create this node once", "chroot", chroot)
 	}
+	return nil
 }
 
 // dialFailure gives an error of Dial its exit status. What ends neither with ctx nor for want of a name was never sent.

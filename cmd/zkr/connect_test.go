@@ -18,7 +18,10 @@ import (
 func TestConnect_NamesTheLimitAndWhatWasInTheWay(t *testing.T) {
 	status, _, errs := run(t, "127.0.0.1:1", "status", "--connect-timeout=0.2", "/p")
 	require.Equal(t, exit.Unreachable, status)
-	require.Equal(t, "zkr: connect to 127.0.0.1:1: no session within --connect-timeout, 200ms (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused)\n", errs)
+	require.Equal(t, "zkr: connect to 127.0.0.1:1: no session within --connect-timeout, 200ms (connect to 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused); see zkr doctor\n", errs)
+	status, _, errs = run(t, "127.0.0.1:1,127.0.0.1:2/app", "status", "--connect-timeout=0.2", "/p")
+	require.Equal(t, exit.Unreachable, status)
+	require.Contains(t, errs, "; see zkr doctor\n  127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n  127.0.0.1:2: dial tcp 127.0.0.1:2: connect: connection refused\n")
 }
 
 // TestConnect_NamesFlags: what the library calls by its options is called by the flags that zkr has for them.
@@ -53,12 +56,17 @@ func TestConnect_TellsOfAMissingChroot(t *testing.T) {
 	srv := zktest.Run(t)
 	status, out, errs := run(t, srv.Addr()+"/ap", "status", "/p")
 	require.Zero(t, status)
-	assert.Equal(t, "/p: free\n", out)
+	assert.Contains(t, out, "/p: free, as there is no such node")
 	assert.Contains(t, errs, "chroot=/ap")
+	status, _, errs = run(t, srv.Addr()+"/ap", "lock", "--require-chroot", "/p", "--", "true")
+	assert.Equal(t, exit.Failure, status)
+	assert.Contains(t, errs, "the chroot /ap does not exist")
 	_, _, errs = run(t, srv.Addr()+"/ap", "lock", "/p", "--", "true")
 	assert.Contains(t, errs, "chroot=/ap")
 	_, _, errs = run(t, srv.Addr()+"/ap", "lock", "/p", "--", "true")
 	assert.Empty(t, errs, "it is there now")
+	status, _, errs = run(t, srv.Addr()+"/ap", "lock", "--require-chroot", "/p", "--", "true")
+	assert.Zero(t, status, errs)
 	_, out, errs = run(t, srv.Addr()+"/apq", "__complete", "lock", "/")
 	assert.NotContains(t, out+errs, "/apq", "a message would disturb the line that is typed")
 }

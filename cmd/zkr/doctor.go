@@ -51,7 +51,7 @@ which is 5 s here.`,
 			if !cmd.Flags().Changed("connect-timeout") {
 				a.connect.within = duration(serverPatience)
 			}
-			client, err := a.dial(ctx)
+			client, err := a.dialAny(ctx)
 			if code, _ := exit.Status(err); code == exit.Unreachable { // what each server says may tell why
 				if broken := a.doctor(ctx, nil, args); broken != nil {
 					return broken
@@ -135,8 +135,8 @@ func (a *app) examine(ctx context.Context, e *examination, chroot string, paths 
 		e.Error = err.Error()
 		return
 	}
-	if strings.Contains(role, "not currently serving requests") {
-		e.Mode, e.Error = "not serving", "it does not serve: it is starting, or it has no contact with a majority of the servers"
+	if strings.Contains(role, notServing) {
+		e.Mode, e.Error = "not serving", noMajority
 		return
 	}
 	e.Version, _, _ = strings.Cut(field(role, "Zookeeper version"), "-")

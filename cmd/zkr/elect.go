@@ -16,16 +16,18 @@ import (
 
 // electFlags are what elect adds to the verbs that run a program.
 type electFlags struct {
-	once            bool
-	layout, restart string
+	once    bool
+	restart string
+	layout  layoutFlags
 }
 
 func newElect(a *app) *cobra.Command {
 	var f runFlags
 	var e electFlags
 	cmd := &cobra.Command{
-		Use:   "elect [flags] PATH -- PROGRAM [ARGUMENT...]",
-		Short: "Run a program while this is the leader, again and again",
+		Use:         "elect [flags] PATH -- PROGRAM [ARGUMENT...]",
+		Annotations: map[string]string{service: ""},
+		Short:       "Run a program while this is the leader, again and again",
 		Example: `  zkr elect /app/leader -- serve --active
   zkr elect --restart always --id "$(hostname)" /app/leader -- serve --active`,
 		Long: `elect stands for the election at PATH and runs the program while this candidate leads. When the leadership is lost, or
@@ -50,40 +52,64 @@ pause that grows from 1 s to 1 min while terms end within a minute.`,
 	noEnv(cmd, "shell")
 	cmd.Flags().BoolVar(&e.once, "once", false, "end after one term")
 	cmd.Flags().StringVar(&e.restart, "restart", "never", "stand again when the program has ended by itself: never, on-failure or always")
-	addLayout(cmd, &e.layout)
+	e.layout.add(cmd)
 	return cmd
 }
 
-func addLayout(cmd *cobra.Command, layout *string) {
-	cmd.Flags().StringVar(layout, "layout", "latch", "how candidates are named: latch, or selector, which is also that of lock")
+// layoutFlags say how candidates are named.
+type layoutFlags struct {
+	name  string
+	kazoo bool
 }
 
-func layoutOf(name string) (election.Layout, error) {
-	switch name {
-	case "latch":
-		return election.Latch, nil
-	case "selector":
-		return election.Selector, nil
+func (l *layoutFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.name, "layout", "latch", "how candidates are named: latch, or selector, which is also that of lock")
+	addKazoo(cmd, &l.kazoo)
+}
+
+func addKazoo(cmd *cobra.Command, kazoo *bool) {
+	cmd.Flags().BoolVar(kazoo, "kazoo", false, "share the path with programs in Python that use kazoo; give it to all zkr on the path")
+}
+
+// check returns what the flags say as options.
+func (l *layoutFlags) check() (options []election.Option, err error) {
+	layouts := map[string]election.Layout{"latch": election.Latch, "selector": election.Selector}
+	layout, known := layouts[l.name]
+	if !known {
+		return nil, exit.Usagef("--layout %s: want latch or selector", l.name)
 	}
-	return 0, exit.Usagef("--layout %s: want latch or selector", name)
+	options = append(options, election.WithLayout(layout))
+	if l.kazoo {
+		options = append(options, election.WithKazoo())
+	}
+	return options, nil
+}
+
+// election returns the election at a path.
+func (l *layoutFlags) election(c *conn.Client, path string) (*election.Election, error) {
+	options, err := l.check()
+	if err != nil {
+		return nil, err
+	}
+	e, err := election.New(c, path, append(options, election.WithTracerName(metricsName(path)))...)
+	if err != nil {
+		return nil, exit.With(exit.Usage, err)
+	}
+	return e, nil
 }
 
 func (e *electFlags) check() error {
 	if !slices.Contains([]string{"never", "on-failure", "always"}, e.restart) {
 		return exit.Usagef("--restart %s: want never, on-failure or always", e.restart)
 	}
-	_, err := layoutOf(e.layout)
+	_, err := e.layout.check()
 	return err
 }
 
-func candidacy(c *conn.Client, path, layout string) (*supervise.Target, error) {
-	l, err := layoutOf(layout)
+func candidacy(c *conn.Client, path string, layout layoutFlags) (*supervise.Target, error) {
+	e, err := layout.election(c, path)
 	if err != nil {
 		return nil, err
-	}
-	e, err := election.New(c, path, election.WithLayout(l))
-	if err != nil {
-		return nil, exit.With(exit.Usage, err)
 	}
 	campaign := func(ctx context.Context) (*supervise.Grant, error) {
 		term, err := e.Campaign(ctx)

@@ -157,9 +157,11 @@ func TestHelp_ShowsAnExampleFirst(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	_, verb, _ := run(t, "", "version")
 	status, out, errs := run(t, "", "--version")
 	require.Zero(t, status, errs)
 	require.Regexp(t, `^zkr version \S+ \(go1\S+ \w+/\w+\)\n$`, out)
+	require.Equal(t, out, verb)
 }
 
 func TestCompletion_IsThereForFourShells(t *testing.T) {
@@ -194,4 +196,25 @@ func TestExit_BusyNamesTheHolder(t *testing.T) {
 	status, _, errs = run(t, srv.Addr(), "lock", "--try", "--busy-ok", "/held", "--", "true")
 	require.Zero(t, status)
 	require.Empty(t, errs)
+}
+
+// TestExit_OwnStatus: the statuses of zkr have other numbers, and the program's stay.
+func TestExit_OwnStatus(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"/p", "--", "sh", "-c", "exit 64"}, 64},
+		{[]string{"p", "--", "true"}, 193},
+		{[]string{"/p", "--", "no-such-program"}, 196},
+		{[]string{"--max-run=0.1", "/p", "--", "sleep", "60"}, 197},
+		{[]string{"/p", "--shell", `test -z "$ZKR_OWN_STATUS" && exit 127`}, exit.NotFound},
+		{[]string{"--own-status=64", "/p", "--", "true"}, exit.Usage},
+	} {
+		z := command(t, srv.Addr(), append([]string{"lock"}, c.args...)...)
+		z.Env = append(z.Env, "ZKR_OWN_STATUS=64=193,124=197,127=196")
+		require.NoError(t, z.Start())
+		assert.Equal(t, c.want, z.status(t), z.err.String())
+	}
 }

@@ -19,10 +19,12 @@ import (
 
 func newLeader(a *app) *cobra.Command {
 	var follow bool
-	var hook, layout string
+	var hook string
+	var layout layoutFlags
 	cmd := &cobra.Command{
-		Use:   "leader [flags] PATH",
-		Short: "Tell which candidate leads",
+		Annotations: map[string]string{looks: ""},
+		Use:         "leader [flags] PATH",
+		Short:       "Tell which candidate leads",
 		Example: `  zkr leader /app/leader
   zkr leader -o value /app/leader
   zkr leader --follow --exec 'reload-proxy "$ZKR_LEADER"' /app/leader`,
@@ -32,14 +34,13 @@ With --follow it tells every change, until it is stopped: also that there is no 
 lost, so that the leader is not known ("unknown").`,
 		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := layoutOf(layout)
-			if err != nil {
+			if _, err := layout.check(); err != nil {
 				return err
 			}
 			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
-				e, err := election.New(client, args[0], election.WithLayout(l))
+				e, err := layout.election(client, args[0])
 				if err != nil {
-					return exit.With(exit.Usage, err)
+					return err
 				}
 				if follow || hook != "" {
 					return a.followLeader(ctx, e, hook)
@@ -58,7 +59,7 @@ lost, so that the leader is not known ("unknown").`,
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on, and tell every change")
 	cmd.Flags().StringVar(&hook, "exec", "", "run this `line` by the shell at every change, with ZKR_LEADER and ZKR_TOKEN; implies --follow")
-	addLayout(cmd, &layout)
+	layout.add(cmd)
 	noEnv(cmd, "exec")
 	return cmd
 }
@@ -98,12 +99,12 @@ func leaderName(view election.Leadership) string {
 
 func (a *app) printLeader(view election.Leadership) error {
 	p := view.Leader
-	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.Format(time.RFC3339Nano)}
+	answer := map[string]any{"known": view.Current, "as_of": view.AsOf.UTC().Format(time.RFC3339Nano)}
 	row := []string{leaderName(view)}
 	if view.Current && view.Exists {
-		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.Format(time.RFC3339)
+		answer["leader"], answer["token"], answer["since"] = survey.NameOf(p), p.Token.String(), p.Since.UTC().Format(time.RFC3339)
 		answer["session"], answer["node"] = fmt.Sprintf("0x%x", p.Session), p.Path
-		row = append(row, "token "+p.Token.String(), "since "+p.Since.Format(time.RFC3339))
+		row = append(row, "token "+p.Token.String(), "since "+p.Since.UTC().Format(time.RFC3339))
 	}
 	return a.print(table{rows: [][]string{row}, json: answer})
 }

@@ -17,6 +17,7 @@ func newLock(a *app) *cobra.Command {
 	var f runFlags
 	var more []string
 	var value string
+	var kazoo bool
 	cmd := &cobra.Command{
 		Use:   "lock [flags] PATH -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program while no other holder of the lock runs",
@@ -52,7 +53,7 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 				return exit.Usagef("--once with %d paths: want one, since the record is beside it", len(paths))
 			}
 			return a.runOnce(cmd, &f, program, func(c *conn.Client) (*supervise.Target, error) {
-				t, err := mutexes(c, paths)
+				t, err := mutexes(c, paths, kazoo)
 				if err == nil && value != "" {
 					t.Once = supervise.NewOnce(c, paths[0], value)
 				}
@@ -63,16 +64,21 @@ smaller one is refused with 125. A run that was asked to stop, by a signal or a 
 	f.add(cmd)
 	cmd.Flags().StringArrayVar(&more, "path", nil, "another `path` to lock; may be repeated")
 	cmd.Flags().StringVar(&value, "once", "", "run the program only if no run with this `value` has succeeded, on any machine")
+	addKazoo(cmd, &kazoo)
 	noEnv(cmd, "path", "shell", "once") // a nested zkr has ZKR_PATH of the outer one
 	return cmd
 }
 
 // mutexes is the target of one or several mutexes.
-func mutexes(c *conn.Client, paths []string) (*supervise.Target, error) {
+func mutexes(c *conn.Client, paths []string, kazoo bool) (*supervise.Target, error) {
 	all := make([]*mutex.Mutex, len(paths))
 	for i, path := range paths {
+		options := []mutex.Option{mutex.WithReentrance(), mutex.WithTracerName(metricsName(path))}
+		if kazoo {
+			options = append(options, mutex.WithKazoo())
+		}
 		var err error
-		if all[i], err = mutex.New(c, path, mutex.WithReentrance()); err != nil {
+		if all[i], err = mutex.New(c, path, options...); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -23,23 +24,27 @@ import (
 type outputFlags struct {
 	format, log    string
 	quiet, verbose bool
+	own            statusMap
+	service        bool // the verb runs for long, so its messages go to a log
 }
 
 func (o *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "output", "o", "table", "`format` of results on standard output: table, json or value")
 	flags.StringVar(&o.log, "log", "auto", "`format` of messages on standard error: text, json, or auto: plain sentences in a terminal")
+	flags.Var(&o.own, "own-status", "exit with other `statuses` where they are zkr's and not the program's: 64=193,79=194")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no messages but the last one of a failure")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "more messages: every step, and what the connection does")
 }
 
-// level is the least level of messages. Without a terminal there are only warnings: cron sends a mail for each message.
+// level is the least level of messages. In a log of a service each change counts. Else there are only warnings without a terminal:
+// cron sends a mail for each message.
 func (o *outputFlags) level(terminal bool) slog.Level {
 	switch {
 	case o.verbose:
 		return slog.LevelDebug
 	case o.quiet:
 		return slog.LevelError
-	case terminal:
+	case terminal, o.service:
 		return slog.LevelInfo
 	default:
 		return slog.LevelWarn
@@ -48,10 +53,26 @@ func (o *outputFlags) level(terminal bool) slog.Level {
 
 // libraryLevel is the least level of what the connection logs.
 func (o *outputFlags) libraryLevel() slog.Level {
-	if o.verbose {
+	switch {
+	case o.verbose:
 		return slog.LevelDebug
+	case o.service:
+		return slog.LevelInfo
 	}
 	return slog.LevelWarn
+}
+
+// forOperators gives times a zone that all machines share, and errors the names of flags.
+func forOperators(_ []string, a slog.Attr) slog.Attr {
+	switch value := a.Value.Any().(type) {
+	case time.Time:
+		a.Value = slog.TimeValue(value.UTC())
+	case error:
+		a.Value = slog.StringValue(asFlags.Replace(value.Error()))
+	case string:
+		a.Value = slog.StringValue(asFlags.Replace(value))
+	}
+	return a
 }
 
 func (o *outputFlags) logger(file *os.File) (*slog.Logger, error) {
@@ -61,7 +82,7 @@ func (o *outputFlags) logger(file *os.File) (*slog.Logger, error) {
 		return nil, exit.Usagef("--output %s: want table, json or value", o.format)
 	}
 	terminal := term.IsTerminal(int(file.Fd()))
-	options := &slog.HandlerOptions{Level: o.level(terminal)}
+	options := &slog.HandlerOptions{Level: o.level(terminal), ReplaceAttr: forOperators}
 	switch {
 	case o.log == "json":
 		return slog.New(slog.NewJSONHandler(file, options)), nil
@@ -83,13 +104,19 @@ type sentences struct {
 
 func (s *sentences) Enabled(_ context.Context, level slog.Level) bool { return level >= s.level }
 
-// Handle prints the message, and its attributes only if it is no event: the sentence of an event has them.
+// Handle prints the message, and its attributes if it is no event. The sentence of an event has them, but for the reason.
 func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 	line := "zkr: " + r.Message
 	var pairs []string
-	event := false
+	event, reason, cause := false, "", ""
 	add := func(a slog.Attr) bool {
 		event = event || a.Key == supervise.EventKey
+		switch a.Key {
+		case supervise.ReasonKey:
+			reason = ": " + a.Value.String()
+		case supervise.ErrorKey:
+			cause = ": " + a.Value.String()
+		}
 		pairs = append(pairs, a.String())
 		return true
 	}
@@ -97,12 +124,14 @@ func (s *sentences) Handle(_ context.Context, r slog.Record) error {
 		add(a)
 	}
 	r.Attrs(add)
-	if len(pairs) > 0 && !event {
+	if event {
+		line += reason + cause
+	} else if len(pairs) > 0 {
 		line += " (" + strings.Join(pairs, ", ") + ")"
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(line))
+	_, err := fmt.Fprintf(s.out, "%s\n", plainLines(asFlags.Replace(line)))
 	return err
 }
 

@@ -1,20 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/runs"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/supervise"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 // open checks everything that can be checked before the lock is taken, and connects.
-func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (*supervise.Runner, error) {
+func (a *app) open(cmd *cobra.Command, f *runFlags, program []string, more ...conn.Option) (*supervise.Runner, error) {
 	options, err := f.options(cmd)
 	if err != nil {
 		return nil, err
@@ -25,13 +29,10 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string) (*supervis
 	}
 	command := child.Command{Path: path, Args: program, Files: []*os.File{a.in, a.out, a.err},
 		Terminal: isTerminal(a.in), Setuid: f.setuid, Cgroup: f.cgroup}
-	var identity []conn.Option
-	for _, name := range []string{f.id, f.data} {
-		if name != "" {
-			identity = append(identity, conn.WithIdentity(name))
-		}
+	if name := cmp.Or(f.data, survey.Identity(f.id)); name != "" {
+		more = append(more, conn.WithIdentity(name))
 	}
-	dial := func(ctx context.Context) (*conn.Client, error) { return a.dial(ctx, identity...) }
+	dial := func(ctx context.Context) (*conn.Client, error) { return a.dial(ctx, more...) }
 	return supervise.Open(cmd.Context(), options, command, a.log, f.events, a.signals, dial)
 }
 
@@ -44,7 +45,15 @@ func (a *app) runOnce(cmd *cobra.Command, f *runFlags, program []string, of func
 func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func(c *conn.Client) (*supervise.Target, error),
 	terms func(*supervise.Runner, context.Context, *supervise.Target) (supervise.Ending, error),
 ) error {
-	r, err := a.open(cmd, f, program)
+	collector, err := f.metrics.newCollector()
+	if err != nil {
+		return err
+	}
+	var options []conn.Option
+	if collector != nil {
+		options = append(options, conn.WithTracer(collector.Tracer()))
+	}
+	r, err := a.open(cmd, f, program, options...)
 	if err != nil {
 		return err
 	}
@@ -53,11 +62,18 @@ func (a *app) runWith(cmd *cobra.Command, f *runFlags, program []string, of func
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
+	t.Job = runs.New(strings.Join(t.Paths, " "), f.metrics.file, t.Kind != "leader")
+	if collector != nil {
+		defer a.tellMetrics(cmd.Context(), f.metrics.addresses, r.Client(), collector, t.Job)()
+	}
 	end, err := terms(r, cmd.Context(), t)
 	if err != nil || end.Code == 0 {
 		return err
 	}
-	return exit.With(end.Code, nil)
+	if end.Own {
+		return exit.With(end.Code, nil)
+	}
+	return exit.Program(end.Code)
 }
 
 // durationOf is a flag that was given; else it is negative.

@@ -31,6 +31,7 @@ type runFlags struct {
 	events          int
 	shell           string
 	setuid, cgroup  bool
+	metrics         metricsFlags
 }
 
 func (f *runFlags) add(cmd *cobra.Command) {
@@ -39,8 +40,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.VarP(&f.wait, "wait", "w", "wait so long at most, then exit with the busy status; 0 is --try; default without end")
 	flags.IntVarP(&f.busy, "busy-status", "E", exit.Busy, "exit `status` when another holder is in the way")
 	flags.BoolVar(&f.busyOK, "busy-ok", false, "exit with 0 when another holder is in the way")
-	flags.StringVar(&f.id, "id", "", "`name` under which others see this holder; default host/pid")
-	flags.StringVar(&f.data, "data", "", "`data` of the contender, in place of --id")
+	flags.StringVar(&f.id, "id", "", "`name` under which others see this holder, with host/pid behind it; default host/pid")
+	flags.StringVar(&f.data, "data", "", "`data` of the contender as they are, in place of --id")
 	flags.Var(&f.grace, "grace", "time between --signal and SIGKILL; default a quarter of the session timeout")
 	flags.Var(&f.lead, "kill-lead", "time between SIGKILL and the deadline of the lock; default 250ms and a hundredth of the session timeout")
 	flags.StringVar(&f.signal, "signal", "TERM", "`signal` that asks the program to stop")
@@ -55,6 +56,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")
 	flags.BoolVar(&f.setuid, "allow-setuid", false, "let the program run set-user-id programs such as sudo, though zkr is not root; zkr cannot stop what runs as another user")
 	flags.BoolVar(&f.cgroup, "cgroup", true, "keep the program in a control group of its own, where Linux lets zkr make one")
+	f.metrics.add(flags)
 	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
 }
 
@@ -75,7 +77,7 @@ func (f *runFlags) check() error {
 	if f.busy < 0 || f.busy > 255 {
 		return exit.Usagef("--busy-status %d: want 0 to 255", f.busy)
 	}
-	return nil
+	return f.metrics.check()
 }
 
 // options are the checked flags, as they are after the environment was read.

@@ -19,8 +19,8 @@ func newRLock(a *app) *cobra.Command {
   zkr rlock --wait 30s /config -- deploy`,
 		Long: `rlock takes the read-write lock at PATH for reading. Any number of readers hold it, or one writer. Readers and writers
 are let in in the order in which they came: a reader waits behind a writer that came before it.`,
-	}, func(c *conn.Client, path string) (*supervise.Target, error) {
-		l, err := rwlock.New(c, path)
+	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
+		l, err := newRWLock(c, path, kazoo)
 		if err != nil {
 			return nil, err
 		}
@@ -39,8 +39,8 @@ func newWLock(a *app) *cobra.Command {
 		Short:   "Run a program while no reader and no other writer runs",
 		Example: `  zkr wlock /config -- edit-config`,
 		Long:    `wlock takes the read-write lock at PATH for writing: see rlock.`,
-	}, func(c *conn.Client, path string) (*supervise.Target, error) {
-		l, err := rwlock.New(c, path)
+	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
+		l, err := newRWLock(c, path, kazoo)
 		if err != nil {
 			return nil, err
 		}
@@ -51,6 +51,14 @@ func newWLock(a *app) *cobra.Command {
 			Queue: participants(l),
 		}, nil
 	})
+}
+
+func newRWLock(c *conn.Client, path string, kazoo bool) (*rwlock.RWLock, error) {
+	options := []rwlock.Option{rwlock.WithTracerName(metricsName(path))}
+	if kazoo {
+		options = append(options, rwlock.WithKazoo())
+	}
+	return rwlock.New(c, path, options...)
 }
 
 func participants(l *rwlock.RWLock) func(context.Context) ([]zkrecipes.Participant, error) {
@@ -65,9 +73,11 @@ func participants(l *rwlock.RWLock) func(context.Context) ([]zkrecipes.Participa
 }
 
 // newLockOf completes a verb that runs a program under one lock.
-func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string) (*supervise.Target, error)) *cobra.Command {
+func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error)) *cobra.Command {
 	var f runFlags
+	var kazoo bool
 	f.add(cmd)
+	addKazoo(cmd, &kazoo)
 	noEnv(cmd, "shell")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		before, program, err := split(cmd, args, f.shell)
@@ -78,7 +88,7 @@ func newLockOf(a *app, cmd *cobra.Command, of func(c *conn.Client, path string) 
 			return err
 		}
 		return a.runOnce(cmd, &f, program, func(c *conn.Client) (*supervise.Target, error) {
-			t, err := of(c, before[0])
+			t, err := of(c, before[0], kazoo)
 			if err == nil {
 				t.Paths = before
 			}

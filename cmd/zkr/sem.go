@@ -21,16 +21,19 @@ func newSem(a *app) *cobra.Command {
   zkr sem -n 8 -k 2 --try /gpu -- train`,
 		Long: `sem takes permits of the semaphore at PATH. All callers must give the same limit, or the same --limit-node, which keeps
 the limit in ZooKeeper so that it can be changed.`,
-	}, func(c *conn.Client, path string) (*supervise.Target, error) {
+	}, func(c *conn.Client, path string, kazoo bool) (*supervise.Target, error) {
 		if limit < 1 {
 			return nil, exit.Usagef("--limit %d: want 1 or more", limit)
 		}
 		if permits < 1 || permits > limit && node == "" {
 			return nil, exit.Usagef("--permits %d: want 1 to the limit, which is %d", permits, limit)
 		}
-		var options []semaphore.Option
+		options := []semaphore.Option{semaphore.WithTracerName(metricsName(path))}
 		if node != "" {
 			options = append(options, semaphore.WithLimitNode(node))
+		}
+		if kazoo {
+			options = append(options, semaphore.WithKazoo())
 		}
 		s, err := semaphore.New(c, path, limit, options...)
 		if err != nil {

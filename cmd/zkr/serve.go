@@ -6,31 +6,29 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/web"
 	"github.com/zkrecipes/zkrecipes/conn"
-	"github.com/zkrecipes/zkrecipes/recipes/election"
-	"github.com/zkrecipes/zkrecipes/zkhttp"
 	"github.com/zkrecipes/zkrecipes/zkprom"
 )
 
 type serveFlags struct {
-	addresses                        []string
-	elect, observe, layout, id, root string
-	stuck                            duration
-	allowBreak                       bool
+	addresses                []string
+	elect, observe, id, root string
+	layout                   layoutFlags
+	stuck                    duration
+	allowBreak               bool
 }
 
 func newServe(a *app) *cobra.Command {
 	flags := serveFlags{stuck: duration(10 * time.Minute)}
 	cmd := &cobra.Command{
-		Use:   "serve [flags]",
-		Short: "Tell over HTTP which candidate leads, and show all locks in a browser",
+		Annotations: map[string]string{service: ""},
+		Use:         "serve [flags]",
+		Short:       "Tell over HTTP which candidate leads, and show all locks in a browser",
 		Example: `  zkr serve --elect /app/leader --id "$POD_NAME"
   zkr serve --observe /app/leader
   zkr serve --elect /app/leader --http :4040 --http unix:/run/zkr/socket
@@ -59,32 +57,30 @@ the contender, as zkr break does.`,
 	cmd.Flags().Var(&flags.stuck, "stuck", "the page marks queues whose first waiter has waited for so long")
 	cmd.Flags().BoolVar(&flags.allowBreak, "allow-break", false, "let a browser that has the key delete contenders")
 	noEnv(cmd, "allow-break")
-	addLayout(cmd, &flags.layout)
+	flags.layout.add(cmd)
 	return cmd
 }
 
-// check refuses flags that do not go together, and returns the layout of the election.
-func (f *serveFlags) check() (election.Layout, error) {
+// check refuses flags that do not go together.
+func (f *serveFlags) check() error {
 	if f.elect != "" && f.observe != "" {
-		return 0, exit.Usagef("--elect and --observe: want one of them")
+		return exit.Usagef("--elect and --observe: want one of them")
 	}
 	if f.allowBreak && f.root == "" {
-		return 0, exit.Usagef("--allow-break needs the page: want a path for --ui-root")
+		return exit.Usagef("--allow-break needs the page: want a path for --ui-root")
 	}
 	if len(f.addresses) == 0 {
-		return 0, exit.Usagef("--http: want an address to listen at")
+		return exit.Usagef("--http: want an address to listen at")
 	}
-	for _, address := range f.addresses {
-		if err := web.CheckAddress(address); err != nil {
-			return 0, exit.Usagef("--http %s: want host:port or unix:/path: %v", address, err)
-		}
+	if err := checkAddresses("http", f.addresses); err != nil {
+		return err
 	}
-	return layoutOf(f.layout)
+	_, err := f.layout.check()
+	return err
 }
 
 func (a *app) serve(parent context.Context, flags serveFlags) error {
-	layout, err := flags.check()
-	if err != nil {
+	if err := flags.check(); err != nil {
 		return err
 	}
 	ctx, done := a.signals.Context(parent)
@@ -102,11 +98,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 		return err
 	}
 	defer client.Close() //nolint:errcheck // it returns nil
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics)
-	site := web.New(a.log)
-	site.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	site.Handle("/readyz", zkhttp.Health(client))
+	site := a.newSite(client, metrics)
 	ctx, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -118,9 +110,9 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 		running.Go(func() { site.Follow(ctx) })
 	}
 	if path := flags.elect + flags.observe; path != "" {
-		e, err := election.New(client, path, election.WithLayout(layout))
+		e, err := flags.layout.election(client, path)
 		if err != nil {
-			return exit.With(exit.Usage, err)
+			return err
 		}
 		site.TellLeader(e)
 		if flags.elect != "" {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/conn"
@@ -40,6 +41,41 @@ func (a *app) dialOne(ctx context.Context, server, chroot string, more ...conn.O
 	ctx, cancel := context.WithTimeoutCause(ctx, serverPatience, fmt.Errorf("no session within %v", serverPatience))
 	defer cancel()
 	return conn.Dial(ctx, server+chroot, append(append(options, conn.WithLogger(silent)), more...)...)
+}
+
+// What a server without a majority says to srvr, and what that means.
+const (
+	notServing = "not currently serving requests"
+	noMajority = "it does not serve: it is starting, or it has no contact with a majority of the servers"
+)
+
+// servesNot has a line for each server that says why it gives no session. What the error has said of a single one is left out.
+func (a *app) servesNot(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	addresses, _ := a.servers()
+	lines := make([]string, len(addresses))
+	var asking sync.WaitGroup
+	for i, server := range addresses {
+		asking.Go(func() {
+			role, err := a.word(ctx, server, "srvr")
+			switch {
+			case errors.Is(err, errForbidden):
+				lines[i] = "it answers, and tells no more"
+			case err != nil && len(addresses) > 1:
+				lines[i] = err.Error()
+			case strings.Contains(role, notServing):
+				lines[i] = noMajority
+			case err == nil:
+				lines[i] = "it serves as " + field(role, "Mode")
+			}
+			if lines[i] != "" {
+				lines[i] = fmt.Sprintf("\n  %s: %s", server, lines[i])
+			}
+		})
+	}
+	asking.Wait()
+	return strings.Join(lines, "")
 }
 
 var errForbidden = errors.New("not allowed by 4lw.commands.whitelist")

@@ -26,8 +26,9 @@ type statusFlags struct {
 func newStatus(a *app) *cobra.Command {
 	flags := statusFlags{interval: duration(time.Second)}
 	cmd := &cobra.Command{
-		Use:   "status [flags] PATH...",
-		Short: "Show which process holds a lock, which ones wait, and what is in their way",
+		Annotations: map[string]string{looks: ""},
+		Use:         "status [flags] PATH...",
+		Short:       "Show which process holds a lock, which ones wait, and what is in their way",
 		Example: `  zkr status /jobs/nightly
   zkr status -r /
   zkr status -r --stuck 10m / || alert
@@ -163,7 +164,7 @@ func (a *app) printStatus(view snapshot, again bool) error {
 		if isTerminal(a.out) {
 			text.WriteString("\x1b[H\x1b[2J\x1b[3J") // to the top of an empty screen
 		}
-		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.Format(time.DateTime), len(view.Queues))
+		fmt.Fprintf(&text, "%s: %d queues\n\n", view.AsOf.UTC().Format(time.RFC3339), len(view.Queues))
 	}
 	for i, q := range view.Queues {
 		if i > 0 {
@@ -234,7 +235,7 @@ func contenderRow(c *survey.Contender, now time.Time) []string {
 	}
 	return []string{
 		place, c.Mode, id, orDash(c.Host), orDash(process), survey.Round(now.Sub(c.Since)).String(),
-		c.Since.Format(time.DateTime), strconv.FormatInt(c.Token, 10), orDash(c.Session),
+		c.Since.UTC().Format(time.RFC3339), strconv.FormatInt(c.Token, 10), orDash(c.Session),
 	}
 }
 

@@ -74,6 +74,8 @@ type waiting struct {
 	named  bool // it waits for the leader
 	log    *slog.Logger
 	seen   string // what was in the way at the last look
+
+	missing bool // there was no node at the last look
 }
 
 func (w *waiting) run(ctx context.Context) error {
@@ -87,6 +89,9 @@ func (w *waiting) run(ctx context.Context) error {
 			return err
 		}
 		met, changes, err := w.look(ctx, session)
+		if w.missing && !told {
+			w.log.Info(fmt.Sprintf("there is no node %s: it was never used, or was removed since", w.path))
+		}
 		switch {
 		case errors.Is(err, zkrecipes.ErrLost):
 			continue // in the next session
@@ -109,6 +114,7 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 	if err != nil {
 		return false, nil, err
 	}
+	w.missing = names == nil
 	queue := contenders(names)
 	prefix := w.path
 	if slices.Contains(names, leasesNode) {
@@ -133,16 +139,17 @@ func (w *waiting) look(ctx context.Context, session *conn.Session) (met bool, ch
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, changes, nil // the list changes as well
 	}
-	w.seen = "the first in the queue is " + survey.Plain(string(data))
-	return err == nil && string(data) == w.leader, append(changes, change), err
+	name := survey.NameOf(zkrecipes.Participant{Name: string(data)})
+	w.seen = "the first in the queue is " + survey.Plain(name)
+	return err == nil && (name == w.leader || string(data) == w.leader), append(changes, change), err
 }
 
-// children lists a node and adds a watch for its next change. A node that is not there has no children.
+// children lists a node and adds a watch for its next change. The list of a node that is not there is nil.
 func children(ctx context.Context, session *conn.Session, path string, watches []<-chan struct{}) ([]string, []<-chan struct{}, error) {
 	for {
 		names, watch, err := session.ChildrenW(ctx, path)
 		if err == nil {
-			return names, append(watches, watch), nil
+			return append([]string{}, names...), append(watches, watch), nil
 		}
 		if !errors.Is(err, zk.ErrNoNode) {
 			return nil, nil, fmt.Errorf("list %s: %w", path, err)

@@ -464,6 +464,11 @@ var mutants = []mutant{
 		tests: []test{queueTests},
 	},
 	{
+		name:  "early: the own node is not read again beside the predecessor",
+		edits: []edit{{"internal/znode", "Waiter.look", "	w.own = nil\n", "	if w.stands() {\n		return w.watchAhead(ctx, o.path)\n	}\n	w.own = nil\n"}},
+		tests: []test{queueTests},
+	},
+	{
 		name:  "early: in a queue of readers and writers",
 		edits: []edit{{"internal/znode", "New", "config.Eager && q.arms && len(kinds) == 1", "config.Eager && q.arms"}},
 		tests: []test{queueTests},

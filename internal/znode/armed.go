@@ -41,7 +41,8 @@ import (
 //     the head may stand when one in the middle gives up. Then the list says who is in the way.
 //  11. The list and the reading of the predecessor are on their way together, and the list alone says whether that is the one to
 //     wait for. In which order the server answers them is all the same: a name that is gone does not come again (3).
-//  12. The own node is not read again. Its watch was set before, and says so if it has gone, or if the connection is another one.
+//  12. The own node is read again beside the predecessor, as for every armed waiter. So both watches are of one reading, and a server that
+//     has lost the first own watch does no harm. That one says whether the connection is another one than before the first event.
 //
 // In any doubt the waiter reads the list again. It sees a foreign contender only then, so one that has come since the last list
 // is not refused.
@@ -104,7 +105,6 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 		if recheck, err := w.pause(ctx, left.Fired(), w.own.Fired(), o.ours); err != nil {
 			return false, err
 		} else if recheck {
-			w.own = nil
 			continue
 		}
 		switch {
@@ -134,7 +134,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		return w.await(ctx, obstacle{path: o.path, last: true})
 	}
 	w.listing = w.queue.in(w.session).list()
-	left, err := w.watchAhead(ctx, o.path)
+	left, err := w.look(ctx, obstacle{path: o.path, last: true})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
@@ -150,11 +150,8 @@ func (w *Waiter) stands() bool { return w.own != nil && !w.own.HasFired() }
 func (w *Waiter) look(ctx context.Context, o obstacle) (left *session.Watch, err error) {
 	seen := w.glance
 	w.glance = nil
-	if w.stands() {
-		if seen != nil && seen.path == o.path {
-			return seen.left, seen.err
-		}
-		return w.watchAhead(ctx, o.path)
+	if seen != nil && seen.path == o.path && w.stands() {
+		return seen.left, seen.err
 	}
 	w.own = nil
 	if !o.last && o.ours == nil {

@@ -2,6 +2,7 @@ package znode_test
 
 import (
 	"context"
+	"fmt"
 	"errors"
 	"sync"
 	"testing"
@@ -102,7 +103,7 @@ func TestEager_IsArmedBeforeItsTurn(t *testing.T) {
 						require.Zero(t, all, "others are between")
 						continue
 					}
-					require.Equal(t, 1, reads, "of the predecessor")
+					require.Equal(t, 2, reads, "of the predecessor and the own node")
 					require.Equal(t, c.lists, lists)
 					require.Equal(t, reads+lists, all)
 				}
@@ -392,6 +393,30 @@ func TestEager_OtherQueues(t *testing.T) {
 				release(t, holder)
 				release(t, file[1].Granted(t, 0))
 				release(t, file[2].Granted(t, 0))
+			})
+		})
+	}
+}
+
+// TestEager_OwnWatchLost: the server loses the watch on the own node, which is older than the one on the predecessor. Then the node is
+// deleted by hand. The look reads it again, so a waiter that heard nothing is not granted a node that is gone.
+func TestEager_OwnWatchLost(t *testing.T) {
+	for _, others := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(others), func(t *testing.T) {
+			inBubbleWith(t, true, func(t *testing.T, srv *zktest.Server) {
+				f := behind(t, srv, others)
+				require.Equal(t, 1, srv.LoseWatch(zktest.Label("me"), f.own))
+				require.NoError(t, srv.Delete(f.own))
+				h := f.holder
+				for _, other := range f.others {
+					release(t, h)
+					h = other.Granted(t, 0)
+				}
+				f.me.Waits(t)
+				release(t, h)
+				mine := f.me.Granted(t, 0)
+				require.NotEqual(t, f.own, mine.Path())
+				release(t, mine)
 			})
 		})
 	}

@@ -97,7 +97,7 @@ func WithKazoo() Option { return recipe.Kazoo[*config]() }
 //
 // It saves a round trip of each hand-over between more than two sessions, so it helps where servers are far, and terms short.
 // With two sessions, or within one, it changes nothing. It costs the servers more: a release wakes two clients instead of one, and a
-// contended term takes about seven requests instead of five. Who leads, and in which order, stays the same. A program
+// contended term takes about eight requests instead of five. Who leads, and in which order, stays the same. A program
 // with the option and one without it may share the path. Beside [WithKazoo] it has no effect.
 func WithEagerHandOver() Option { return recipe.EagerHandOver[*config]() }
 

@@ -67,7 +67,7 @@
 //   - A client that locks again and again in one session has a further watch, on the path itself.
 //   - A woken waiter that was not next reads the list of the queue, which grows with it.
 //   - With [WithEagerHandOver], between more than two sessions, a waiter lists before its turn comes, and the event of the release
-//     grants it. That takes about seven requests a section instead of five, and a release wakes two clients.
+//     grants it. That takes about eight requests a section instead of five, and a release wakes two clients.
 //   - A waiter takes about 3 KiB of heap and no goroutine beside the caller's own. Ten thousand on one lock are tested.
 //
 // The nodes are those of Curator's InterProcessMutex, so both exclude each other. So does an election with

@@ -28,7 +28,7 @@ var handOvers = []struct {
 	requests float64
 }{
 	{"default", nil, 1, 6.1},
-	{"eager", []mutex.Option{mutex.WithEagerHandOver()}, 2, 7.2},
+	{"eager", []mutex.Option{mutex.WithEagerHandOver()}, 2, 8.2},
 }
 
 // count counts the requests that come while do runs, and until all goroutines rest, by what key makes of them.

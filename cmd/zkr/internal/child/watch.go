@@ -17,15 +17,16 @@ import (
 
 // watch is the work of the guard process: what it knows of the command.
 type watch struct {
-	pid, group int // of the command; group 0 is the guard's own
-	report     *os.File
-	killAt     time.Duration // on the boot clock; 0 is never
-	confined   bool          // the command may not gain privileges
-	overdue    bool
-	cgroup     *cgroup // of the command; may be nil
-	alarm      *alarm  // lets this process go on at the deadline if it is stopped; nil in tests
-	bootClock  func() time.Duration
-	list       func() ([]process, error) // of all processes
+	pid, group         int // of the command; group 0 is the guard's own
+	report             *os.File
+	killAt             time.Duration // on the boot clock; 0 is never
+	confined           bool          // the command may not gain privileges
+	overdue            bool
+	cgroup             *cgroup       // of the command; may be nil
+	alarm              *alarm        // lets this process go on at the deadline if it is stopped; nil in tests
+	alarmFor, alarmSet time.Duration // what it is set for, and when that was
+	bootClock          func() time.Duration
+	list               func() ([]process, error) // of all processes
 }
 
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
@@ -111,15 +112,18 @@ func (w *watch) start(path string, args []string) error {
 const patience = time.Second
 
 // setAlarm lets the kernel wake this process if it is stopped at the deadline: so early that its patience is over by then, and
-// again each beat, since it may be stopped later.
+// again each beat, since it may be stopped later. A guard that was stopped has thousands of orders to read, so a later deadline is
+// set once in a beat. An alarm that rings early does no harm.
 func (w *watch) setAlarm() error {
-	switch {
-	case w.alarm == nil:
+	now := w.bootClock()
+	if w.alarm == nil || w.killAt == w.alarmFor || w.alarmFor != 0 && w.killAt > w.alarmFor && now < w.alarmSet+beat {
 		return nil
-	case w.killAt == 0:
+	}
+	w.alarmFor, w.alarmSet = w.killAt, now
+	if w.killAt == 0 {
 		return w.alarm.ring(0, 0)
 	}
-	return w.alarm.ring(max(w.killAt-w.bootClock()-patience-beat, beat), beat)
+	return w.alarm.ring(max(w.killAt-now-patience-beat, beat), beat)
 }
 
 // read returns the lines of the orders, and closes the channel at their end.
@@ -147,6 +151,7 @@ func (w *watch) run(ended <-chan os.Signal, orders <-chan string) {
 			until = w.bootClock() + patience
 		}
 		turned, armed = w.bootClock(), w.killAt != 0 && !w.overdue
+		_ = w.setAlarm() // it fails for a bad argument alone
 		var due <-chan time.Time
 		if armed {
 			due = time.After(max(min(max(w.killAt, until)-turned, beat), 0))
@@ -190,7 +195,6 @@ func (w *watch) obey(order string, ok bool) bool {
 	at, err := strconv.ParseInt(order, 10, 64)
 	if err == nil {
 		w.killAt = time.Duration(at)
-		_ = w.setAlarm() // it fails for a bad argument alone
 	}
 	return true
 }

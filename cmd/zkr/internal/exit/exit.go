@@ -30,8 +30,9 @@ const (
 
 // Error is an error with an exit status. Without an error in it, nothing is printed.
 type Error struct {
-	code int
-	err  error
+	code    int
+	err     error
+	program bool // the status is the program's, not one of zkr
 }
 
 func (e *Error) Error() string {
@@ -44,7 +45,16 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.err }
 
 // With gives an error an exit status. A nil err prints nothing.
-func With(code int, err error) error { return &Error{code, err} }
+func With(code int, err error) error { return &Error{code: code, err: err} }
+
+// Program passes on the exit status of the program.
+func Program(code int) error { return &Error{code: code, program: true} }
+
+// IsProgram reports whether a status is the program's.
+func IsProgram(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.program
+}
 
 // Usagef is an error in how zkr was called.
 func Usagef(format string, args ...any) error {

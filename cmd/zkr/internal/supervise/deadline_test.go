@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 // walk looks at a deadline again and again, as a process that runs does.
@@ -139,7 +141,10 @@ func TestSupervision_SuspectsADeadlineThatIsClose(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(e.close)
 	now, timeout := time.Now(), 10*time.Second
-	s := &supervision{events: e, timeout: timeout, deadline: &deadline{moved: now.Add(-timeout / 2)}}
+	s := &supervision{
+		events: e, timeout: timeout, deadline: &deadline{moved: now.Add(-timeout / 2)},
+		target: &Target{Paths: []string{"/p"}}, status: func() conn.Status { return conn.Status{} },
+	}
 	for _, look := range []struct {
 		left      time.Duration
 		suspected bool

@@ -8,8 +8,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
 )
+
+// Variables are what the program is told by.
+var Variables = []string{
+	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH", "ZKR_STATE",
+}
+
+// outer is the variable with the sessions of all zkr that the program runs below.
+const outer = "ZKR_OUTER"
+
+// notForTheProgram are flags of this zkr alone: a zkr below it has a descriptor, an address and a file of its own.
+var notForTheProgram = []string{"ZKR_EVENTS", "ZKR_METRICS_HTTP", "ZKR_METRICS_FILE", "ZKR_OWN_STATUS"}
 
 // environment is the program's environment: zkr's own, and what tells of the lock. Inherited values of an outer zkr go.
 func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePath string) []string {
@@ -23,15 +36,16 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 		"ZKR_NODE=" + strings.Join(nodes, "\n"),
 		"ZKR_TOKEN=" + strings.Join(tokens, "\n"),
 		fmt.Sprintf("ZKR_SESSION=0x%x", session.ID()),
+		"ZKR_OUTER=" + strings.TrimSpace(fmt.Sprintf("%s 0x%x", os.Getenv(outer), session.ID())),
 		"ZKR_KIND=" + t.Kind,
-		"ZKR_ID=" + r.client.Identity(),
-		"ZKR_VALID_UNTIL=" + g.ValidUntil().Format(time.RFC3339Nano),
+		"ZKR_ID=" + survey.NameOf(zkrecipes.Participant{Name: r.client.Identity()}),
+		"ZKR_VALID_UNTIL=" + g.ValidUntil().UTC().Format(time.RFC3339Nano),
 		"ZKR_DEPTH=" + strconv.Itoa(depth+1),
 		"ZKR_STATE=" + statePath,
 	}
 	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return name == "ZKR_EVENTS" || slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		return slices.Contains(notForTheProgram, name) || slices.Contains(Variables, name)
 	})
 	return append(inherited, own...)
 }

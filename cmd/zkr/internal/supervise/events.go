@@ -5,14 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 )
 
-// EventKey marks a message that is an event.
-const EventKey = "event"
+// EventKey marks a message that is an event. ReasonKey and ErrorKey have what its sentence leaves out.
+const (
+	EventKey  = "event"
+	ReasonKey = "reason"
+	ErrorKey  = "error"
+)
 
 // events tells what happens, as lines of JSON for programs and as messages for people. A goroutine of its own writes them: a
 // reader that has stopped reading, or a full disk, must not keep zkr from killing a program in time.
@@ -72,15 +78,16 @@ func (e *events) close() {
 // fields are the keys of an event. They do not change within version 1.
 type fields map[string]any
 
-// say tells an event: its name and keys for programs, the sentence for people.
+// say tells an event: its name and keys for programs, the sentence for people. The sentence leaves out reason and error, which
+// come behind it.
 func (e *events) say(level slog.Level, event string, more fields, sentence string, args ...any) {
-	now := time.Now()
+	now := time.Now().UTC()
 	record := slog.NewRecord(now, level, fmt.Sprintf(sentence, args...), 0)
 	record.AddAttrs(slog.String(EventKey, event))
 	line := fields{"v": 1, "time": now.Format(time.RFC3339Nano), EventKey: event}
-	for key, value := range more {
-		record.AddAttrs(slog.Any(key, value))
-		line[key] = value
+	for _, key := range slices.Sorted(maps.Keys(more)) {
+		record.AddAttrs(slog.Any(key, more[key]))
+		line[key] = more[key]
 	}
 	e.later(func() {
 		if text, err := json.Marshal(line); err == nil && e.file != nil {

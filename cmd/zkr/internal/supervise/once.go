@@ -27,22 +27,25 @@ func NewOnce(client *conn.Client, lock, value string) *Once {
 	return &Once{client: client, path: lock + "-done", value: value}
 }
 
-// done reads the record, under the lock, and reports whether a run with the value has succeeded. The last holder wrote the
+// done reads the record, under the lock, and reports whether a run with the value has succeeded, and when one last has. The last holder wrote the
 // record before it released the lock, and this session has seen the lock released: so the record is not out of date.
-func (o *Once) done(ctx context.Context) (bool, error) {
+func (o *Once) done(ctx context.Context) (already bool, succeeded time.Time, err error) {
 	data, stat, err := o.client.Get(ctx, o.path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return false, o.client.CreateAll(ctx, o.path, nil)
+		return false, succeeded, o.client.CreateAll(ctx, o.path, nil)
 	}
 	if err != nil {
-		return false, err
+		return false, succeeded, err
 	}
 	o.version = stat.Version
+	if len(data) > 0 {
+		succeeded = time.UnixMilli(stat.Mtime)
+	}
 	if last := string(data); last > o.value {
-		return false, exit.With(exit.Failure, fmt.Errorf("--once %s: the record %s says that %s is done, which is later; this machine is late, "+
+		return false, succeeded, exit.With(exit.Failure, fmt.Errorf("--once %s: the record %s says that %s is done, which is later; this machine is late, "+
 			"or a clock is wrong; the program was not run; to run it again, delete the record", o.value, o.path, last))
 	}
-	return string(data) == o.value, nil
+	return string(data) == o.value, succeeded, nil
 }
 
 // write writes the record if the lock is still held.
@@ -66,16 +69,16 @@ func (r *Runner) record(t *Target, g *Grant, end Ending) int {
 		return end.Code
 	}
 	if end.Asked || end.Revoked {
-		r.events.say(slog.LevelWarn, "unrecorded", fields{"reason": "asked to stop"},
-			"the program was asked to stop, so %s does not say that it has succeeded: the next run repeats it", t.Once.path)
+		r.events.say(slog.LevelWarn, "unrecorded", fields{ReasonKey: "asked to stop"},
+			"%s does not say that the program has succeeded, and the next run repeats it", t.Once.path)
 		return end.Code
 	}
 	err := t.Once.write(g.parts[0])
 	if err == nil {
 		return 0
 	}
-	r.events.say(slog.LevelError, "unrecorded", fields{"reason": err.Error()},
-		"the program has succeeded, but %s does not say so: the next run repeats it: %v", t.Once.path, err)
+	r.events.say(slog.LevelError, "unrecorded", fields{ReasonKey: err.Error()},
+		"the program has succeeded, but %s does not say so, and the next run repeats it", t.Once.path)
 	if g.Err() != nil || errors.Is(err, zkrecipes.ErrFenced) {
 		return exit.Lost
 	}

@@ -4,8 +4,11 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
@@ -81,29 +84,51 @@ func (r *Runner) Term(ctx context.Context, t *Target) (Ending, error) {
 	}
 	granted := time.Now()
 	if t.Once != nil {
-		already, err := t.Once.done(ctx)
+		already, last, err := t.Once.done(ctx)
+		if !last.IsZero() {
+			t.Job.Succeeded(last)
+			r.tellRun(t)
+		}
 		if already {
 			r.events.say(slog.LevelDebug, "done", fields{"value": t.Once.value}, "a run with --once %s has succeeded before", t.Once.value)
 		}
 		if already || err != nil {
-			r.release(g)
+			r.release(t, g)
 			return Ending{}, err
 		}
 	}
 	s, err := r.supervise(ctx, done, t, g)
 	if err != nil {
-		r.release(g)
+		r.release(t, g)
 		return Ending{}, err
 	}
+	t.Job.Started(time.Now())
+	r.tellRun(t)
 	end := s.run()
+	took := time.Since(s.started)
+	if !end.Unfinished {
+		recorded := r.record(t, g, end)
+		end.Own = end.Own || recorded != end.Code
+		end.Code = recorded
+	}
+	t.Job.Ended(time.Now(), took, end.Code, end.Asked || end.Revoked)
+	r.tellRun(t)
 	if end.Unfinished {
 		r.keepOpen = true
 		return end, nil
 	}
-	end.Code = r.record(t, g, end)
 	r.holdOn(g, granted, end)
-	r.release(g)
+	r.release(t, g)
 	return end, nil
+}
+
+// tellRun writes the file with the metrics. A disk that is slow or full delays nothing.
+func (r *Runner) tellRun(t *Target) {
+	r.events.later(func() {
+		if err := t.Job.Write(); err != nil {
+			r.events.log.Warn("cannot write --metrics-file", "error", err)
+		}
+	})
 }
 
 // The pauses after a program that has ended by itself, and the length of a term that starts them anew.
@@ -167,6 +192,8 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.options.Wait, ErrWaited)
 		defer cancel()
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	type result struct {
 		grant *Grant
 		err   error
@@ -183,7 +210,9 @@ func (r *Runner) acquire(ctx context.Context, t *Target) (*Grant, error) {
 		case got := <-results:
 			return got.grant, r.busy(got.err)
 		case <-looks.C:
-			r.tellQueue(ctx, t)
+			if err := r.tellQueue(ctx, t); err != nil {
+				giveUp(err)
+			}
 			looks.Reset(time.Minute)
 		}
 	}
@@ -196,34 +225,42 @@ func (r *Runner) busy(err error) error {
 		if r.options.Busy != 0 { // cron mails it
 			level = slog.LevelWarn
 		}
-		r.events.say(level, "busy", fields{"reason": err.Error()}, "%v", err)
+		r.events.say(level, "busy", fields{ReasonKey: err.Error()}, "another holder is in the way")
 		return exit.With(r.options.Busy, nil) // also with status 0: the program was not run
 	}
 	return err
 }
 
 // tellQueue tells how many are ahead of this caller, and which one holds the lock. It names no place: status counts places from
-// the first waiter on.
-func (r *Runner) tellQueue(ctx context.Context, t *Target) {
+// the first waiter on. It returns an error if the wait has no end: this zkr runs below the one that it waits for.
+func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	queue, err := t.Queue(ctx)
 	if err != nil || len(queue) == 0 {
-		return // the next look may tell more
+		return nil // the next look may tell more
 	}
 	session, err := r.client.Session(ctx)
 	if err != nil {
-		return
+		return nil //nolint:nilerr // as above
 	}
 	own := slices.IndexFunc(queue, func(p zkrecipes.Participant) bool { return p.Session == session.ID() })
 	if own < 1 {
-		return
+		return nil
+	}
+	outer := strings.Fields(os.Getenv(outer))
+	for _, p := range queue[:own] {
+		if t.excludes() && slices.Contains(outer, fmt.Sprintf("0x%x", p.Session)) {
+			return exit.Usagef("this zkr runs below the one that holds %s, and would wait for it for ever", t.Paths[0])
+		}
 	}
 	first := queue[0]
+	since := first.Since.UTC().Format(time.RFC3339)
 	r.events.say(slog.LevelInfo, "waiting", fields{
 		"path": t.Paths[0], "position": own + 1, "ahead": own, "holder": survey.NameOf(first), "holder_token": first.Token.String(),
-		"holder_since": first.Since.Format(time.RFC3339),
-	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), first.Since.Format(time.RFC3339))
+		"holder_since": since,
+	}, "waiting for %s with %d ahead: held by %s since %s", t.Paths[0], own, survey.Printable(survey.NameOf(first)), since)
+	return nil
 }
 
 // holdOn holds the lock for --min-hold, after the program has ended. A signal or a loss ends that.
@@ -251,14 +288,14 @@ func (r *Runner) holdOn(g *Grant, granted time.Time, end Ending) {
 
 // release releases, and waits for the answer as long as it makes a difference. If there is none, the status of the program
 // stays: the session ends with zkr, and the lock with it.
-func (r *Runner) release(g *Grant) {
+func (r *Runner) release(t *Target, g *Grant) {
 	limit := time.Until(g.ValidUntil())
 	ctx, cancel := context.WithTimeout(context.Background(), max(limit, time.Second))
 	defer cancel()
 	switch err := g.Release(ctx); {
 	case err == nil:
-		r.events.say(slog.LevelDebug, "released", nil, "released")
+		r.events.say(t.steps(), "released", fields{"path": t.Paths[0]}, "%s %s", t.word("released", "resigned at"), t.Paths[0])
 	case !errors.Is(err, zkrecipes.ErrLost):
-		r.events.say(slog.LevelWarn, "unknown", fields{"reason": err.Error()}, "not known whether the lock is released, it ends with the session: %v", err)
+		r.events.say(slog.LevelWarn, "unknown", fields{ReasonKey: err.Error()}, "not known whether the lock is released, it ends with the session")
 	}
 }

@@ -26,6 +26,7 @@ type supervision struct {
 	options  Options
 	events   *events
 	signals  *signals.Signals
+	status   func() conn.Status
 	target   *Target
 	grant    *Grant
 	timeout  time.Duration // of the session
@@ -52,6 +53,7 @@ type supervision struct {
 // Ending is how a program ended, and why.
 type Ending struct {
 	Code       int  // exit status
+	Own        bool // the status is one of zkr, not the program's
 	Asked      bool // a signal had asked zkr to stop
 	Revoked    bool // another client had asked for the lock
 	Lost       bool // the lock was lost, or so nearly that the program was stopped
@@ -69,7 +71,7 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 		return nil, err
 	}
 	s := &supervision{
-		options: r.options, events: r.events, signals: r.signals, terminal: r.command.Terminal,
+		options: r.options, events: r.events, signals: r.signals, terminal: r.command.Terminal, status: r.client.Status,
 		target: t, grant: g, timeout: session.Timeout(), deadline: d, foreign: map[int]bool{},
 	}
 	if err := s.freshen(ctx); err != nil {
@@ -116,10 +118,10 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	command.Env = r.environment(s.target, s.grant, session, s.state.path())
 	s.deadline.look(time.Now(), bootclock.Now(), until)
 	command.KillAt = s.lastMoment()
-	s.events.say(slog.LevelDebug, "acquired", fields{
+	s.events.say(s.target.steps(), "acquired", fields{
 		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
-		"valid_until": until.Format(time.RFC3339Nano),
-	}, "acquired %s, token %v", s.target.Paths[0], s.grant.parts[0].Token())
+		"valid_until": until.UTC().Format(time.RFC3339Nano),
+	}, "%s %s, token %v", s.target.word("acquired", "elected at"), s.target.Paths[0], s.grant.parts[0].Token())
 	c, err := r.host.Start(command)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -279,7 +281,7 @@ func (s *supervision) loss(now time.Time, err error) {
 	}
 	if first {
 		s.events.later(s.state.lost)
-		s.events.say(slog.LevelWarn, "lost", fields{"reason": err.Error()}, "the lock is lost: %v", err)
+		s.events.say(slog.LevelWarn, "lost", s.why(fields{"path": s.target.Paths[0], ReasonKey: err.Error()}), "%s is lost", s.target.word("the lock", "the term"))
 	}
 }
 
@@ -307,13 +309,29 @@ func (s *supervision) suspect(now, until time.Time) {
 	case stuck && s.deadline.awaitsAnswer(now): // not for want of an answer
 	case stuck && !s.suspected:
 		s.suspected = true
-		s.events.say(slog.LevelWarn, "suspect", fields{"valid_until": until.Format(time.RFC3339Nano)},
+		s.events.say(slog.LevelWarn, "suspect", s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
 			"no server has confirmed the lock for %v; the program is stopped in %v",
 			s.deadline.stuck(now).Round(time.Millisecond), (until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
 	case !stuck && s.suspected:
 		s.suspected = false
-		s.events.say(slog.LevelWarn, "confirmed", fields{"valid_until": until.Format(time.RFC3339Nano)}, "a server has confirmed the lock again")
+		s.events.say(slog.LevelWarn, "confirmed", fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}, "a server has confirmed the lock again")
 	}
+}
+
+// why adds to what follows from a loss what is known of the connection: the server that does not answer, and the last error if
+// it is newer than all answers.
+func (s *supervision) why(to fields) fields {
+	if _, has := to[ReasonKey]; has && !s.end.Lost {
+		return to // such as "max-run"
+	}
+	status := s.status()
+	if status.Server != "" {
+		to["server"] = status.Server
+	}
+	if status.LastErrorAt.After(status.LastAnswer) {
+		to[ErrorKey] = status.LastError.Error() // it names the server
+	}
+	return to
 }
 
 // tell writes a new deadline for the program to read.
@@ -353,7 +371,7 @@ func (s *supervision) stop(reason string, killAt time.Time) {
 	}
 	s.stopAt = time.Now()
 	err := s.child.Stop(s.options.Signal)
-	s.events.say(slog.LevelWarn, "term", fields{"reason": reason}, "asked the program to stop: %s", reason)
+	s.events.say(slog.LevelWarn, "term", s.why(fields{ReasonKey: reason}), "asked the program to stop")
 	if err != nil {
 		s.events.warn("cannot signal the program", "err", err)
 	}
@@ -366,7 +384,7 @@ func (s *supervision) kill(reason string) {
 	}
 	err := s.child.Kill()
 	s.killed = time.Now()
-	s.events.say(slog.LevelWarn, "kill", fields{"reason": reason}, "killed the program: %s", reason)
+	s.events.say(slog.LevelWarn, "kill", s.why(fields{ReasonKey: reason}), "killed the program")
 	if err != nil {
 		s.events.warn("cannot kill the program", "err", err)
 	}
@@ -376,7 +394,7 @@ func (s *supervision) kill(reason string) {
 func (s *supervision) tellOverdue() {
 	if s.child.Status().Overdue && s.killed.IsZero() {
 		s.killed = time.Now()
-		s.events.say(slog.LevelWarn, "kill", fields{"reason": "overdue"}, "killed the program: zkr itself did not run at the deadline")
+		s.events.say(slog.LevelWarn, "kill", fields{ReasonKey: "overdue"}, "the guard has killed the program, since zkr itself did not run at the deadline")
 	}
 }
 
@@ -388,7 +406,7 @@ func (s *supervision) over() bool {
 	left := s.child.Left()
 	switch {
 	case left == 0, s.options.Leftovers == "ignore" && s.stopAt.IsZero() && s.killed.IsZero():
-		s.events.say(slog.LevelDebug, "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
+		s.events.say(s.target.steps(), "exited", fields{"status": s.child.Status().Code}, "the program has ended with status %d", s.child.Status().Code)
 		return true
 	case s.options.Leftovers == "kill" && s.stopAt.IsZero() && s.killed.IsZero():
 		s.events.warn("the program has ended and left processes behind: they are stopped, see --leftovers", "processes", left)
@@ -415,9 +433,11 @@ func (s *supervision) conclude() {
 	s.end.Lost = s.end.Lost || s.grant.Err() != nil || s.child.Status().Overdue
 	switch {
 	case s.end.Lost || s.end.Unfinished:
-		s.end.Code = exit.Lost
+		s.end.Code, s.end.Own = exit.Lost, true
 	case s.end.Code == 0:
 		s.end.Code = s.child.Status().Code
+	default:
+		s.end.Own = true // such as that of --max-run
 	}
 }
 

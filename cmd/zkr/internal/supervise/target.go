@@ -2,9 +2,11 @@ package supervise
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/runs"
 )
 
 // Target is the lock, and what differs between the verbs.
@@ -14,7 +16,29 @@ type Target struct {
 	Lock, Try func(ctx context.Context) (*Grant, error)
 	Queue     func(ctx context.Context) ([]zkrecipes.Participant, error) // of the first path
 	Once      *Once                                                      // nil without --once
+	Job       *runs.Job                                                  // nil if nothing is to be told of it
 }
+
+// excludes reports whether each contender ahead is in the way, as is not so among readers and permits.
+func (t *Target) excludes() bool { return t.Kind != "read" && t.Kind != "permit" }
+
+// steps is the level of the steps of a term. Those of a leader are news, those of a lock are the normal case.
+func (t *Target) steps() slog.Level {
+	if t.Kind == leader {
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// word is the word for a step of a lock, or of a leader.
+func (t *Target) word(ofLock, ofLeader string) string {
+	if t.Kind == leader {
+		return ofLeader
+	}
+	return ofLock
+}
+
+const leader = "leader"
 
 // Grant is what a verb was granted: a hold, or the holds on several paths as one.
 type Grant struct {

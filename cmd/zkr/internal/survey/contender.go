@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -64,6 +65,7 @@ const kazooLease = "*"
 var (
 	contenderName = regexp.MustCompile(`(lock-|latch-|__READ__|__WRIT__|lease-|__lock__|__rlock__)(-?\d{10}|-\d{9})$`)
 	leaseName     = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	named         = regexp.MustCompile(`(?s)^(.+) \(([^/\s()]+/\d+)\)$`)
 	hostProcess   = regexp.MustCompile(`^([^/\s]+)/(\d+)\b`)
 )
 
@@ -99,7 +101,12 @@ func (c *Contender) read(data []byte, stat zk.Stat) {
 		c.ID = "" // the request replaced it
 	}
 	c.Host, c.Process = "", 0
-	if m := hostProcess.FindStringSubmatch(c.ID); m != nil {
+	name, at := cutProcess(c.ID)
+	c.ID = name
+	if m := hostProcess.FindStringSubmatch(at); m != nil {
+		c.Host = m[1]
+		c.Process, _ = strconv.Atoi(m[2]) // as below
+	} else if m := hostProcess.FindStringSubmatch(c.ID); m != nil {
 		c.Host = m[1]
 		c.Process, _ = strconv.Atoi(m[2]) // digits, of which 0 stays if there are too many
 	} else if net.ParseIP(c.ID) != nil {
@@ -140,12 +147,33 @@ func (c *Contender) Name() string {
 	return c.Node[strings.LastIndexByte(c.Node, '/')+1:]
 }
 
+// Identity is a name with host and process behind it; empty for no name.
+func Identity(name string) string {
+	if name == "" {
+		return ""
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return fmt.Sprintf("%s (%s/%d)", name, host, os.Getpid())
+}
+
+// cutProcess takes off what Identity has put behind a name.
+func cutProcess(id string) (name, at string) {
+	if m := named.FindStringSubmatch(id); m != nil {
+		return m[1], m[2]
+	}
+	return id, ""
+}
+
 // NameOf is the name of a participant. Data that are no name, such as a request to release, leave its session.
 func NameOf(p zkrecipes.Participant) string {
 	if p.Name == "" && len(p.Data) > 0 {
 		return fmt.Sprintf("session 0x%x", p.Session)
 	}
-	return p.Name
+	name, _ := cutProcess(p.Name)
+	return name
 }
 
 func (c *Contender) age(now time.Time) time.Duration { return max(0, now.Sub(c.Since)) }

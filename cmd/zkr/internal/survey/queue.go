@@ -18,6 +18,7 @@ type Queue struct {
 	Holders  []*Contender `json:"holders"`
 	Waiters  []*Contender `json:"waiters"`
 	Foreign  []*Contender `json:"foreign,omitempty"`
+	Exists   bool         `json:"exists"` // the path has a node
 	AsOf     time.Time    `json:"as_of,omitzero"`
 
 	limit  int  // of a semaphore of kazoo; 0 is unknown
@@ -167,6 +168,8 @@ func (q *Queue) judge(now time.Time, stuck time.Duration, alive map[int64]bool) 
 		q.find(Held, q.Holders[0].Node, "held by %s", q.holders())
 	case len(q.Waiters) > 0:
 		q.find(Held, q.Waiters[0].Node, "%s is about to take it", q.Waiters[0].Name())
+	case !q.Exists:
+		q.find(Free, "", "free, as there is no such node: it was never used, or was removed since")
 	default:
 		q.find(Free, "", "free")
 	}

@@ -174,7 +174,8 @@ func (r *Reader) queues(ctx context.Context, asOf time.Time, tree listing, paths
 	var parts []*part
 	var nodes []*Contender
 	for _, path := range paths {
-		q := &Queue{Path: path, AsOf: asOf, Findings: []Finding{}}
+		_, exists := tree[path]
+		q := &Queue{Path: path, AsOf: asOf, Findings: []Finding{}, Exists: exists}
 		queues = append(queues, q)
 		own, hasLimit := tree.parts(q)
 		if hasLimit {

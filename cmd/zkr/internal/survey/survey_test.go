@@ -247,7 +247,7 @@ func TestJSON(t *testing.T) {
 		c.Since = c.Since.UTC()
 		return c
 	}
-	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}}
+	q := &Queue{Path: "/q", AsOf: at, Findings: []Finding{}, Exists: true}
 	q.arrange([]*Contender{contender("/q/b-lock-0000000002", "web2/43"), contender("/q/a-lock-0000000001", "web1/42")}, nil)
 	q.judge(at.Add(time.Minute), 0, nil)
 	got, err := json.MarshalIndent(q, "", "  ")

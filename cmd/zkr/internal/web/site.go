@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/zkhttp"
@@ -41,15 +42,15 @@ func (s *Site) Stand(ctx context.Context, e *election.Election, path string) err
 
 // lead is a term: other programs ask for it.
 func (s *Site) lead(ctx context.Context, t *election.Term, path string) error {
-	s.log.Info("leading", "token", t.Token().String())
+	s.log.Info("elected", "path", path, "token", t.Token().String())
 	select {
 	case asked := <-s.resigning:
-		s.log.Info("resigning, as a request asks for", "token", t.Token().String())
+		s.log.Info("resigning, as a request asks for", "path", path, "token", t.Token().String())
 		asked <- t
 		return nil
 	case <-ctx.Done():
 	}
-	s.log.Info("leading no more", "token", t.Token().String(), "cause", context.Cause(ctx))
+	s.log.Info("the term has ended", "path", path, "token", t.Token().String(), "reason", context.Cause(ctx))
 	if err := t.Err(); err != nil && s.page != nil { // the term was lost, and serve goes on
 		s.page.lost(path, fmt.Sprintf("this candidate has lost the term with the token %v: %v", t.Token(), err))
 	}
@@ -112,7 +113,7 @@ func nameOfLeader(w http.ResponseWriter, r *http.Request, leader http.Handler) {
 	case answer.status != http.StatusOK:
 		Reply(w, http.StatusServiceUnavailable, Failure(body.Error))
 	default:
-		Reply(w, http.StatusOK, map[string]string{"name": body.Leader})
+		Reply(w, http.StatusOK, map[string]string{"name": survey.NameOf(zkrecipes.Participant{Name: body.Leader})})
 	}
 }
 

@@ -1,0 +1,151 @@
+// Package runs keeps when a job ran last, how that ended, and when it last succeeded, as metrics for Prometheus.
+package runs
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// The metrics, in seconds since 1970 but for the duration and the status. A time that is not known is left out.
+const (
+	startMetric    = "zkr_last_run_start_timestamp_seconds"
+	endMetric      = "zkr_last_run_end_timestamp_seconds"
+	durationMetric = "zkr_last_run_duration_seconds"
+	statusMetric   = "zkr_last_run_status"
+	successMetric  = "zkr_last_success_timestamp_seconds"
+)
+
+// Job is what is known of the runs of one job. It is a collector of Prometheus. All methods do nothing on nil.
+//
+// A file outlives its process, and the next process goes on with it. So the file has only what stays true: times, and what was
+// then.
+type Job struct {
+	name, file string
+	counts     bool // a success means something: a leader runs until it is stopped
+
+	mu   sync.Mutex
+	last facts
+}
+
+// facts are seconds since 1970 but for took and status; 0 is not known.
+type facts struct{ start, end, took, status, success float64 }
+
+// New makes a job, whose name is the label name. An empty file is none. Without counts it tells no success.
+func New(name, file string, counts bool) *Job { return &Job{name: name, file: file, counts: counts} }
+
+// Started notes that the program was started.
+func (j *Job) Started(now time.Time) {
+	j.change(func(f *facts) { f.start = seconds(now) })
+}
+
+// Ended notes that the program has ended. It succeeded if it ended with 0, and was not asked to stop.
+func (j *Job) Ended(now time.Time, took time.Duration, status int, asked bool) {
+	j.change(func(f *facts) {
+		f.end, f.took, f.status = seconds(now), took.Seconds(), float64(status)
+		if status == 0 && !asked {
+			f.success = seconds(now)
+		}
+	})
+}
+
+// Succeeded notes that a run has succeeded, on whichever machine.
+func (j *Job) Succeeded(at time.Time) {
+	j.change(func(f *facts) { f.success = max(f.success, seconds(at)) })
+}
+
+func (j *Job) change(do func(*facts)) {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	do(&j.last)
+}
+
+// Write writes the file, if there is one. It keeps what an earlier process, or one beside this one, has written there.
+func (j *Job) Write() error {
+	if j == nil || j.file == "" {
+		return nil
+	}
+	j.change(func(f *facts) { *f = later(*f, j.read()) })
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(j); err != nil {
+		return err
+	}
+	return prometheus.WriteToTextfile(j.file, registry) // at once, by a rename
+}
+
+// later joins what two processes know.
+func later(a, b facts) facts {
+	if a.end < b.end {
+		a.end, a.took, a.status = b.end, b.took, b.status
+	}
+	a.start, a.success = max(a.start, b.start), max(a.success, b.success)
+	return a
+}
+
+// read reads the file. What cannot be read is not known.
+func (j *Job) read() (f facts) {
+	file, err := os.Open(j.file)
+	if err != nil {
+		return f
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(file)
+	if err != nil {
+		return f
+	}
+	for metric, to := range map[string]*float64{
+		startMetric: &f.start, endMetric: &f.end, durationMetric: &f.took, statusMetric: &f.status, successMetric: &f.success,
+	} {
+		for _, m := range families[metric].GetMetric() {
+			if labels := m.GetLabel(); len(labels) == 1 && labels[0].GetValue() == j.name {
+				*to = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return f
+}
+
+var (
+	startDesc    = desc(startMetric, "When the program was last started here.")
+	endDesc      = desc(endMetric, "When the program last ended here.")
+	durationDesc = desc(durationMetric, "How long the last run took that has ended.")
+	statusDesc   = desc(statusMetric, "Exit status of zkr for the last run that has ended.")
+	successDesc  = desc(successMetric, "When a run last succeeded: with --once on any machine, else here. 0 is never.")
+)
+
+func desc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"name"}, nil)
+}
+
+// Describe is part of prometheus.Collector.
+func (j *Job) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{startDesc, endDesc, durationDesc, statusDesc, successDesc} {
+		to <- d
+	}
+}
+
+// Collect is part of prometheus.Collector.
+func (j *Job) Collect(to chan<- prometheus.Metric) {
+	var f facts
+	j.change(func(last *facts) { f = *last })
+	tell := func(known bool, d *prometheus.Desc, value float64) {
+		if known {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, j.name)
+		}
+	}
+	tell(f.start > 0, startDesc, f.start)
+	tell(f.end > 0, endDesc, f.end)
+	tell(f.end > 0, durationDesc, f.took)
+	tell(f.end > 0, statusDesc, f.status)
+	tell(j.counts && (f.end > 0 || f.success > 0), successDesc, f.success)
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

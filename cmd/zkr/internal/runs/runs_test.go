@@ -1,0 +1,83 @@
+package runs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestJob_TheNextProcessGoesOn: a run that fails, or that another machine did, does not hide when the job last succeeded.
+func TestJob_TheNextProcessGoesOn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nightly.prom")
+	at := func(hour int) time.Time { return time.Unix(int64(hour)*3600, 0) }
+	says := func(want ...string) {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		got := regexp.MustCompile(`(?m)^zkr_last_(\S+)\{name="/jobs/nightly"\} (.+)$`).FindAllStringSubmatch(string(text), -1)
+		lines := make([]string, len(got))
+		for i, m := range got {
+			lines[i] = m[1] + " " + m[2]
+		}
+		assert.Equal(t, want, lines)
+	}
+
+	failing := New("/jobs/nightly", file, true)
+	failing.Started(at(1))
+	require.NoError(t, failing.Write())
+	says("run_start_timestamp_seconds 3600")
+	failing.Ended(at(2), time.Hour, 3, false)
+	require.NoError(t, failing.Write())
+	says("run_duration_seconds 3600", "run_end_timestamp_seconds 7200", "run_start_timestamp_seconds 3600", "run_status 3", "success_timestamp_seconds 0")
+
+	good := New("/jobs/nightly", file, true)
+	good.Started(at(3))
+	good.Ended(at(4), time.Hour, 0, false)
+	require.NoError(t, good.Write())
+	says("run_duration_seconds 3600", "run_end_timestamp_seconds 14400", "run_start_timestamp_seconds 10800", "run_status 0", "success_timestamp_seconds 14400")
+
+	stopped := New("/jobs/nightly", file, true)
+	stopped.Started(at(5))
+	stopped.Ended(at(6), time.Minute, 0, true)
+	require.NoError(t, stopped.Write())
+	says("run_duration_seconds 60", "run_end_timestamp_seconds 21600", "run_start_timestamp_seconds 18000", "run_status 0", "success_timestamp_seconds 14400")
+
+	elsewhere := New("/jobs/nightly", file, true)
+	elsewhere.Succeeded(at(7))
+	require.NoError(t, elsewhere.Write())
+	says("run_duration_seconds 60", "run_end_timestamp_seconds 21600", "run_start_timestamp_seconds 18000", "run_status 0", "success_timestamp_seconds 25200")
+}
+
+// A leader is stopped and does not succeed. A program without a job has none of this.
+func TestJob_ALeaderDoesNotSucceed(t *testing.T) {
+	leader := New("/app/leader", "", false)
+	leader.Started(time.Unix(1, 0))
+	leader.Ended(time.Unix(2, 0), time.Second, 0, false)
+	assert.Equal(t, 4, testutil.CollectAndCount(leader))
+	require.NoError(t, leader.Write())
+	var none *Job
+	none.Started(time.Now())
+	none.Succeeded(time.Now())
+	require.NoError(t, none.Write())
+}
+
+// What the rules, the page and the guide name is there.
+func TestJob_DocumentsNameItsMetrics(t *testing.T) {
+	there := strings.Join([]string{startMetric, endMetric, durationMetric, statusMetric, successMetric}, " ")
+	for _, document := range []string{"operations/alerts.yaml", "operations/alerts_test.yaml", "operations.md", "guides/zkr.md"} {
+		text, err := os.ReadFile(filepath.Join("../../../../docs", document))
+		require.NoError(t, err)
+		named := regexp.MustCompile(`\bzkr_\w+`).FindAllString(string(text), -1)
+		require.NotEmpty(t, named, document)
+		for _, name := range named {
+			assert.Contains(t, there, name, document)
+		}
+	}
+}

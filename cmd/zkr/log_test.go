@@ -1,0 +1,80 @@
+//go:build unix
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// logged returns the first line of a log with all of the words.
+func logged(z *zkr, words ...string) string {
+	for line := range strings.Lines(z.err.String()) {
+		all := true
+		for _, word := range words {
+			all = all && strings.Contains(line, word)
+		}
+		if all {
+			return line
+		}
+	}
+	return ""
+}
+
+// TestLog_OfAServiceTellsEachChange: there is no terminal, as below systemd.
+func TestLog_OfAServiceTellsEachChange(t *testing.T) {
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "elect", "/app/leader", "--", "sleep", "60")
+	z.until(t, "started")
+	srv.Cut(zktest.Label("a"))
+	eventually(t, "it is connected again", func() bool {
+		return logged(z.zkr, `msg="zookeeper: connected"`, "was=suspended", "server=127.0.0.1:") != ""
+	})
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t))
+	elected := logged(z.zkr, "level=INFO", `msg="elected at /app/leader, token `, "token=")
+	assert.Regexp(t, regexp.MustCompile(`^time=20\S+Z `), elected, z.err.String())
+	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="the program has ended with status 143"`))
+	assert.NotEmpty(t, logged(z.zkr, "level=INFO", `msg="resigned at /app/leader"`))
+}
+
+// TestLog_OfALossNamesTheServer, and the reason once.
+func TestLog_OfALossNamesTheServer(t *testing.T) {
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--session-timeout=4s", "/p", "--", "sleep", "60")
+	z.until(t, "started")
+	assert.Empty(t, z.err.String(), "cron mails it")
+	srv.Refuse(zktest.Label("a"))
+	srv.Cut(zktest.Label("a"))
+	suspect := z.until(t, "suspect")
+	text, _ := suspect["error"].(string)
+	assert.Contains(t, text, "127.0.0.1:")
+	term := z.until(t, "term")
+	assert.Equal(t, "deadline", term["reason"])
+	assert.Equal(t, suspect["error"] == nil, term["error"] == nil)
+	assert.Equal(t, exit.Lost, z.status(t))
+	line := logged(z.zkr, `msg="asked the program to stop"`, "reason=deadline", "127.0.0.1:")
+	assert.NotEmpty(t, line, z.err.String())
+	assert.Equal(t, 1, strings.Count(line, "deadline"))
+}
+
+// TestLog_OfSidecar: a candidate tells of its term, without a terminal too.
+func TestLog_OfSidecar(t *testing.T) {
+	srv := zktest.Run(t)
+	_, z := sidecarClient(t, address(t, srv, "a"), "--elect", "/app/leader")
+	eventually(t, "it leads", func() bool { return logged(z, "msg=elected", "path=/app/leader") != "" })
+	srv.Expire(srv.SessionOf("a"))
+	eventually(t, "the end of the term", func() bool {
+		return logged(z, `msg="the term has ended"`, "path=/app/leader", "reason=", "lost (") != ""
+	})
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t))
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/web"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/zkhttp"
+	"github.com/zkrecipes/zkrecipes/zkprom"
+)
+
+// metricsFlags say where a zkr that runs a program tells its metrics.
+type metricsFlags struct {
+	addresses []string
+	file      string
+}
+
+func (m *metricsFlags) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&m.addresses, "metrics-http", nil, "`address` at which to answer /metrics, /healthz and /readyz; unix:/path for a socket")
+	flags.StringVar(&m.file, "metrics-file", "", "`file` for the textfile collector of node_exporter: the last run, its end, its status, the last success")
+}
+
+func (m *metricsFlags) check() error {
+	// node_exporter reads no other file, and does not say so.
+	if m.file != "" && filepath.Ext(m.file) != ".prom" {
+		return exit.Usagef("--metrics-file %s: want a name that ends in .prom: node_exporter reads no other file", m.file)
+	}
+	return checkAddresses("metrics-http", m.addresses)
+}
+
+// checkAddresses refuses what is no address to listen at.
+func checkAddresses(flag string, addresses []string) error {
+	for _, address := range addresses {
+		if err := web.CheckAddress(address); err != nil {
+			return exit.Usagef("--%s %s: want host:port or unix:/path: %v", flag, address, err)
+		}
+	}
+	return nil
+}
+
+// newSite is a site with /healthz, /readyz and /metrics.
+func (a *app) newSite(client *conn.Client, metrics ...prometheus.Collector) *web.Site {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics...)
+	site := web.New(a.log)
+	site.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	site.Handle("/readyz", zkhttp.Health(client))
+	return site
+}
+
+// tellMetrics answers requests for metrics until stop. An address that cannot be had does not keep the program from its work.
+func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.Client, metrics ...prometheus.Collector) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	site := a.newSite(client, metrics...)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := site.Listen(ctx, addresses); ctx.Err() == nil {
+			a.log.Warn("there are no metrics: cannot listen, see --metrics-http", "error", err)
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// metricsName is the name of a lock in metrics: its path, or the end of a long one.
+func metricsName(path string) string {
+	const most, cut = 100, "…"
+	if len(path) <= most {
+		return path
+	}
+	end := path[len(path)-most+len(cut):]
+	for !utf8.RuneStart(end[0]) {
+		end = end[1:]
+	}
+	return cut + end
+}
+
+// newCollector is for the metrics of a client; nil if no address asks for them.
+func (m *metricsFlags) newCollector() (*zkprom.Collector, error) {
+	if len(m.addresses) == 0 {
+		return nil, nil //nolint:nilnil // no collector is one: nothing is counted
+	}
+	return zkprom.New()
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestMetrics_OfAJob: each machine tells how its last run ended, and when the job succeeded on any machine.
+func TestMetrics_OfAJob(t *testing.T) {
+	srv := zktest.Run(t)
+	run1 := func(file, value, line string, want int) string {
+		t.Helper()
+		z := command(t, srv.Addr(), "lock", "--once", value, "/jobs/nightly", "--shell", line)
+		z.Env = append(z.Env, "ZKR_METRICS_FILE="+file)
+		require.NoError(t, z.Start())
+		require.Equal(t, want, z.status(t), z.err.String())
+		require.Empty(t, z.err.String(), "cron mails it")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(text)
+	}
+	first, second := filepath.Join(t.TempDir(), "first.prom"), filepath.Join(t.TempDir(), "second.prom")
+	text := run1(first, "22", "exit 3", 3)
+	assert.Contains(t, text, `zkr_last_run_status{name="/jobs/nightly"} 3`)
+	assert.Contains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`)
+	assert.Contains(t, text, `zkr_last_run_duration_seconds{name="/jobs/nightly"}`)
+	run1(second, "22", `test -z "$ZKR_METRICS_FILE"`, 0)
+	text = run1(first, "22", "false", 0)
+	assert.Contains(t, text, `zkr_last_run_status{name="/jobs/nightly"} 3`)
+	assert.NotContains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`, "the other machine has done it")
+}
+
+// TestMetrics_OfALeader: they name the election, and its address is no reason not to lead.
+func TestMetrics_OfALeader(t *testing.T) {
+	srv := zktest.Run(t)
+	socket := filepath.Join(t.TempDir(), "s")
+	z := start(t, srv, "a", "elect", "--metrics-http", "unix:"+socket, "/app/leader", "--", "sleep", "60")
+	z.until(t, "started")
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	status, text := ask(t, client, "/metrics")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, text, `zkrecipes_holds{name="/app/leader",recipe="election"} 1`)
+	assert.Contains(t, text, `zkr_last_run_start_timestamp_seconds{name="/app/leader"}`)
+	status, _ = ask(t, client, "/readyz")
+	assert.Equal(t, http.StatusOK, status)
+
+	other := start(t, srv, "b", "elect", "--once", "--metrics-http", "unix:"+socket, "/other", "--", "true")
+	assert.Equal(t, 0, other.status(t))
+	assert.Contains(t, other.err.String(), "there are no metrics")
+	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, z.status(t))
+}
+
+func TestMetrics_Usage(t *testing.T) {
+	for _, flag := range []string{"--metrics-http=such", "--metrics-file=nightly.txt"} {
+		status, _, errs := run(t, "127.0.0.1:1", "lock", flag, "/p", "--", "true")
+		assert.Equal(t, exit.Usage, status, errs)
+	}
+}
+
+// TestMetrics_NamesAreShort: metrics have a name in each line, and the library takes 100 bytes.
+func TestMetrics_NamesAreShort(t *testing.T) {
+	assert.Equal(t, "/p", metricsName("/p"))
+	long := metricsName("/" + strings.Repeat("ä", 60) + "/nightly")
+	assert.LessOrEqual(t, len(long), 100)
+	assert.True(t, strings.HasPrefix(long, "…ä"), long)
+	assert.True(t, strings.HasSuffix(long, "ä/nightly"), long)
+}

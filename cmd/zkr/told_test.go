@@ -1,0 +1,79 @@
+//go:build unix
+
+package main
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestLock_BelowItselfIsToldAtOnce, also with another lock between the two. Others may wait.
+func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
+	srv := zktest.Run(t)
+	for _, line := range []string{`"$ZKR" lock /n -- true`, `"$ZKR" lock /m -- "$ZKR" lock /n -- true`} {
+		status, _, errs := run(t, srv.Addr(), "lock", "/n", "--shell", line)
+		assert.Equal(t, exit.Usage, status, errs)
+		assert.Contains(t, errs, "runs below the one that holds /n")
+	}
+	status, _, errs := run(t, srv.Addr(), "rlock", "/r", "--shell", `"$ZKR" rlock /r -- "$ZKR" lock /other -- true`)
+	assert.Zero(t, status, errs)
+}
+
+// TestEnvironment_AMisspeltNameIsTold. What zkr itself sets for programs is none.
+func TestEnvironment_AMisspeltNameIsTold(t *testing.T) {
+	srv := zktest.Run(t)
+	z := command(t, srv.Addr(), "lock", "/p", "--", "true")
+	z.Env = append(z.Env, "ZKR_SESION_TIMEOUT=4s")
+	require.NoError(t, z.Start())
+	assert.Zero(t, z.status(t))
+	assert.Contains(t, z.err.String(), "variable=ZKR_SESION_TIMEOUT")
+	status, _, errs := run(t, srv.Addr(), "lock", "/p", "--shell", `"$ZKR" lock /q -- "$ZKR" status /p`)
+	assert.Zero(t, status)
+	assert.Empty(t, errs)
+}
+
+// TestHints_NameFlags, not options of the library. The flag does what its hint says.
+func TestHints_NameFlags(t *testing.T) {
+	srv := zktest.Run(t)
+	c := dial(t, srv, conn.WithIdentity("web1"))
+	require.NoError(t, c.CreateAll(t.Context(), "/k", nil))
+	_, err := c.Create(t.Context(), "/k/0123456789abcdef0123456789abcdef__lock__", nil, zk.FlagEphemeral|zk.FlagSequence)
+	require.NoError(t, err)
+	status, _, errs := run(t, srv.Addr(), "lock", "/k", "--", "true")
+	assert.Equal(t, exit.Failure, status)
+	assert.Contains(t, errs, "share the path by --kazoo")
+	for _, verb := range [][]string{{"lock", "--kazoo"}, {"rlock", "--kazoo"}, {"wlock", "--kazoo"}, {"elect", "--kazoo"}} {
+		status, _, errs = run(t, srv.Addr(), append(verb, "--try", "/k", "--", "true")...)
+		assert.Equal(t, exit.Busy, status, errs)
+	}
+	e, err := election.New(c, "/e")
+	require.NoError(t, err)
+	_, err = e.Campaign(t.Context())
+	require.NoError(t, err)
+	_, _, errs = run(t, srv.Addr(), "lock", "--try", "/e", "--", "true")
+	assert.Contains(t, errs, "share the path by zkr elect")
+}
+
+// TestFree_IsNotUnknown: a path with a slip of the hand is no free lock.
+func TestFree_IsNotUnknown(t *testing.T) {
+	srv := zktest.Run(t)
+	_, err := srv.Create("/free", nil, zktest.Persistent)
+	require.NoError(t, err)
+	_, out, _ := run(t, srv.Addr(), "status", "/free")
+	assert.Equal(t, "/free: free\n", out)
+	_, out, _ = run(t, srv.Addr(), "status", "/fre")
+	assert.Contains(t, out, "/fre: free, as there is no such node")
+	_, out, _ = run(t, srv.Addr(), "status", "-o", "json", "/fre")
+	assert.Contains(t, out, `"exists":false`)
+	x := inTerminal(t, command(t, srv.Addr(), "wait", "/fre"))
+	x.shows(t, "zkr: there is no node /fre")
+	assert.Zero(t, x.status(t))
+}
