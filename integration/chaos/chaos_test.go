@@ -22,6 +22,8 @@ const (
 // The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults, CHAOS_RECIPES
 // some recipes. CHAOS_CLIENTS is the number of clients of each recipe, CHAOS_SECTION the longest section of a lock, and
 // CHAOS_MATES the number of callers beside the one that reports: with many clients and short sections, a run is about hand-overs.
+// CHAOS_PEACE is the time between the end of a fault and the next one. A fault lasts for seconds, and its victims keep their locks: most
+// grants fall into the time between.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -63,7 +65,8 @@ func configure(t *testing.T) chaos.Config {
 		t.Fatal(err)
 	}
 	cfg := chaos.Config{
-		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Section: 40 * time.Millisecond, Tick: tick, Worker: worker, Dir: dir, Log: t.Logf,
+		Seed: rand.Uint64N(1e6), Duration: short, Session: session, Section: 40 * time.Millisecond, Peace: session / 4,
+		Tick: tick, Worker: worker, Dir: dir, Log: t.Logf,
 		Kinds: chaos.Kinds(zkserver.Isolates(t)),
 		Groups: []chaos.Group{
 			{Recipe: "election", Clients: 3, Limit: 1},
@@ -84,6 +87,7 @@ func configure(t *testing.T) chaos.Config {
 	env(t, "CHAOS_DURATION", &cfg.Duration, time.ParseDuration)
 	env(t, "CHAOS_SECTION", &cfg.Section, time.ParseDuration)
 	env(t, "CHAOS_MATES", &cfg.Mates, strconv.Atoi)
+	env(t, "CHAOS_PEACE", &cfg.Peace, time.ParseDuration)
 	for i := range cfg.Groups {
 		env(t, "CHAOS_CLIENTS", &cfg.Groups[i].Clients, strconv.Atoi)
 	}

@@ -36,6 +36,7 @@ type Config struct {
 	Session  time.Duration // timeout of the clients'
 	Section  time.Duration // the longest section of a lock
 	Mates    int           // callers beside the one that reports, in each client of a lock
+	Peace    time.Duration // how long all clients work before the next fault
 	Tick     time.Duration // of the servers, to report
 	Kinds    []Kind
 	Groups   []Group
@@ -189,7 +190,7 @@ func (r *run) round(number int, step Step) error {
 	}
 	r.Log("%s round %d: %-20s on %v: every client served %v after the end of the fault", time.Now().Format("15:04:05"), number,
 		step.Kind, rd.victims, time.Duration(rd.Served-rd.Healed).Round(time.Millisecond))
-	return r.last(r.Session/4, nil) // some work in peace
+	return r.last(r.Peace, nil)
 }
 
 func do(f func() error) error {

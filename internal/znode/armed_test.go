@@ -83,6 +83,14 @@ func TestArmed_OwnNodeGone(t *testing.T) {
 			require.NoError(t, srv.Delete(ahead))
 			srv.Thaw()
 		},
+		"changed before": func(t *testing.T, srv *zktest.Server, _ *conn.Client, own, ahead string) {
+			t.Helper()
+			srv.Freeze()
+			require.NoError(t, srv.Set(own, []byte("x"))) // the watch is spent: no event says that the node is deleted
+			require.NoError(t, srv.Delete(own))
+			require.NoError(t, srv.Delete(ahead))
+			srv.Thaw()
+		},
 		"with it": func(t *testing.T, _ *zktest.Server, by *conn.Client, own, ahead string) {
 			t.Helper()
 			_, err := by.Multi(t.Context(), zkrecipes.OpDelete(own, -1), zkrecipes.OpDelete(ahead, -1))
