@@ -116,7 +116,9 @@ func (a *app) lookAtChroot(ctx context.Context, client *conn.Client) error {
 	switch {
 	case a.connect.requireChroot && err != nil:
 		return err
-	case err != nil, exists: // what the verb asks next meets an error as well
+	case err != nil:
+		return nil //nolint:nilerr // what the verb asks next meets the error as well
+	case exists:
 	case a.connect.requireChroot:
 		return fmt.Errorf("--require-chroot: the chroot %s does not exist: is it right in --servers? if it is, create this node once, "+
 			"as a persistent one: the servers remove a container that is empty", chroot)

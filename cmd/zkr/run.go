@@ -27,8 +27,10 @@ func (a *app) open(cmd *cobra.Command, f *runFlags, program []string, more ...co
 	if err != nil {
 		return nil, err
 	}
-	command := child.Command{Path: path, Args: program, Files: []*os.File{a.in, a.out, a.err},
-		Terminal: isTerminal(a.in), Setuid: f.setuid, Cgroup: f.cgroup}
+	command := child.Command{
+		Path: path, Args: program, Files: []*os.File{a.in, a.out, a.err},
+		Terminal: isTerminal(a.in), Setuid: f.setuid, Cgroup: f.cgroup,
+	}
 	if name := cmp.Or(f.data, survey.Identity(f.id)); name != "" {
 		more = append(more, conn.WithIdentity(name))
 	}

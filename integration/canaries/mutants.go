@@ -835,7 +835,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "double barrier: the list alone lets in",
-		edits: []edit{{"recipes/barrier", "rounds.await", "		if err == nil && !again {\n", "		if again {\n			return span{members[0].Key, members[len(members)-1].Key, stat.Czxid}, nil\n		}\n		if err == nil {\n"}},
+		edits: []edit{{"recipes/barrier", "rounds.await", "		if err == nil && !again {\n", "		if again {\n			return span{first: members[0].Key, last: members[len(members)-1].Key, zxid: stat.Czxid}, nil\n		}\n		if err == nil {\n"}},
 		tests: []test{barrierTests},
 	},
 	{

@@ -451,7 +451,7 @@ func TestGive_DeletedBeforeTheProof(t *testing.T) {
 		time.Sleep(time.Minute) // the proof of a session without holds runs out
 		_, _, watch, err := n.Session.GetW(t.Context(), n.Paths[0])
 		require.NoError(t, err)
-		srv.Intercept(zktest.Match{Op: zktest.OpSync}, zktest.HoldReply(time.Second))
+		srv.Intercept(zktest.Match{Op: zktest.OpSync, Times: -1}, zktest.Delay(time.Second))
 		go func() {
 			time.Sleep(time.Second / 2)
 			_ = srv.Delete(n.Paths[0])

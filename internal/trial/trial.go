@@ -43,6 +43,7 @@ func Run(t *testing.T, test func(t *testing.T, srv *zktest.Server), opts ...zkte
 // Label is the label of connections that Dial makes.
 const Label = "c"
 
+// Ours are the connections that Dial makes.
 var Ours = zktest.Label(Label)
 
 // Dial connects to srv, and closes the client when the test ends.
@@ -51,6 +52,7 @@ func Dial(t *testing.T, srv *zktest.Server, opts ...conn.Option) *conn.Client {
 	return DialTo(t, srv.Addr(), append([]conn.Option{conn.WithDialer(srv.DialAs(Label))}, opts...)...)
 }
 
+// DialTo is Dial to a connect string, by the dialer of opts.
 func DialTo(t *testing.T, connect string, opts ...conn.Option) *conn.Client {
 	t.Helper()
 	c, err := conn.Dial(t.Context(), connect, append([]conn.Option{conn.WithSessionTimeout(Timeout)}, opts...)...)
@@ -62,6 +64,7 @@ func DialTo(t *testing.T, connect string, opts ...conn.Option) *conn.Client {
 // Inner is what recipes see of a client.
 func Inner(c *conn.Client) *client.Client { return (*client.Client)(c) }
 
+// Live returns the live session.
 func Live(t *testing.T, c *conn.Client) *session.Session {
 	t.Helper()
 	s, err := Inner(c).Session(t.Context())
@@ -77,6 +80,7 @@ func Within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// ErrTooLong is what ends a wait of a test.
 var ErrTooLong = errors.New("the test's patience is over")
 
 // Log records what happens, with the virtual time.
@@ -85,23 +89,27 @@ type Log[T any] struct {
 	Entries []Entry[T]
 }
 
+// Entry is one entry of a log, with its time.
 type Entry[T any] struct {
 	At   time.Time
 	What T
 }
 
+// Add notes what, with the time.
 func (l *Log[T]) Add(what T) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	l.Entries = append(l.Entries, Entry[T]{time.Now(), what})
 }
 
+// All returns the entries.
 func (l *Log[T]) All() []Entry[T] {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	return append([]Entry[T](nil), l.Entries...)
 }
 
+// Values returns the entries without their times.
 func (l *Log[T]) Values() (list []T) {
 	for _, e := range l.All() {
 		list = append(list, e.What)
@@ -153,14 +161,17 @@ type Switchboard struct {
 	To    atomic.Pointer[conn.DialFunc]
 }
 
+// NewSwitchboard returns one that connects to to.
 func NewSwitchboard(to conn.DialFunc) *Switchboard {
 	b := &Switchboard{}
 	b.Connect(to)
 	return b
 }
 
+// Connect sets who is dialed from here on.
 func (b *Switchboard) Connect(to conn.DialFunc) { b.To.Store(&to) }
 
+// Dial is the dialer of a client.
 func (b *Switchboard) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	b.Dials.Add(1)
 	return (*b.To.Load())(ctx, network, address)
@@ -250,6 +261,7 @@ func NewsOf(f *session.Feed) (lines []string) {
 // NeedsAll is what the reader of a feed needs that has all watches.
 func NeedsAll(string) (data, children bool) { return true, true }
 
+// Create makes a node by hand.
 func Create(t *testing.T, srv *zktest.Server, path, data string) {
 	t.Helper()
 	_, err := srv.Create(path, []byte(data), zktest.Persistent)
@@ -263,6 +275,7 @@ type Told struct {
 	Until time.Time
 }
 
+// OnLoss logs what a loss callback of s is told.
 func OnLoss(t *testing.T, s *session.Session, onSuspend bool) *Log[Told] {
 	t.Helper()
 	l := &Log[Told]{}
@@ -271,15 +284,18 @@ func OnLoss(t *testing.T, s *session.Session, onSuspend bool) *Log[Told] {
 	return l
 }
 
+// Reconnect cuts the connection of c, and waits until there is another.
 func Reconnect(srv *zktest.Server, c *conn.Client) {
 	srv.Cut(Ours)
 	for synctest.Wait(); c.Status().State != conn.Connected; synctest.Wait() {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 
+// EverySecond is the option by which a client tries to connect once a second.
 var EverySecond = conn.WithBackOff(func() conn.BackOff { return backoff.NewConstantBackOff(time.Second) })
 
+// Refuse is a dialer that connects to nobody.
 func Refuse(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 
 // Pipe is a connection that the test can look into. It is taken for a socket, which callers write to themselves.
@@ -290,6 +306,7 @@ type Pipe struct {
 	Rest    []byte
 }
 
+// SyscallConn says that there is no socket.
 func (*Pipe) SyscallConn() (syscall.RawConn, error) { return nil, errors.ErrUnsupported }
 
 func (p *Pipe) Write(b []byte) (int, error) {
@@ -354,12 +371,14 @@ func (c Ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Watches returns how many watches the server has.
 func Watches(srv *zktest.Server) int {
 	synctest.Wait()
 	total, _ := srv.Watches()
 	return total
 }
 
+// Fired reports whether a watch has fired.
 func Fired(w *session.Watch) bool {
 	synctest.Wait()
 	select {

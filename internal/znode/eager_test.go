@@ -2,8 +2,8 @@ package znode_test
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"

@@ -227,7 +227,7 @@ func ownGroup(t *testing.T) string {
 		if _, err := os.Stat(filepath.Join(mounted, "cgroup.controllers")); err != nil {
 			continue
 		}
-		group, err := os.MkdirTemp(mounted, "child-test-")
+		group, err := os.MkdirTemp(mounted, "child-test-") //nolint:usetesting // a group is a directory of that file system alone
 		if err != nil {
 			t.Skip("control groups cannot be written here: ", err)
 		}

@@ -43,8 +43,10 @@ func Guard(args []string, bootClock func() time.Duration) {
 		syscall.CloseOnExec(int(fd))
 	}
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
-	w := &watch{group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0,
-		cgroup: openCgroup(args[len(number)]), bootClock: bootClock, list: processes}
+	w := &watch{
+		group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0,
+		cgroup: openCgroup(args[len(number)]), bootClock: bootClock, list: processes,
+	}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)

@@ -72,7 +72,7 @@ func (d *deadline) look(now time.Time, boot time.Duration, until time.Time) verd
 	switch left := d.left(now, boot); {
 	case left <= d.lead:
 		return timeToKill
-	case left <= d.lead+d.grace && !(d.awaitsAnswer(now) && left > d.lead+d.grace/8):
+	case left <= d.lead+d.grace && (!d.awaitsAnswer(now) || left <= d.lead+d.grace/8):
 		return timeToStop
 	}
 	return goodTime

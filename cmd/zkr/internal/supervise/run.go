@@ -242,7 +242,7 @@ func (r *Runner) tellQueue(ctx context.Context, t *Target) error {
 	}
 	session, err := r.client.Session(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // as above
+		return nil // as above
 	}
 	own := slices.IndexFunc(queue, func(p zkrecipes.Participant) bool { return p.Session == session.ID() })
 	if own < 1 {
