@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
-// The rules fire when they should: docs/operations/alerts_test.yaml says when that is.
+// The rules fire when they should: docs/operations/alerts_test.yaml and jobs_test.yaml say when that is.
 func TestAlerts_FireAsTheirTestsSay(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestAlerts_FireAsTheirTestsSay(t *testing.T) {
 		}
 		t.Skip(missing)
 	}
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml", "jobs_test.yaml"}} {
 		cmd := exec.CommandContext(t.Context(), promtool, args...)
 		cmd.Dir = filepath.Join("..", "docs", "operations")
 		out, err := cmd.CombinedOutput()
