@@ -55,7 +55,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.stopTimeout, "stop-timeout", "after zkr was asked to stop, wait so long before SIGKILL; default without end")
 	flags.IntVar(&f.events, "events", -1, "file `descriptor` for events, a line of JSON each")
 	flags.BoolVar(&f.setuid, "allow-setuid", false, "let the program run set-user-id programs such as sudo, though zkr is not root; zkr cannot stop what runs as another user")
-	flags.BoolVar(&f.cgroup, "cgroup", true, "keep the program in a control group of its own, where Linux lets zkr make one")
+	flags.BoolVar(&f.cgroup, "cgroup", false, "keep the program in a control group of its own, where Linux lets zkr make one; it then kills what runs as another user, too")
 	f.metrics.add(flags)
 	flags.StringVar(&f.shell, "shell", "", "run this `line` by the shell, in place of a command")
 }

@@ -122,15 +122,14 @@ func (w *Waiter) await(ctx context.Context, o obstacle) (turn bool, err error) {
 // unless the waiter was third.
 func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err error) {
 	switch gone, err := w.await(ctx, obstacle{path: o.ahead, last: true}); {
-	case errors.Is(err, ephemeral.ErrGone):
+	case errors.Is(err, ephemeral.ErrGone), err != nil && (ctx.Err() != nil || w.session.Err() != nil):
 		return false, err
-	case err != nil: // if the wait is over, the next reading says so, too
+	case err != nil:
 		return w.await(ctx, obstacle{path: o.path})
 	case !gone:
 		return false, nil
 	case o.third:
 		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
-		w.attempt.At(1)
 		return w.await(ctx, obstacle{path: o.path, last: true})
 	}
 	w.listing = w.queue.in(w.session).list()

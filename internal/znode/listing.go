@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -154,7 +155,7 @@ func (r *reader) read(l *listing) {
 		}
 	}
 	if !r.session.ReadChildren(r.queue.Path(), sent, r.listed) {
-		r.listed(nil, zk.Stat{}, context.Canceled) // the client is closed, and waiters see the session's end
+		r.listed(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the session's end
 	}
 }
 
@@ -188,7 +189,7 @@ func (r *reader) listBehind(other *listing) *listing {
 		l.queue, l.others = pick(names, r.queue.kinds)
 		l.sort()
 	}) {
-		l.err = context.Canceled // the client is closed, and waiters see the session's end
+		l.err = zkrecipes.ErrClosed // waiters see the session's end
 		close(l.done)
 	}
 	return l

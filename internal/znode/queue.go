@@ -117,9 +117,13 @@ func (q *Queue) in(s *session.Session) *reader {
 	})
 	q.readers.mu.Lock()
 	defer q.readers.mu.Unlock()
-	if q.readers.newest == nil || q.readers.newest.session.ID() != s.ID() {
-		q.readers.newest = newReader(q, s)
+	switch newest := q.readers.newest; {
+	case newest != nil && newest.session.ID() == s.ID():
+		return newest
+	case s.Err() != nil: // a caller that comes late must not part those of the next session
+		return newReader(q, s)
 	}
+	q.readers.newest = newReader(q, s)
 	return q.readers.newest
 }
 
@@ -209,7 +213,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.parent.Client.State() == client.Closed:
+		case q.parent.Client.State() == client.Closed, errors.Is(err, zkrecipes.ErrClosed):
 			return nil, fmt.Errorf("%s: %w", q.name, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)

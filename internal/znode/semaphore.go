@@ -261,6 +261,7 @@ func (m *Semaphore) passDoor(door *Waiter, patience time.Duration) (*listing, er
 	if err := out.wait(door.ctx, door.session); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
+	out.sort() // others may have it, too, and bring it into order
 	return out, m.leases.refuseForeign(door.ctx, door.session, out.others)
 }
 

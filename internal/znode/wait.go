@@ -272,7 +272,11 @@ func (w *Waiter) gaveUp(err error) error {
 	if err = inTheWay(w.session, cause, err); !errors.Is(err, cause) {
 		err = cause // something else went wrong as the context ended
 	}
-	return &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Holder: w.holder, Err: err}
+	e := &zkrecipes.WaitError{Path: w.queue.name, Position: w.seen.position, Of: w.seen.of, Err: err}
+	if w.holder.Path == w.seen.head { // else it has left, and the next has not been read
+		e.Holder = w.holder
+	}
+	return e
 }
 
 // inTheWay returns the end of a context with what was in the way. Behind a request that was not answered it names the server

@@ -59,7 +59,7 @@ func WithKazoo() Option { return recipe.Kazoo[*config]() }
 // event of the predecessor's end lets it in, without another request.
 //
 // It saves a round trip of each hand-over between more than two sessions, so it helps where servers are far, and sections short.
-// With two sessions, or within one, it changes nothing. It costs the servers more: a release wakes two clients instead of one, and a
+// If two contend at a time, or all are of one session, it changes nothing. It costs the servers more: a release wakes two clients instead of one, and a
 // contended section takes about eight requests instead of five. Who holds, and in which order, stays the same. A program
 // with the option and one without it may share the path. Beside [WithKazoo] it has no effect.
 func WithEagerHandOver() Option { return recipe.EagerHandOver[*config]() }
