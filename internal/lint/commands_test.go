@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -63,10 +64,8 @@ func hasTest(tests map[string][]string, from string, packages [][]string, matche
 			if base = path.Join(from, base); base != dir && (!below || base != "." && !strings.HasPrefix(dir, base+"/")) {
 				continue
 			}
-			for _, name := range names {
-				if matches.MatchString(name) {
-					return true
-				}
+			if slices.ContainsFunc(names, matches.MatchString) {
+				return true
 			}
 		}
 	}
