@@ -64,8 +64,8 @@ func TestOperations_MetricsAreExported(t *testing.T) {
 	require.NoError(t, err)
 	suffix := regexp.MustCompile(`_(bucket|count|sum)$`)
 	for _, document := range append(documents, "../docs/operations.md", "doc.go") {
-		if filepath.Ext(document) == ".svg" {
-			continue // a picture names no metrics
+		if filepath.Ext(document) == ".svg" || filepath.Base(document) == "jobs_test.yaml" {
+			continue // a picture names no metrics, and those of jobs are zkr's
 		}
 		text, err := os.ReadFile(document)
 		require.NoError(t, err)
