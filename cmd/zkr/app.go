@@ -59,9 +59,10 @@ one lock, or deletes, must be typed.
 
 Exit status: the program's (128+n if signal n killed it), or
   64  wrong usage                        79  the lock was lost, and the program stopped
-  69  no server reached                 124  --max-run was over
-  75  busy, see --busy-status           125  another failure of zkr
-  77  credentials or access refused     126  the program cannot be run; 127 it was not found
+  66  zkr held cannot tell              124  --max-run was over
+  69  no server reached                 125  another failure of zkr
+  75  busy, see --busy-status           126  the program cannot be run; 127 it was not found
+  77  credentials or access refused
   128+n  signal n came before the program was started
 --own-status gives those of zkr other numbers, so that none can be the program's.`,
 		Version:       version(),

@@ -63,7 +63,7 @@ func TestExitStatus(t *testing.T) { //nolint:tparallel // its cases share paths
 		{"bad session timeout", []string{"lock", "--session-timeout", "0", "/p", "--", "true"}, exit.Usage},
 		{"held", []string{"lock", "/p", "--shell", "$ZKR held"}, 0},
 		{"held by no lock", []string{"held"}, exit.Usage},
-		{"held when the file has gone", []string{"held", "--state", "/no/such/file"}, exit.Lost},
+		{"held when the file has gone", []string{"held", "--state", "/no/such/file"}, exit.CannotTell},
 		{"busy, tried", []string{"lock", "--try", "/held", "--", "true"}, exit.Busy},
 		{"busy, no time to wait", []string{"lock", "--wait", "0", "/held", "--", "true"}, exit.Busy},
 		{"busy, waited", []string{"lock", "-w", "0.1", "/held", "--", "true"}, exit.Busy},

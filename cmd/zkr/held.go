@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,11 @@ func newHeld(a *app) *cobra.Command {
 		Example: `  while zkr held; do next-step || break; done
   zkr held -o json`,
 		Long: `held is for programs that zkr runs. It reads the file that zkr keeps up to date for them, so it takes no network and
-hardly any time. Exit status: 0 if the lock is proven at this moment, 79 if it is lost or not proven.`,
+hardly any time.
+
+Exit status: 0 if the lock is proven at this moment, 79 if it is lost or not proven, and 66 if held cannot tell, as there is no
+such file: a cleaner of old files has removed it, the disk is full, or zkr has ended. zkr makes the file again when a server
+answers. "zkr check" asks the servers.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
@@ -26,7 +31,7 @@ hardly any time. Exit status: 0 if the lock is proven at this moment, 79 if it i
 			}
 			s, held, err := supervise.ReadState(file)
 			if err != nil {
-				return err
+				return exit.With(exit.CannotTell, fmt.Errorf("cannot tell whether the lock is held: %w; zkr check asks the servers", err))
 			}
 			left := max(s.Until-bootclock.Now(), 0).Round(time.Millisecond)
 			answer := map[string]any{"held": held, "path": s.Path, "token": s.Token, "left_seconds": left.Seconds()}

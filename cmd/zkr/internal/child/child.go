@@ -34,6 +34,8 @@ type Command struct {
 	Setuid bool
 	// Cgroup puts the command into a control group of its own where Linux lets this process make one.
 	Cgroup bool
+	// State is a file. If this process is killed, the guard removes it, with its directory. "" is none.
+	State string
 	// KillAt is the first deadline, see Child.KillAt.
 	KillAt time.Duration
 }

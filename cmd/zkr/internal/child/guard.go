@@ -59,7 +59,7 @@ func startGuard(command Command, cgroup string) (*guard, error) {
 	// The group of the guard is the group of the command, unless that is in the terminal's. So the group has its leader for
 	// as long as this process wants, and its number is never another group's. In a terminal without a shell above, the guard
 	// stays in the group of this process: with a parent in another group, the keys could stop this one, and no shell wakes it.
-	p, err := startSelf(append(append(args, cgroup, command.Path), command.Args...), &os.ProcAttr{
+	p, err := startSelf(append(append(args, cgroup, command.State, command.Path), command.Args...), &os.ProcAttr{
 		Files: command.Files, Env: command.Env, Sys: &syscall.SysProcAttr{Setpgid: !command.Terminal || shellAbove()},
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func inherited(file *os.File) int64 {
 
 // numbers reads what startGuard has written. A guard whose group is the command's leads it: it may kill no other group.
 func numbers(args []string) (number [5]int64, ok bool) {
-	if len(args) < len(number)+3 {
+	if len(args) < len(number)+4 {
 		return number, false
 	}
 	for i := range number {

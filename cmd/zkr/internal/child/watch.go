@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type watch struct {
 	confined           bool          // the command may not gain privileges
 	overdue            bool
 	cgroup             *cgroup       // of the command; may be nil
+	state              string        // file of the host; may be ""
 	alarm              *alarm        // lets this process go on at the deadline if it is stopped; nil in tests
 	alarmFor, alarmSet time.Duration // what it is set for, and when that was
 	bootClock          func() time.Duration
@@ -30,7 +32,8 @@ type watch struct {
 }
 
 // Guard is the guard process. Its arguments are the files of its orders and of its report, the process group for the command
-// or 0 for its own, the first deadline, whether the command may not gain privileges, its control group, and the command. Called by hand, it ends the process with status 64.
+// or 0 for its own, the first deadline, whether the command may not gain privileges, its control group, the state file of the host, and the command. Called by hand, it
+// ends the process with status 64.
 func Guard(args []string, bootClock func() time.Duration) {
 	number, ok := numbers(args)
 	if !ok {
@@ -45,13 +48,13 @@ func Guard(args []string, bootClock func() time.Duration) {
 	orders, report := os.NewFile(uintptr(number[0]), "orders"), os.NewFile(uintptr(number[1]), "report")
 	w := &watch{
 		group: int(number[2]), report: report, killAt: time.Duration(number[3]), confined: number[4] != 0,
-		cgroup: openCgroup(args[len(number)]), bootClock: bootClock, list: processes,
+		cgroup: openCgroup(args[len(number)]), state: args[len(number)+1], bootClock: bootClock, list: processes,
 	}
 	_ = os.WriteFile("/proc/self/comm", []byte("zkr-guard"), 0) // for people who list processes, where there is such a file
 	catchAll()
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	if err := w.start(args[len(number)+1], args[len(number)+2:]); err != nil {
+	if err := w.start(args[len(number)+2], args[len(number)+3:]); err != nil {
 		_, _ = fmt.Fprintf(report, "0 %d\n", numberOf(err)) // a host that has ended need not know, here and below
 		return
 	}
@@ -190,6 +193,7 @@ func (w *watch) obey(order string, ok bool) bool {
 	switch {
 	case !ok: // the host has ended without a word
 		w.killTree()
+		w.removeState()
 		return false
 	case order == "done":
 		return false
@@ -199,6 +203,14 @@ func (w *watch) obey(order string, ok bool) bool {
 		w.killAt = time.Duration(at)
 	}
 	return true
+}
+
+// removeState removes what the host had no time to remove.
+func (w *watch) removeState() {
+	if w.state != "" {
+		_ = os.Remove(w.state) // it stays if that fails
+		_ = os.Remove(filepath.Dir(w.state))
+	}
 }
 
 // reap takes the status of each process that has ended, and tells the host about the command.

@@ -17,6 +17,7 @@ import (
 // The exit statuses of zkr itself. Those up to 78 are of sysexits.h, those from 124 on of timeout(1) and the shells.
 const (
 	Usage       = 64
+	CannotTell  = 66
 	Unreachable = 69
 	Busy        = 75
 	NoAccess    = 77

@@ -1,10 +1,13 @@
 package supervise
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,55 +15,172 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 )
 
-// stateFile is the private file that tells a command how long its lock is proven. Its directory is private, too.
-type stateFile struct{ dir string }
+// stateFile is the private file that tells a program how long its lock is proven. Its directory is private, too. The file has one
+// record, which is written in place: a full disk has room for that. A goroutine writes it, so that a disk that hangs delays nothing.
+type stateFile struct {
+	dir    string
+	made   os.FileInfo // the directory
+	file   *os.File
+	next   chan State // the newest that is not written yet
+	failed chan error
+	ended  chan struct{}
 
-// State is what is in the file. Until is on the boot clock, so that no reader trusts a wall clock.
+	warned time.Time
+	pause  time.Duration // up to the next warning
+}
+
+// State is what is in the file. Until is on the boot clock, so that no reader trusts a wall clock; 0 is a lock that is lost.
 type State struct {
 	Until time.Duration `json:"valid_until_boot_ns"`
 	Token string        `json:"token"`
 	Path  string        `json:"path"`
 }
 
+// newStateFile makes an empty file.
 func newStateFile() (*stateFile, error) {
 	dir, err := os.MkdirTemp("", "zkr-") // with mode 0700
 	if err != nil {
 		return nil, fmt.Errorf("make the directory for ZKR_STATE: %w", err)
 	}
-	return &stateFile{dir}, nil
+	f := &stateFile{dir: dir, next: make(chan State, 1), failed: make(chan error, 1), ended: make(chan struct{})}
+	if f.made, err = os.Lstat(dir); err == nil {
+		err = f.open()
+	}
+	if err != nil {
+		f.remove()
+		return nil, fmt.Errorf("make the file for ZKR_STATE: %w", err)
+	}
+	go f.keep()
+	return f, nil
 }
 
 func (f *stateFile) path() string { return filepath.Join(f.dir, "state") }
 
-// write replaces the file at once, so that a reader sees the old or the new one.
-func (f *stateFile) write(s State) error {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
+// keep writes each state that it gets to see, until close.
+func (f *stateFile) keep() {
+	defer close(f.ended)
+	for s := range f.next {
+		if err := f.write(s); err != nil {
+			select {
+			case f.failed <- err:
+			default: // one waits
+			}
+		}
 	}
-	next := filepath.Join(f.dir, "next")
-	if err := os.WriteFile(next, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, f.path())
+	f.remove()
 }
 
-// lost removes the file: the lock is not proven any more.
-func (f *stateFile) lost() { _ = os.Remove(f.path()) }
-
-func (f *stateFile) remove() { _ = os.RemoveAll(f.dir) }
-
-// ReadState reads the file. A missing file is a lost lock.
-func ReadState(path string) (s State, held bool, err error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return State{}, false, nil
+// tell gives a state to the writer. It returns the reason to warn of if writes have failed: at once, then ever more rarely.
+func (f *stateFile) tell(s State) error {
+	select {
+	case <-f.next: // an older one
+	default:
 	}
+	f.next <- s
+	select {
+	case err := <-f.failed:
+		if time.Since(f.warned) < f.pause {
+			return nil
+		}
+		f.warned, f.pause = time.Now(), min(max(2*f.pause, time.Second), 10*time.Minute)
+		return err
+	default:
+		return nil
+	}
+}
+
+// write writes the record in place. What cleans up old files may have removed the file: then it is made again.
+func (f *stateFile) write(s State) error {
+	text, err := s.record()
 	if err != nil {
-		return State{}, false, err
+		return err
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return State{}, false, fmt.Errorf("%s: %w", path, err)
+	there, _ := os.Lstat(f.path()) // nil is no file
+	if own, err := f.file.Stat(); err != nil || !os.SameFile(there, own) {
+		if err := f.open(); err != nil {
+			return err
+		}
 	}
-	return s, bootclock.Now() < s.Until, nil
+	_, err = f.file.WriteAt(text, 0)
+	return err
+}
+
+// open opens a new file in the directory, which it makes again if it is gone. Another directory in its place is another user's.
+func (f *stateFile) open() error {
+	switch err := os.Mkdir(f.dir, 0o700); {
+	case err == nil:
+		if f.made, err = os.Lstat(f.dir); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return err
+	}
+	if now, err := os.Lstat(f.dir); err != nil || !os.SameFile(now, f.made) {
+		return fmt.Errorf("%s is another directory now: remove it", f.dir)
+	}
+	file, err := os.OpenFile(f.path(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if f.file != nil {
+		_ = f.file.Close() // it is gone
+	}
+	f.file = file
+	return nil
+}
+
+// close ends the writer, which removes the file. wait waits for that, but not for long.
+func (f *stateFile) close() { close(f.next) }
+
+func (f *stateFile) wait() {
+	select {
+	case <-f.ended:
+	case <-time.After(500 * time.Millisecond):
+	}
+}
+
+func (f *stateFile) remove() {
+	if f.file != nil {
+		_ = f.file.Close() // it is removed
+	}
+	_ = os.RemoveAll(f.dir) // if that fails, it stays
+}
+
+// record is a checksum and the state, padded so that all records of one lock have one length.
+func (s State) record() ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	s.Until = math.MaxInt64
+	longest, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	text = append(text, bytes.Repeat([]byte(" "), len(longest)-len(text))...)
+	return fmt.Appendf(nil, "%08x %s", crc32.ChecksumIEEE(text), text), nil
+}
+
+// parse reports false for a record that is not whole.
+func parse(record []byte) (s State, whole bool) {
+	sum, text, _ := bytes.Cut(record, []byte(" "))
+	if string(sum) != fmt.Sprintf("%08x", crc32.ChecksumIEEE(text)) {
+		return s, false
+	}
+	return s, json.Unmarshal(text, &s) == nil
+}
+
+// ReadState reads the file. If there is an error, nothing is known of the lock.
+func ReadState(path string) (s State, held bool, err error) {
+	for range 20 { // zkr may be writing the record
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return State{}, false, err
+		}
+		if s, whole := parse(text); whole {
+			return s, bootclock.Now() < s.Until, nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return State{}, false, fmt.Errorf("%s has no whole record", path)
 }

@@ -82,7 +82,8 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 	}
 	done()
 	if err := r.start(ctx, s, session); err != nil {
-		s.state.remove()
+		s.state.close()
+		s.state.wait()
 		return nil, err
 	}
 	return s, nil
@@ -111,11 +112,12 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	}
 	until := s.grant.ValidUntil()
 	s.told = until
-	if err := s.state.write(s.proven(until)); err != nil {
+	if err := s.state.write(s.stateFor(bootclock.Now() + time.Until(until))); err != nil {
 		return fmt.Errorf("write ZKR_STATE: %w", err)
 	}
 	command := r.command
-	command.Env = r.environment(s.target, s.grant, session, s.state.path())
+	command.State = s.state.path()
+	command.Env = r.environment(s.target, s.grant, session, command.State)
 	s.deadline.look(time.Now(), bootclock.Now(), until)
 	command.KillAt = s.lastMoment()
 	s.events.say(s.target.steps(), "acquired", fields{
@@ -160,7 +162,8 @@ func (s *supervision) stoppedBefore(ctx context.Context) error {
 
 // run waits for the end of the program and of all that it has started, and stops it when that is due.
 func (s *supervision) run() Ending {
-	defer s.events.later(s.state.remove)
+	defer s.events.later(s.state.wait)
+	defer s.state.close()
 	defer s.child.Close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -280,7 +283,7 @@ func (s *supervision) loss(now time.Time, err error) {
 		s.kill("lost")
 	}
 	if first {
-		s.events.later(s.state.lost)
+		s.tellState(0)
 		s.events.say(slog.LevelWarn, "lost", s.why(fields{"path": s.target.Paths[0], ReasonKey: err.Error()}), "%s is lost", s.target.word("the lock", "the term"))
 	}
 }
@@ -298,7 +301,7 @@ func (s *supervision) losing(due verdict, cause string) {
 		s.stop(cause, time.Time{})
 	}
 	if first {
-		s.events.later(s.state.lost)
+		s.tellState(0)
 	}
 }
 
@@ -341,12 +344,14 @@ func (s *supervision) tell(until time.Time) {
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	next := s.proven(until)
-	s.events.later(func() {
-		if err := s.state.write(next); err != nil {
-			s.events.log.Warn("cannot write ZKR_STATE", "err", err)
-		}
-	})
+	s.tellState(bootclock.Now() + time.Until(until))
+}
+
+// tellState writes for how long the lock is proven.
+func (s *supervision) tellState(until time.Duration) {
+	if err := s.state.tell(s.stateFor(until)); err != nil {
+		s.events.warn("cannot write ZKR_STATE: zkr held does not know of later proofs", "err", err)
+	}
 }
 
 // lastMoment is when the guard kills the program, on the boot clock: a little later than this process would have.
@@ -357,8 +362,9 @@ func (s *supervision) lastMoment() time.Duration {
 	return s.deadline.onBoot - s.deadline.lead/2
 }
 
-func (s *supervision) proven(until time.Time) State {
-	return State{bootclock.Now() + time.Until(until), s.grant.parts[0].Token().String(), s.target.Paths[0]}
+// stateFor is the state of a lock that is proven until a time on the boot clock.
+func (s *supervision) stateFor(until time.Duration) State {
+	return State{until, s.grant.parts[0].Token().String(), s.target.Paths[0]}
 }
 
 // stop asks the program to stop, once. At killAt it is killed; the zero time is never.
