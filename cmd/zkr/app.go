@@ -153,6 +153,9 @@ Examples:
 {{.Example}}{{end}}`, ""))
 	err := root.ExecuteContext(context.Background())
 	code, message := exit.Status(err)
+	if a.output.own == nil { // the flags were not read to their end
+		a.output.own = ownStatus(args)
+	}
 	if own, mapped := a.output.own[code]; mapped && code != 0 && !exit.IsProgram(err) {
 		code = own
 	}

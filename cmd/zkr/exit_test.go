@@ -211,6 +211,10 @@ func TestExit_OwnStatus(t *testing.T) {
 		{[]string{"--max-run=0.1", "/p", "--", "sleep", "60"}, 197},
 		{[]string{"/p", "--shell", `test -z "$ZKR_OWN_STATUS" && exit 127`}, exit.NotFound},
 		{[]string{"--own-status=64", "/p", "--", "true"}, exit.Usage},
+		{[]string{"--such", "/p", "--", "true"}, 193},
+		{[]string{"--such", "--own-status", "64=198", "/p", "--", "true"}, 198},
+		{[]string{"--such", "/p", "--", "true", "--own-status=64=198"}, 193},
+		{[]string{"--grace=long", "/p", "--own-status=64=198", "--", "true"}, 198},
 	} {
 		z := command(t, srv.Addr(), append([]string{"lock"}, c.args...)...)
 		z.Env = append(z.Env, "ZKR_OWN_STATUS=64=193,124=197,127=196")

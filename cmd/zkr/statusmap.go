@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,23 @@ func (m *statusMap) Set(text string) error {
 	}
 	*m = parsed
 	return nil
+}
+
+// ownStatus finds the map in a command line that has other faults, before the --, or in the environment.
+func ownStatus(args []string) (m statusMap) {
+	text := os.Getenv("ZKR_OWN_STATUS")
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if value, typed := strings.CutPrefix(arg, "--own-status="); typed {
+			text = value
+		} else if arg == "--own-status" && i+1 < len(args) {
+			text = args[i+1]
+		}
+	}
+	_ = m.Set(text) // a wrong one maps nothing
+	return m
 }
 
 func (m *statusMap) String() string { return "" }
