@@ -119,6 +119,6 @@ func (d *deadline) stuck(now time.Time) time.Duration { return now.Sub(d.moved) 
 
 // fresh reports whether the deadline is far enough ahead to start a command. A grant after a wait may come with less than
 // what answers keep up later, so that the command would be asked to stop at once.
-func (d *deadline) fresh(now, until time.Time, timeout time.Duration) bool {
-	return until.Sub(now) >= min(d.grace+d.lead+timeout*3/16, time.Duration(healthy*float64(timeout)))
+func (d *deadline) fresh(now time.Time, boot time.Duration) bool {
+	return d.left(now, boot) >= min(d.grace+d.lead+d.timeout*3/16, time.Duration(healthy*float64(d.timeout)))
 }

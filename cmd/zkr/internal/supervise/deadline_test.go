@@ -102,6 +102,18 @@ func TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt(t *testing.T) 
 	assert.Equal(t, 15*time.Second, d.left(now, boot), "the contact is from after the suspend")
 }
 
+// TestDeadline_IsNotFreshAfterASuspend: a program that is started now would be stopped at once.
+func TestDeadline_IsNotFreshAfterASuspend(t *testing.T) {
+	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
+	require.NoError(t, err)
+	now := time.Now()
+	until := now.Add(10 * time.Second)
+	d.look(now, time.Hour, until)
+	assert.True(t, d.fresh(now, time.Hour))
+	d.look(now, time.Hour+5*time.Second, until)
+	assert.False(t, d.fresh(now, time.Hour+5*time.Second))
+}
+
 func TestDeadline_CountsTheTimeOfASuspendedMachine(t *testing.T) {
 	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)
 	require.NoError(t, err)

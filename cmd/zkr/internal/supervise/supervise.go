@@ -93,7 +93,11 @@ func (r *Runner) supervise(ctx context.Context, done func(), t *Target, g *Grant
 func (s *supervision) freshen(ctx context.Context) error {
 	again := time.NewTicker(s.beat())
 	defer again.Stop()
-	for !s.deadline.fresh(time.Now(), s.grant.ValidUntil(), s.timeout) {
+	for {
+		now, boot := time.Now(), bootclock.Now()
+		if s.deadline.look(now, boot, s.grant.ValidUntil()); s.deadline.fresh(now, boot) {
+			return nil
+		}
 		select {
 		case <-again.C:
 		case <-s.grant.Done():
@@ -102,7 +106,6 @@ func (s *supervision) freshen(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	return nil
 }
 
 // start starts the program, unless a signal has come before.
@@ -112,13 +115,13 @@ func (r *Runner) start(ctx context.Context, s *supervision, session *conn.Sessio
 	}
 	until := s.grant.ValidUntil()
 	s.told = until
-	if err := s.state.write(s.stateFor(bootclock.Now() + time.Until(until))); err != nil {
+	s.deadline.look(time.Now(), bootclock.Now(), until)
+	if err := s.state.write(s.stateFor(s.deadline.onBoot)); err != nil {
 		return fmt.Errorf("write ZKR_STATE: %w", err)
 	}
 	command := r.command
 	command.State = s.state.path()
 	command.Env = r.environment(s.target, s.grant, session, command.State)
-	s.deadline.look(time.Now(), bootclock.Now(), until)
 	command.KillAt = s.lastMoment()
 	s.events.say(s.target.steps(), "acquired", fields{
 		"path": s.target.Paths[0], "kind": s.target.Kind, "token": s.grant.parts[0].Token().String(), "node": s.grant.parts[0].Path(),
@@ -344,7 +347,7 @@ func (s *supervision) tell(until time.Time) {
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	s.tellState(bootclock.Now() + time.Until(until))
+	s.tellState(s.deadline.onBoot)
 }
 
 // tellState writes for how long the lock is proven.
