@@ -72,7 +72,7 @@ func (j *Job) Write() error {
 	if j == nil || j.file == "" {
 		return nil
 	}
-	j.change(func(f *facts) { *f = later(*f, j.read()) })
+	j.change(func(f *facts) { *f = later(*f, j.read().upTo(time.Now().Add(time.Minute))) })
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(j); err != nil {
 		return err
@@ -87,6 +87,20 @@ func later(a, b facts) facts {
 	}
 	a.start, a.success = max(a.start, b.start), max(a.success, b.success)
 	return a
+}
+
+// upTo forgets what is later: it is from a clock that was ahead, and would hide for as long that the job does not run.
+func (f facts) upTo(most time.Time) facts {
+	if f.start > seconds(most) {
+		f.start = 0
+	}
+	if f.end > seconds(most) {
+		f.end, f.took, f.status = 0, 0, 0
+	}
+	if f.success > seconds(most) {
+		f.success = 0
+	}
+	return f
 }
 
 // read reads the file. What cannot be read is not known.

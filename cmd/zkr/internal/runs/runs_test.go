@@ -55,6 +55,27 @@ func TestJob_TheNextProcessGoesOn(t *testing.T) {
 	says("run_duration_seconds 60", "run_end_timestamp_seconds 21600", "run_start_timestamp_seconds 18000", "run_status 0", "success_timestamp_seconds 25200")
 }
 
+// TestJob_ForgetsTimesOfTheFuture: a clock that was ahead must not hide for days that the job does not run.
+func TestJob_ForgetsTimesOfTheFuture(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nightly.prom")
+	ran := func(at time.Time, status int) string {
+		job := New("/jobs/nightly", file, true)
+		job.Started(at)
+		job.Ended(at, time.Second, status, false)
+		require.NoError(t, job.Write())
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(text)
+	}
+	now := time.Now().Truncate(time.Second)
+	ran(now.AddDate(0, 0, 9), 0)
+	text := ran(now, 3)
+	assert.Contains(t, text, `zkr_last_run_status{name="/jobs/nightly"} 3`)
+	assert.Contains(t, text, `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`)
+	ran(now.Add(30*time.Second), 0)
+	assert.NotContains(t, ran(now, 3), `zkr_last_success_timestamp_seconds{name="/jobs/nightly"} 0`, "clocks are set by seconds")
+}
+
 // A leader is stopped and does not succeed. A program without a job has none of this.
 func TestJob_ALeaderDoesNotSucceed(t *testing.T) {
 	leader := New("/app/leader", "", false)
