@@ -20,6 +20,7 @@ func defaultLead(timeout time.Duration) time.Duration {
 // deadline says when a command under a hold must stop. The hold's own deadline moves on while servers answer.
 type deadline struct {
 	timeout, grace, lead time.Duration
+	least                time.Duration // of the grace, while an answer is awaited
 
 	until  time.Time     // the newest deadline of the hold
 	onBoot time.Duration // until, by the clock that runs on while the machine is suspended
@@ -47,7 +48,7 @@ func newDeadline(timeout, grace, lead time.Duration) (*deadline, error) {
 			"%.2f × %v ahead while servers answer; shorten --grace, or ask for %v with --session-timeout (servers grant at most 20 of their ticks)",
 			grace, lead, grace+lead, timeout, most, healthy, timeout, enoughFor(grace, lead))
 	}
-	return &deadline{timeout: timeout, grace: grace, lead: lead}, nil
+	return &deadline{timeout: timeout, grace: grace, lead: lead, least: grace / 8}, nil
 }
 
 // enoughFor is a session timeout that leaves room for a grace.
@@ -72,7 +73,7 @@ func (d *deadline) look(now time.Time, boot time.Duration, until time.Time) verd
 	switch left := d.left(now, boot); {
 	case left <= d.lead:
 		return timeToKill
-	case left <= d.lead+d.grace && (!d.awaitsAnswer(now) || left <= d.lead+d.grace/8):
+	case left <= d.lead+d.grace && (!d.awaitsAnswer(now) || left <= d.lead+d.least):
 		return timeToStop
 	}
 	return goodTime

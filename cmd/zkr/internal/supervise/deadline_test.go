@@ -89,6 +89,27 @@ func TestDeadline_WaitsForAnAnswerAfterAPause(t *testing.T) {
 	})
 }
 
+// TestDeadline_KeepsAGraceThatWasAskedFor, also after a pause: the program may need it, and with --on-loss term it has nothing else.
+func TestDeadline_KeepsAGraceThatWasAskedFor(t *testing.T) {
+	const timeout, grace, until = 16 * time.Second, 4 * time.Second, 9 * time.Second
+	for name, c := range map[string]struct {
+		options Options
+		want    verdict
+	}{
+		"default": {Options{Grace: -1, Lead: -1, OnLoss: "kill"}, goodTime},
+		"typed":   {Options{Grace: grace, Lead: -1, OnLoss: "kill"}, timeToStop},
+		"term":    {Options{Grace: -1, Lead: -1, OnLoss: "term"}, timeToStop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := c.options.deadline(timeout)
+			require.NoError(t, err)
+			w := &walk{d, time.Now(), 0}
+			require.Equal(t, goodTime, w.to(time.Second, until))
+			assert.Equal(t, c.want, w.jump(6*time.Second, until))
+		})
+	}
+}
+
 // TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt: the clock of the hold stood for 5 s, that of the servers did not.
 func TestDeadline_AnAnswerAfterASuspendProvesContactsFromBeforeIt(t *testing.T) {
 	d, err := newDeadline(15*time.Second, 3*time.Second, time.Second)

@@ -34,5 +34,9 @@ func (o *Options) deadline(timeout time.Duration) (*deadline, error) {
 	if lead < 0 {
 		lead = defaultLead(timeout)
 	}
-	return newDeadline(timeout, grace, lead)
+	d, err := newDeadline(timeout, grace, lead)
+	if err == nil && (o.Grace >= 0 || o.OnLoss == "term") { // the program needs all of it
+		d.least = grace
+	}
+	return d, err
 }
