@@ -33,6 +33,9 @@ program that was frozen and goes on too late. ZKR_PATH, ZKR_NODE, ZKR_SESSION, Z
 rest; with several paths, ZKR_PATH, ZKR_NODE and ZKR_TOKEN have a line for each. "zkr held" tells the program whether the
 lock is still proven, without the network, and "zkr check" asks the servers.
 
+If the program itself runs zkr for the same lock, that one is refused with 64: it would wait for itself. With --wait its wait has an
+end, and --leftovers ignore does not wait for it: then it may wait.
+
 With --once, the last value whose run has succeeded is kept in a node beside the lock, PATH-done. It is written while the lock
 is held. If the node has the value already, zkr exits with 0. Values grow, compared as text, as dates in ISO 8601 do: a
 smaller one is refused with 125. A run that was asked to stop, by a signal or a revoke, is not recorded, also if it ends with 0.

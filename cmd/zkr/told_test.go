@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -23,8 +25,24 @@ func TestLock_BelowItselfIsToldAtOnce(t *testing.T) {
 		assert.Equal(t, exit.Usage, status, errs)
 		assert.Contains(t, errs, "runs below the one that holds /n")
 	}
-	status, _, errs := run(t, srv.Addr(), "rlock", "/r", "--shell", `"$ZKR" rlock /r -- "$ZKR" lock /other -- true`)
+	status, _, errs := run(t, srv.Addr(), "lock", "--max-run=1m", "/n", "--shell", `"$ZKR" lock /n -- true`)
+	assert.Equal(t, exit.Usage, status, errs)
+	status, _, errs = run(t, srv.Addr(), "lock", "/n", "--shell", `"$ZKR" lock --wait=0.5 /n -- true`)
+	assert.Equal(t, exit.Busy, status, "a wait with an end is no mistake: "+errs)
+	status, _, errs = run(t, srv.Addr(), "rlock", "/r", "--shell", `"$ZKR" rlock /r -- "$ZKR" lock /other -- true`)
 	assert.Zero(t, status, errs)
+}
+
+// TestLock_BelowOneThatDoesNotWaitForItIsNoMistake: with --leftovers ignore, the outer zkr ends first.
+func TestLock_BelowOneThatDoesNotWaitForItIsNoMistake(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	status, _, errs := run(t, zktest.Run(t).Addr(), "lock", "--leftovers=ignore", "/n", "--shell",
+		`"$ZKR" lock /n -- touch `+ran+` >/dev/null 2>&1 & sleep 1`)
+	require.Zero(t, status, errs)
+	eventually(t, "the inner one has run", func() bool {
+		_, err := os.Stat(ran)
+		return err == nil
+	})
 }
 
 // TestEnvironment_AMisspeltNameIsTold. What zkr itself sets for programs is none.

@@ -18,7 +18,7 @@ var Variables = []string{
 	"ZKR_PATH", "ZKR_NODE", "ZKR_TOKEN", "ZKR_SESSION", outer, "ZKR_KIND", "ZKR_ID", "ZKR_VALID_UNTIL", "ZKR_DEPTH", "ZKR_STATE",
 }
 
-// outer is the variable with the sessions of all zkr that the program runs below.
+// outer is the variable with the sessions of all zkr that the program runs below, and that wait for its end.
 const outer = "ZKR_OUTER"
 
 // notForTheProgram are flags of this zkr alone: a zkr below it has a descriptor, an address and a file of its own.
@@ -30,13 +30,17 @@ func (r *Runner) environment(t *Target, g *Grant, session *conn.Session, statePa
 	for _, h := range g.parts {
 		nodes, tokens = append(nodes, h.Path()), append(tokens, h.Token().String())
 	}
+	above := os.Getenv(outer)
+	if r.options.Leftovers != "ignore" {
+		above = strings.TrimSpace(fmt.Sprintf("%s 0x%x", above, session.ID()))
+	}
 	depth, _ := strconv.Atoi(os.Getenv("ZKR_DEPTH")) // 0 if there is no outer zkr
 	own := []string{
 		"ZKR_PATH=" + strings.Join(t.Paths, "\n"),
 		"ZKR_NODE=" + strings.Join(nodes, "\n"),
 		"ZKR_TOKEN=" + strings.Join(tokens, "\n"),
 		fmt.Sprintf("ZKR_SESSION=0x%x", session.ID()),
-		"ZKR_OUTER=" + strings.TrimSpace(fmt.Sprintf("%s 0x%x", os.Getenv(outer), session.ID())),
+		outer + "=" + above,
 		"ZKR_KIND=" + t.Kind,
 		"ZKR_ID=" + survey.NameOf(zkrecipes.Participant{Name: r.client.Identity()}),
 		"ZKR_VALID_UNTIL=" + g.ValidUntil().UTC().Format(time.RFC3339Nano),
