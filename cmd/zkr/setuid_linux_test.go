@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -52,7 +53,16 @@ func TestSetuid(t *testing.T) {
 		return z
 	}
 	assert.Equal(t, 3, prepare().status(t), "it may not become root")
-	z := prepare("--allow-setuid")
+	z := command(t, srv.Addr(), "lock", "--cgroup=false", "/p", "--", program, asRoot)
+	z.Path, z.Dir = program, "/"
+	z.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: []uintptr{unix.CAP_SETUID},
+	}
+	require.NoError(t, z.Start())
+	if z.status(t) == 0 { // a container may lack the capability
+		assert.Contains(t, z.err.String(), "runs as another user, so zkr cannot stop it", "it needs no other privileges for that")
+	}
+	z = prepare("--allow-setuid")
 	if z.status(t) == 3 {
 		t.Skip("this system runs no program as another user")
 	}

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	orphansStay = true // below this process, after adoptOrphans
-	canConfine  = true // see confine
-)
+const orphansStay = true // below this process, after adoptOrphans
+
+// canConfine is false for a user with CAP_SETUID: what inherits it becomes another user without gaining privileges, see confine.
+var canConfine = !has(unix.CAP_SETUID)
 
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -32,10 +32,12 @@ func confine() error {
 }
 
 // maySignalAll reports whether this process may signal the processes of other users. Root in a container may lack that.
-func maySignalAll() bool {
+func maySignalAll() bool { return has(unix.CAP_KILL) }
+
+func has(capability uint) bool {
 	var sets [2]unix.CapUserData
 	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0])
-	return err == nil && sets[0].Effective&(1<<unix.CAP_KILL) != 0
+	return err == nil && sets[0].Effective&(1<<capability) != 0
 }
 
 // attributes are for a command in a process group; 0 is the group of this process.

@@ -136,6 +136,7 @@ func foreign(setuid bool) error {
 	if err := errors.Join(syscall.Setuid(65534), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)); err != nil {
 		return err
 	}
+	child.LookAgain()
 	h, err := child.NewHost()
 	if err != nil {
 		return err
