@@ -2,8 +2,10 @@ package child
 
 import (
 	"bufio"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,14 +85,23 @@ func ownCgroup() (string, bool) {
 			continue
 		}
 		root, mounted, ok := cgroupMount()
-		below, err := filepath.Rel(root, own)
-		if !ok || err != nil || strings.HasPrefix(below, "..") {
-			return "", false
-		}
-		return filepath.Join(mounted, below), true
+		below, inside := cgroupBelow(root, own)
+		return filepath.Join(mounted, below), ok && inside
 	}
 	return "", false
 }
+
+// cgroupBelow is the path from one group to another one below it. A group outside of the namespace has elements "..", which are
+// no path that this process can go.
+func cgroupBelow(root, own string) (string, bool) {
+	if slices.Contains(elements(root), "..") || slices.Contains(elements(own), "..") {
+		return "", false
+	}
+	below, err := filepath.Rel(root, own)
+	return below, err == nil && filepath.IsLocal(below)
+}
+
+func elements(path string) []string { return strings.Split(strings.TrimSpace(path), "/") }
 
 // cgroupMount is where the groups below root are mounted. A line of mountinfo has the two as its fourth and fifth word, and the
 // type behind a dash.
@@ -115,7 +126,12 @@ func (g *cgroup) has(pid int) bool {
 		return false
 	}
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup") // it may have ended
-	return strings.Contains(string(text), "/"+filepath.Base(g.name))
+	return isIn(string(text), filepath.Base(g.name))
+}
+
+// isIn reports whether the groups of a process have one with the name among them.
+func isIn(groups, name string) bool {
+	return slices.ContainsFunc(strings.Split(groups, "\n"), func(line string) bool { return slices.Contains(elements(line), name) })
 }
 
 // kill kills all that is in the group.
@@ -146,11 +162,20 @@ func (g *cgroup) populated() bool {
 	return strings.Contains(string(text[:max(n, 0)]), "populated 1")
 }
 
-// remove removes the group if nothing is in it.
+// remove removes the group if nothing is in it, with those that the command has left in it: the innermost first.
 func (g *cgroup) remove() {
 	if g == nil {
 		return
 	}
 	_ = g.dir.Close() // it was only read
-	_ = os.Remove(g.name)
+	var groups []string
+	_ = filepath.WalkDir(g.name, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			groups = append(groups, path)
+		}
+		return nil // what cannot be read stays
+	})
+	for _, group := range slices.Backward(groups) {
+		_ = os.Remove(group) // one that is not empty stays
+	}
 }
