@@ -2,8 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +39,10 @@ func (m *metricsFlags) check() error {
 	// node_exporter reads no other file, and does not say so.
 	if m.file != "" && filepath.Ext(m.file) != ".prom" {
 		return exit.Usagef("--metrics-file %s: want a name that ends in .prom: node_exporter reads no other file", m.file)
+	}
+	// To read a pipe takes for ever, and a directory cannot be replaced.
+	if info, err := os.Stat(m.file); m.file != "" && err == nil && !info.Mode().IsRegular() {
+		return exit.Usagef("--metrics-file %s: want a regular file, not %v", m.file, info.Mode())
 	}
 	return checkAddresses("metrics-http", m.addresses)
 }
@@ -62,6 +73,7 @@ func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.
 	site := a.newSite(client, metrics...)
 	var running sync.WaitGroup
 	running.Go(func() {
+		removeStale(ctx, addresses)
 		if err := site.Listen(ctx, addresses); ctx.Err() == nil {
 			a.log.Warn("there are no metrics: cannot listen, see --metrics-http", "error", err)
 		}
@@ -69,6 +81,22 @@ func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.
 	return func() {
 		cancel()
 		running.Wait()
+	}
+}
+
+// removeStale removes the sockets that processes have left that were killed. They refuse connections, and cannot be listened at.
+func removeStale(ctx context.Context, addresses []string) {
+	for _, address := range addresses {
+		path, is := strings.CutPrefix(address, "unix:")
+		if info, err := os.Lstat(path); !is || err != nil || info.Mode()&fs.ModeSocket == 0 {
+			continue
+		}
+		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+		if err == nil {
+			_ = c.Close() // it was a question
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path) // Listen tells if that fails
+		}
 	}
 }
 

@@ -63,12 +63,23 @@ func TestMetrics_OfALeader(t *testing.T) {
 	other := start(t, srv, "b", "elect", "--once", "--metrics-http", "unix:"+socket, "/other", "--", "true")
 	assert.Equal(t, 0, other.status(t))
 	assert.Contains(t, other.err.String(), "there are no metrics")
-	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 143, z.status(t))
+	require.NoError(t, z.Process.Kill())
+	z.status(t)
+	next := start(t, srv, "c", "elect", "--metrics-http", "unix:"+socket, "/next", "--", "sleep", "60")
+	next.until(t, "started")
+	eventually(t, "the socket that a killed zkr has left is no obstacle", func() bool {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
+		return err == nil && c.Close() == nil
+	})
+	require.NoError(t, next.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 143, next.status(t))
+	assert.NotContains(t, next.err.String(), "there are no metrics")
 }
 
 func TestMetrics_Usage(t *testing.T) {
-	for _, flag := range []string{"--metrics-http=such", "--metrics-file=nightly.txt"} {
+	pipe := filepath.Join(t.TempDir(), "pipe.prom")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, flag := range []string{"--metrics-http=such", "--metrics-file=nightly.txt", "--metrics-file=" + pipe} {
 		status, _, errs := run(t, "127.0.0.1:1", "lock", flag, "/p", "--", "true")
 		assert.Equal(t, exit.Usage, status, errs)
 	}
