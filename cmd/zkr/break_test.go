@@ -91,6 +91,7 @@ func TestRevoke(t *testing.T) {
 	status, out, errs := run(t, srv.Addr(), "revoke", "/q")
 	require.Zero(t, status, errs)
 	require.Contains(t, out, token)
+	require.Regexp(t, `(?m)^web1/42 +web1 +42 +\d+ +/q/`, out, "the request takes its place in the node")
 	<-revoked
 	status, out, errs = run(t, srv.Addr(), "status", "/q")
 	require.Zero(t, status, errs)

@@ -24,7 +24,10 @@ func newRevoke(a *app) *cobra.Command {
   zkr revoke --token 4294967311 /jobs/nightly && zkr wait /jobs/nightly`,
 		Long: `revoke asks all holders, or the contender with the token, to release. A holder decides what to do: a program that zkr runs is
 stopped by --on-revoke term, and other programs look at Hold.Revoked or Curator's RevocationListener. Programs that use kazoo
-cannot be asked. The request replaces the ID that a contender shows.
+cannot be asked.
+
+Curator's rule is that the data of the node are the request alone. So the request takes the place of the ID, host and process:
+revoke prints them, and zkr status shows the session from then on.
 
 Exit status: 1 if there is no contender to ask.`,
 		Args: onePath,
@@ -51,14 +54,14 @@ func (a *app) revoke(ctx context.Context, client *conn.Client, path string, toke
 	if token != 0 {
 		ask = slices.DeleteFunc(queue.Contenders(), func(c *survey.Contender) bool { return c.Token != token })
 	}
-	t := table{header: []string{"ID", "TOKEN", "NODE"}, json: ask}
+	t := table{header: []string{"ID", "HOST", "PROCESS", "TOKEN", "NODE"}, json: ask}
 	var errs []error
 	for _, c := range ask {
 		switch asked, err := askToRelease(ctx, client, c); {
 		case err != nil:
 			errs = append(errs, err)
 		case asked:
-			t.rows = append(t.rows, []string{c.Name(), strconv.FormatInt(c.Token, 10), c.Node})
+			t.rows = append(t.rows, []string{c.Name(), orDash(c.Host), processOf(c), strconv.FormatInt(c.Token, 10), c.Node})
 		}
 	}
 	switch {
@@ -67,6 +70,7 @@ func (a *app) revoke(ctx context.Context, client *conn.Client, path string, toke
 	case len(t.rows) == 0:
 		return exit.With(1, fmt.Errorf("%s: there is no contender to ask", path))
 	}
+	a.log.Info("the request took the place of the name: zkr status shows the session from now on")
 	return a.print(t)
 }
 

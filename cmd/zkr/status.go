@@ -225,18 +225,21 @@ func contenderRow(c *survey.Contender, now time.Time) []string {
 	case c.Place > 0:
 		place = strconv.Itoa(c.Place)
 	}
-	process := ""
-	if c.Process > 0 {
-		process = strconv.Itoa(c.Process)
-	}
 	id := c.Name()
 	if !c.Asked.IsZero() {
 		id = orDash(c.ID)
 	}
 	return []string{
-		place, c.Mode, id, orDash(c.Host), orDash(process), survey.Round(now.Sub(c.Since)).String(),
+		place, c.Mode, id, orDash(c.Host), processOf(c), survey.Round(now.Sub(c.Since)).String(),
 		c.Since.UTC().Format(time.RFC3339), strconv.FormatInt(c.Token, 10), orDash(c.Session),
 	}
+}
+
+func processOf(c *survey.Contender) string {
+	if c.Process == 0 {
+		return "-"
+	}
+	return strconv.Itoa(c.Process)
 }
 
 func orDash(text string) string {
