@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/bootclock"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
@@ -247,127 +246,6 @@ func (s *supervision) lateness(now time.Time) {
 			"zkr itself did not run for %v: it was stopped, or the machine is overloaded", gap.Round(time.Millisecond))
 	}
 	s.looked = now
-}
-
-// obeyLoss stops the program if the lock is lost or about to be lost.
-func (s *supervision) obeyLoss(now time.Time) {
-	if s.end.Lost && s.grant.Err() == nil && s.options.OnLoss != "kill" {
-		return
-	}
-	until := s.grant.ValidUntil()
-	err := s.grant.Err()
-	switch verdict := s.deadline.look(now, bootclock.Now(), until); {
-	case err != nil:
-		s.loss(now, err)
-	case verdict != goodTime:
-		s.losing(verdict, s.deadline.cause(now))
-	default:
-		s.tell(until)
-		s.suspect(now, until)
-	}
-}
-
-// loss handles a lock that is lost: its next holder may have it already.
-func (s *supervision) loss(now time.Time, err error) {
-	if s.end.Lost && s.options.OnLoss != "kill" {
-		return
-	}
-	first := !s.end.Lost
-	s.end.Lost = true
-	var lost *zkrecipes.LostError
-	switch known := errors.As(err, &lost); {
-	case s.options.OnLoss == "ignore":
-	case s.options.OnLoss == "term":
-		s.stop("lost", time.Time{})
-	case s.options.LossGrace > 0 && known && lost.Reason != zkrecipes.LossDeadline:
-		s.stop("lost", now.Add(s.options.LossGrace))
-		s.child.KillAt(bootclock.Now() + s.killAt.Sub(now) + s.deadline.lead) // the same moment at each look, or an earlier one
-	default:
-		s.kill("lost")
-	}
-	if first {
-		s.tellState(0)
-		s.events.say(slog.LevelWarn, "lost", s.why(fields{"path": s.target.Paths[0], ReasonKey: err.Error()}), "%s is lost", s.target.word("the lock", "the term"))
-	}
-}
-
-// losing handles a lock that no server has confirmed for too long.
-func (s *supervision) losing(due verdict, cause string) {
-	first := !s.end.Lost
-	if s.options.OnLoss == "ignore" {
-		return
-	}
-	s.end.Lost = true
-	if due == timeToKill && s.options.OnLoss == "kill" {
-		s.kill(cause)
-	} else {
-		s.stop(cause, time.Time{})
-	}
-	if first {
-		s.tellState(0)
-	}
-}
-
-// suspect tells once when the deadline is closer than it is while servers answer. How long it has stood says less: after a
-// grant it stands for half a timeout, since a contact counts only when it is a quarter old.
-func (s *supervision) suspect(now, until time.Time) {
-	switch stuck := until.Sub(now) < time.Duration(suspicious*float64(s.timeout)); {
-	case stuck && s.deadline.awaitsAnswer(now): // not for want of an answer
-	case stuck && !s.suspected:
-		s.suspected = true
-		s.events.say(slog.LevelWarn, "suspect", s.why(fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}),
-			"no server has confirmed the lock for %v; the program is stopped in %v",
-			s.deadline.stuck(now).Round(time.Millisecond), (until.Sub(now) - s.deadline.grace - s.deadline.lead).Round(time.Millisecond))
-	case !stuck && s.suspected:
-		s.suspected = false
-		s.events.say(slog.LevelWarn, "confirmed", fields{"path": s.target.Paths[0], "valid_until": until.UTC().Format(time.RFC3339Nano)}, "a server has confirmed the lock again")
-	}
-}
-
-// why adds to what follows from a loss what is known of the connection: the server that does not answer, and the last error if
-// it is newer than all answers.
-func (s *supervision) why(to fields) fields {
-	if _, has := to[ReasonKey]; has && !s.end.Lost {
-		return to // such as "max-run"
-	}
-	status := s.status()
-	if status.Server != "" {
-		to["server"] = status.Server
-	}
-	if status.LastErrorAt.After(status.LastAnswer) {
-		to[ErrorKey] = status.LastError.Error() // it names the server
-	}
-	return to
-}
-
-// tell writes a new deadline for the program to read.
-func (s *supervision) tell(until time.Time) {
-	if until.Equal(s.told) {
-		return
-	}
-	s.told = until
-	s.child.KillAt(s.lastMoment())
-	s.tellState(s.deadline.onBoot)
-}
-
-// tellState writes for how long the lock is proven.
-func (s *supervision) tellState(until time.Duration) {
-	if err := s.state.tell(s.stateFor(until)); err != nil {
-		s.events.warn("cannot write ZKR_STATE: zkr held does not know of later proofs", "err", err)
-	}
-}
-
-// lastMoment is when the guard kills the program, on the boot clock: a little later than this process would have.
-func (s *supervision) lastMoment() time.Duration {
-	if s.options.OnLoss != "kill" {
-		return 0
-	}
-	return s.deadline.onBoot - s.deadline.lead/2
-}
-
-// stateFor is the state of a lock that is proven until a time on the boot clock.
-func (s *supervision) stateFor(until time.Duration) State {
-	return State{until, s.grant.parts[0].Token().String(), s.target.Paths[0]}
 }
 
 // stop asks the program to stop, once. At killAt it is killed; the zero time is never.
