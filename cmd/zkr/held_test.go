@@ -4,11 +4,13 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -35,4 +37,20 @@ func TestHeld_AKilledZkrLeavesNoFile(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(tmp, "*"))
 		return err == nil && len(left) == 0
 	})
+}
+
+// TestHeld_StaysLost: a program that was asked to stop may not go on, also if a server has answered since.
+func TestHeld_StaysLost(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	z := start(t, srv, "a", "lock", "--session-timeout=8s", "/p", "--", "sh", "-c",
+		`trap 'sleep 4 & wait; "$ZKR" held; echo "$?"; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
+	z.until(t, "started")
+	eventually(t, "the program is ready", func() bool { return strings.Contains(z.out.String(), "ready") })
+	srv.Refuse(zktest.Label("a"))
+	srv.Cut(zktest.Label("a"))
+	z.until(t, "term")
+	srv.Accept(zktest.Label("a"))
+	assert.Equal(t, exit.Lost, z.status(t))
+	assert.Equal(t, "ready\n79\n", z.out.String())
 }

@@ -107,7 +107,9 @@ func (s *supervision) tell(until time.Time) {
 	}
 	s.told = until
 	s.child.KillAt(s.lastMoment())
-	s.tellState(s.deadline.onBoot)
+	if !s.end.Lost { // a program that was asked to stop does not go on
+		s.tellState(s.deadline.onBoot)
+	}
 }
 
 // tellState writes for how long the lock is proven.
