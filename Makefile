@@ -64,8 +64,10 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 	done
 
 # Left out are the packages whose tests are about other processes, which the detector does not see, and other projects' suites.
-# curator and parity run the code that the tests of the root module have run already.
+# curator and parity run the code that the tests of the root module have run already. By default, a process under the detector
+# lives on for a second after its work.
 .PHONY: race
+race: export GORACE = atexit_sleep_ms=0
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -vet=off -race $(WAITING) -shuffle=on ./...; done

@@ -145,6 +145,26 @@ var scenarios = map[string]func() error{
 		fmt.Println(s.Code, s.Overdue)
 		return err
 	},
+	"closed": func() error {
+		h, err := child.NewHost()
+		if err != nil {
+			return err
+		}
+		c, err := run(h, child.Command{}, "true")
+		if err != nil {
+			return err
+		}
+		<-c.Done()
+		c.Close()
+		if _, err := h.Start(child.Command{Path: "/no/such/program", Args: []string{"x"}}); err == nil {
+			return errors.New("a missing program was started")
+		}
+		h.Close()
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
+			return fmt.Errorf("a guard is left: %d, %v", pid, err) //nolint:errorlint // it may be nil
+		}
+		return nil
+	},
 	"missing": func() error {
 		h, err := child.NewHost()
 		if err != nil {
@@ -304,6 +324,8 @@ func TestKill_LeavesTheGroupOfATerminalAlone(t *testing.T) {
 }
 
 func TestTree_LeavesStrangersAlone(t *testing.T) { assert.Empty(t, host(t, "stranger")) }
+
+func TestClose_LeavesNoGuardBehind(t *testing.T) { assert.Empty(t, host(t, "closed")) }
 
 func TestStart_TellsAMissingProgram(t *testing.T) { assert.Empty(t, host(t, "missing")) }
 

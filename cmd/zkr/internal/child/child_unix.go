@@ -67,6 +67,20 @@ func reapAll(each func(pid int, status syscall.WaitStatus)) {
 	}
 }
 
+// Close returns when the guards of all children have ended that are closed, or after three seconds. A zkr above this one would
+// take a guard that outlives this process for something that its program has left behind.
+func (h *Host) Close() {
+	for end := time.Now().Add(3 * time.Second); h.guarded() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		h.reap() // a signal may be late
+	}
+}
+
+func (h *Host) guarded() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.guards) > 0
+}
+
 // Child is a command that was started.
 type Child struct {
 	pid      int
@@ -100,11 +114,11 @@ func (h *Host) Start(command Command) (*Child, error) {
 		c.cgroup.remove()
 		return nil, err
 	}
+	h.guards[c.guard.pid] = c
 	if c.pid, err = c.guard.started(command.Path); err != nil {
 		c.Close()
 		return nil, err
 	}
-	h.guards[c.guard.pid] = c
 	go c.reap() // ends with the guard, which ends with Close, or with the command
 	return c, nil
 }

@@ -64,6 +64,9 @@ func (r *Runner) Close() {
 	if r.client != nil && !r.keepOpen {
 		_ = r.client.Close() // it returns nil
 	}
+	if r.host != nil {
+		r.host.Close()
+	}
 	r.events.close()
 }
 
