@@ -141,13 +141,15 @@ func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 // readGo reads what go test -json writes.
 func readGo(t *testing.T, out []byte) (r results) {
 	t.Helper()
+	r.why = map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		var e struct{ Action, Test string }
+		var e struct{ Action, Test, Output string }
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Test == "" {
 			continue
 		}
+		r.why[e.Test] = string(tail([]byte(r.why[e.Test] + e.Output)))
 		r.add(e.Test, e.Action)
 	}
 	if len(r.passed) == 0 {
