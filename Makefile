@@ -27,9 +27,6 @@ SECTIONS ?= 10000
 HOURS    ?= 160
 GRANTS   ?= 2000000
 
-# Tests in integration/foreign that run programs of other projects, or build packages.
-OTHERS := '(Suite|Cluster|Package)$$'
-
 # Where binaries and wheels go, and which Python makes the wheels.
 BIN    ?= $(CURDIR)/bin
 PYTHON ?= python3
@@ -63,7 +60,7 @@ matrix: ## the tests in which releases may differ, against each release of ZOOKE
 		ZKRECIPES_CURATOR=$$release REQUIRE_REAL=1 $(GOTEST) $(REAL) -timeout=20m ./curator; \
 	done
 
-# Left out are the packages whose tests are about other processes, which the detector does not see, and other projects' suites.
+# Left out are the packages whose tests are about other processes, which the detector does not see.
 # curator and parity run the code that the tests of the root module have run already. By default, a process under the detector
 # lives on for a second after its work.
 .PHONY: race
@@ -71,8 +68,8 @@ race: export GORACE = atexit_sleep_ms=0
 race: ## all tests of code in the test process under the race detector (needs a C compiler)
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -vet=off -race $(WAITING) -shuffle=on ./...; done
-	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m -skip $(OTHERS) \
-		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|leader|parity|services|speed|zkr)$$')
+	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
+		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|foreign|leader|parity|services|speed|zkr)$$')
 
 .PHONY: lint
 lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)
@@ -164,7 +161,7 @@ parity: ## zktest against a real ZooKeeper for DURATION (10m), from SEED
 
 .PHONY: foreign
 foreign: ## tests of other projects, clusters of Kafka and Helix, and packages for all platforms (hours; fetches by pip, Maven, cargo, npm)
-	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run $(OTHERS) ./foreign
+	cd integration && FOREIGN=all go test $(REAL) -v -timeout=0 -run '(Suite|Cluster|Package)$$' ./foreign
 
 .PHONY: mixed
 mixed: ## Curator and kazoo beside us on one path, killed on either side, for SECTIONS (10000) each (fetches kazoo by pip)
