@@ -22,6 +22,7 @@ const (
 // The long form is `make chaos DURATION=30m SEED=1`. CHAOS_KINDS selects some kinds of faults, CHAOS_RECIPES
 // some recipes. CHAOS_CLIENTS is the number of clients of each recipe, CHAOS_SECTION the longest section of a lock, and
 // CHAOS_MATES the number of callers beside the one that reports: with many clients and short sections, a run is about hand-overs.
+// With CHAOS_EAGER=true, mutex and election are made WithEagerHandOver.
 // CHAOS_PEACE is the time between the end of a fault and the next one. A fault lasts for seconds, and its victims keep their locks: most
 // grants fall into the time between.
 func TestChaos(t *testing.T) {
@@ -87,6 +88,7 @@ func configure(t *testing.T) chaos.Config {
 	env(t, "CHAOS_DURATION", &cfg.Duration, time.ParseDuration)
 	env(t, "CHAOS_SECTION", &cfg.Section, time.ParseDuration)
 	env(t, "CHAOS_MATES", &cfg.Mates, strconv.Atoi)
+	env(t, "CHAOS_EAGER", &cfg.Eager, strconv.ParseBool)
 	env(t, "CHAOS_PEACE", &cfg.Peace, time.ParseDuration)
 	for i := range cfg.Groups {
 		env(t, "CHAOS_CLIENTS", &cfg.Groups[i].Clients, strconv.Atoi)

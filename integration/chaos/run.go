@@ -36,6 +36,7 @@ type Config struct {
 	Session  time.Duration // timeout of the clients'
 	Section  time.Duration // the longest section of a lock
 	Mates    int           // callers beside the one that reports, in each client of a lock
+	Eager    bool          // mutex and election are made WithEagerHandOver
 	Peace    time.Duration // how long all clients work before the next fault
 	Tick     time.Duration // of the servers, to report
 	Kinds    []Kind
@@ -129,7 +130,7 @@ func (r *run) command(id string, c *client) *exec.Cmd {
 	if isFollower(c.group) {
 		section, mates = 200*time.Millisecond, 0 // they tell much
 	}
-	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates),
+	return exec.Command(r.Worker, "-id", id, "-servers", c.connect(), "-recipe", c.group.Recipe, "-section", section.String(), "-mates", fmt.Sprint(mates), fmt.Sprintf("-eager=%t", r.Eager),
 		"-path", c.path(), "-resource", filepath.Join(r.Dir, "resource"), "-limit", fmt.Sprint(c.group.Limit),
 		"-session-timeout", r.Session.String(), "-seed", fmt.Sprint(r.Seed+uint64(c.place)))
 }

@@ -28,7 +28,7 @@ import (
 
 type config struct {
 	id, servers, recipe, path, socket, sets string
-	kazoo                                   bool
+	kazoo, eager                            bool
 	session, section                        time.Duration
 	limit, mates                            int
 	writes                                  float64
@@ -45,6 +45,7 @@ func main() {
 	flag.StringVar(&c.socket, "resource", "", "socket of the resource server")
 	flag.StringVar(&c.sets, "sets", "", "what the names of the sets at the resource begin with; default the recipe")
 	flag.BoolVar(&c.kazoo, "kazoo", false, "share the path with kazoo")
+	flag.BoolVar(&c.eager, "eager", false, "mutex and election hand over eagerly")
 	flag.DurationVar(&c.session, "session-timeout", 3*time.Second, "session timeout")
 	flag.DurationVar(&c.section, "section", 40*time.Millisecond, "longest section, and longest pause between two")
 	flag.IntVar(&c.limit, "limit", 2, "of the semaphore, and of the rounds of the double barrier")

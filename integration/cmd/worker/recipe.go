@@ -27,7 +27,8 @@ type acquire func(context.Context) (*zkrecipes.Hold, error)
 func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 	switch cfg.recipe {
 	case "election":
-		e, err := election.New(c, cfg.path, with(cfg.kazoo, election.WithKazoo())...)
+		options := append(with(cfg.kazoo, election.WithKazoo()), with(cfg.eager, election.WithEagerHandOver())...)
+		e, err := election.New(c, cfg.path, options...)
 		return exclusive(func(ctx context.Context) (*zkrecipes.Hold, error) {
 			t, err := e.Campaign(ctx)
 			if err != nil {
@@ -36,7 +37,8 @@ func newRecipe(c *conn.Client, cfg config) (func(*rand.Rand) ask, error) {
 			return t.Hold, nil
 		}), err
 	case "mutex":
-		m, err := mutex.New(c, cfg.path, with(cfg.kazoo, mutex.WithKazoo())...)
+		options := append(with(cfg.kazoo, mutex.WithKazoo()), with(cfg.eager, mutex.WithEagerHandOver())...)
+		m, err := mutex.New(c, cfg.path, options...)
 		return exclusive(m.Lock), err
 	case "try":
 		m, err := mutex.New(c, cfg.path, with(cfg.kazoo, mutex.WithKazoo())...)
