@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -164,7 +163,11 @@ type table struct {
 func (a *app) print(t table) error {
 	switch a.output.format {
 	case "json":
-		return json.NewEncoder(a.out).Encode(t.json)
+		text, err := survey.JSON(t.json)
+		if err == nil {
+			_, err = fmt.Fprintf(a.out, "%s\n", text)
+		}
+		return err
 	case "value":
 		for _, row := range t.rows {
 			if _, err := fmt.Fprintln(a.out, survey.Plain(row[0])); err != nil {

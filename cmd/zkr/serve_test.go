@@ -179,6 +179,8 @@ func TestServe_Forbidden(t *testing.T) {
 	event := nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, "web1/42", `"hidden":"2 nodes are not shown, such as /closed`)
 	require.Contains(t, event, `"path":"/open"`)
 	require.NotContains(t, event, `"path":"/half"`)
+	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/half")
+	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `"hidden":"1 node is not shown, /half/_c_`)
 	client, _ = sidecarClient(t, srv.Addr(), "--ui-root", "/closed")
 	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":false`, `"error":"`, `access list of /closed forbids read: see --auth-file`)
 }

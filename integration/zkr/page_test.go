@@ -276,3 +276,37 @@ func TestPage_ThousandLocks(t *testing.T) {
 	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn, p.shows("#changes li", "free → late/1").Round(time.Millisecond))
 	p.shows("#count", "1001 queues")
 }
+
+// TestPage_NamesThatTurnTextAround: what a name hides is seen, on the page, in its JSON and in the dialog.
+func TestPage_NamesThatTurnTextAround(t *testing.T) {
+	server := zkserver.Start(t)
+	const path = "/jobs/\u202egpj.tsniaga"
+	m := locker(t, server.Addr(), "\u202ebwe/42<b>", path)
+	_, err := m.Lock(t.Context())
+	require.NoError(t, err)
+	hebrew := locker(t, server.Addr(), "שרת/7", "/jobs/שרת")
+	h, err := hebrew.Lock(t.Context())
+	require.NoError(t, err)
+	url, _, _ := serve(t, server.Addr(), "--ui-root=/jobs", "--allow-break")
+	answer, err := http.Get(url + "events") //nolint:noctx // the test ends it
+	require.NoError(t, err)
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	event, err := bufio.NewReader(answer.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, event, `/jobs/\u202egpj.tsniaga`)
+	require.NotContains(t, event, "\u202e")
+
+	p := browse(t, url)
+	p.shows("#state", "live")
+	p.shows("tr.queue bdi", `/jobs/\u202egpj.tsniaga`)
+	p.shows("tr.queue bdi", "bwe/42<b>")
+	p.click("tbody:last-of-type tr.queue") // the second one, by its path
+	p.click("tr.contender button")
+	p.shows("#facts dd bdi", `/jobs/\u202egpj.tsniaga`)
+	require.NoError(t, h.Release(t.Context()))
+	p.shows("#changes bdi", "/jobs/שרת")
+	require.False(t, evaluate[bool](p, `/[\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText)`))
+	p.fill("filter", "gpj")
+	p.shows("#count", "1 queue")
+	require.Equal(t, 1, p.count("tr.queue"))
+}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-zookeeper/zk"
 
@@ -112,25 +111,6 @@ func (c *Contender) read(data []byte, stat zk.Stat) {
 	} else if net.ParseIP(c.ID) != nil {
 		c.Host = c.ID // Curator's default
 	}
-}
-
-// Plain is text in one line, without what gives orders to a terminal or turns text around: any client can write such an ID.
-func Plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-}
-
-// Printable is an ID for people: plain, and not too long.
-func Printable(id string) string {
-	text := Plain(id)
-	if runes := []rune(text); len(runes) > 200 {
-		text = string(runes[:200]) + "…"
-	}
-	return strings.TrimSpace(text)
 }
 
 // writes reports whether c excludes all others on a read-write lock.

@@ -157,14 +157,10 @@ func (p *page) look(ctx context.Context) {
 		})
 		return
 	}
-	hidden := ""
-	if n := len(view.Forbidden); n > 0 {
-		hidden = fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n, view.Forbidden[0])
-	}
 	queues := make(map[string]pageQueue, len(view.Queues))
 	for _, q := range view.Queues {
 		q.AsOf = time.Time{} // the same for all
-		text, err := json.Marshal(q)
+		text, err := survey.JSON(q)
 		if err != nil {
 			continue // it has no field that fails
 		}
@@ -172,9 +168,21 @@ func (p *page) look(ctx context.Context) {
 	}
 	p.replace(func(v *pageView) {
 		v.changes = v.changes.with(v.successions(queues)...)
-		v.queues, v.asOf, v.current, v.err, v.hidden = queues, view.AsOf, view.Current, "", hidden
+		v.queues, v.asOf, v.current, v.err, v.hidden = queues, view.AsOf, view.Current, "", notShown(view.Forbidden)
 		v.begun = v.begun || view.Current
 	})
+}
+
+// notShown says in words which nodes may not be read; nothing if all may.
+func notShown(nodes []string) string {
+	switch n := len(nodes); n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("1 node is not shown, %s, as the access list forbids to read it: see --auth-file", nodes[0])
+	default:
+		return fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n, nodes[0])
+	}
 }
 
 // successions are the changes of holders that lead from v to other queues.
@@ -254,7 +262,7 @@ func (p *page) events(w http.ResponseWriter, r *http.Request) {
 		m := p.difference(before, view)
 		m.First = first
 		before, first = view, false
-		text, err := json.Marshal(m)
+		text, err := survey.JSON(m)
 		if err != nil || out.send("", text) != nil {
 			return // the browser has gone
 		}

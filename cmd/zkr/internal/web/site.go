@@ -148,7 +148,7 @@ func leaderEvents(w http.ResponseWriter, r *http.Request, e *election.Election) 
 		if view.Current && view.Exists {
 			event.Leader, event.Token, event.Since = survey.NameOf(view.Leader), view.Leader.Token.String(), view.Leader.Since
 		}
-		text, err := json.Marshal(event)
+		text, err := survey.JSON(event)
 		if err != nil || out.send(event.Token, text) != nil {
 			return // the reader has gone
 		}

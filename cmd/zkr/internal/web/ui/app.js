@@ -14,10 +14,24 @@ const warn = new Set(['stuck behind', 'revoke asked']);
 
 function element(name, text, className) {
   const e = document.createElement(name);
-  if (text !== undefined) e.textContent = text; // never HTML: names are what any client of ZooKeeper has written
+  if (text !== undefined) e.textContent = shown(text); // never HTML: names are what any client of ZooKeeper has written
   if (className) e.className = className;
   return e;
 }
+
+// shown is text without characters that turn what follows around.
+function shown(text) {
+  return String(text).replace(/[\p{Cc}\p{Bidi_Control}]/gu, (c) => '\\u' + c.codePointAt(0).toString(16).padStart(4, '0'));
+}
+
+// named is an element with texts, each isolated: letters that are written from right to left do not reorder their neighbours.
+function named(tag, texts, className, between = ', ') {
+  const e = element(tag, undefined, className);
+  for (const [i, text] of texts.entries()) e.append(i ? between : '', element('bdi', text));
+  return e;
+}
+
+const counted = (n, what) => n + ' ' + what + (n === 1 ? '' : 's');
 
 function age(since) {
   const s = Math.max(0, (Date.now() + skew - Date.parse(since)) / 1000);
@@ -28,7 +42,7 @@ function age(since) {
 }
 
 const name = (c) => c.id || c.node.slice(c.node.lastIndexOf('/') + 1);
-const holders = (q) => q.holders.map(name).join(', ');
+const few = (list) => list.length > 3 ? [...list.slice(0, 3).map(name), (list.length - 3) + ' more'] : list.map(name);
 
 function row(cells, className) {
   const tr = element('tr', undefined, className);
@@ -57,8 +71,7 @@ function draw(q) {
   const first = q.holders[0];
   const verdict = element('td', q.verdict, 'verdict' + (bad.has(q.verdict) ? ' bad' : warn.has(q.verdict) ? ' warn' : ''));
   const head = row([
-    element('td', q.path, 'path'), element('td', q.kind), verdict,
-    element('td', q.holders.length > 3 ? holders({ holders: q.holders.slice(0, 3) }) + ' and ' + (q.holders.length - 3) + ' more' : holders(q)),
+    named('td', [q.path], 'path'), element('td', q.kind), verdict, named('td', few(q.holders)),
     first ? aged(first.since) : element('td'), element('td', q.waiters.length || '', 'number'),
   ], 'queue');
   head.tabIndex = 0;
@@ -66,16 +79,16 @@ function draw(q) {
   head.onkeydown = (e) => { if (e.key === 'Enter') head.onclick(); };
   body.append(head);
   if (q.verdict !== 'held') {
-    const td = element('td', q.words);
+    const td = named('td', [q.words]);
     td.colSpan = 6;
     body.append(row([td], 'words'));
   }
   if (open.has(q.path)) {
     for (const c of [...q.holders, ...q.waiters, ...(q.foreign || [])].slice(0, 200)) {
       body.append(row([
-        element('td', c.node.slice(c.node.lastIndexOf('/') + 1), 'node'), element('td', c.mode),
+        named('td', [c.node.slice(c.node.lastIndexOf('/') + 1)], 'node'), element('td', c.mode),
         element('td', c.library === 'foreign' ? '?' : c.place ? 'waits, ' + c.place : 'holds'),
-        element('td', name(c)), aged(c.since), last(q, c),
+        named('td', [name(c)]), aged(c.since), last(q, c),
       ], 'contender'));
     }
   }
@@ -112,7 +125,7 @@ function show() {
     if (before.nextSibling !== body) before.after(body);
     before = body;
   }
-  $('count').textContent = wanted.length === queues.size ? queues.size + ' queues' : wanted.length + ' of ' + queues.size + ' queues';
+  $('count').textContent = (wanted.length === queues.size ? '' : wanted.length + ' of ') + counted(queues.size, 'queue');
   $('more').textContent = wanted.length > limit ? (wanted.length - limit) + ' more: use the filter' : '';
 }
 
@@ -120,7 +133,7 @@ function tell(c) {
   const li = element('li', undefined, c.lost ? 'lost' : '');
   const at = (time) => element('time', new Date(time).toLocaleString());
   if (c.after) li.append(at(c.after), ' to ');
-  li.append(at(c.at), ' ' + c.path + ': ' + c.words);
+  li.append(at(c.at), ' ', element('bdi', c.path), ': ', named('span', c.words.split(' → '), '', ' → '));
   $('changes').prepend(li);
   while ($('changes').children.length > 200) $('changes').lastChild.remove();
 }
@@ -142,17 +155,17 @@ async function post(body) {
 }
 
 function facts(q, c, alive) {
-  $('doomed').textContent = name(c) + (c.place ? ' waits at place ' + c.place : ' holds') + ' at ' + c.path;
+  $('doomed').replaceChildren(element('bdi', name(c)), c.place ? ' waits at place ' + c.place : ' holds', ' at ', element('bdi', c.path));
   $('facts').replaceChildren();
-  for (const [term, text] of [['path', c.path], ['holder', holders(q) || 'none'], ['node', c.node], ['token', c.token + ' (czxid)'],
+  for (const [term, text] of [['path', c.path], ['holder', q.holders.map(name).join(', ') || 'none'], ['node', c.node], ['token', c.token + ' (czxid)'],
     ['here for', age(c.since)], ['session', (c.session || 'none') + (alive ? ', ' + alive : '')]]) {
-    $('facts').append(element('dt', term), element('dd', text));
+    $('facts').append(element('dt', term), named('dd', [text]));
   }
 }
 
 function step(error) {
   $('key').parentElement.hidden = key !== '';
-  $('refused').textContent = error ? error.message : '';
+  $('refused').textContent = error ? shown(error.message) : '';
   $('really').textContent = looked ? 'Delete czxid ' + asked.token : 'Ask the servers';
 }
 
@@ -198,8 +211,8 @@ function state() {
   const stale = silent || !view.current || view.error;
   $('state').className = stale ? 'stale' : '';
   document.body.className = stale ? 'outdated' : '';
-  $('state').textContent = silent ? 'no connection to zkr' : view.error ? view.error
-    : view.current ? 'live' + (view.hidden ? ': ' + view.hidden : '') : view.as_of ? 'no connection to ZooKeeper: this is ' + age(view.as_of) + ' old' : 'reading';
+  $('state').textContent = shown(silent ? 'no connection to zkr' : view.error ? view.error
+    : view.current ? 'live' + (view.hidden ? ': ' + view.hidden : '') : view.as_of ? 'no connection to ZooKeeper: this is ' + age(view.as_of) + ' old' : 'reading');
   for (const td of document.querySelectorAll('[data-since]')) td.textContent = age(td.dataset.since);
 }
 
@@ -210,7 +223,7 @@ source.onmessage = (e) => {
   skew = Date.parse(m.now) - Date.now();
   view = { current: m.current, as_of: m.as_of, heard: Date.now(), error: m.error || '', hidden: m.hidden || '' };
   breaks = Boolean(m.break);
-  $('root').textContent = m.root;
+  $('root').replaceChildren(element('bdi', m.root));
   if (m.first) $('changes').replaceChildren();
   for (const q of m.changed || []) {
     queues.set(q.path, q);
