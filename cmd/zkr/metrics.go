@@ -2,15 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
-	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -73,7 +67,6 @@ func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.
 	site := a.newSite(client, metrics...)
 	var running sync.WaitGroup
 	running.Go(func() {
-		removeStale(ctx, addresses)
 		if err := site.Listen(ctx, addresses); ctx.Err() == nil {
 			a.log.Warn("there are no metrics: cannot listen, see --metrics-http", "error", err)
 		}
@@ -81,22 +74,6 @@ func (a *app) tellMetrics(ctx context.Context, addresses []string, client *conn.
 	return func() {
 		cancel()
 		running.Wait()
-	}
-}
-
-// removeStale removes the sockets that processes have left that were killed. They refuse connections, and cannot be listened at.
-func removeStale(ctx context.Context, addresses []string) {
-	for _, address := range addresses {
-		path, is := strings.CutPrefix(address, "unix:")
-		if info, err := os.Lstat(path); !is || err != nil || info.Mode()&fs.ModeSocket == 0 {
-			continue
-		}
-		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
-		if err == nil {
-			_ = c.Close() // it was a question
-		} else if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // Listen tells if that fails
-		}
 	}
 }
 

@@ -114,6 +114,23 @@ func TestServe(t *testing.T) {
 	require.Empty(t, srv.Children("/app/leader"))
 }
 
+// TestServe_StaleSocket: what a killed zkr has left is replaced, and the socket of a living one is not.
+func TestServe_StaleSocket(t *testing.T) {
+	srv := zktest.Run(t)
+	at := "unix:" + filepath.Join(t.TempDir(), "s")
+	first := command(t, srv.Addr(), "serve", "--http", at)
+	require.NoError(t, first.Start())
+	eventually(t, "it listens", func() bool { return strings.Contains(first.err.String(), "listening") })
+	status, _, errs := run(t, srv.Addr(), "serve", "--http", at)
+	require.Equal(t, exit.Failure, status, errs)
+	require.Contains(t, errs, "address already in use")
+	require.NoError(t, first.Process.Kill())
+	_ = first.Wait() // it was killed
+	second := command(t, srv.Addr(), "serve", "--http", at)
+	require.NoError(t, second.Start())
+	eventually(t, "it listens", func() bool { return strings.Contains(second.err.String(), "listening") })
+}
+
 // TestServe_Observe: it is no candidate, tells changes, and names no leader once it is cut off.
 func TestServe_Observe(t *testing.T) {
 	t.Parallel()

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -26,7 +29,7 @@ func CheckAddress(address string) error {
 	return err
 }
 
-// Listen serves at the addresses until ctx ends, or one of them fails.
+// Listen serves at the addresses until ctx ends, or one of them fails. It replaces sockets that killed processes have left.
 func (s *Site) Listen(ctx context.Context, addresses []string) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -36,6 +39,7 @@ func (s *Site) Listen(ctx context.Context, addresses []string) error {
 		network := "tcp"
 		if path, is := strings.CutPrefix(address, "unix:"); is {
 			network, address = "unix", path
+			removeStale(ctx, path)
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, network, address)
 		if err != nil {
@@ -46,6 +50,19 @@ func (s *Site) Listen(ctx context.Context, addresses []string) error {
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// removeStale removes a socket that refuses connections: the process has gone that made it, and nobody else could listen there.
+func removeStale(ctx context.Context, path string) {
+	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSocket == 0 {
+		return
+	}
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = c.Close() // it was a question
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path) // Listen tells if that fails
+	}
 }
 
 // serveAt serves at one address until ctx ends.
