@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
@@ -24,10 +25,16 @@ type breaker struct {
 	client *conn.Client
 	root   string // the page shows nothing above it
 	key    string // empty: nothing is deleted
+
+	mu    sync.Mutex
+	again time.Time // until then no key is looked at
 }
 
 // keyHeader carries the key. A page of another site cannot set it without asking first, and serve grants no such wish.
 const keyHeader = "Zkr-Key"
+
+// wrongKeyPause is how long no key is looked at after a wrong one.
+const wrongKeyPause = time.Second
 
 // newBreaker makes a breaker. If it is to delete, the key is printed: it stands in no page, and in no log.
 func (a *app) newBreaker(client *conn.Client, root string, allowed bool) (*breaker, error) {
@@ -99,8 +106,8 @@ func (b *breaker) read(w http.ResponseWriter, r *http.Request) (want breakReques
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
 		return want, http.StatusForbidden, err
 	}
-	if subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(b.key)) != 1 {
-		return want, http.StatusUnauthorized, fmt.Errorf("the header %s is not the key that zkr serve has printed at its start", keyHeader)
+	if status, err := b.checkKey(r); err != nil {
+		return want, status, err
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return want, http.StatusUnsupportedMediaType, errors.New("want Content-Type application/json")
@@ -120,6 +127,21 @@ func (b *breaker) read(w http.ResponseWriter, r *http.Request) (want breakReques
 		return want, http.StatusBadRequest, errors.New("want the token of a contender")
 	}
 	return want, 0, nil
+}
+
+// checkKey refuses a request without the key. It logs that, and looks at no other key for a while: guesses take long, and are seen.
+func (b *breaker) checkKey(r *http.Request) (status int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Now().Before(b.again) {
+		return http.StatusTooManyRequests, fmt.Errorf("another request had a wrong key: try again in %v", wrongKeyPause)
+	}
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(b.key)) == 1 {
+		return 0, nil
+	}
+	b.again = time.Now().Add(wrongKeyPause)
+	b.app.log.Warn("refused to delete a contender: the key is wrong", "from", r.RemoteAddr)
+	return http.StatusUnauthorized, fmt.Errorf("the header %s is not the key that zkr serve has printed at its start", keyHeader)
 }
 
 // refusal is the status of an answer for an error of a break: 409 if the contender is not as the request says.

@@ -16,7 +16,7 @@ import (
 )
 
 type serveFlags struct {
-	addresses                []string
+	addresses, hosts         []string
 	elect, observe, id, root string
 	layout                   layoutFlags
 	stuck                    duration
@@ -50,6 +50,7 @@ the contender, as zkr break does.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), flags) },
 	}
 	cmd.Flags().StringSliceVar(&flags.addresses, "http", []string{"127.0.0.1:4040"}, "`address` to listen at, or several of them; unix:/path for a socket")
+	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil, "`name` that requests may give for this zkr, or several of them; addresses beyond the loopback then answer no others")
 	cmd.Flags().StringVar(&flags.elect, "elect", "", "be a candidate at this `path`")
 	cmd.Flags().StringVar(&flags.observe, "observe", "", "tell which candidate leads at this `path`, and be none")
 	cmd.Flags().StringVar(&flags.id, "id", "", "`name` of this candidate; default host/process")
@@ -75,6 +76,11 @@ func (f *serveFlags) check() error {
 	if err := checkAddresses("http", f.addresses); err != nil {
 		return err
 	}
+	for _, name := range f.hosts {
+		if err := web.CheckHost(name); err != nil {
+			return exit.Usagef("--allow-host %s: %v", name, err)
+		}
+	}
 	_, err := f.layout.check()
 	return err
 }
@@ -99,6 +105,7 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	}
 	defer client.Close() //nolint:errcheck // it returns nil
 	site := a.newSite(client, metrics)
+	site.AllowHosts(flags.hosts)
 	ctx, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -214,6 +214,8 @@ func TestServe_Usage(t *testing.T) {
 		{"--http", "127.0.0.1:http-such"},
 		{"--http", "unix:"},
 		{"--http="},
+		{"--allow-host", "zkr.example:4040"},
+		{"--allow-host", "http://zkr.example"},
 	} {
 		status, _, errs := run(t, srv.Addr(), append([]string{"serve"}, args...)...)
 		require.Equal(t, exit.Usage, status, errs)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,7 +69,7 @@ func removeStale(ctx context.Context, path string) {
 // serveAt serves at one address until ctx ends.
 func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: local(l.Addr(), s.mux), ReadHeaderTimeout: 10 * time.Second,
+		Handler: s.ours(l.Addr(), s.mux), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
 	}
 	s.log.Info("listening", "address", l.Addr().String())
@@ -93,11 +94,22 @@ func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// local lets a listener at the loopback answer only requests for the loopback by name. Else a web page of another site could
-// have its own name resolved to 127.0.0.1, and read the answers in the browser of an operator.
-func local(address net.Addr, next http.Handler) http.Handler {
+// CheckHost refuses what cannot be the name in a request.
+func CheckHost(name string) error {
+	if name == "" || strings.ContainsAny(name, ":/ ") {
+		return errors.New("want a name without a port")
+	}
+	return nil
+}
+
+// AllowHosts lets requests name these hosts. Listeners that are not at the loopback then answer no others, but addresses.
+func (s *Site) AllowHosts(names []string) { s.hosts = names }
+
+// ours lets a listener answer only requests for it by name. Else a web page of another site could have its own name resolved to
+// our address, and read the answers in the browser of an operator. A name that is an address is resolved by nobody.
+func (s *Site) ours(address net.Addr, next http.Handler) http.Handler {
 	at, tcp := address.(*net.TCPAddr)
-	if !tcp || !at.IP.IsLoopback() {
+	if !tcp || !at.IP.IsLoopback() && len(s.hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,8 +117,10 @@ func local(address net.Addr, next http.Handler) http.Handler {
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
 		}
-		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			Reply(w, http.StatusForbidden, Failure("Host "+r.Host+": want localhost or 127.0.0.1"))
+		ip := net.ParseIP(strings.Trim(host, "[]"))
+		known := ip != nil && (ip.IsLoopback() || !at.IP.IsLoopback())
+		if !known && !slices.ContainsFunc(slices.Concat(s.hosts, []string{"localhost"}), func(name string) bool { return strings.EqualFold(name, host) }) {
+			Reply(w, http.StatusForbidden, Failure("Host "+r.Host+": want localhost, 127.0.0.1, or a name that --allow-host allows"))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -22,6 +22,7 @@ type Site struct {
 	log       *slog.Logger
 	mux       *http.ServeMux
 	page      *page                      // nil without one
+	hosts     []string                   // that requests may name
 	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and tells its name there
 }
 

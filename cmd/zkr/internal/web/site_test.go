@@ -37,24 +37,38 @@ func TestServe_ResignWaitsForTheTerm(t *testing.T) {
 	})
 }
 
-// TestServe_Host: at the loopback, a page of another site gets no answer. Elsewhere each name is fine.
+// TestServe_Host: a page of another site, whose name leads to us, gets no answer at the loopback. Elsewhere it gets none if the
+// names are known that lead here.
 func TestServe_Host(t *testing.T) {
+	loopback, allowed := net.IPv4(127, 0, 0, 1), []string{"zkr.example", "locks"}
 	for _, c := range []struct {
 		listener net.IP
+		allowed  []string
 		host     string
 		want     int
 	}{
-		{net.IPv4(127, 0, 0, 1), "127.0.0.1:4040", http.StatusOK},
-		{net.IPv4(127, 0, 0, 1), "localhost:4040", http.StatusOK},
-		{net.IPv6loopback, "[::1]", http.StatusOK},
-		{net.IPv4(127, 0, 0, 1), "evil.example:4040", http.StatusForbidden},
-		{net.IPv4(127, 0, 0, 1), "10.0.0.1", http.StatusForbidden},
-		{net.IPv4zero, "zkr.example", http.StatusOK},
+		{loopback, nil, "127.0.0.1:4040", http.StatusOK},
+		{loopback, nil, "localhost:4040", http.StatusOK},
+		{net.IPv6loopback, nil, "[::1]", http.StatusOK},
+		{loopback, nil, "evil.example:4040", http.StatusForbidden},
+		{loopback, nil, "10.0.0.1", http.StatusForbidden},
+		{loopback, allowed, "ZKR.example:4040", http.StatusOK},
+		{loopback, allowed, "evil.example:4040", http.StatusForbidden},
+		{net.IPv4zero, nil, "zkr.example", http.StatusOK},
+		{net.IPv4zero, allowed, "zkr.example", http.StatusOK},
+		{net.IPv4zero, allowed, "locks:4040", http.StatusOK},
+		{net.IPv4zero, allowed, "localhost:4040", http.StatusOK},
+		{net.IPv4zero, allowed, "10.0.0.1:4040", http.StatusOK},
+		{net.IPv4zero, allowed, "[2001:db8::1]:4040", http.StatusOK},
+		{net.IPv4zero, allowed, "evil.example", http.StatusForbidden},
+		{net.IPv4zero, allowed, "zkr.example.evil.example", http.StatusForbidden},
+		{net.IPv4zero, allowed, "", http.StatusForbidden},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Host = c.host
 		w := httptest.NewRecorder()
-		local(&net.TCPAddr{IP: c.listener}, http.HandlerFunc(alive)).ServeHTTP(w, r)
+		site := &Site{hosts: c.allowed}
+		site.ours(&net.TCPAddr{IP: c.listener}, http.HandlerFunc(alive)).ServeHTTP(w, r)
 		require.Equal(t, c.want, w.Code, "%v", c)
 	}
 }
