@@ -134,7 +134,7 @@ func (b *breaker) checkKey(r *http.Request) (status int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Now().Before(b.again) {
-		return http.StatusTooManyRequests, fmt.Errorf("another request had a wrong key: try again in %v", wrongKeyPause)
+		return http.StatusTooManyRequests, fmt.Errorf("a moment ago a key was wrong: try again in %v", wrongKeyPause)
 	}
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(b.key)) == 1 {
 		return 0, nil

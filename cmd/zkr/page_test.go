@@ -53,7 +53,9 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	require.NoError(t, err)
 	client, _ := sidecarClient(t, address(t, srv, "sidecar"))
 	early := eventsOf(t, client, "/ui/events")
-	require.NotContains(t, nextEvent(t, early, `"current":true`, "web1/42"), `"changes"`, "what was there before zkr is no change")
+	before := nextEvent(t, early, `"current":true`, "web1/42")
+	require.NotContains(t, before, `"changes"`, "what was there before zkr is no change")
+	require.NotContains(t, before, `"granted"`, "zkr does not know when it was granted")
 	began := time.Now()
 	require.NoError(t, first.Release(t.Context()))
 	require.Equal(t, "web1/42 → free", changesOf(t, early, 1)[0].Words)
@@ -64,7 +66,11 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	second, err := m.Lock(t.Context())
 	require.NoError(t, err)
 	srv.Accept(zktest.Label("sidecar"))
-	unseen := changesOf(t, early, 1)[0]
+	text := nextEvent(t, early, "free → web1/42")
+	require.NotContains(t, text, `"granted"`)
+	var message pageMessage
+	require.NoError(t, json.Unmarshal([]byte(text), &message))
+	unseen := message.Changes[0]
 	require.Equal(t, "free → web1/42", unseen.Words)
 	require.False(t, unseen.After.IsZero(), "zkr does not know when it was")
 	require.NoError(t, second.Release(t.Context()))
@@ -98,4 +104,36 @@ func TestPage_TellsLossesOfItsCandidate(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPage_TellsWhenALockWasGranted: a node tells when its contender came, and zkr has seen when it was first.
+func TestPage_TellsWhenALockWasGranted(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Run(t)
+	client, _ := sidecarClient(t, srv.Addr())
+	events := eventsOf(t, client, "/ui/events")
+	nextEvent(t, events, `"current":true`)
+	one, two := dial(t, srv, conn.WithIdentity("web1/42")), dial(t, srv, conn.WithIdentity("web2/7"))
+	first, err := mutex.New(one, "/jobs/nightly")
+	require.NoError(t, err)
+	second, err := mutex.New(two, "/jobs/nightly")
+	require.NoError(t, err)
+	held, err := first.Lock(t.Context())
+	require.NoError(t, err)
+	nextEvent(t, events, `"granted":{"`+held.Path()+`":`)
+	go func() { _, _ = second.Lock(t.Context()) }() // it waits
+	came := nextEvent(t, events, `"behind":"`)
+	require.Contains(t, came, `"granted":{"`+held.Path()+`":`)
+	before := time.Now()
+	require.NoError(t, held.Release(t.Context()))
+	var m struct {
+		Changed []struct{ Granted map[string]time.Time }
+	}
+	require.NoError(t, json.Unmarshal([]byte(nextEvent(t, events, "web1/42 → web2/7")), &m))
+	require.Len(t, m.Changed, 1)
+	for node, at := range m.Changed[0].Granted {
+		require.NotEqual(t, held.Path(), node)
+		require.False(t, at.Before(before))
+	}
+	require.Len(t, m.Changed[0].Granted, 1)
 }

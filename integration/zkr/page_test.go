@@ -9,12 +9,15 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +27,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 )
 
-// tab is a page of zkr serve in a browser.
+// tab is a page of zkr serve in a browser. PAGE_PICTURES=directory keeps what the tests see there.
 type tab struct {
 	*testing.T
 	ctx context.Context
@@ -90,6 +93,34 @@ func (p *tab) fill(id, text string) {
 		field.dispatchEvent(new Event('input', { bubbles: true }));
 		field.value;
 	}`, id, text))
+}
+
+// picture keeps what is seen.
+func (p *tab) picture(name string) {
+	p.Helper()
+	directory := os.Getenv("PAGE_PICTURES")
+	if directory == "" {
+		return
+	}
+	image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	require.NoError(p, err)
+	require.NoError(p, os.WriteFile(filepath.Join(directory, name+".png"), image, 0o600))
+}
+
+// dark chooses the colours that the page is asked for.
+func (p *tab) dark(is bool) {
+	p.Helper()
+	scheme := map[bool]string{false: "light", true: "dark"}[is]
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	require.NoError(p, err)
+}
+
+// focused is the text of the element that the keyboard reaches.
+func (p *tab) focused() string {
+	p.Helper()
+	return evaluate[string](p, `document.activeElement.id || document.activeElement.textContent`)
 }
 
 func (p *tab) click(selector string) { p.Helper(); p.do(chromedp.Click(selector)) }
@@ -163,7 +194,6 @@ func locker(t *testing.T, servers, id, path string) *mutex.Mutex {
 }
 
 // TestPage_InABrowser: a person sees changes, those from before as well, breaks a lock, and sees a lost connection.
-// PAGE_PICTURE=file keeps a picture of the dialog.
 func TestPage_InABrowser(t *testing.T) {
 	server := zkserver.Start(t)
 	one, two := locker(t, server.Addr(), "web1/42", "/jobs/nightly"), locker(t, server.Addr(), "web2/7", "/jobs/nightly")
@@ -172,7 +202,7 @@ func TestPage_InABrowser(t *testing.T) {
 	require.NoError(t, err)
 	p := browse(t, url)
 	p.shows("#state", "live")
-	p.shows("tr.queue", "web1/42")
+	p.shows(".queue", "web1/42")
 	p.shows("#changes li", "/jobs/nightly: free → web1/42")
 
 	granted := make(chan *zkrecipes.Hold, 1)
@@ -186,15 +216,15 @@ func TestPage_InABrowser(t *testing.T) {
 		queue, err := one.Queue(t.Context())
 		return err == nil && len(queue) == 2
 	}, 30*time.Second, 10*time.Millisecond)
-	p.shows("tr.queue td:nth-child(6)", "1") // else the page may see the lock free for an instant
+	p.shows(".queue .waiting", "1 waits, for 0 s") // else the page may see the lock free for an instant
 	require.NoError(t, first.Release(t.Context()))
 	second := <-granted
-	t.Logf("the next holder is on the page %v after its grant", p.shows("tr.queue td:nth-child(4)", "web2/7").Round(time.Millisecond))
+	t.Logf("the next holder is on the page %v after its grant", p.shows(".queue .holder", "web2/7").Round(time.Millisecond))
 	p.shows("#changes li", "web1/42 → web2/7")
 
 	// A click into the row shows the contenders. Only the second button deletes, and only with the key.
-	p.click("tr.queue")
-	p.click("tr.contender button")
+	p.click("summary")
+	p.click(".card button")
 	p.shows("#break", "web2/7 holds at /jobs/nightly")
 	czxid := second.Token().String()
 	for _, text := range []string{"/jobs/nightly", "web2/7", czxid + " (czxid)"} {
@@ -203,6 +233,7 @@ func TestPage_InABrowser(t *testing.T) {
 	p.fill("key", "no key")
 	p.click("#really")
 	p.shows("#refused", "not the key")
+	p.do(chromedp.Sleep(1100 * time.Millisecond)) // after a wrong key, none is looked at for a second
 	p.fill("key", key)
 	p.fill("reason", "a test")
 	evaluate[bool](p, `{
@@ -219,11 +250,7 @@ func TestPage_InABrowser(t *testing.T) {
 	p.click("#really")
 	p.shows("#refused", "is alive")
 	require.NoError(t, second.Err(), "nothing was deleted yet")
-	if picture := os.Getenv("PAGE_PICTURE"); picture != "" {
-		image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(picture, image, 0o600))
-	}
+	p.picture("dialog")
 	p.click("#alive")
 	p.click("#really")
 	select {
@@ -239,10 +266,10 @@ func TestPage_InABrowser(t *testing.T) {
 	require.NoError(t, err)
 	plain, _, _ := serve(t, server.Addr(), "--ui-root=/jobs")
 	q := browse(t, plain)
-	q.shows("tr.queue", "web1/42")
-	q.click("tr.queue")
-	q.shows("tr.contender", "web1/42")
-	require.Zero(t, q.count("tr.contender button"))
+	q.shows(".queue", "web1/42")
+	q.click("summary")
+	q.shows(".card", "web1/42")
+	require.Zero(t, q.count(".card button"))
 
 	require.NoError(t, server.Kill())
 	p.shows("#state", "no connection to ZooKeeper")
@@ -269,7 +296,11 @@ func TestPage_ThousandLocks(t *testing.T) {
 	p.fill("filter", "job999")
 	t.Logf("one of them is found after %v", p.shows("#count", "1 of 1000 queues").Round(time.Millisecond))
 	p.fill("filter", "")
-	drawn := evaluate[float64](p, `{ const began = performance.now(); show(); performance.now() - began }`)
+	drawn := evaluate[float64](p, `{
+		const began = performance.now();
+		document.getElementById('filter').dispatchEvent(new Event('input', { bubbles: true }));
+		performance.now() - began;
+	}`)
 	m := locker(t, server.Addr(), "late/1", "/jobs/zz-late")
 	_, err = m.Lock(t.Context())
 	require.NoError(t, err)
@@ -298,15 +329,117 @@ func TestPage_NamesThatTurnTextAround(t *testing.T) {
 
 	p := browse(t, url)
 	p.shows("#state", "live")
-	p.shows("tr.queue bdi", `/jobs/\u202egpj.tsniaga`)
-	p.shows("tr.queue bdi", "bwe/42<b>")
-	p.click("tbody:last-of-type tr.queue") // the second one, by its path
-	p.click("tr.contender button")
+	p.shows(".queue bdi", `/jobs/\u202egpj.tsniaga`)
+	p.shows(".queue bdi", "bwe/42<b>")
+	p.click(".queue:last-child summary") // the second one, by its path
+	p.click(".card button")
 	p.shows("#facts dd bdi", `/jobs/\u202egpj.tsniaga`)
 	require.NoError(t, h.Release(t.Context()))
 	p.shows("#changes bdi", "/jobs/שרת")
 	require.False(t, evaluate[bool](p, `/[\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText)`))
 	p.fill("filter", "gpj")
 	p.shows("#count", "1 queue")
-	require.Equal(t, 1, p.count("tr.queue"))
+	require.Equal(t, 1, p.count(".queue"))
+}
+
+// faint lists visible texts whose contrast is below what readers need (WCAG: 4.5 to 1), with the contrast.
+const faint = `{
+	const light = (rgb) => {
+		const [r, g, b] = rgb.match(/[\d.]+/g).slice(0, 3).map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+		return .2126 * r + .7152 * g + .0722 * b;
+	};
+	const behind = (e) => {
+		for (; e; e = e.parentElement) {
+			const color = getComputedStyle(e).backgroundColor;
+			if (!/, 0\)$/.test(color)) return color;
+		}
+		return 'rgb(255, 255, 255)';
+	};
+	const found = [];
+	for (const e of document.querySelectorAll('body *')) {
+		const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+		if (!own || !e.checkVisibility({ visibilityProperty: true }) || e.matches(':disabled, script')) continue;
+		const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((a, b) => b - a);
+		const contrast = (a + .05) / (b + .05);
+		if (contrast < 4.5) found.push(e.textContent + ': ' + contrast.toFixed(2));
+	}
+	found;
+}`
+
+// TestPage_IsFitToRead: on a telephone and on a desk, by day and by night, nothing is cut off or faint, and the keyboard does all.
+func TestPage_IsFitToRead(t *testing.T) {
+	server := zkserver.Start(t)
+	long := "/jobs/" + strings.Repeat("nightly-report-of-the-", 4) + "warehouse"
+	all := queues(t, server.Addr(), long)
+	url, _, _ := serve(t, server.Addr(), "--ui-root=/jobs", "--allow-break", "--stuck=1s")
+	p := browse(t, url)
+	for _, width := range []int64{390, 1280} {
+		for _, dark := range []bool{false, true} {
+			p.do(chromedp.EmulateViewport(width, 900))
+			p.dark(dark)
+			p.do(chromedp.Reload())
+			p.shows("#state", "live")
+			p.shows("#count", fmt.Sprint(all, " queues"))
+			p.shows(".verdict.warn", "stuck behind")
+			fits := func(what string) {
+				t.Helper()
+				p.picture(fmt.Sprintf("%s-%d-%v", what, width, map[bool]string{false: "light", true: "dark"}[dark]))
+				require.LessOrEqual(t, evaluate[int64](p, `document.documentElement.scrollWidth`), width, what)
+				require.Empty(t, evaluate[[]string](p, `[...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() &&
+					(e.getBoundingClientRect().right > innerWidth + 1 || e.getBoundingClientRect().left < 0)).map((e) => e.outerHTML.slice(0, 80))`), what)
+				require.Empty(t, evaluate[[]string](p, faint), what)
+			}
+			fits("closed")
+			p.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("/"))
+			require.Equal(t, "filter", p.focused())
+			p.fill("filter", "") // only a test types the slash as well
+			for p.focused() == "filter" || !strings.Contains(p.focused(), "/jobs/orders") {
+				before := p.focused()
+				p.do(chromedp.KeyEvent(kb.ArrowDown))
+				require.NotEqual(t, before, p.focused(), "the arrow does not reach the queue")
+			}
+			p.do(chromedp.KeyEvent(kb.Enter))
+			p.shows(".card .role", "waits, place 2")
+			p.shows(".card", "behind web1/42")
+			fits("open")
+			p.do(chromedp.KeyEvent(kb.Tab))
+			require.Equal(t, "break…", p.focused())
+			p.do(chromedp.KeyEvent(kb.Enter))
+			p.shows("#doomed", "web1/42 holds at /jobs/orders")
+			fits("break")
+			p.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
+			require.Equal(t, "break…", p.focused(), "the keyboard is where it was")
+		}
+	}
+}
+
+// queues makes a few queues below /jobs, and tells how many.
+func queues(t *testing.T, servers, long string) int {
+	t.Helper()
+	for _, path := range []string{long, "/jobs/nightly"} {
+		_, err := locker(t, servers, "web1/42", path).Lock(t.Context())
+		require.NoError(t, err)
+	}
+	one := locker(t, servers, "web1/42", "/jobs/orders")
+	_, err := one.Lock(t.Context())
+	require.NoError(t, err)
+	for i, id := range []string{"web2/7", strings.Repeat("a-long-name-", 9), "שרת/9"} {
+		m := locker(t, servers, id, "/jobs/orders")
+		go func() { _, _ = m.Lock(t.Context()) }() // it waits until the test ends
+		require.Eventually(t, func() bool {
+			queue, err := one.Queue(t.Context())
+			return err == nil && len(queue) == i+2
+		}, 30*time.Second, 10*time.Millisecond)
+	}
+	c, err := conn.Dial(t.Context(), servers, conn.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() }) // it returns nil
+	require.NoError(t, c.CreateAll(t.Context(), "/jobs/prices", nil))
+	for _, kind := range []string{"__READ__", "__READ__", "__WRIT__", "__READ__", "__READ__"} {
+		_, err := c.Create(t.Context(), "/jobs/prices/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-"+kind, []byte("db1/3"), zk.FlagEphemeral|zk.FlagSequence)
+		require.NoError(t, err)
+	}
+	_, err = c.Create(t.Context(), "/jobs/nightly/such-", []byte("x"), zk.FlagEphemeral|zk.FlagSequence)
+	require.NoError(t, err)
+	return 4
 }

@@ -52,8 +52,15 @@ type pageView struct {
 }
 
 type pageQueue struct {
-	text    string // JSON
+	text    string // JSON of a shownQueue
 	holders []*survey.Contender
+	granted map[string]time.Time
+}
+
+// shownQueue is a queue as the page shows it.
+type shownQueue struct {
+	*survey.Queue
+	Granted map[string]time.Time `json:"granted,omitempty"` // the nodes of holders whose grant zkr has seen
 }
 
 // message is an event for the page: what has changed since the last one.
@@ -157,14 +164,16 @@ func (p *page) look(ctx context.Context) {
 		})
 		return
 	}
+	before, _ := p.next()
 	queues := make(map[string]pageQueue, len(view.Queues))
 	for _, q := range view.Queues {
 		q.AsOf = time.Time{} // the same for all
-		text, err := survey.JSON(q)
+		granted := before.grants(q, view.Current)
+		text, err := survey.JSON(shownQueue{q, granted})
 		if err != nil {
 			continue // it has no field that fails
 		}
-		queues[q.Path] = pageQueue{string(text), q.Holders}
+		queues[q.Path] = pageQueue{string(text), q.Holders, granted}
 	}
 	p.replace(func(v *pageView) {
 		v.changes = v.changes.with(v.successions(queues)...)
@@ -183,6 +192,23 @@ func notShown(nodes []string) string {
 	default:
 		return fmt.Sprintf("%d nodes are not shown, such as %s, as the access list forbids to read them: see --auth-file", n, nodes[0])
 	}
+}
+
+// grants says when the holders of a queue were granted, as far as that was seen: v was before. Nodes tell only when they came.
+func (v *pageView) grants(q *survey.Queue, current bool) map[string]time.Time {
+	before, granted := v.queues[q.Path], map[string]time.Time{}
+	fresh := without(q.Holders, before.holders)
+	for _, c := range q.Holders {
+		if at, seen := before.granted[c.Node]; seen && !slices.Contains(fresh, c) {
+			granted[c.Node] = at
+		}
+	}
+	if v.begun && v.current && current {
+		for _, c := range fresh {
+			granted[c.Node] = time.Now()
+		}
+	}
+	return granted
 }
 
 // successions are the changes of holders that lead from v to other queues.

@@ -1,0 +1,71 @@
+// The dialog first asks zkr what the servers say of a contender now. Then its button deletes.
+import { $, age, element, name, names } from './text.js';
+
+let asked = null; // what the request names
+let holders = []; // of its queue
+let looked = false; // the dialog shows the answer
+let key = '';
+let resting = 0; // the timer that enables the button again
+
+async function post(body) {
+  const answer = await fetch('break', {
+    method: 'POST', headers: { 'Content-Type': 'application/json', 'Zkr-Key': key }, body: JSON.stringify(body),
+  });
+  const said = await answer.json();
+  if (answer.status === 401) key = '';
+  if (!answer.ok) throw new Error(said.error);
+  return said;
+}
+
+function facts(c, alive) {
+  $('doomed').replaceChildren(...names([name(c)]), (c.place ? ' waits at place ' + c.place : ' holds') + ' at ', ...names([c.path]));
+  $('facts').replaceChildren();
+  for (const [term, text] of [['path', c.path], ['holder', holders.map(name).join(', ') || 'none'], ['node', c.node], ['token', c.token + ' (czxid)'],
+    ['here for', age(c.since)], ['session', (c.session || 'none') + (alive ? ', ' + alive : '')]]) {
+    $('facts').append(element('dt', '', term), element('dd', '', ...names([text])));
+  }
+}
+
+function step(error) {
+  $('key').parentElement.hidden = key !== '';
+  $('refused').replaceChildren(...names(error ? [error.message] : []));
+  $('really').textContent = looked ? 'Delete czxid ' + asked.token : 'Ask the servers';
+}
+
+export function ask(queue, c) {
+  asked = { path: queue.path, token: c.token };
+  holders = queue.holders;
+  looked = false;
+  clearTimeout(resting);
+  $('really').disabled = false;
+  facts({ ...c, path: queue.path });
+  for (const id of ['alive', 'foreign']) { $(id).checked = false; $(id).closest('p').hidden = true; }
+  for (const id of ['key', 'reason']) $(id).value = '';
+  step();
+  $('break').showModal();
+}
+
+$('really').onclick = async () => {
+  const what = asked;
+  key = key || $('key').value.trim();
+  try {
+    if (looked) {
+      const done = await post({ ...what, alive: $('alive').checked, foreign: $('foreign').checked, reason: $('reason').value, confirm: true });
+      if (done.error) throw new Error(done.error);
+      $('break').close();
+      return;
+    }
+    const now = await post(what);
+    if (what !== asked) return; // it was closed, and opened for another one
+    looked = true;
+    $('really').disabled = true; // the second half of a double click must not delete
+    clearTimeout(resting);
+    resting = setTimeout(() => { $('really').disabled = false; }, 1000);
+    facts(now, now.alive);
+    $('alive').closest('p').hidden = now.alive !== 'alive';
+    $('foreign').closest('p').hidden = now.library !== 'foreign';
+    step();
+  } catch (error) {
+    step(error);
+  }
+};

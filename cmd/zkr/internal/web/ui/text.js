@@ -1,0 +1,46 @@
+// What the page puts on the screen: names that others have written, counts and times.
+export const $ = (id) => document.getElementById(id);
+export const clock = { skew: 0 }; // of zkr minus ours, in milliseconds
+
+// shown is text without characters that turn around what follows.
+const shown = (text) => String(text).replace(/[\p{Cc}\p{Bidi_Control}]/gu, (c) => '\\u' + c.codePointAt(0).toString(16).padStart(4, '0'));
+
+// element never takes HTML: names are what any client of ZooKeeper has written.
+export function element(tag, className, ...children) {
+  const e = document.createElement(tag);
+  if (className) e.className = className;
+  e.append(...children.map((c) => c instanceof Node ? c : shown(c)));
+  return e;
+}
+
+// names are isolated: letters that are written from right to left do not reorder their neighbours.
+export const names = (list, between = ', ') => list.flatMap((text, i) => [i ? between : '', element('bdi', '', text)]);
+
+export const last = (path) => path.slice(path.lastIndexOf('/') + 1);
+export const name = (c) => c.id || last(c.node);
+export const counted = (n, what) => n + ' ' + what + (n === 1 ? '' : 's');
+
+export function span(milliseconds) {
+  const s = Math.max(0, milliseconds / 1000);
+  if (s < 60) return Math.floor(s) + ' s';
+  if (s < 3600) return Math.floor(s / 60) + ' min ' + Math.floor(s % 60) + ' s';
+  if (s < 172800) return Math.floor(s / 3600) + ' h ' + Math.floor((s % 3600) / 60) + ' min';
+  return Math.floor(s / 86400) + ' days';
+}
+
+export const age = (since) => span(Date.now() + clock.skew - Date.parse(since));
+
+// aged is an age that goes on.
+export function aged(since) {
+  const e = element('time', '', age(since));
+  e.dateTime = since;
+  e.title = new Date(since).toLocaleString();
+  e.dataset.since = since;
+  return e;
+}
+
+export function at(time) {
+  const e = element('time', '', new Date(time).toLocaleString());
+  e.dateTime = time;
+  return e;
+}
