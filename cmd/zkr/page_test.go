@@ -62,7 +62,7 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 
 	srv.Refuse(zktest.Label("sidecar"))
 	srv.Cut(zktest.Label("sidecar"))
-	nextEvent(t, early, `"current":false`)
+	nextEvent(t, early, `"current":false`, `"lost":"`, `"cause":"`)
 	second, err := m.Lock(t.Context())
 	require.NoError(t, err)
 	srv.Accept(zktest.Label("sidecar"))
@@ -70,13 +70,16 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	require.NotContains(t, text, `"granted"`)
 	var message pageMessage
 	require.NoError(t, json.Unmarshal([]byte(text), &message))
-	unseen := message.Changes[0]
+	outage, unseen := message.Changes[0], message.Changes[1]
+	require.Contains(t, outage.Words, "no connection to ZooKeeper: ")
+	require.WithinRange(t, outage.After, began, outage.At)
 	require.Equal(t, "free → web1/42", unseen.Words)
 	require.False(t, unseen.After.IsZero(), "zkr does not know when it was")
 	require.NoError(t, second.Release(t.Context()))
 	changesOf(t, early, 1)
 
-	all := changesOf(t, eventsOf(t, client, "/ui/events"), 3)
+	all := changesOf(t, eventsOf(t, client, "/ui/events"), 4)
+	all = append(all[:1], all[2:]...) // the outage has no path
 	for i, words := range []string{"web1/42 → free", "free → web1/42", "web1/42 → free"} {
 		require.Equal(t, words, all[i].Words)
 		require.Equal(t, "/jobs/nightly", all[i].Path)

@@ -101,7 +101,7 @@ func TestServe(t *testing.T) {
 	require.Eventually(t, func() bool { status, _ := ask(t, client, "/self"); return status == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
 	for path, want := range map[string]string{
 		"/": `{"name":"pod-1"}`, "/leader": `"leader":"pod-1"`, "/healthz": "alive", "/readyz": `"state":"connected"`,
-		"/metrics": `zkrecipes_holds{name="/app/leader",recipe="election"} 1`, "/ui/": "<title>zkr</title>", "/ui/app.js": "EventSource", "/ui/style.css": "prefers-color-scheme",
+		"/metrics": `zkrecipes_holds{name="/app/leader",recipe="election"} 1`, "/ui/": "<title>zkr</title>", "/ui/app.js": "import", "/ui/style.css": "prefers-color-scheme",
 	} {
 		status, text := ask(t, client, path)
 		require.Equal(t, http.StatusOK, status, path)

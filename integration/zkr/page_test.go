@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -271,12 +275,67 @@ func TestPage_InABrowser(t *testing.T) {
 	q.shows(".card", "web1/42")
 	require.Zero(t, q.count(".card button"))
 
+	p.shows("#detail", "from "+server.Addr())
 	require.NoError(t, server.Kill())
 	p.shows("#state", "no connection to ZooKeeper")
+	p.shows("#detail", "connection refused")
+	p.shows("#detail", "The page shows what was there")
 	kill()
 	p.shows("#state", "no connection to zkr")
 	q.shows("#state", "no connection to ZooKeeper")
 }
+
+// TestPage_ComesBack: after a failure that ends a stream of events for a browser, and after a peer that has vanished.
+func TestPage_ComesBack(t *testing.T) {
+	server := zkserver.Start(t)
+	url, _, _ := serve(t, server.Addr(), "--ui-root=/jobs")
+	to, err := neturl.Parse(strings.TrimSuffix(url, "/ui/"))
+	require.NoError(t, err)
+	forward := httputil.NewSingleHostReverseProxy(to)
+	forward.FlushInterval = -1
+	var fault atomic.Pointer[http.HandlerFunc]
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := fault.Load(); f != nil {
+			(*f)(w, r)
+			return
+		}
+		forward.ServeHTTP(&frozen{w, &fault}, r)
+	}))
+	t.Cleanup(proxy.Close)
+	p := browse(t, proxy.URL+"/ui/")
+	p.shows("#state", "live")
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	hang := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	for name, f := range map[string]*http.HandlerFunc{"refuses": &refuse, "hangs": &hang} {
+		fault.Store(f)
+		if name == "refuses" {
+			proxy.CloseClientConnections()
+		}
+		t.Logf("the page tells that zkr %s after %v", name, p.shows("#state", "no connection to zkr").Round(time.Millisecond))
+		p.shows("#detail", "next try in")
+		m := locker(t, server.Addr(), name+"/1", "/jobs/"+name)
+		_, err = m.Lock(t.Context())
+		require.NoError(t, err)
+		fault.Store(nil)
+		t.Logf("it is back after %v", p.shows("#state", "live").Round(time.Millisecond))
+		p.shows(".queue .holder", name+"/1")
+	}
+}
+
+// frozen is an answer that nobody gets any more while there is a fault: the peer has vanished.
+type frozen struct {
+	http.ResponseWriter
+	fault *atomic.Pointer[http.HandlerFunc]
+}
+
+func (f *frozen) Write(text []byte) (int, error) {
+	if f.fault.Load() != nil {
+		return len(text), nil
+	}
+	return f.ResponseWriter.Write(text)
+}
+
+func (f *frozen) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 // TestPage_ThousandLocks: the filter is quick, and so is a change.
 func TestPage_ThousandLocks(t *testing.T) {

@@ -10,12 +10,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+	"github.com/zkrecipes/zkrecipes/conn"
 )
 
 //go:embed ui
@@ -29,6 +31,7 @@ type Queues struct {
 	Break    http.Handler  // deletes a contender, or says why not
 	MayBreak bool
 	Explain  func(error) string // words for an error
+	Status   func() conn.Status
 }
 
 // page shows all queues below a path, and follows them.
@@ -45,6 +48,8 @@ type pageView struct {
 	queues  map[string]pageQueue // by path
 	changes changes
 	asOf    time.Time
+	lost    time.Time // since when zkr has no connection
+	cause   string    // why
 	current bool
 	begun   bool // it was current once: what was there then is no change
 	err     string
@@ -70,6 +75,9 @@ type message struct {
 	Now     time.Time         `json:"now"`
 	AsOf    time.Time         `json:"as_of,omitzero"`
 	Current bool              `json:"current"`
+	Server  string            `json:"server,omitempty"` // that zkr is connected to
+	Lost    time.Time         `json:"lost,omitzero"`    // since when it has no connection
+	Cause   string            `json:"cause,omitempty"`  // why
 	Error   string            `json:"error,omitempty"`
 	Hidden  string            `json:"hidden,omitempty"`
 	Changed []json.RawMessage `json:"changed,omitempty"`
@@ -158,6 +166,7 @@ func (p *page) look(ctx context.Context) {
 	if err != nil {
 		p.replace(func(v *pageView) {
 			v.current, v.err = false, ""
+			v.note(p.queues.Status())
 			if errors.Is(err, zk.ErrNoAuth) { // it lasts until the access list, or the node, is another one
 				v.err = p.queues.Explain(err)
 			}
@@ -176,10 +185,28 @@ func (p *page) look(ctx context.Context) {
 		queues[q.Path] = pageQueue{string(text), q.Holders, granted}
 	}
 	p.replace(func(v *pageView) {
+		v.note(p.queues.Status())
 		v.changes = v.changes.with(v.successions(queues)...)
 		v.queues, v.asOf, v.current, v.err, v.hidden = queues, view.AsOf, view.Current, "", notShown(view.Forbidden)
 		v.begun = v.begun || view.Current
 	})
+}
+
+// note keeps since when there is no connection, and why. An outage that has ended is told among the changes.
+func (v *pageView) note(status conn.Status) {
+	if status.State != conn.Connected {
+		if v.lost.IsZero() {
+			v.lost = status.Since
+		}
+		if status.LastError != nil && !status.LastErrorAt.Before(v.lost) {
+			v.cause = status.LastError.Error()
+		}
+		return
+	}
+	if v.begun && !v.lost.IsZero() {
+		v.changes = v.changes.with(change{At: time.Now(), After: v.lost, Words: strings.TrimSuffix("no connection to ZooKeeper: "+v.cause, ": ")})
+	}
+	v.lost, v.cause = time.Time{}, ""
 }
 
 // notShown says in words which nodes may not be read; nothing if all may.
@@ -262,6 +289,7 @@ func (p *page) next() (pageView, <-chan struct{}) {
 func (p *page) difference(before, after pageView) message {
 	m := message{
 		Root: p.queues.Root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
+		Server: p.queues.Status().Server, Lost: after.lost, Cause: after.cause,
 		Changes: after.changes.since(before.changes), Break: p.queues.MayBreak,
 	}
 	for path, q := range after.queues {
@@ -294,6 +322,7 @@ func (p *page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-changed:
+		case <-time.After(pageBeat): // nobody follows the queues any more, or servers hang
 		case <-r.Context().Done():
 			return
 		}

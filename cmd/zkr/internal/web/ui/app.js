@@ -1,12 +1,13 @@
 // The page keeps all queues in memory, and draws those that the filter lets through. An event carries what has changed.
-import { $, age, at, clock, counted, element, names } from './text.js';
+import { $, age, aged, at, clock, counted, element, names, span } from './text.js';
+import { follow } from './stream.js';
 import { Row, verdicts } from './queue.js';
 import { ask } from './break.js';
 
 const queues = new Map(); // by path
 const rows = new Map(); // those that are drawn, by path
 const limit = 400; // queues drawn at once: a person reads no more, and a browser draws them in a moment
-let view = { current: false, as_of: null, heard: 0, error: '', hidden: '' };
+let view = {}; // the newest message
 let breaks = false; // zkr deletes contenders if it is asked with the key
 
 function lets(q) {
@@ -38,30 +39,45 @@ function show() {
 function tell(c) {
   const li = element('li', c.lost ? 'lost' : '');
   if (c.after) li.append(at(c.after), ' to ');
-  li.append(at(c.at), ' ', ...names([c.path]), ': ', ...names(c.words.split(' → '), ' → '));
+  li.append(at(c.at), ' ', ...names(c.path ? [c.path] : []), c.path ? ': ' : '', ...names(c.words.split(' → '), ' → '));
   $('changes').prepend(li);
   while ($('changes').children.length > 200) $('changes').lastChild.remove();
 }
 
+// standing is what is to be said of the connections: a word, and what explains it.
+function standing() {
+  if (link.lost && !view.now) return ['connecting', []];
+  if (link.lost) {
+    const next = link.next ? ', next try in ' + span(link.next - Date.now() + 999) : ', trying';
+    return ['no connection to zkr', ['since ', at(link.lost), ', ' + span(Date.now() - link.lost) + ' ago' + next + '. The page shows what was there then.']];
+  }
+  if (view.error) return ['not shown', names([view.error])];
+  if (view.lost) {
+    const old = view.as_of ? ['. The page shows what was there ', aged(view.as_of), ' ago.'] : [];
+    return ['no connection to ZooKeeper', ['since ', at(view.lost), view.cause ? ': ' : '', ...names(view.cause ? [view.cause] : []), ...old]];
+  }
+  if (!view.current) return ['reading', []];
+  return ['live', names([view.server ? 'from ' + view.server : '', view.hidden || ''].filter(Boolean), '. ')];
+}
+
 function state() {
-  const silent = Date.now() - view.heard > 5000;
-  const stale = silent || !view.current || view.error;
-  $('state').className = stale ? 'stale' : '';
-  document.body.className = stale ? 'outdated' : '';
-  $('state').replaceChildren(element('span', '', silent ? 'no connection to zkr' : view.error ? view.error
-    : view.current ? 'live' + (view.hidden ? ': ' + view.hidden : '') : view.as_of ? 'no connection to ZooKeeper: this is ' + age(view.as_of) + ' old' : 'reading'));
+  const [word, detail] = standing();
+  const live = word === 'live';
+  $('state').className = document.body.className = live ? '' : 'stale';
+  if ($('state').textContent !== word) $('state').textContent = word; // a screen reader speaks each change
+  $('detail').replaceChildren(...detail);
   for (const e of document.querySelectorAll('[data-since]')) e.textContent = age(e.dataset.since);
 }
 
-const source = new EventSource('events');
-source.onmessage = (e) => {
-  const m = JSON.parse(e.data);
-  if (m.first) queues.clear();
+function hear(m) {
   clock.skew = Date.parse(m.now) - Date.now();
-  view = { current: m.current, as_of: m.as_of, heard: Date.now(), error: m.error || '', hidden: m.hidden || '' };
+  view = m;
   breaks = Boolean(m.break);
   $('root').replaceChildren(...names([m.root]));
-  if (m.first) $('changes').replaceChildren();
+  if (m.first) {
+    queues.clear();
+    $('changes').replaceChildren();
+  }
   for (const q of m.changed || []) {
     queues.set(q.path, q);
     rows.get(q.path)?.draw(q);
@@ -70,8 +86,9 @@ source.onmessage = (e) => {
   for (const c of m.changes || []) tell(c);
   if (m.first || m.changed || m.gone) show();
   state();
-};
-source.onerror = () => { view.heard = 0; state(); };
+}
+
+const link = follow('events', hear, () => state());
 
 // The arrows lead from queue to queue, and the slash to the filter.
 document.onkeydown = (e) => {
