@@ -108,7 +108,9 @@ func TestServe(t *testing.T) {
 		require.Contains(t, text, want)
 	}
 	nextEvent(t, eventsOf(t, client, "/events"), `"known":true`, `"leader":"pod-1"`)
-	nextEvent(t, eventsOf(t, client, "/ui/events"), `"current":true`, `/app/leader`, `"id":"pod-1"`)
+	shown := eventsOf(t, client, "/ui/events")
+	nextEvent(t, shown, `"current":true`, `/app/leader`, `"id":"pod-1"`)
+	nextEvent(t, shown, `"own":{"node":"/app/leader/`)
 	require.NoError(t, z.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, z.status(t), z.err.String())
 	require.Empty(t, srv.Children("/app/leader"))

@@ -502,3 +502,25 @@ func queues(t *testing.T, servers, long string) int {
 	require.NoError(t, err)
 	return 4
 }
+
+// TestPage_OwnDeadline: the page shows the deadline of the candidate that it knows, and of no other one.
+func TestPage_OwnDeadline(t *testing.T) {
+	server := zkserver.Start(t)
+	_, err := locker(t, server.Addr(), "web1/42", "/app/other").Lock(t.Context())
+	require.NoError(t, err)
+	url, _, _ := serve(t, server.Addr(), "--elect=/app/leader", "--id=pod-1", "--session-timeout=8s")
+	p := browse(t, url)
+	p.shows(".queue .holder", "pod-1")
+	for range 2 {
+		p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	}
+	p.shows(".card", "web1/42")
+	p.shows(".holds .card", "this zkr; proven for ")
+	require.Equal(t, 1, p.count(".left"))
+	for range 3 {
+		left := evaluate[string](p, `document.querySelector('.left').textContent`)
+		require.Regexp(t, `^[2-7] s$`, left)
+		p.do(chromedp.Sleep(time.Second))
+	}
+	p.picture("own")
+}

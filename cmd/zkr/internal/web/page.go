@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/election"
 )
 
 //go:embed ui
@@ -41,6 +43,8 @@ type page struct {
 	mu      sync.Mutex
 	now     pageView
 	changed chan struct{} // closed when now is replaced
+
+	term atomic.Pointer[election.Term] // of the candidate of this zkr
 }
 
 // pageView is one state of the page: it is replaced, and never changed.
@@ -68,6 +72,12 @@ type shownQueue struct {
 	Granted map[string]time.Time `json:"granted,omitempty"` // the nodes of holders whose grant zkr has seen
 }
 
+// ownTerm is how long the candidate of this zkr leads at least. Others alone know that of themselves.
+type ownTerm struct {
+	Node       string    `json:"node"`
+	ValidUntil time.Time `json:"valid_until"`
+}
+
 // message is an event for the page: what has changed since the last one.
 type message struct {
 	Root    string            `json:"root"`
@@ -83,6 +93,7 @@ type message struct {
 	Changed []json.RawMessage `json:"changed,omitempty"`
 	Gone    []string          `json:"gone,omitempty"`
 	Changes []change          `json:"changes,omitempty"`
+	Own     *ownTerm          `json:"own,omitempty"`
 	Break   bool              `json:"break,omitempty"` // the page may ask to delete contenders
 }
 
@@ -291,6 +302,9 @@ func (p *page) difference(before, after pageView) message {
 		Root: p.queues.Root, Now: time.Now(), AsOf: after.asOf, Current: after.current, Error: after.err, Hidden: after.hidden,
 		Server: p.queues.Status().Server, Lost: after.lost, Cause: after.cause,
 		Changes: after.changes.since(before.changes), Break: p.queues.MayBreak,
+	}
+	if t := p.term.Load(); t != nil {
+		m.Own = &ownTerm{t.Path(), t.ValidUntil()}
 	}
 	for path, q := range after.queues {
 		if before.queues[path].text != q.text {

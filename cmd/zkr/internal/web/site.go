@@ -44,6 +44,10 @@ func (s *Site) Stand(ctx context.Context, e *election.Election, path string) err
 // lead is a term: other programs ask for it.
 func (s *Site) lead(ctx context.Context, t *election.Term, path string) error {
 	s.log.Info("elected", "path", path, "token", t.Token().String())
+	if s.page != nil {
+		s.page.term.Store(t)
+		defer s.page.term.Store(nil)
+	}
 	select {
 	case asked := <-s.resigning:
 		s.log.Info("resigning, as a request asks for", "path", path, "token", t.Token().String())

@@ -1,5 +1,5 @@
 // The page keeps all queues in memory, and draws those that the filter lets through. An event carries what has changed.
-import { $, age, aged, at, clock, counted, element, names, span } from './text.js';
+import { $, age, aged, at, clock, counted, element, left, names, own, span } from './text.js';
 import { follow } from './stream.js';
 import { Row, verdicts } from './queue.js';
 import { ask } from './break.js';
@@ -66,6 +66,7 @@ function state() {
   $('state').className = document.body.className = live ? '' : 'stale';
   if ($('state').textContent !== word) $('state').textContent = word; // a screen reader speaks each change
   $('detail').replaceChildren(...detail);
+  for (const e of document.querySelectorAll('.left')) e.textContent = left();
   for (const e of document.querySelectorAll('[data-since]')) e.textContent = age(e.dataset.since);
 }
 
@@ -78,6 +79,10 @@ function hear(m) {
     queues.clear();
     $('changes').replaceChildren();
   }
+  const elected = own.node !== (m.own?.node || '');
+  own.node = m.own?.node || '';
+  own.until = Date.parse(m.own?.valid_until);
+  if (elected) for (const row of rows.values()) row.drawLine();
   for (const q of m.changed || []) {
     queues.set(q.path, q);
     rows.get(q.path)?.draw(q);

@@ -1,5 +1,5 @@
 // One queue: a row that says how it is, and, if it is open, the queue itself.
-import { aged, element, last, name, names } from './text.js';
+import { aged, element, last, left, name, names, own } from './text.js';
 
 export const verdicts = { held: 'good', free: 'good', 'stuck behind': 'warn', 'revoke asked': 'warn', mixed: 'bad', 'foreign node': 'bad', ghost: 'bad', exhausted: 'bad' };
 const most = 100; // contenders drawn in a queue: a person reads no more
@@ -78,6 +78,7 @@ function card(queue, c, ahead, ask) {
   const e = element('div', 'card', element('p', 'role', role + mode), element('p', 'name', ...names([name(c)])));
   if (queue.granted?.[c.node]) e.append(element('p', '', 'for ', aged(queue.granted[c.node])));
   e.append(element('p', '', 'in the queue for ', aged(c.since)));
+  if (c.node === own.node) e.append(element('p', 'good', 'this zkr; proven for ', element('span', 'left', left())));
   if (ahead) e.append(element('p', '', 'behind ', ...names([name(ahead)])));
   if (c.revoke_asked) e.append(element('p', 'warn', 'asked to release ', aged(c.revoke_asked), ' ago'));
   const facts = element('dl');

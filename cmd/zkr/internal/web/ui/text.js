@@ -39,6 +39,10 @@ export function aged(since) {
   return e;
 }
 
+// own is the contender of this zkr while it leads. Of no other one zkr knows the deadline.
+export const own = { node: '', until: 0 };
+export const left = () => span(own.until - Date.now() - clock.skew);
+
 export function at(time) {
   const e = element('time', '', new Date(time).toLocaleString());
   e.dateTime = time;
