@@ -5,11 +5,15 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -26,6 +30,7 @@ type seenChange struct {
 	At, After   time.Time
 	Path, Words string
 	Lost        bool
+	Held        []string
 }
 
 // changesOf reads events until there are n changes.
@@ -139,4 +144,36 @@ func TestPage_TellsWhenALockWasGranted(t *testing.T) {
 		require.False(t, at.Before(before))
 	}
 	require.Len(t, m.Changed[0].Granted, 1)
+}
+
+// TestPage_KeepsChangesInAFile: the next zkr tells what the last one has seen.
+func TestPage_KeepsChangesInAFile(t *testing.T) {
+	srv := zktest.Run(t)
+	file := filepath.Join(t.TempDir(), "changes")
+	m, err := mutex.New(dial(t, srv, conn.WithIdentity("web1/42")), "/jobs/nightly")
+	require.NoError(t, err)
+	client, z := sidecarClient(t, srv.Addr(), "--history", file)
+	events := eventsOf(t, client, "/ui/events")
+	require.Equal(t, "zkr was started", changesOf(t, events, 1)[0].Words)
+	nextEvent(t, events, `"current":true`)
+	_, err = m.Lock(t.Context())
+	require.NoError(t, err)
+	seen := changesOf(t, events, 1)[0]
+	require.Equal(t, "free → web1/42", seen.Words)
+	require.Equal(t, []string{"web1/42"}, seen.Held)
+	eventually(t, "it is in the file", func() bool {
+		text, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(text), "web1/42")
+	})
+	require.NoError(t, z.Process.Kill())
+	_ = z.Wait() // it was killed
+
+	client, _ = sidecarClient(t, srv.Addr(), "--history", file)
+	all := changesOf(t, eventsOf(t, client, "/ui/events"), 3)
+	require.True(t, all[1].At.Equal(seen.At))
+	require.Equal(t, "free → web1/42", all[1].Words)
+	require.Equal(t, "zkr was started", all[2].Words)
+	status, _, errs := run(t, srv.Addr(), "serve", "--http", "127.0.0.1:0", "--history", t.TempDir())
+	require.Equal(t, exit.Failure, status)
+	require.Contains(t, errs, "--history: ")
 }

@@ -18,6 +18,7 @@ import (
 type serveFlags struct {
 	addresses, hosts         []string
 	elect, observe, id, root string
+	history                  string
 	layout                   layoutFlags
 	stuck                    duration
 	allowBreak               bool
@@ -56,6 +57,7 @@ the contender, as zkr break does.`,
 	cmd.Flags().StringVar(&flags.id, "id", "", "`name` of this candidate; default host/process")
 	cmd.Flags().StringVar(&flags.root, "ui-root", "/", "`path` of the subtree that the page shows; empty for no page")
 	cmd.Flags().Var(&flags.stuck, "stuck", "the page marks queues whose first waiter has waited for so long")
+	cmd.Flags().StringVar(&flags.history, "history", "", "`file` that keeps the changes that the page shows")
 	cmd.Flags().BoolVar(&flags.allowBreak, "allow-break", false, "let a browser that has the key delete contenders")
 	noEnv(cmd, "allow-break")
 	flags.layout.add(cmd)
@@ -69,6 +71,9 @@ func (f *serveFlags) check() error {
 	}
 	if f.allowBreak && f.root == "" {
 		return exit.Usagef("--allow-break needs the page: want a path for --ui-root")
+	}
+	if f.history != "" && f.root == "" {
+		return exit.Usagef("--history needs the page: want a path for --ui-root")
 	}
 	if len(f.addresses) == 0 {
 		return exit.Usagef("--http: want an address to listen at")
@@ -144,7 +149,7 @@ func (a *app) showQueues(client *conn.Client, flags serveFlags, site *web.Site) 
 	}
 	return site.ShowQueues(web.Queues{
 		Live: live, Root: flags.root, Stuck: time.Duration(flags.stuck), Break: b, MayBreak: b.allowed(),
-		Status:  client.Status,
+		Status: client.Status, History: flags.history,
 		Explain: func(err error) string { return asFlags.Replace(err.Error()) },
 	})
 }

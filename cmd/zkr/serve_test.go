@@ -216,6 +216,7 @@ func TestServe_Usage(t *testing.T) {
 		{"--http", "127.0.0.1:http-such"},
 		{"--http", "unix:"},
 		{"--http="},
+		{"--history", "file", "--ui-root="},
 		{"--allow-host", "zkr.example:4040"},
 		{"--allow-host", "http://zkr.example"},
 	} {

@@ -264,6 +264,14 @@ func TestPage_InABrowser(t *testing.T) {
 	}
 	p.shows("#changes li", "web2/7 → free")
 	p.do(chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
+	again, err := one.Lock(t.Context())
+	require.NoError(t, err)
+	p.shows(".time li", "web1/42 for ")
+	p.shows(".time li", "web2/7 held for ")
+	p.shows(".time li", "web1/42 held for ")
+	require.Equal(t, 3, p.count(".time li"))
+	p.picture("time")
+	require.NoError(t, again.Release(t.Context()))
 
 	// The page of a zkr that may not delete has no buttons.
 	_, err = one.Lock(t.Context())

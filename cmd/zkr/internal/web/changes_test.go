@@ -39,9 +39,26 @@ func TestChanges_AreBounded(t *testing.T) {
 	for i := range 3 * keptChanges {
 		before := c
 		c = c.with(change{Path: fmt.Sprint(i)})
-		require.Equal(t, []change{{Path: fmt.Sprint(i)}}, c.since(before))
+		fresh := c.since(before)
+		require.Len(t, fresh, 1)
+		require.Equal(t, fmt.Sprint(i), fresh[0].Path)
 	}
 	require.Len(t, c.since(none), keptChanges)
 	require.Equal(t, fmt.Sprint(3*keptChanges-1), c.kept[keptChanges-1].Path)
 	require.Empty(t, c.since(c))
+}
+
+// TestChanges_ABusyQueueHidesNoOther: the changes of others stay, and none is told twice.
+func TestChanges_ABusyQueueHidesNoOther(t *testing.T) {
+	c := changes{}.with(change{Path: "/rare"})
+	before := c
+	for range 3 * keptChanges {
+		c = c.with(change{Path: "/busy"})
+	}
+	require.Len(t, c.kept, 1+keptOfPath)
+	require.Equal(t, "/rare", c.kept[0].Path)
+	require.Len(t, c.since(before), keptOfPath, "the older ones of the busy queue were dropped")
+	for _, one := range c.since(before) {
+		require.Equal(t, "/busy", one.Path)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -34,11 +35,14 @@ type Queues struct {
 	MayBreak bool
 	Explain  func(error) string // words for an error
 	Status   func() conn.Status
+	History  string // the file that keeps the changes; empty for none
 }
 
 // page shows all queues below a path, and follows them.
 type page struct {
-	queues Queues
+	queues  Queues
+	log     *slog.Logger
+	history *history // nil: the changes are kept in memory alone
 
 	mu      sync.Mutex
 	now     pageView
@@ -103,7 +107,12 @@ func (s *Site) ShowQueues(q Queues) error {
 	if err != nil {
 		return err
 	}
-	s.page = &page{queues: q, changed: make(chan struct{})}
+	s.page = &page{queues: q, log: s.log, changed: make(chan struct{})}
+	if q.History != "" {
+		if err := s.page.remember(); err != nil {
+			return err
+		}
+	}
 	static := http.StripPrefix("/ui/", http.FileServerFS(files))
 	s.mux.HandleFunc("GET /ui/events", s.page.events)
 	s.mux.Handle("POST /ui/break", q.Break)
@@ -116,8 +125,49 @@ func (s *Site) ShowQueues(q Queues) error {
 	return nil
 }
 
-// Follow replaces what the page shows when the queues change, until ctx ends.
-func (s *Site) Follow(ctx context.Context) { s.page.follow(ctx) }
+// Follow replaces what the page shows when the queues change, until ctx ends. It keeps the changes.
+func (s *Site) Follow(ctx context.Context) {
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	if s.page.history != nil {
+		keeping.Go(func() { s.page.keep(ctx) })
+	}
+	s.page.follow(ctx)
+}
+
+// remember takes over the changes that an earlier zkr has kept.
+func (p *page) remember() error {
+	h, c, err := openHistory(p.queues.History)
+	if err != nil {
+		return fmt.Errorf("--history: %w", err)
+	}
+	p.history, p.now.changes = h, c.with(change{At: time.Now(), Words: "zkr was started", Started: true})
+	return h.add(p.now.changes, p.now.changes.since(c))
+}
+
+// keep writes each change, until ctx ends. What cannot be written comes with the next one.
+func (p *page) keep(ctx context.Context) {
+	defer p.history.close()
+	view, changed := p.next()
+	failed := false
+	for ctx.Err() == nil {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		before := view.changes
+		view, changed = p.next()
+		fresh := view.changes.since(before)
+		if len(fresh) == 0 {
+			continue
+		}
+		err := p.history.add(view.changes, fresh)
+		if err != nil && !failed {
+			p.log.Warn("cannot keep the changes, and goes on in memory, see --history", "error", err)
+		}
+		failed = err != nil
+	}
+}
 
 // patience is how long servers are asked. What hangs is worth a line, not a minute.
 const patience = 5 * time.Second
@@ -267,7 +317,7 @@ func (v *pageView) successions(queues map[string]pageQueue) (list []change) {
 	slices.Sort(paths)
 	for _, path := range paths {
 		if words := succession(v.queues[path].holders, queues[path].holders); words != "" {
-			list = append(list, change{At: now, After: after, Path: path, Words: words})
+			list = append(list, change{At: now, After: after, Path: path, Words: words, Held: few(queues[path].holders)})
 		}
 	}
 	return list

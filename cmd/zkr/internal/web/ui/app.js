@@ -3,6 +3,7 @@ import { $, age, aged, at, clock, counted, element, left, names, own, span } fro
 import { follow } from './stream.js';
 import { Row, verdicts } from './queue.js';
 import { ask } from './break.js';
+import { forget, tell } from './changes.js';
 
 const queues = new Map(); // by path
 const rows = new Map(); // those that are drawn, by path
@@ -34,14 +35,6 @@ function show() {
   }
   $('count').textContent = (wanted.length === queues.size ? '' : wanted.length + ' of ') + counted(queues.size, 'queue');
   $('more').textContent = wanted.length > limit ? (wanted.length - limit) + ' more: use the filter' : '';
-}
-
-function tell(c) {
-  const li = element('li', c.lost ? 'lost' : '');
-  if (c.after) li.append(at(c.after), ' to ');
-  li.append(at(c.at), ' ', ...names(c.path ? [c.path] : []), c.path ? ': ' : '', ...names(c.words.split(' → '), ' → '));
-  $('changes').prepend(li);
-  while ($('changes').children.length > 200) $('changes').lastChild.remove();
 }
 
 // standing is what is to be said of the connections: a word, and what explains it.
@@ -77,18 +70,18 @@ function hear(m) {
   $('root').replaceChildren(...names([m.root]));
   if (m.first) {
     queues.clear();
-    $('changes').replaceChildren();
+    forget();
   }
   const elected = own.node !== (m.own?.node || '');
   own.node = m.own?.node || '';
   own.until = Date.parse(m.own?.valid_until);
   if (elected) for (const row of rows.values()) row.drawLine();
+  for (const c of m.changes || []) tell(c);
   for (const q of m.changed || []) {
     queues.set(q.path, q);
     rows.get(q.path)?.draw(q);
   }
   for (const path of m.gone || []) queues.delete(path);
-  for (const c of m.changes || []) tell(c);
   if (m.first || m.changed || m.gone) show();
   state();
 }

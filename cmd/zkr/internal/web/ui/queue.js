@@ -1,7 +1,9 @@
 // One queue: a row that says how it is, and, if it is open, the queue itself.
+import { timeLine } from './changes.js';
 import { aged, element, last, left, name, names, own } from './text.js';
 
 export const verdicts = { held: 'good', free: 'good', 'stuck behind': 'warn', 'revoke asked': 'warn', mixed: 'bad', 'foreign node': 'bad', ghost: 'bad', exhausted: 'bad' };
+const opened = new Set(); // paths: a queue that was empty for a while is open as it was
 const most = 100; // contenders drawn in a queue: a person reads no more
 
 // Row draws a queue into one item of a list, again and again, so that the keyboard stays where it is.
@@ -13,7 +15,11 @@ export class Row {
     this.summary = element('summary');
     this.details.append(this.summary);
     this.item.append(this.details);
-    this.details.ontoggle = () => this.drawLine();
+    this.details.open = opened.has(queue.path);
+    this.details.ontoggle = () => {
+      opened[this.details.open ? 'add' : 'delete'](queue.path);
+      this.drawLine();
+    };
     this.draw(queue);
   }
 
@@ -32,7 +38,7 @@ export class Row {
     const focused = this.details.contains(document.activeElement) && document.activeElement.dataset.token;
     this.line?.remove();
     if (!this.details.open) return;
-    this.line = line(this.queue, this.ask);
+    this.line = element('div', '', line(this.queue, this.ask), timeLine(this.queue.path));
     this.details.append(this.line);
     if (focused) this.line.querySelector(`[data-token="${focused}"]`)?.focus();
   }

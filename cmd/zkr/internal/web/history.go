@@ -1,0 +1,95 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
+)
+
+// history keeps the changes in a file, one to a line, so that the next zkr has them.
+type history struct {
+	path  string
+	file  *os.File // nil: the next change makes it anew
+	lines int
+}
+
+// openHistory reads the changes that a file has, and makes it anew with them: the last line may be broken. A file that is not
+// there has none.
+func openHistory(path string) (*history, changes, error) {
+	var c changes
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, c, fmt.Errorf("%s: want a regular file, not %v", path, info.Mode())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, c, err
+	}
+	var list []change
+	for line := range bytes.Lines(text) {
+		var one change
+		if json.Unmarshal(line, &one) == nil {
+			list = append(list, one)
+		}
+	}
+	if text := bytes.TrimSpace(text); len(text) > 0 && len(list) == 0 {
+		return nil, c, fmt.Errorf("%s is not a file that zkr serve has written: want another name", path)
+	}
+	h := &history{path: path}
+	c = c.with(list...)
+	return h, c, h.add(c, nil)
+}
+
+// add writes fresh changes. It makes the file anew with all changes if that failed before, or if it has grown large.
+func (h *history) add(all changes, fresh []change) error {
+	if h.file != nil && h.lines+len(fresh) <= 4*keptChanges {
+		return h.write(h.file, fresh)
+	}
+	h.close()
+	file, err := os.CreateTemp(filepath.Dir(h.path), "."+filepath.Base(h.path)+"-*")
+	if err != nil {
+		return err
+	}
+	h.lines = 0
+	if err = errors.Join(h.write(file, all.kept), file.Close()); err == nil {
+		err = os.Rename(file.Name(), h.path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // it is of no use
+		return err
+	}
+	h.file, err = os.OpenFile(h.path, os.O_APPEND|os.O_WRONLY, 0)
+	return err
+}
+
+// write writes changes to the end of a file. After an error the file is made anew.
+func (h *history) write(file io.Writer, list []change) error {
+	out := bufio.NewWriter(file)
+	for _, one := range list {
+		text, err := survey.JSON(one)
+		if err != nil {
+			return err
+		}
+		_, _ = out.Write(append(text, '\n')) // Flush has the error
+	}
+	err := out.Flush()
+	if err != nil {
+		h.close()
+	}
+	h.lines += len(list)
+	return err
+}
+
+func (h *history) close() {
+	if h.file != nil {
+		_ = h.file.Close() // what was written is there
+		h.file = nil
+	}
+}
