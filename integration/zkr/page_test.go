@@ -345,23 +345,29 @@ func (f *frozen) Write(text []byte) (int, error) {
 
 func (f *frozen) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// TestPage_ThousandLocks: the filter is quick, and so is a change.
-func TestPage_ThousandLocks(t *testing.T) {
+// TestPage_TenThousandLocks: the filter is quick, and so is a change.
+func TestPage_TenThousandLocks(t *testing.T) {
 	server := zkserver.Start(t)
 	c, err := conn.Dial(t.Context(), server.Addr(), conn.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer c.Close() //nolint:errcheck // it returns nil
-	for i := range 1000 {
-		path := fmt.Sprintf("/jobs/job%03d", i)
+	for i := range 10000 {
+		path := fmt.Sprintf("/jobs/job%04d", i)
 		require.NoError(t, c.CreateAll(t.Context(), path, nil))
 		_, err := c.Create(t.Context(), path+"/_c_6b9ea79f-6b6f-4f15-9a2f-2c6e9a4a8d3e-lock-", fmt.Append(nil, "web", i, "/", i), zk.FlagEphemeral|zk.FlagSequence)
 		require.NoError(t, err)
 	}
 	url, _, _ := serve(t, server.Addr())
+	answer, err := http.Get(url + "events") //nolint:noctx // the test ends it
+	require.NoError(t, err)
+	event, err := bufio.NewReader(answer.Body).ReadString('\n')
+	require.NoError(t, err)
+	_ = answer.Body.Close() // it was only read
+	t.Logf("the first event has %.1f MB", float64(len(event))/1e6)
 	p := browse(t, url)
-	t.Logf("1000 locks are on the page after %v", p.shows("#count", "1000 queues").Round(time.Millisecond))
-	p.fill("filter", "job999")
-	t.Logf("one of them is found after %v", p.shows("#count", "1 of 1000 queues").Round(time.Millisecond))
+	t.Logf("10,000 locks are on the page after %v", p.shows("#count", "10000 queues").Round(time.Millisecond))
+	p.fill("filter", "job9999")
+	t.Logf("one of them is found after %v", p.shows("#count", "1 of 10000 queues").Round(time.Millisecond))
 	p.fill("filter", "")
 	drawn := evaluate[float64](p, `{
 		const began = performance.now();
@@ -372,7 +378,7 @@ func TestPage_ThousandLocks(t *testing.T) {
 	_, err = m.Lock(t.Context())
 	require.NoError(t, err)
 	t.Logf("the page is drawn anew in %.0f ms, and a new holder is told after %v", drawn, p.shows("#changes li", "free → late/1").Round(time.Millisecond))
-	p.shows("#count", "1001 queues")
+	p.shows("#count", "10001 queues")
 }
 
 // TestPage_NamesThatTurnTextAround: what a name hides is seen, on the page, in its JSON and in the dialog.
