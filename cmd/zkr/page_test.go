@@ -71,15 +71,13 @@ func TestPage_TellsWhatWasBeforeItWasOpened(t *testing.T) {
 	second, err := m.Lock(t.Context())
 	require.NoError(t, err)
 	srv.Accept(zktest.Label("sidecar"))
-	text := nextEvent(t, early, "free → web1/42")
-	require.NotContains(t, text, `"granted"`)
-	var message pageMessage
-	require.NoError(t, json.Unmarshal([]byte(text), &message))
-	outage, unseen := message.Changes[0], message.Changes[1]
+	later := changesOf(t, early, 2)
+	outage, unseen := later[0], later[1]
 	require.Contains(t, outage.Words, "no connection to ZooKeeper: ")
 	require.WithinRange(t, outage.After, began, outage.At)
 	require.Equal(t, "free → web1/42", unseen.Words)
 	require.False(t, unseen.After.IsZero(), "zkr does not know when it was")
+	require.NotContains(t, nextEvent(t, eventsOf(t, client, "/ui/events"), "free → web1/42"), `"granted"`)
 	require.NoError(t, second.Release(t.Context()))
 	changesOf(t, early, 1)
 
