@@ -55,7 +55,7 @@ type Lifetime struct {
 	stop     context.CancelFunc
 	zxid     atomic.Int64  // the newest one seen, here or in an earlier session
 	xids     atomic.Uint32 // how many requests of ours, for their xids
-	leans    atomic.Bool   // see LeanOnEvent; set with mu held
+	leans    atomic.Bool   // see LeanOnEvent; set with mu held, cleared without
 
 	wake chan struct{} // wakes the heartbeat; holds one
 

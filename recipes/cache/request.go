@@ -122,8 +122,8 @@ func (e *engine) answered(r *request, a *session.Answer) {
 var errBehind = errors.New("the server is behind")
 
 // isBehind reports that the server does not know yet what another server told before. Such an answer is dropped, so that no entry
-// ever goes back in time. The next requests go out behind a sync. If the server is still behind after that, the ensemble has lost
-// transactions, because it was restored from a backup. Then everything is read again.
+// goes back in time. The next requests go out behind a sync. If the server is still behind after that, the ensemble has lost
+// transactions, because it was restored from a backup. Then everything is read again, and entries go back.
 func (e *engine) isBehind(r *request, zxid int64) bool {
 	switch {
 	case zxid == 0:
