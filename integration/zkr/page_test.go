@@ -271,6 +271,8 @@ func TestPage_InABrowser(t *testing.T) {
 	p.shows(".time li", "web1/42 held for ")
 	require.Equal(t, 3, p.count(".time li"))
 	p.picture("time")
+	_, err = chromedp.Run(p.ctx, chromedp.Poll[bool](`document.querySelector('.time .now').style.width === '100%'`, chromedp.WithPollingTimeout(30*time.Second)))
+	require.NoError(t, err, "the bar of the present hold grows beyond the longest")
 	require.NoError(t, again.Release(t.Context()))
 
 	// The page of a zkr that may not delete has no buttons.

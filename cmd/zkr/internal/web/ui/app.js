@@ -61,6 +61,7 @@ function state() {
   $('detail').replaceChildren(...detail);
   for (const e of document.querySelectorAll('.left')) e.textContent = left();
   for (const e of document.querySelectorAll('[data-since]')) e.textContent = age(e.dataset.since);
+  for (const row of rows.values()) row.grow();
 }
 
 function hear(m) {

@@ -38,9 +38,15 @@ export class Row {
     const focused = this.details.contains(document.activeElement) && document.activeElement.dataset.token;
     this.line?.remove();
     if (!this.details.open) return;
-    this.line = element('div', '', line(this.queue, this.ask), timeLine(this.queue.path));
+    this.time = element('div', '', timeLine(this.queue.path));
+    this.line = element('div', '', line(this.queue, this.ask), this.time);
     this.details.append(this.line);
     if (focused) this.line.querySelector(`[data-token="${focused}"]`)?.focus();
+  }
+
+  // The bar of a hold that lasts grows beside its words.
+  grow() {
+    if (this.details.open && this.time?.querySelector('.now')) this.time.replaceChildren(timeLine(this.queue.path));
   }
 }
 
