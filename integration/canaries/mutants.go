@@ -380,7 +380,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer takes an answer that is older than its question",
-		edits: []edit{{"internal/znode", "headReader.join", "	joined := r.next\n", "	joined := r.next\n	if r.running != nil {\n		joined = r.running\n	}\n"}},
+		edits: []edit{{"internal/znode", "turns.join", "	r = t.next\n", "	r = t.next\n	if t.running != nil {\n		r = t.running\n	}\n"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

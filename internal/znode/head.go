@@ -170,21 +170,17 @@ func (o *Observer) in(s *session.Session) *headReader {
 	return o.shared.newest
 }
 
-// headReader reads the head of one queue in one session, for all that observe it. A caller gets a reading that began after its
-// question, and shares it with the others that asked before it began. So however many ask at once, there are at most two
-// readings: the one on its way and the next.
+// headReader reads the head of one queue in one session, for all that observe it.
 type headReader struct {
-	queue   *Queue
-	session *session.Session
-	line    line // belongs to the reading on its way
-
-	mu            sync.Mutex
-	running, next *headReading
+	queue    *Queue
+	session  *session.Session
+	line     line // belongs to the reading on its way
+	readings turns[headReading]
 }
 
 type headReading struct {
 	done    chan struct{}
-	callers int  // guarded by headReader.mu, as is over
+	callers int  // guarded by headReader.readings.mu, as is over
 	over    bool // the callers have been counted
 	head    head
 	err     error
@@ -192,7 +188,12 @@ type headReading struct {
 
 // read returns a reading that begins after this call.
 func (r *headReader) read(ctx context.Context) (head, error) {
-	reading := r.join()
+	reading, begins := r.readings.join(
+		func() *headReading { return &headReading{done: make(chan struct{})} },
+		func(joined *headReading) { joined.callers++ })
+	if begins {
+		r.session.Go(func(ctx context.Context) { r.run(ctx, reading) }) // if the client is closed, callers see the end of the session
+	}
 	fail := func(err error) error { return &session.OpError{Op: "watch", Path: r.queue.Path(), Err: err} }
 	select {
 	case <-reading.done:
@@ -208,28 +209,12 @@ func (r *headReader) read(ctx context.Context) (head, error) {
 	}
 }
 
-// join returns the next reading. If there is none on its way, it begins at once.
-func (r *headReader) join() *headReading {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.next == nil {
-		r.next = &headReading{done: make(chan struct{})}
-	}
-	joined := r.next
-	joined.callers++
-	if r.running == nil {
-		r.running, r.next = joined, nil
-		r.session.Go(r.run) // if the client is closed, callers see the end of the session
-	}
-	return joined
-}
-
 // leave takes a caller off a reading that it does not wait for.
 func (r *headReader) leave(reading *headReading) {
-	r.mu.Lock()
+	r.readings.mu.Lock()
 	counted := reading.over
 	reading.callers--
-	r.mu.Unlock()
+	r.readings.mu.Unlock()
 	if counted {
 		r.session.Unwatch(reading.head.watch)
 	}
@@ -237,25 +222,24 @@ func (r *headReader) leave(reading *headReading) {
 
 // isWanted reports whether a caller waits for a reading. Nobody joins one that is on its way.
 func (r *headReader) isWanted(reading *headReading) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.readings.mu.Lock()
+	defer r.readings.mu.Unlock()
 	return reading.callers > 0
 }
 
 // run does the reading that is on its way, and then the next ones.
-func (r *headReader) run(ctx context.Context) {
-	for reading := r.running; reading != nil; {
+func (r *headReader) run(ctx context.Context, reading *headReading) {
+	for reading != nil {
 		if r.isWanted(reading) {
 			reading.head, reading.err = r.queue.readHead(ctx, r.session, &r.line)
 		}
-		r.mu.Lock()
-		r.running, r.next = r.next, nil
-		r.session.Share(reading.head.watch, max(0, reading.callers-1))
-		abandoned := reading.callers == 0
-		reading.over = true
-		close(reading.done)
-		next := r.running
-		r.mu.Unlock()
+		abandoned := false
+		next := r.readings.end(func(reading *headReading) {
+			r.session.Share(reading.head.watch, max(0, reading.callers-1))
+			abandoned = reading.callers == 0
+			reading.over = true
+			close(reading.done)
+		})
 		if abandoned {
 			r.session.Unwatch(reading.head.watch)
 		}

@@ -25,8 +25,8 @@ type listing struct {
 
 	asked *session.Session // by whose names the error has its path; nil if there is none
 
-	shared bool      // several callers have asked for it; settled before it is read
-	once   sync.Once // guards the order of a shared listing, which does not change after that
+	callers int       // who have asked for it; settled before it is read
+	once    sync.Once // guards the order of a listing of several callers, which does not change after that
 }
 
 func newListing(asked *session.Session) *listing {
@@ -71,7 +71,7 @@ func (l *listing) failure(s *session.Session) error {
 // place returns the place of the first of a node's contenders in the queue, or -1 if one of them is not there. The queue is
 // then in order up to that place, with the others behind it.
 func (l *listing) place(contenders []Contender) int {
-	if !l.shared && len(contenders) == 1 {
+	if l.callers <= 1 && len(contenders) == 1 {
 		return arrangeAhead(l.queue, contenders[0])
 	}
 	l.sort()
@@ -85,7 +85,7 @@ func (l *listing) place(contenders []Contender) int {
 
 // sort brings the whole queue into order.
 func (l *listing) sort() {
-	if !l.shared {
+	if l.callers <= 1 {
 		slices.SortFunc(l.queue, compare)
 		return
 	}
@@ -102,18 +102,13 @@ func (l *listing) index(c Contender) int {
 }
 
 // reader reads the children of one queue in one session, for all callers of the client that wait in it. They may have come through
-// different objects, and through clients made by Sub. A caller gets a listing that
-// began after its question, and shares it with the others that asked before it began. So however many ask at once, there
-// are at most two listings: the one on its way and the next.
+// different objects, and through clients made by Sub.
 type reader struct {
 	queue    *Queue           // of the first caller, and so is the view of the session
 	session  *session.Session // for requests; a caller reads in its own view
 	shortcut *shortcut
 	places   places // of the contenders of the session
-
-	mu      sync.Mutex
-	running *listing
-	next    *listing
+	listings turns[listing]
 }
 
 func newReader(q *Queue, s *session.Session) *reader {
@@ -122,20 +117,10 @@ func newReader(q *Queue, s *session.Session) *reader {
 
 // list returns a listing that begins after this call.
 func (r *reader) list() *listing {
-	r.mu.Lock()
-	if r.running != nil {
-		defer r.mu.Unlock()
-		if r.next == nil {
-			r.next = r.newListing()
-		} else {
-			r.next.shared = true
-		}
-		return r.next
+	l, begins := r.listings.join(r.newListing, func(l *listing) { l.callers++ })
+	if begins {
+		r.read(l)
 	}
-	l := r.newListing()
-	r.running = l
-	r.mu.Unlock()
-	r.read(l)
 	return l
 }
 
@@ -147,36 +132,30 @@ func (r *reader) newListing() *listing {
 	return l
 }
 
-// read sends the request of the listing that is running.
+// read sends the request of a listing. Its answer completes the listing, and begins the next if there is one.
 func (r *reader) read(l *listing) {
 	sent := func() {
 		if l.sends.Add(1) == 1 {
 			close(l.sent)
 		}
 	}
-	if !r.session.ReadChildren(r.queue.Path(), sent, r.listed) {
-		r.listed(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the session's end
+	listed := func(children []string, _ zk.Stat, err error) {
+		l.queue, l.others = pick(children, r.queue.kinds)
+		l.err = err
+		next := r.listings.end(func(*listing) { close(l.done) })
+		if next != nil {
+			r.read(next)
+		}
 	}
-}
-
-// listed completes the listing that is running, and begins the next if there is one.
-func (r *reader) listed(children []string, _ zk.Stat, err error) {
-	queue, others := pick(children, r.queue.kinds)
-	r.mu.Lock()
-	l, next := r.running, r.next
-	r.running, r.next = next, nil
-	r.mu.Unlock()
-	l.queue, l.others, l.err = queue, others, err
-	close(l.done)
-	if next != nil {
-		r.read(next)
+	if !r.session.ReadChildren(r.queue.Path(), sent, listed) {
+		listed(nil, zk.Stat{}, zkrecipes.ErrClosed) // waiters see the session's end
 	}
 }
 
 // listBehind returns a listing that is sent after that of another queue in the same session.
 func (r *reader) listBehind(other *listing) *listing {
 	l := newListing(r.session)
-	l.shared = true // as other may be: whoever finds it done finds it in order
+	l.callers = 2 // as other may have: whoever finds it done finds it in order
 	if !r.session.Go(func(ctx context.Context) {
 		defer close(l.done)
 		select {

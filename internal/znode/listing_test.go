@@ -19,7 +19,7 @@ func contendersOf(keys ...string) (list []Contender) {
 // Several waiters read a shared listing at once, so its order must not change after the first of them has put it in order.
 func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 	t.Parallel()
-	l := &listing{queue: contendersOf("5", "3", "1", "4", "2"), shared: true}
+	l := &listing{queue: contendersOf("5", "3", "1", "4", "2"), callers: 2}
 	require.Equal(t, 1, l.place(contendersOf("2")))
 	require.Equal(t, contendersOf("1", "2", "3", "4", "5"), l.queue, "behind the waiter as well")
 	seen := slices.Clone(l.queue)
@@ -32,13 +32,13 @@ func TestListing_Shared_IsPutInOrderOnce(t *testing.T) {
 	require.NotEqual(t, seen, l.queue, "it is not sorted again")
 }
 
-func TestReader_SecondCallerOfAListing_MakesItShared(t *testing.T) {
+func TestReader_SecondCallerOfAListing_SharesIt(t *testing.T) {
 	t.Parallel()
-	r := &reader{queue: &Queue{}, running: newListing(nil)}
+	r := &reader{queue: &Queue{}, listings: turns[listing]{running: newListing(nil)}}
 	next := r.list()
-	require.False(t, next.shared)
+	require.Equal(t, 1, next.callers)
 	require.Same(t, next, r.list())
-	require.True(t, next.shared)
+	require.Equal(t, 2, next.callers)
 }
 
 // The watch that counts was on the parent before the delete: one that was set later may be on another parent.
