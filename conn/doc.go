@@ -55,7 +55,7 @@
 //
 // [WithAuth] sends credentials on every connection before any request. If they are refused, the session ends, and calls fail
 // with [ErrAuthFailed]. [WithACL] is the access list of nodes that are created without their own. [WithTLS] verifies the name
-// in the connect string. SASL is not supported.
+// in the connect string. [WithSASL] shows who the client is by SASL, see package sasl.
 //
 // # Proof of liveness
 //
@@ -95,6 +95,7 @@
 //
 //	server    the server as in the connect string, and behind a name its address: "zk1:2181 (10.0.0.1)"
 //	session   id of the session, as the servers log it
+//	sasl      who the client is by WithSASL
 //	timeout   session timeout that the server has granted
 //	error     the cause
 //	reason    why a session or a hold has ended; see zkrecipes.LossReason

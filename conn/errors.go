@@ -9,7 +9,7 @@ import (
 // OpError says which operation on which path failed.
 type OpError = zkrecipes.OpError
 
-// ErrAuthFailed says that the server refused the credentials given with [WithAuth].
+// ErrAuthFailed says that the server refused the credentials given with [WithAuth] or [WithSASL].
 var ErrAuthFailed = zkrecipes.ErrAuthFailed
 
 // ErrTooLarge says that a request or its reply is too large. A request above [WithMaxRequestSize] was not sent. A reply above

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/sasl"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -180,6 +181,26 @@ func ExampleDial_secured() {
 		conn.WithTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}),
 		conn.WithAuth("digest", user+":"+password),
 		conn.WithACL(zk.DigestACL(zk.PermAll, user, password)),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }() // never fails
+}
+
+// An ensemble that lets in only those who show an identity. What the client makes is open to that identity alone.
+func ExampleWithSASL() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	who, err := sasl.Digest("worker", os.Getenv("ZOOKEEPER_PASSWORD"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := conn.Dial(ctx, "zk1,zk2,zk3/prod",
+		conn.WithSASL(who),
+		conn.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "worker"}}),
 	)
 	if err != nil {
 		fmt.Println(err)

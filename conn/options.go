@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
+	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
 // Option configures [Dial].
@@ -230,6 +231,21 @@ func WithDialer(dial DialFunc) Option {
 			return errors.New("dialer: nil function")
 		}
 		o.rawDial = dial
+		return nil
+	}
+}
+
+// WithSASL shows who the client is by a mechanism of SASL, on every new connection, before any credential of [WithAuth] and any other
+// request. Access lists name that identity in the scheme sasl.
+//
+// If a server refuses, the session ends, and calls fail with [ErrAuthFailed]. If a server does not prove who it is, or has no SASL,
+// the client goes on to the next one.
+func WithSASL(m sasl.Mechanism) Option {
+	return func(o *options) error {
+		if m == nil {
+			return errors.New("sasl: nil mechanism")
+		}
+		o.SASL = m
 		return nil
 	}
 }

@@ -11,6 +11,8 @@ type Status struct {
 	// Server is the server that answers for the session, as in the connect string. The address that was found for a name comes
 	// behind it: "zk1:2181 (10.0.0.1)". It is empty while there is no connection.
 	Server string
+	// Identity is who the client is to that server by [WithSASL], such as "DIGEST-MD5 as bob". It is empty without that option.
+	Identity string
 	// Session is the id of the live session, and Timeout what the server granted to it. Both are 0 while there is none.
 	Session int64
 	Timeout time.Duration
@@ -35,7 +37,7 @@ type Status struct {
 func (c *Client) Status() Status {
 	s := c.inner().Status()
 	return Status{
-		State: s.State, Since: s.Since, Server: s.Server, Session: s.Session, Timeout: s.Timeout, ValidUntil: s.ValidUntil,
+		State: s.State, Since: s.Since, Server: s.Server, Identity: s.Identity, Session: s.Session, Timeout: s.Timeout, ValidUntil: s.ValidUntil,
 		Holds: s.Holds, LastAnswer: s.LastAnswer, RoundTrip: s.RoundTrip, LastError: s.LastError, LastErrorAt: s.LastErrorAt,
 	}
 }

@@ -28,6 +28,21 @@ var (
 // mutants are the ways to break the code, each a mistake that was made once, here or elsewhere.
 var mutants = []mutant{
 	{
+		name:  "sasl: a server that ends the exchange has let the client in",
+		edits: []edit{{"sasl", "digestExchange.Step", "		return nil, false, ErrUnproven\n", "		return nil, true, nil\n"}},
+		tests: []test{bubbles("./sasl"), connTests},
+	},
+	{
+		name:  "sasl: the proof of the server is not looked at",
+		edits: []edit{{"sasl", "digestExchange.Step", "!= 1:", "> 1:"}},
+		tests: []test{bubbles("./sasl")},
+	},
+	{
+		name:  "sasl: a session that is resumed has its identity still",
+		edits: []edit{{"internal/lifetime", "Lifetime.handshake", "	if who != nil {", "	if who != nil && l.since.IsZero() {"}},
+		tests: []test{connTests},
+	},
+	{
 		name:  "proof: an answer of any server counts as one of the leader's",
 		edits: []edit{{"internal/liveness", "Proof.Answered", "if by >= Leader {", "if true {"}},
 		tests: []test{connTests, isolation},

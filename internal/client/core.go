@@ -98,7 +98,11 @@ func (c *core) run() {
 
 // Up wakes the callers that wait for a session, and closes the orphaned sessions.
 func (c *core) Up(now lifetime.Report) (log func()) {
-	log = c.transit(established, now, "timeout", now.Timeout)
+	more := []any{"timeout", now.Timeout}
+	if c.opts.SASL != nil {
+		more = append(more, "sasl", c.opts.SASL.String())
+	}
+	log = c.transit(established, now, more...)
 	c.mu.Lock()
 	c.lastErr, c.trying, c.attempts = nil, "", attempts{}
 	c.broadcast()

@@ -11,6 +11,7 @@ type Status struct {
 	State      State
 	Since      time.Time
 	Server     string
+	Identity   string
 	Session    int64
 	Timeout    time.Duration
 	ValidUntil time.Time
@@ -45,6 +46,9 @@ func (c *Client) Status() Status {
 		st.Session, st.Timeout, st.ValidUntil, st.Holds = r.Session, r.Timeout, r.ValidUntil, r.Holds
 		if r.Up {
 			st.Server = r.Server
+			if m := c.core.opts.SASL; m != nil {
+				st.Identity = m.String()
+			}
 		}
 	})
 	return st

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/liveness"
 	"github.com/zkrecipes/zkrecipes/internal/trace"
+	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
 // Config are the options of a session's life.
@@ -23,6 +24,7 @@ type Config struct {
 	NewBackOff     func() backoff.BackOff // nil is the default
 	Log            *slog.Logger
 	Dial           func(ctx context.Context, server Server) (net.Conn, error)
+	SASL           sasl.Mechanism // nil is none
 	Auth           []Credential
 	Tracers        *trace.Tracers // nil is none
 }

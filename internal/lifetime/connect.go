@@ -34,6 +34,10 @@ func (l *Lifetime) goRound() {
 
 // serve dials a server and runs the connection until it ends. An error says why the server did not give us the session.
 func (l *Lifetime) serve(server Server) error {
+	who, err := l.startExchange(server)
+	if err != nil {
+		return err
+	}
 	dial := func(ctx context.Context) (net.Conn, error) { return l.ensemble.Dial(ctx, server) }
 	c, err := link.Dial(l.ctx, l.ensemble.ConnectTimeout(), server.String(), dial, linkOwner{l})
 	if err != nil {
@@ -45,7 +49,7 @@ func (l *Lifetime) serve(server Server) error {
 		return nil
 	}
 	l.resuming(sent)
-	return c.Serve(func() error { return l.handshake(c, sent) })
+	return c.Serve(func() error { return l.handshake(c, sent, who) })
 }
 
 // attach makes c the session's connection. It reports false if the session has ended.

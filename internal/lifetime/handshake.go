@@ -25,7 +25,7 @@ func (l *Lifetime) connectFrame() []byte {
 //
 // If the session ended here meanwhile, at whatever moment, that is no error: the close request is on its way, and the server may
 // still answer it. connectionUp lets nothing through then.
-func (l *Lifetime) handshake(c *link.Connection, sent time.Time) error {
+func (l *Lifetime) handshake(c *link.Connection, sent time.Time, who *exchange) error {
 	g, err := c.Granted()
 	// Only an end in order, between two frames, comes from a server that lags behind; see lastZxid. If this client has closed
 	// the connection, an end says nothing of the server: some connections read as ended then.
@@ -46,6 +46,11 @@ func (l *Lifetime) handshake(c *link.Connection, sent time.Time) error {
 	if !l.takeGrant(sent, g.Timeout) {
 		return nil
 	}
+	if who != nil {
+		if err := l.exchange(c, who); err != nil {
+			return err
+		}
+	}
 	for _, credential := range l.opts.Auth {
 		if err := l.authenticate(c, credential); err != nil {
 			return err
@@ -65,10 +70,15 @@ func (l *Lifetime) authenticate(c *link.Connection, shown Credential) error {
 		return err
 	}
 	if code != 0 {
-		l.end(lost(zkrecipes.LossRefused, time.Now(), fmt.Errorf("%w (%d)", zkrecipes.ErrAuthFailed, code)))
-		return zkrecipes.ErrAuthFailed
+		return l.refused(fmt.Errorf("%w (%d)", zkrecipes.ErrAuthFailed, code))
 	}
 	return nil
+}
+
+// refused ends the session, because a server refuses who the client is.
+func (l *Lifetime) refused(why error) error {
+	l.end(lost(zkrecipes.LossRefused, time.Now(), why))
+	return zkrecipes.ErrAuthFailed
 }
 
 // identify notes the id and the password that the server gave. It reports false, and ends the session, if the server gave

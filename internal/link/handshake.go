@@ -24,19 +24,42 @@ func readGrant(r io.Reader) (wire.Granted, error) {
 // Show sends a credential, and returns the error code that the server answers. The server answers it before all later
 // requests. No request is on its way yet, so the next frame is the answer.
 func (c *Connection) Show(scheme string, credential []byte) (code int32, err error) {
+	h, _, err := c.ask(wire.AuthFrame(scheme, credential), wire.ReplyHeaderSize)
+	if err == nil && h.Xid != wire.XidAuth {
+		err = errors.New("no answer to a credential")
+	}
+	return h.Code, err
+}
+
+// longestToken bounds the tokens of a server. Those of Kerberos may have some kilobytes.
+const longestToken = 64 << 10
+
+// Exchange sends a token of a SASL exchange, and returns the token that the server answers, nil if there is none, and the error
+// code. As with Show, no request is on its way, so the next frame is the answer.
+func (c *Connection) Exchange(token []byte) (answer []byte, code int32, err error) {
+	xid := c.owner.NextXid()
+	h, body, err := c.ask(wire.SASLFrame(xid, token), longestToken)
+	switch {
+	case err != nil || h.Code != 0: // a refusal may have no body
+		return nil, h.Code, err
+	case h.Xid != xid:
+		return nil, 0, errors.New("no answer to a token of SASL")
+	}
+	answer, err = wire.SASLAnswer(body)
+	return answer, 0, err
+}
+
+// ask sends a frame, and reads one of at most so many bytes.
+func (c *Connection) ask(frame []byte, most int) (wire.Header, []byte, error) {
 	c.mu.Lock()
-	c.enqueue(wire.AuthFrame(scheme, credential))
+	c.enqueue(frame)
 	c.flush()
 	c.mu.Unlock()
-	frame, err := readFrame(c.in, wire.ReplyHeaderSize)
+	answer, err := readFrame(c.in, most)
 	if err != nil {
-		return 0, err
+		return wire.Header{}, nil, err
 	}
-	h, _, err := wire.ReadHeader(frame)
-	if err != nil || h.Xid != wire.XidAuth {
-		return 0, errors.New("no answer to a credential")
-	}
-	return h.Code, nil
+	return wire.ReadHeader(answer)
 }
 
 // Up notes that the server has given us a session with this timeout. From now on pings go out, and the server may be silent

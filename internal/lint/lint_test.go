@@ -44,8 +44,9 @@ const (
 // below conn does not know it: recipes convert the client.
 var rules = map[string]rule{
 	".":     {imports: []string{"internal/grant", zk}},
-	"conn":  {imports: []string{".", "internal/lifetime", "internal/client", "internal/session", "internal/wire", zk, backoff}},
+	"conn":  {imports: []string{".", "internal/lifetime", "internal/client", "internal/session", "internal/wire", "sasl", zk, backoff}},
 	"fence": {imports: []string{"."}},
+	"sasl":  {},
 	"internal/bubble": {
 		imports: []string{".", "conn", "zktest", "zktest/", "github.com/stretchr/testify/require"}, goroutines: true, tests: true,
 	},
@@ -59,7 +60,7 @@ var rules = map[string]rule{
 	"internal/grant":     {},
 	"internal/hold":      {imports: []string{".", "internal/ephemeral", "internal/grant", "internal/recipe", "internal/client", "internal/session", "internal/trace", zk, backoff}},
 	"internal/lint":      {},
-	"internal/lifetime":  {imports: []string{".", "internal/link", "internal/liveness", "internal/trace", "internal/wire", zk, backoff}},
+	"internal/lifetime":  {imports: []string{".", "internal/link", "internal/liveness", "internal/trace", "internal/wire", "sasl", zk, backoff}},
 	"internal/link":      {imports: []string{"internal/wire", zk}, goroutines: true},
 	"internal/recipe":    {imports: []string{"internal/client"}},
 	"internal/liveness":  {imports: []string{"internal/wire"}},

@@ -31,6 +31,7 @@ const (
 	OpCreateContainer = 19
 	OpCreateTTL       = 21
 	OpAuth            = 100
+	OpSASL            = 102
 	OpSetWatches      = 101
 	OpClose           = -11
 	OpMultiError      = -1
@@ -132,6 +133,24 @@ func AuthFrame(scheme string, credential []byte) []byte {
 	b = appendBuffer(b, []byte(scheme))
 	b = appendBuffer(b, credential)
 	return seal(b)
+}
+
+// SASLFrame sends a token of an exchange.
+func SASLFrame(xid int32, token []byte) []byte {
+	b := make([]byte, PrefixSize)
+	b = appendInt32(b, xid)
+	b = appendInt32(b, OpSASL)
+	return seal(appendBuffer(b, token))
+}
+
+// SASLAnswer returns the token in the body of an answer; nil if there is none.
+func SASLAnswer(body []byte) ([]byte, error) {
+	d := decoder{body: body}
+	token := d.data()
+	if d.bad {
+		return nil, ErrGarbled
+	}
+	return token, nil
 }
 
 func appendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }

@@ -1,0 +1,183 @@
+package conn_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/sasl"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+func digest(t *testing.T, user, password string) conn.Option {
+	t.Helper()
+	m, err := sasl.Digest(user, password)
+	require.NoError(t, err)
+	return conn.WithSASL(m)
+}
+
+func secured(t *testing.T, more ...zktest.Option) *zktest.Server {
+	t.Helper()
+	users := zktest.WithSASLUsers(map[string]string{"bob": "secret", "eve": "other"})
+	return zktest.Run(t, append(more, zktest.InMemory(), users, zktest.WithRequiredAuth("sasl"))...)
+}
+
+var bobs = conn.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "bob"}})
+
+// The identity belongs to the connection, so a session that is resumed needs it again. A hold outlives that.
+func TestSASL_OnEveryConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := secured(t)
+		var log bubble.Buffer
+		c := bubble.Dial(t, srv, "a", digest(t, "bob", "secret"), bobs, conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.Equal(t, "DIGEST-MD5 as bob", c.Status().Identity)
+		m, err := mutex.New(c, "/lock")
+		require.NoError(t, err)
+		h, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		for range 3 {
+			srv.Cut(zktest.Label("a"))
+			time.Sleep(time.Second)
+			require.NoError(t, h.Err())
+			_, _, err := c.Get(t.Context(), "/lock")
+			require.NoError(t, err)
+		}
+		_, err = bubble.Dial(t, srv, "b", digest(t, "eve", "other")).Create(t.Context(), "/lock/x", nil, 0)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.NoError(t, h.Release(t.Context()))
+		require.Contains(t, log.String(), `sasl="DIGEST-MD5 as bob"`)
+		require.NotContains(t, log.String(), "secret")
+	})
+}
+
+func TestSASL_Refused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, required := range [][]zktest.Option{nil, {zktest.WithRequiredAuth("sasl")}} {
+			srv := zktest.Run(t, append(required, zktest.InMemory(), zktest.WithSASLUsers(map[string]string{"bob": "secret"}))...)
+			_, err := conn.Dial(t.Context(), srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "hunter2"), conn.WithLogger(slog.New(slog.DiscardHandler)))
+			require.ErrorIs(t, err, conn.ErrAuthFailed)
+			require.ErrorContains(t, err, "sasl DIGEST-MD5 as bob")
+			require.NotContains(t, err.Error(), "hunter2")
+		}
+	})
+}
+
+// A server without SASL ends the exchange as one that has succeeded. That is no identity.
+func TestSASL_ServerWithoutIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		sent := srv.Intercept(zktest.Match{Where: func(r zktest.Request) bool { return r.Op != 102 }, Times: -1}, zktest.Proceed())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := conn.Dial(ctx, srv.Addrs(), conn.WithDialer(srv.DialAs("a")), digest(t, "bob", "secret"), conn.WithLogger(slog.New(slog.DiscardHandler)))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "has it a JAAS section")
+		require.Zero(t, sent.Hits())
+	})
+}
+
+// endless is a mechanism that never comes to an end, or cannot begin.
+type endless struct {
+	starts, steps int
+	err           error
+}
+
+func (e *endless) String() string { return "ENDLESS as nobody" }
+
+func (e *endless) Start(_ context.Context, host string) (sasl.Exchange, []byte, error) {
+	e.starts++
+	return e, []byte(host), e.err
+}
+
+func (e *endless) Step([]byte) ([]byte, bool, error) {
+	e.steps++
+	return []byte{}, false, nil
+}
+
+// hostile answers the connect request, and then each frame with the answer, or not at all.
+func hostile(answer func(xid uint32) []byte) conn.DialFunc {
+	return func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close() //nolint:errcheck // the other side sees it
+			for first := true; ; first = false {
+				var size uint32
+				if binary.Read(theirs, binary.BigEndian, &size) != nil || size > 1<<20 {
+					return
+				}
+				body := make([]byte, size)
+				if _, err := io.ReadFull(theirs, body); err != nil {
+					return
+				}
+				reply := make([]byte, 37) // version, timeout, session, password, read-only
+				binary.BigEndian.PutUint32(reply[4:], 10_000)
+				binary.BigEndian.PutUint64(reply[8:], 7)
+				binary.BigEndian.PutUint32(reply[16:], 16)
+				if !first {
+					reply = answer(binary.BigEndian.Uint32(body))
+				}
+				if reply == nil {
+					continue
+				}
+				if _, err := theirs.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(reply))), reply...)); err != nil {
+					return
+				}
+			}
+		}()
+		return ours, nil
+	}
+}
+
+// token is an answer with a token.
+func token(xid uint32, text string) []byte {
+	b := binary.BigEndian.AppendUint32(nil, xid)
+	b = append(b, make([]byte, 12)...)
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
+}
+
+func TestSASL_HostileServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &endless{}
+		for says, c := range map[string]struct {
+			opt    conn.Option
+			answer func(xid uint32) []byte
+		}{
+			"after ten steps":             {conn.WithSASL(m), func(xid uint32) []byte { return token(xid, "more") }},
+			"no answer to a token":        {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid+1, "more") }},
+			"cannot be read":              {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "more") }},
+			"bytes":                       {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, strings.Repeat("x", 1<<20)) }},
+			"does not prove":              {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, `nonce="a",algorithm=md5-sess`) }},
+			"a reply that cannot be read": {digest(t, "bob", "hunter2"), func(xid uint32) []byte { return token(xid, "")[:17] }},
+			"did not answer":              {digest(t, "bob", "hunter2"), func(uint32) []byte { return nil }},
+			"no ticket":                   {conn.WithSASL(&endless{err: errors.New("no ticket")}), func(xid uint32) []byte { return token(xid, "") }},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			_, err := conn.Dial(ctx, "zk1:2181", conn.WithDialer(hostile(c.answer)), c.opt, conn.WithLogger(slog.New(slog.DiscardHandler)))
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded, says)
+			require.ErrorContains(t, err, says)
+			require.NotContains(t, err.Error(), "hunter2")
+		}
+		require.Positive(t, m.starts)
+		require.Equal(t, 10*m.starts, m.steps)
+	})
+}
+
+func TestSASL_NilMechanism(t *testing.T) {
+	t.Parallel()
+	_, err := conn.New("zk1", conn.WithSASL(nil))
+	require.ErrorContains(t, err, "sasl: nil mechanism")
+}

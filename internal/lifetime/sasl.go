@@ -1,0 +1,67 @@
+package lifetime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/link"
+	"github.com/zkrecipes/zkrecipes/sasl"
+)
+
+// exchange is a SASL exchange that has begun, for one connection.
+type exchange struct {
+	sasl.Exchange
+	first []byte // token
+}
+
+// startExchange begins an exchange for a connection to the server; nil if there is no mechanism. A mechanism may have to ask
+// others, so the connection is not there yet: a server gives it little time.
+func (l *Lifetime) startExchange(server Server) (*exchange, error) {
+	if l.opts.SASL == nil {
+		return nil, nil //nolint:nilnil // see above
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, l.ensemble.ConnectTimeout())
+	defer cancel()
+	host, _, err := net.SplitHostPort(server.Name)
+	if err != nil {
+		host = server.Name
+	}
+	e, first, err := l.opts.SASL.Start(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("sasl %v: %w", l.opts.SASL, err)
+	}
+	return &exchange{e, first}, nil
+}
+
+// mostSteps bounds an exchange. Kerberos needs three.
+const mostSteps = 10
+
+// exchange shows who the client is, before all other requests. They would run under another identity, and a server that requires
+// SASL ends the connection at the first of them.
+//
+// If the server refuses, the session ends. If the exchange fails here, the session goes on to another server: this one may be
+// wrong, or have no SASL yet.
+func (l *Lifetime) exchange(c *link.Connection, who *exchange) error {
+	failed := func(err error) error { return fmt.Errorf("sasl %v: %w", l.opts.SASL, err) }
+	token := who.first
+	for range mostSteps {
+		answer, code, err := c.Exchange(token)
+		switch {
+		case err != nil:
+			return failed(err)
+		case code != 0:
+			return l.refused(fmt.Errorf("%w: sasl %v (%d): the server's log says why", zkrecipes.ErrAuthFailed, l.opts.SASL, code))
+		}
+		var done bool
+		if token, done, err = who.Step(answer); err != nil {
+			return failed(fmt.Errorf("%w: %w", zkrecipes.ErrAuthFailed, err))
+		}
+		if done {
+			return nil
+		}
+	}
+	return failed(errors.New("the server ends the exchange not even after ten steps"))
+}

@@ -1,0 +1,174 @@
+package sasl
+
+import (
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Names that all servers of ZooKeeper have. Source: ZooKeeperSaslServer, SecurityUtils.
+const (
+	digestHost = "zk-sasl-md5"
+	digestURI  = "zookeeper/" + digestHost
+)
+
+// longestChallenge is the bound of RFC 2831.
+const longestChallenge = 2048
+
+// Digest returns the mechanism DIGEST-MD5 (RFC 2831). The password never leaves the client, and the server proves that it knows
+// it, too. MD5 is old: use TLS where others can listen.
+//
+// Errors: the user or the password is empty, or the user is no text that a server takes.
+func Digest(user, password string) (Mechanism, error) {
+	if user == "" || password == "" {
+		return nil, errors.New("sasl: DIGEST-MD5 needs a user and a password")
+	}
+	if strings.ContainsFunc(user, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }) {
+		return nil, errors.New("sasl: the user has control characters, or is not UTF-8")
+	}
+	return &digest{user, password}, nil
+}
+
+type digest struct{ user, password string }
+
+func (d *digest) String() string { return "DIGEST-MD5 as " + d.user }
+
+// Start returns a first token that is empty: servers with an old JVM refuse any other.
+func (d *digest) Start(context.Context, string) (Exchange, []byte, error) {
+	return &digestExchange{digest: d, cnonce: rand.Text()}, []byte{}, nil
+}
+
+// GoString keeps the password out of what prints a configuration.
+func (d *digest) GoString() string { return d.String() }
+
+// digestExchange first takes a challenge, and then the proof of the server.
+type digestExchange struct {
+	*digest
+	cnonce string
+	proof  string // that the server has to give; empty before the challenge
+}
+
+// Step takes the challenge, and then the proof.
+func (e *digestExchange) Step(answer []byte) (token []byte, done bool, err error) {
+	switch {
+	case answer == nil:
+		return nil, false, ErrUnproven
+	case e.proof == "":
+		token, err = e.respond(answer)
+		return token, false, err
+	case subtle.ConstantTimeCompare(answer, []byte("rspauth="+e.proof)) != 1:
+		return nil, false, errors.New("the server does not prove that it knows the password: is it the right server?")
+	default:
+		return nil, true, nil
+	}
+}
+
+// respond answers a challenge.
+func (e *digestExchange) respond(challenge []byte) ([]byte, error) {
+	fields, err := parseChallenge(challenge)
+	if err != nil {
+		return nil, err
+	}
+	realm, nonce := fields["realm"], fields["nonce"]
+	const count = "00000001" // a nonce is used once
+	secret := md5.Sum([]byte(narrow(e.user) + ":" + narrow(realm) + ":" + narrow(e.password)))
+	session := hash(string(secret[:]) + ":" + nonce + ":" + e.cnonce)
+	of := func(method string) string {
+		return hash(strings.Join([]string{session, nonce, count, e.cnonce, "auth", hash(method + ":" + digestURI)}, ":"))
+	}
+	e.proof = of("")
+	return fmt.Appendf(nil, `charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,qop=auth,response=%s`,
+		quoted(e.user), quoted(realm), quoted(nonce), count, quoted(e.cnonce), quoted(digestURI), of("AUTHENTICATE")), nil
+}
+
+func hash(text string) string {
+	sum := md5.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// narrow returns text as it is hashed: in ISO 8859-1 if that has all of its characters, else in UTF-8.
+//
+// Source: RFC 2831, section 2.1.2.1; DigestMD5Base.stringToByte_8859_1 of the JDK.
+func narrow(text string) string {
+	var bytes []byte
+	for _, r := range text {
+		if r > 0xff {
+			return text
+		}
+		bytes = append(bytes, byte(r))
+	}
+	return string(bytes)
+}
+
+// quoted returns text as a quoted string of RFC 2831. Go's own quotes write other escapes.
+func quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// parseChallenge returns the directives of a challenge that can be answered.
+func parseChallenge(challenge []byte) (map[string]string, error) {
+	if len(challenge) > longestChallenge {
+		return nil, fmt.Errorf("a challenge of %d bytes, of at most %d", len(challenge), longestChallenge)
+	}
+	fields := map[string]string{}
+	for text := string(challenge); text != ""; {
+		key, value, rest, ok := directive(text)
+		if _, twice := fields[key]; !ok || twice {
+			return nil, fmt.Errorf("a challenge that cannot be read: %.200q", challenge)
+		}
+		fields[key], text = value, rest
+	}
+	switch qop, given := fields["qop"]; {
+	case fields["nonce"] == "":
+		return nil, fmt.Errorf("a challenge without a nonce: %.200q", challenge)
+	case !strings.EqualFold(fields["algorithm"], "md5-sess"):
+		return nil, fmt.Errorf("a challenge with another algorithm than md5-sess: %.200q", challenge)
+	case given && !offersAuth(qop):
+		return nil, fmt.Errorf("a challenge without the quality auth: %.200q", challenge)
+	case fields["realm"] == "":
+		fields["realm"] = digestHost
+	}
+	return fields, nil
+}
+
+func offersAuth(qop string) bool {
+	for offer := range strings.SplitSeq(qop, ",") {
+		if strings.TrimSpace(offer) == "auth" {
+			return true
+		}
+	}
+	return false
+}
+
+// directive takes one directive, such as `nonce="abc"`, off the text.
+func directive(text string) (key, value, rest string, ok bool) {
+	key, text, ok = strings.Cut(text, "=")
+	key = strings.TrimSpace(key)
+	if !ok || key == "" {
+		return "", "", "", false
+	}
+	if !strings.HasPrefix(text, `"`) {
+		value, rest, _ = strings.Cut(text, ",")
+		return key, strings.TrimSpace(value), rest, true
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			rest, more := strings.CutPrefix(text[i+1:], ",")
+			return key, b.String(), rest, more || rest == ""
+		case '\\':
+			if i++; i < len(text) {
+				b.WriteByte(text[i])
+			}
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	return "", "", "", false
+}
