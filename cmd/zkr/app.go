@@ -166,7 +166,7 @@ Examples:
 }
 
 // asFlags puts the flags of zkr in place of the options that errors of the library name.
-var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
+var asFlags = strings.NewReplacer("WithAuth", "--auth-file", "WithSASL", "--auth-file", "WithACL", "--acl", "WithTLS", "--tls-ca",
 	"the option WithKazoo", "--kazoo", "WithKazoo", "--kazoo", "WithLimitNode", "--limit-node", "WithTickTime", "--tick-time",
 	"the option WithLayout(election.Selector)", "--layout selector", "an election with the layout election.Latch", "zkr elect")
 

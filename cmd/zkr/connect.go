@@ -22,6 +22,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
 	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/sasl"
 )
 
 // connectFlags say how to reach the ensemble.
@@ -35,7 +36,7 @@ type connectFlags struct {
 func (c *connectFlags) add(flags *pflag.FlagSet) {
 	c.session, c.within = duration(15*time.Second), duration(30*time.Second)
 	flags.StringVar(&c.servers, "servers", "", "`host:port,host:port/chroot` of the ensemble (also ZOOKEEPER_SERVERS)")
-	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a line scheme:credential for each credential, such as digest:user:password")
+	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a line scheme:credential for each credential, such as digest:user:password, or sasl:user:password for DIGEST-MD5")
 	flags.StringVar(&c.acl, "acl", "", "access `list` of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
 	flags.StringVar(&c.tlsCA, "tls-ca", "", "connect over TLS, to servers with a certificate by an authority in this PEM `file`")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show")
@@ -189,7 +190,16 @@ func readAuth(name string) ([]conn.Option, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s:%d: want scheme:credential", name, n) // the line itself is a secret
 		}
-		options = append(options, conn.WithAuth(scheme, credential))
+		if scheme != "sasl" {
+			options = append(options, conn.WithAuth(scheme, credential))
+			continue
+		}
+		user, password, _ := strings.Cut(credential, ":") // servers take no addauth of this scheme
+		mechanism, err := sasl.Digest(user, password)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: want sasl:user:password: %w", name, n, err)
+		}
+		options = append(options, conn.WithSASL(mechanism))
 	}
 	return options, lines.Err()
 }
