@@ -104,6 +104,11 @@ binaries: zktestd ## zkr and zktestd as static programs for each platform, in bi
 		go -C cmd/zkr build -trimpath -ldflags=-s -o $(BIN)/zkr-$$GOOS-$$GOARCH$$([ $$GOOS != windows ] || echo .exe) .; \
 	done
 
+# The same commit gives the same bytes. VERSION is by default its date and hash.
+.PHONY: packages
+packages: ## zkr as .deb, as .rpm, and as an archive for a static image, for Linux on amd64 and arm64, in bin/
+	cmd/zkr/packaging/build.sh $(BIN) $(VERSION)
+
 .PHONY: zktestd
 zktestd: ## zktestd alone, in bin/
 	for platform in $(PLATFORMS); do \

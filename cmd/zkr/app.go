@@ -90,11 +90,14 @@ Exit status: the program's (128+n if signal n killed it), or
 	return root
 }
 
-// version is the version of the module from which zkr was built.
+// packaged is the version of the package that zkr is in; the linker sets it.
+var packaged string
+
+// version is the version of the package, or else of the module from which zkr was built.
 func version() string {
 	module := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		module = cmp.Or(info.Main.Version, module)
+		module = cmp.Or(packaged, info.Main.Version, module)
 	}
 	return fmt.Sprintf("%s (%s %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
