@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/zkrecipes/zkrecipes/integration/zkserver"
 	"github.com/zkrecipes/zkrecipes/zktest"
@@ -140,4 +143,53 @@ func TestUnit_IsTheGuides(t *testing.T) {
 	printed := regexp.MustCompile("(?s)```ini\n(\\[Unit\\].*?)```").FindSubmatch(guide)
 	require.NotNil(t, printed)
 	require.Equal(t, string(printed[1]), string(unit))
+}
+
+// The types of Kubernetes take each manifest of the guide, and no field is unknown to them.
+func TestGuide_ManifestsAreValid(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/guides/kubernetes.md")
+	require.NoError(t, err)
+	kinds := map[string]int{}
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(guide, -1) {
+		var head struct {
+			APIVersion, Kind string
+		}
+		require.NoError(t, yaml.Unmarshal(block[1], &head))
+		kinds[head.APIVersion+" "+head.Kind]++
+		switch head.Kind {
+		case "Deployment":
+			var d appsv1.Deployment
+			require.NoError(t, yaml.UnmarshalStrict(block[1], &d))
+			selects, pod := d.Spec.Selector.MatchLabels, d.Spec.Template
+			require.Equal(t, selects, pod.Labels)
+			for _, c := range append(pod.Spec.Containers, pod.Spec.InitContainers...) {
+				require.NotEmpty(t, c.Image)
+				if c.LivenessProbe != nil {
+					require.Equal(t, c.Ports[0].ContainerPort, c.LivenessProbe.HTTPGet.Port.IntVal)
+					require.Equal(t, c.Ports[0].ContainerPort, c.ReadinessProbe.HTTPGet.Port.IntVal)
+				}
+			}
+		case "NetworkPolicy":
+			require.NoError(t, yaml.UnmarshalStrict(block[1], new(networkingv1.NetworkPolicy)))
+		}
+	}
+	require.Equal(t, map[string]int{"apps/v1 Deployment": 2, "networking.k8s.io/v1 NetworkPolicy": 1}, kinds)
+}
+
+// The first manifest's command is one that zkr takes.
+func TestGuide_CommandIsOne(t *testing.T) {
+	t.Parallel()
+	need(t, "go")
+	guide, err := os.ReadFile("../../docs/guides/kubernetes.md")
+	require.NoError(t, err)
+	line := regexp.MustCompile(`command: \[zkr, (.*), worker\]`).FindSubmatch(guide)
+	require.NotNil(t, line)
+	args := append([]string{"-C", "../../cmd/zkr", "run", "."}, strings.Split(strings.ReplaceAll(string(line[1]), `"`, ""), ", ")...)
+	srv := zktest.Run(t)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "sh", "-c", "exit 0")...)
+	cmd.Env = append(os.Environ(), "ZKR_SERVERS="+srv.Addr(), "ZKR_ID=pod-1", "ZKR_METRICS_HTTP=")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "elected at /app/leader")
 }
