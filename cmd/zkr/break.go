@@ -21,6 +21,7 @@ type breakFlags struct {
 	token               int64
 	reason              string
 	yes, foreign, alive bool
+	onPage              bool // the person has boxes in place of flags
 }
 
 func newBreak(a *app) *cobra.Command {
@@ -98,7 +99,7 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 		return nil, err
 	}
 	if found.Library == "foreign" && !flags.foreign {
-		return nil, exit.With(exit.Failure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, give --foreign", found.Node))
+		return nil, exit.With(exit.Failure, fmt.Errorf("%s is a node of no known recipe: to delete it all the same, %s", found.Node, flags.insist("foreign")))
 	}
 	d := &doomed{found, queue, "not known whether it is alive: the leader does not answer dump"}
 	switch known := a.sessions(ctx); {
@@ -107,13 +108,21 @@ func (a *app) doom(ctx context.Context, client *conn.Client, path string, flags 
 	case known.known[found.Stat.EphemeralOwner]:
 		d.alive = "alive"
 		if !flags.alive {
-			return nil, exit.With(exit.Failure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, give --alive",
-				found.Session, found.Name(), path))
+			return nil, exit.With(exit.Failure, fmt.Errorf("session %s of %s is alive: ask the holder by zkr revoke %s, or stop its process; to delete the node all the same, %s",
+				found.Session, found.Name(), path, flags.insist("alive")))
 		}
 	case known.complete:
 		d.alive = "unknown to the leader: a ghost"
 	}
 	return d, nil
+}
+
+// insist says how a person deletes a node that is refused without the flag.
+func (f breakFlags) insist(flag string) string {
+	if f.onPage {
+		return "tick the box in the dialog"
+	}
+	return "give --" + flag
 }
 
 // describe says what is to be deleted.

@@ -27,13 +27,13 @@ type breaker struct {
 	key    string // empty: nothing is deleted
 
 	mu    sync.Mutex
-	again time.Time // until then no key is looked at
+	again time.Time // until then a wrong key is not logged again
 }
 
 // keyHeader carries the key. A page of another site cannot set it without asking first, and serve grants no such wish.
 const keyHeader = "Zkr-Key"
 
-// wrongKeyPause is how long no key is looked at after a wrong one.
+// wrongKeyPause is for how long after a wrong key another one is told to wait, and is not logged.
 const wrongKeyPause = time.Second
 
 // newBreaker makes a breaker. If it is to delete, the key is printed: it stands in no page, and in no log.
@@ -78,7 +78,7 @@ func (b *breaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A browser that goes away stops nothing half-way.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
 	defer cancel()
-	flags := breakFlags{token: want.Token, alive: want.Alive || !want.Confirm, foreign: want.Foreign || !want.Confirm}
+	flags := breakFlags{onPage: true, token: want.Token, alive: want.Alive || !want.Confirm, foreign: want.Foreign || !want.Confirm}
 	d, err := b.app.doom(ctx, b.client, want.Path, flags)
 	if err != nil {
 		web.Reply(w, refusal(err), web.Failure(err.Error()))
@@ -129,15 +129,16 @@ func (b *breaker) read(w http.ResponseWriter, r *http.Request) (want breakReques
 	return want, 0, nil
 }
 
-// checkKey refuses a request without the key. It logs that, and looks at no other key for a while: guesses take long, and are seen.
+// checkKey refuses a request without the key, and logs that. A key has 128 random bits, so no guess finds it at any speed. Therefore the
+// right key is taken at once: otherwise whoever reaches the port could keep an operator from deleting.
 func (b *breaker) checkKey(r *http.Request) (status int, err error) {
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(b.key)) == 1 {
+		return 0, nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Now().Before(b.again) {
 		return http.StatusTooManyRequests, fmt.Errorf("a moment ago a key was wrong: try again in %v", wrongKeyPause)
-	}
-	if subtle.ConstantTimeCompare([]byte(r.Header.Get(keyHeader)), []byte(b.key)) == 1 {
-		return 0, nil
 	}
 	b.again = time.Now().Add(wrongKeyPause)
 	b.app.log.Warn("refused to delete a contender: the key is wrong", "from", r.RemoteAddr)

@@ -42,7 +42,7 @@ func keyOf(t *testing.T, z *zkr) string {
 	return m[1]
 }
 
-// TestServe_WrongKeys: each is logged, and after one of them no key is looked at for a while.
+// TestServe_WrongKeys: they are logged, once a second at most. They do not keep the right key out.
 func TestServe_WrongKeys(t *testing.T) {
 	srv := zktest.Run(t)
 	token, _, _ := holder(t, srv)
@@ -60,10 +60,9 @@ func TestServe_WrongKeys(t *testing.T) {
 			require.Greater(t, time.Since(began), wrongKeyPause/2)
 		}
 		require.Equal(t, http.StatusTooManyRequests, try(wrong))
-		require.Equal(t, http.StatusTooManyRequests, try(key))
+		require.Equal(t, http.StatusOK, try(key))
 		require.Equal(t, i+1, strings.Count(z.err.String(), lines))
 	}
-	eventually(t, "the key is looked at", func() bool { return try(key) == http.StatusOK })
 	require.NotContains(t, z.err.String(), key[1:], "no log has a key")
 }
 
@@ -99,7 +98,7 @@ func TestServe_Break(t *testing.T) {
 		{"no path", `{"path":"q","token":"1"}`, []string{"Content-Type", is, keyHeader, key}, http.StatusBadRequest, "q"},
 		{"beside the page", `{"path":"/qq","token":"1","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusForbidden, "not below /q"},
 		{"another token", `{"path":"/q","token":"7","confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "no contender has the token 7"},
-		{"alive", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "is alive"},
+		{"alive", "{" + named + `,"confirm":true}`, []string{"Content-Type", is, keyHeader, key}, http.StatusConflict, "all the same, tick the box"},
 		{"a look", "{" + named + `}`, []string{"Content-Type", is, keyHeader, key, "Origin", "http://zkr"}, http.StatusOK, `"alive":"alive"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
