@@ -208,3 +208,24 @@ func ExampleWithSASL() {
 	}
 	defer func() { _ = client.Close() }() // never fails
 }
+
+// Certificates that live for hours, in files that another program replaces.
+func ExampleWithTLSFunc() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := conn.Dial(ctx, "zk1:2281,zk2:2281,zk3:2281/prod", conn.WithTLSFunc(func() (*tls.Config, error) {
+		authority, err := os.ReadFile("/run/certs/ca.pem")
+		if err != nil {
+			return nil, err
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(authority)
+		own, err := tls.LoadX509KeyPair("/run/certs/tls.crt", "/run/certs/tls.key")
+		return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}, err
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = client.Close() }() // never fails
+}

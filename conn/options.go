@@ -26,7 +26,7 @@ type Option func(*options) error
 
 type options struct {
 	client.Config
-	tls     *tls.Config
+	tls     *certificates // nil is none
 	rawDial DialFunc
 }
 
@@ -218,7 +218,25 @@ func WithTLS(config *tls.Config) Option {
 		if config == nil {
 			return errors.New("tls: nil configuration")
 		}
-		o.tls = config.Clone()
+		config := config.Clone()
+		o.tls = &certificates{read: func() (*tls.Config, error) { return config, nil }}
+		return nil
+	}
+}
+
+// WithTLSFunc is [WithTLS] for certificates that change, such as those that live for hours. It calls config once in the constructor, and
+// then before each connection. A connection that is up keeps its own. So nothing is lost when files are replaced.
+//
+// If config fails later, as between the writes of two files, the client logs that, and connects with the configuration before.
+func WithTLSFunc(config func() (*tls.Config, error)) Option {
+	return func(o *options) error {
+		if config == nil {
+			return errors.New("tls: nil function")
+		}
+		o.tls = &certificates{read: config}
+		if _, err := o.tls.next(); err != nil {
+			return fmt.Errorf("tls: %w", err)
+		}
 		return nil
 	}
 }
@@ -294,7 +312,10 @@ func (o *options) dial(ctx context.Context, server lifetime.Server) (net.Conn, e
 	if err != nil || o.tls == nil {
 		return raw, err
 	}
-	config := o.tls
+	config, failed := o.tls.next()
+	if failed != nil {
+		o.Log.Warn("zookeeper: cannot read the TLS configuration, the one before is used", "server", server.String(), "error", failed)
+	}
 	if config.ServerName == "" {
 		config = config.Clone()
 		config.ServerName, _, _ = net.SplitHostPort(server.Name) // which comes from the connect string

@@ -39,7 +39,7 @@ func (c *connectFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a line scheme:credential for each credential, such as digest:user:password, or sasl:user:password for DIGEST-MD5")
 	flags.StringVar(&c.acl, "acl", "", "access `list` of nodes that zkr creates: scheme:id:permissions,... such as auth::cdrwa")
 	flags.StringVar(&c.tlsCA, "tls-ca", "", "connect over TLS, to servers with a certificate by an authority in this PEM `file`")
-	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show")
+	flags.StringVar(&c.tlsCert, "tls-cert", "", "PEM `file` with a certificate to show; TLS files may change while zkr runs")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "PEM `file` with the key of the certificate")
 	flags.StringVar(&c.tlsFor, "tls-server-name", "", "`name` that the servers' certificates must have; default that in --servers")
 	flags.BoolVar(&c.requireChroot, "require-chroot", false, "fail with 125 if the chroot of --servers does not exist, in place of a warning")
@@ -168,7 +168,7 @@ func (c *connectFlags) options() ([]conn.Option, error) {
 		return nil, err
 	}
 	if config != nil {
-		options = append(options, conn.WithTLS(config))
+		options = append(options, conn.WithTLSFunc(c.tls)) // the files may be replaced while zkr runs
 	}
 	return options, nil
 }

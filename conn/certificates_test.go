@@ -1,0 +1,142 @@
+package conn_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/mutex"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// identity is a certificate that signs itself, and the pool that trusts nothing else.
+type identity struct {
+	own   tls.Certificate
+	roots *x509.CertPool
+}
+
+func newIdentity(t *testing.T) *identity {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return &identity{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, roots}
+}
+
+// Servers and clients change their certificates, trust no older one, and connections end all the time. No hold is lost. A connection
+// is refused if the change comes between the two sides of its handshake; the next one is not.
+func TestTLS_CertificatesChange(t *testing.T) {
+	t.Parallel()
+	var now atomic.Pointer[identity]
+	now.Store(newIdentity(t))
+	var failed atomic.Int64
+	srv := zktest.Run(t, zktest.WithTLS(&tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			id := now.Load()
+			return &tls.Config{
+				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{id.own}, ClientCAs: id.roots, ClientAuth: tls.RequireAndVerifyClientCert,
+			}, nil
+		},
+	}))
+	config := func() (*tls.Config, error) {
+		id := now.Load()
+		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: id.roots, Certificates: []tls.Certificate{id.own}}, nil
+	}
+	end := time.Now().Add(3 * time.Second)
+	var working sync.WaitGroup
+	sections := 0
+	for range 8 {
+		c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTLSFunc(config), conn.WithSessionTimeout(10*time.Second),
+			conn.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		defer c.Close() //nolint:errcheck // it returns nil
+		m, err := mutex.New(c, "/lock")
+		require.NoError(t, err)
+		working.Go(func() {
+			for time.Now().Before(end) {
+				h, err := m.Lock(t.Context())
+				if err != nil {
+					failed.Add(1)
+					return
+				}
+				sections++
+				time.Sleep(time.Millisecond)
+				if h.Err() != nil || h.Release(t.Context()) != nil {
+					failed.Add(1)
+					return
+				}
+			}
+		})
+	}
+	for time.Now().Before(end) {
+		time.Sleep(250 * time.Millisecond)
+		now.Store(newIdentity(t))
+		srv.CutAll()
+	}
+	working.Wait()
+	require.Zero(t, failed.Load())
+	require.Greater(t, sections, 20)
+}
+
+// Between the writes of two files, nothing can be read. The configuration before is used, and a log line tells it.
+func TestTLS_CannotBeReadForAWhile(t *testing.T) {
+	t.Parallel()
+	id := newIdentity(t)
+	srv := zktest.Run(t, zktest.WithTLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{id.own}}))
+	var broken atomic.Bool
+	var log bubble.Buffer
+	c, err := conn.Dial(t.Context(), srv.Addr(), conn.WithTLSFunc(func() (*tls.Config, error) {
+		if broken.Load() {
+			return nil, errors.New("half a file")
+		}
+		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: id.roots}, nil
+	}), conn.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	defer c.Close() //nolint:errcheck // it returns nil
+	session := c.Status().Session
+	broken.Store(true)
+	srv.CutAll()
+	_, _, err = c.Get(t.Context(), "/")
+	require.NoError(t, err)
+	require.Equal(t, session, c.Status().Session)
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "the one before is used") && strings.Contains(log.String(), "half a file")
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestTLS_BadFunctions(t *testing.T) {
+	t.Parallel()
+	_, err := conn.New("zk1", conn.WithTLSFunc(nil))
+	require.ErrorContains(t, err, "tls: nil function")
+	_, err = conn.New("zk1", conn.WithTLSFunc(func() (*tls.Config, error) { return nil, errors.New("no such file") }))
+	require.ErrorContains(t, err, "tls: no such file")
+	_, err = conn.New("zk1", conn.WithTLSFunc(func() (*tls.Config, error) { return nil, nil })) //nolint:nilnil // that is the fault
+	require.ErrorContains(t, err, "neither a configuration nor an error")
+}
