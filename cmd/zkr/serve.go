@@ -18,7 +18,8 @@ import (
 type serveFlags struct {
 	addresses, hosts         []string
 	elect, observe, id, root string
-	history                  string
+	history, tokenFile       string
+	encrypted                web.Certificates
 	layout                   layoutFlags
 	stuck                    duration
 	allowBreak               bool
@@ -35,7 +36,8 @@ func newServe(a *app) *cobra.Command {
   zkr serve --elect /app/leader --http :4040 --http unix:/run/zkr/socket
   zkr serve --ui-root /jobs   # then open http://127.0.0.1:4040/ui/`,
 		Long: `serve answers HTTP requests. It only reads, but --elect makes it a candidate, and --allow-break lets the page delete contenders.
-It is for programs beside it, in any language: the default address is on the loopback, and reading needs no password.
+It is for programs beside it, in any language: the default address is on the loopback, and reading needs no password
+unless --http-token-file asks for one.
 
   /         {"name": "..."} of the leader; 503 if it is not known
   /leader   leader, token, since, asOf; 404 if there is no candidate, 503 if the servers do not answer
@@ -52,6 +54,10 @@ the contender, as zkr break does.`,
 	}
 	cmd.Flags().StringSliceVar(&flags.addresses, "http", []string{"127.0.0.1:4040"}, "`address` to listen at, or several of them; unix:/path for a socket")
 	cmd.Flags().StringSliceVar(&flags.hosts, "allow-host", nil, "`name` that requests may give for this zkr, or several of them; addresses beyond the loopback then answer no others")
+	cmd.Flags().StringVar(&flags.tokenFile, "http-token-file", "", "answer at ports only who has the token in this `file`, as a bearer or a password; /healthz and /readyz answer everyone")
+	cmd.Flags().StringVar(&flags.encrypted.Cert, "http-cert", "", "serve TLS at ports, with the certificate in this PEM `file`; it may change")
+	cmd.Flags().StringVar(&flags.encrypted.Key, "http-key", "", "PEM `file` with the key of --http-cert")
+	cmd.Flags().StringVar(&flags.encrypted.ClientCA, "http-client-ca", "", "answer only clients with a certificate by an authority in this PEM `file`")
 	cmd.Flags().StringVar(&flags.elect, "elect", "", "be a candidate at this `path`")
 	cmd.Flags().StringVar(&flags.observe, "observe", "", "tell which candidate leads at this `path`, and be none")
 	cmd.Flags().StringVar(&flags.id, "id", "", "`name` of this candidate; default host/process")
@@ -86,8 +92,29 @@ func (f *serveFlags) check() error {
 			return exit.Usagef("--allow-host %s: %v", name, err)
 		}
 	}
+	if (f.encrypted.Cert == "") != (f.encrypted.Key == "") {
+		return exit.Usagef("--http-cert and --http-key: want both or none")
+	}
+	if f.encrypted.ClientCA != "" && f.encrypted.Cert == "" {
+		return exit.Usagef("--http-client-ca needs --http-cert")
+	}
 	_, err := f.layout.check()
 	return err
+}
+
+// secure says who gets an answer of site, and whether others can read it.
+func (f *serveFlags) secure(site *web.Site) error {
+	if f.tokenFile != "" {
+		if err := site.RequireToken(f.tokenFile); err != nil {
+			return exit.Usagef("--http-token-file: %v", err)
+		}
+	}
+	if f.encrypted.Cert != "" {
+		if err := site.Encrypt(f.encrypted); err != nil {
+			return exit.Usagef("%v", err)
+		}
+	}
+	return nil
 }
 
 func (a *app) serve(parent context.Context, flags serveFlags) error {
@@ -111,6 +138,9 @@ func (a *app) serve(parent context.Context, flags serveFlags) error {
 	defer client.Close() //nolint:errcheck // it returns nil
 	site := a.newSite(client, metrics)
 	site.AllowHosts(flags.hosts)
+	if err := flags.secure(site); err != nil {
+		return err
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -2,9 +2,11 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -69,10 +71,16 @@ func removeStale(ctx context.Context, path string) {
 // serveAt serves at one address until ctx ends.
 func (s *Site) serveAt(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s.ours(l.Addr(), s.mux), ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
+		Handler: s.ours(l.Addr(), s.known(l.Addr(), s.mux)), ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // a scanner that speaks no TLS, and the like
+		BaseContext: func(net.Listener) context.Context { return ctx },   // streams end with it
 	}
 	s.log.Info("listening", "address", l.Addr().String())
+	if at, tcp := l.Addr().(*net.TCPAddr); tcp && s.tls != nil {
+		l = tls.NewListener(l, s.tls)
+	} else if tcp && s.login != nil && !at.IP.IsLoopback() {
+		s.log.Warn("the token and the answers cross the network as they are: give --http-cert and --http-key", "address", at.String())
+	}
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
 	stopped := context.AfterFunc(ctx, func() {

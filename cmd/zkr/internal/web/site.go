@@ -4,6 +4,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,8 @@ type Site struct {
 	mux       *http.ServeMux
 	page      *page                      // nil without one
 	hosts     []string                   // that requests may name
+	login     *login                     // nil: everyone may read
+	tls       *tls.Config                // nil: as it is
 	resigning chan chan<- *election.Term // a term that takes a channel from it ends, and tells its name there
 }
 

@@ -1,0 +1,67 @@
+package web
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// Certificates are PEM files. They are read again for each connection, since certificates may live for hours.
+type Certificates struct {
+	Cert, Key string
+	ClientCA  string // of the clients that are let in; empty: all are
+}
+
+// Encrypt makes listeners on ports serve TLS.
+func (s *Site) Encrypt(files Certificates) error {
+	e := &encryption{files: files, log: s.log}
+	if err := e.read(); err != nil {
+		return err
+	}
+	s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: e.next}
+	return nil
+}
+
+type encryption struct {
+	files Certificates
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	last *tls.Config // that was read without an error
+}
+
+// next returns what the files have now. If they cannot be read, as between the writes of two of them, what was before counts.
+func (e *encryption) next(*tls.ClientHelloInfo) (*tls.Config, error) {
+	if err := e.read(); err != nil {
+		e.log.Warn("cannot read the certificate of --http-cert, the one before is used", "error", err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.last, nil
+}
+
+func (e *encryption) read() error {
+	pair, err := tls.LoadX509KeyPair(e.files.Cert, e.files.Key)
+	if err != nil {
+		return fmt.Errorf("--http-cert and --http-key: %w", err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if e.files.ClientCA != "" {
+		pem, err := os.ReadFile(e.files.ClientCA)
+		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if err == nil && !config.ClientCAs.AppendCertsFromPEM(pem) {
+			err = errors.New("no certificate in PEM form in it")
+		}
+		if err != nil {
+			return fmt.Errorf("--http-client-ca %s: %w", e.files.ClientCA, err)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = config
+	return nil
+}
