@@ -2,7 +2,10 @@ package zkhttp
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"unicode"
+	"unicode/utf8"
 )
 
 // view answers a request with a status and a body.
@@ -34,8 +37,27 @@ type failure struct {
 }
 
 func reply(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil { // such as a time after the year 9999, which a server may send
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
+	_, _ = w.Write(append(plain(text), '\n')) // the caller may have gone
+}
+
+// plain escapes characters that give orders to a terminal, or turn text around: any client can write them into a name. What reads
+// JSON reads the same.
+func plain(text []byte) []byte {
+	var escaped []byte
+	for _, r := range string(text) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // all of them have four digits
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	return escaped
 }

@@ -90,6 +90,20 @@ func TestLeader(t *testing.T) {
 	})
 }
 
+// Any client can write any name. It comes through as it is, and the answer can be shown as it is.
+func TestLeader_NameThatTurnsTextAround_IsEscaped(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const name = "a\u202egnp.exe\u2066 <b> שרת"
+		campaign(t, join(t, srv, name))
+		w := httptest.NewRecorder()
+		zkhttp.Leader(join(t, srv, "w")).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+		require.Contains(t, w.Body.String(), `a\u202egnp.exe\u2066 `)
+		var body struct{ Leader string }
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
+		require.Equal(t, name, body.Leader)
+	})
+}
+
 // Curator and we ask a leader to resign by data that take the place of its name. No program should read them as a name.
 func TestLeader_AskedToResign_HasNoName(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
