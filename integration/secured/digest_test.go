@@ -148,6 +148,22 @@ func TestDigest_EveryUserHasItsNodes(t *testing.T) {
 	})
 }
 
+// The scheme auth stands for who the client is.
+func TestDigest_CreatorOnly(t *testing.T) {
+	releases(t, func(t *testing.T, release string) {
+		s := digestServer(t, release)
+		bob := dial(t, s, as(t, "bob", "secret"), conn.WithACL(zk.AuthACL(zk.PermAll)))
+		require.NoError(t, bob.CreateAll(t.Context(), "/of/bob", nil))
+		for _, c := range []*conn.Client{dial(t, s, as(t, "eve", users["eve"])), dial(t, s)} {
+			_, _, err := c.Get(t.Context(), "/of/bob")
+			require.ErrorIs(t, err, zk.ErrNoAuth)
+			require.ErrorIs(t, c.Delete(t.Context(), "/of/bob", -1), zk.ErrNoAuth, "the parent is bob's, too")
+		}
+		again := dial(t, s, as(t, "bob", "secret"))
+		require.NoError(t, again.Delete(t.Context(), "/of/bob", -1))
+	})
+}
+
 // A server ends each connection, the session is resumed, and the client shows again who it is, before the watches are set.
 func TestDigest_RecipesSurviveReconnects(t *testing.T) {
 	releases(t, func(t *testing.T, release string) {
