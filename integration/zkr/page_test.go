@@ -161,6 +161,11 @@ func serve(t *testing.T, servers string, args ...string) (url, key string, kill 
 		}
 	}
 	require.NotEmpty(t, url, "zkr serve has ended")
+	if i := slices.Index(args, "--http-token-file"); i >= 0 {
+		token, err := os.ReadFile(args[i+1])
+		require.NoError(t, err)
+		url = strings.Replace(url, "//", "//page:"+string(token)+"@", 1)
+	}
 	live(t, url+"events")
 	if slices.Contains(args, "--allow-break") {
 		line, err := bufio.NewReader(out).ReadString('\n')
@@ -539,4 +544,30 @@ func TestPage_OwnDeadline(t *testing.T) {
 		p.do(chromedp.Sleep(time.Second))
 	}
 	p.picture("own")
+}
+
+// TestPage_Login: who has given the token to the browser sees the page live.
+func TestPage_Login(t *testing.T) {
+	server := zkserver.Start(t)
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("0123456789-0123456789"), 0o600))
+	url, _, _ := serve(t, server.Addr(), "--ui-root=/jobs", "--http-token-file", file)
+	at, err := neturl.Parse(url)
+	require.NoError(t, err)
+	who := at.User
+	at.User = nil
+	p := browse(t, at.JoinPath("../healthz").String())
+	p.shows("body", "alive")
+
+	// The answer to the browser's question: it keeps that for the server.
+	login := *at
+	login.User, login.Path = who, "/metrics"
+	p.do(chromedp.Navigate(login.String()))
+	p.shows("body", "zkrecipes_")
+	p.do(chromedp.Navigate(at.String()))
+	p.shows("#state", "live")
+	h, err := locker(t, server.Addr(), "web1/42", "/jobs/nightly").Lock(t.Context())
+	require.NoError(t, err)
+	p.shows(".queue", "web1/42")
+	require.NoError(t, h.Release(t.Context()))
 }
