@@ -245,7 +245,7 @@ func TestF31_ChainOfPredecessorsGone(t *testing.T) {
 		rest[0].requireGrantedAt(cut)
 		require.LessOrEqual(w, reads.Hits(), 2*n)
 		for _, c := range chain {
-			c.requireWaiting()
+			c.requireNoUse()
 		}
 	})
 }

@@ -164,6 +164,19 @@ func (a *attempt) requireWaiting() {
 	}
 }
 
+// requireNoUse is requireWaiting for a waiter whose session the server has ended just then. One transaction has deleted its node and
+// its predecessor. If the server tells of the predecessor first, an armed waiter is granted, and loses its hold in that instant.
+func (a *attempt) requireNoUse() {
+	a.w.Helper()
+	synctest.Wait()
+	select {
+	case <-a.returned:
+		require.NoError(a.w, a.err, a.label)
+		a.requireExpiredAt(a.at)
+	default:
+	}
+}
+
 // requireGranted waits for the grant, which must come within a time from now. 0 means in this instant.
 func (a *attempt) requireGranted(within time.Duration) *zkrecipes.Hold {
 	a.w.Helper()

@@ -170,6 +170,7 @@ func TestDowngrade_WriterGoneMeanwhile_IsNoGrant(t *testing.T) {
 				}()
 				if name == "released" {
 					// The delete waits behind the create that is held back; the operator's does not.
+					synctest.Wait() // the hold has ended by its release, and not by what the operator does
 					assert.NoError(t, srv.Delete(writer.Path()))
 				}
 				h := next.Granted(t, 0)
