@@ -19,15 +19,21 @@ import (
 func TestClose_WhileNodesAreRead_LeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		create(t, srv, root, "/app/a", "/app/b")
-		client, read := bubble.Dial(t, srv, "w"), make(chan struct{})
-		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/b$"}, zktest.After(func(zktest.Request) { close(read) }))
-		srv.SetLatency(50 * time.Millisecond)
+		client, read, answer := bubble.Dial(t, srv, "w"), make(chan struct{}), make(chan struct{})
+		srv.Intercept(zktest.Match{From: watcher, Op: zktest.OpGetData, Path: "^/app/b$"}, zktest.After(func(zktest.Request) {
+			close(read)
+			<-answer
+		}))
 		c, err := cache.Tree(client, root)
 		require.NoError(t, err)
 		<-read
 		_, known := c.Get("/app/b")
 		require.False(t, known)
-		require.NoError(t, c.Close(t.Context()))
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close(t.Context()) }()
+		synctest.Wait()
+		close(answer)
+		require.NoError(t, <-closed)
 		total, _ := srv.Watches()
 		require.Zero(t, total)
 	})
