@@ -42,6 +42,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
+// run returns what a command prints.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
