@@ -19,56 +19,71 @@ import (
 
 const operations = "../../docs/operations"
 
-// server is a Prometheus that scrapes all processes, with the alert rules of the documents.
+// server is a Prometheus that scrapes processes, with the alert rules of the documents.
 type server struct {
 	t       *testing.T
 	address string
 }
 
-// prometheus starts one. It returns nil if there is no program for it; with REQUIRE_REAL=1 the test fails.
+// target is what a Prometheus scrapes.
+type target struct{ job, instance, address string }
+
+// prometheus starts one that scrapes all processes.
 func (s *stage) prometheus() *server {
 	s.t.Helper()
+	targets := make([]target, len(s.processes))
+	for i, p := range s.processes {
+		targets[i] = target{p.job, p.id, p.address}
+	}
+	return prometheus(s.t, targets)
+}
+
+// prometheus starts one. It returns nil if there is no program for it; with REQUIRE_REAL=1 the test fails.
+func prometheus(t *testing.T, targets []target) *server {
+	t.Helper()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		if os.Getenv("REQUIRE_REAL") == "1" {
-			s.t.Fatal("no Prometheus: install it")
+			t.Fatal("no Prometheus: install it")
 		}
 		return nil
 	}
 	rules, err := filepath.Abs(filepath.Join(operations, "alerts.yaml"))
-	require.NoError(s.t, err)
+	require.NoError(t, err)
 	var config strings.Builder
 	fmt.Fprintf(&config, "global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [%[2]q]\nscrape_configs:\n",
 		scrapeInterval, rules)
-	for _, job := range []string{"leader", "nightly"} {
-		fmt.Fprintf(&config, "  - job_name: %s\n    static_configs:\n", job)
-		for _, p := range s.processes {
-			if p.job == job {
-				fmt.Fprintf(&config, "      - {targets: [%q], labels: {instance: %s}}\n", p.address, p.id)
-			}
+	job := ""
+	for _, to := range targets {
+		if to.job != job {
+			job = to.job
+			fmt.Fprintf(&config, "  - job_name: %s\n    static_configs:\n", job)
 		}
+		fmt.Fprintf(&config, "      - {targets: [%q], labels: {instance: %s}}\n", to.address, to.instance)
 	}
-	dir := s.t.TempDir()
+	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
-	require.NoError(s.t, os.WriteFile(file, []byte(config.String()), 0o600))
-	p := &server{t: s.t, address: freeAddress(s.t)}
+	require.NoError(t, os.WriteFile(file, []byte(config.String()), 0o600))
+	p := &server{t: t, address: freeAddress(t)}
 	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address,
 		"--log.level=warn")
 	var said strings.Builder
 	cmd.Stderr = &said
-	require.NoError(s.t, cmd.Start())
-	s.t.Cleanup(func() {
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()         // it was killed
-		if s.t.Failed() {
-			s.t.Logf("Prometheus said:\n%s", said.String())
+		if t.Failed() {
+			t.Logf("Prometheus said:\n%s", said.String())
 		}
 	})
-	s.processes[0].eventually("Prometheus has scraped all", func() bool {
+	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		all, err := p.query("sum(up)", time.Now(), time.Now())
-		return err == nil && len(all) == 1 && all[0].samples[0].value == float64(len(s.processes))
-	})
-	return p
+		if err == nil && len(all) == 1 && all[0].samples[0].value == float64(len(targets)) {
+			return p
+		}
+		require.True(t, time.Now().Before(deadline), "waiting until Prometheus has scraped all")
+	}
 }
 
 // series is one line of a panel.

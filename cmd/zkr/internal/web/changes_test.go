@@ -2,9 +2,13 @@ package web
 
 import (
 	"fmt"
+	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes/conn"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/survey"
 )
@@ -61,4 +65,15 @@ func TestChanges_ABusyQueueHidesNoOther(t *testing.T) {
 	for _, one := range c.since(before) {
 		require.Equal(t, "/busy", one.Path)
 	}
+}
+
+// The page named options of the library, which an operator of zkr cannot give.
+func TestPage_SaysWhyInWordsOfZkr(t *testing.T) {
+	explain := func(err error) string { return "for zkr: " + err.Error() }
+	now := time.Now()
+	v := pageView{begun: true}
+	v.note(conn.Status{State: conn.Suspended, Since: now, LastError: io.EOF, LastErrorAt: now}, explain)
+	require.Equal(t, "for zkr: EOF", v.cause)
+	v.note(conn.Status{State: conn.Connected}, explain)
+	require.Equal(t, "no connection to ZooKeeper: for zkr: EOF", v.changes.kept[0].Words)
 }

@@ -227,7 +227,7 @@ func (p *page) look(ctx context.Context) {
 	if err != nil {
 		p.replace(func(v *pageView) {
 			v.current, v.err = false, ""
-			v.note(p.queues.Status())
+			v.note(p.queues.Status(), p.queues.Explain)
 			if errors.Is(err, zk.ErrNoAuth) { // it lasts until the access list, or the node, is another one
 				v.err = p.queues.Explain(err)
 			}
@@ -246,7 +246,7 @@ func (p *page) look(ctx context.Context) {
 		queues[q.Path] = pageQueue{string(text), q.Holders, granted}
 	}
 	p.replace(func(v *pageView) {
-		v.note(p.queues.Status())
+		v.note(p.queues.Status(), p.queues.Explain)
 		v.changes = v.changes.with(v.successions(queues)...)
 		v.queues, v.asOf, v.current, v.err, v.hidden = queues, view.AsOf, view.Current, "", notShown(view.Forbidden)
 		v.begun = v.begun || view.Current
@@ -254,13 +254,13 @@ func (p *page) look(ctx context.Context) {
 }
 
 // note keeps since when there is no connection, and why. An outage that has ended is told among the changes.
-func (v *pageView) note(status conn.Status) {
+func (v *pageView) note(status conn.Status, explain func(error) string) {
 	if status.State != conn.Connected {
 		if v.lost.IsZero() {
 			v.lost = status.Since
 		}
 		if status.LastError != nil && !status.LastErrorAt.Before(v.lost) {
-			v.cause = status.LastError.Error()
+			v.cause = explain(status.LastError)
 		}
 		return
 	}
