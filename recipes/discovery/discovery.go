@@ -1,0 +1,157 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/internal/session"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+)
+
+// Discovery is the services below one path. It is safe for concurrent use.
+type Discovery struct {
+	client *conn.Client
+	base   string
+	codec  Codec
+}
+
+// Option configures [New].
+type Option func(*config) error
+
+type config struct{ codec Codec }
+
+// WithCodec sets how instances are written; default [Curator].
+func WithCodec(c Codec) Option {
+	return func(cfg *config) error {
+		if c == nil {
+			return errors.New("WithCodec: the codec is nil")
+		}
+		cfg.codec = c
+		return nil
+	}
+}
+
+// New returns the services below base. It sends nothing; the first Register creates missing parents.
+//
+// The root of a client made by [conn.Client.Sub], or of one with a chroot, is a path like others.
+//
+// Errors: a nil client; a path that is relative or malformed; a bad option.
+//
+// Source: Curator's ServiceDiscovery.
+func New(c *conn.Client, base string, opts ...Option) (*Discovery, error) {
+	cfg := config{codec: Curator()}
+	errs := []error{recipe.Apply(&cfg, opts), session.ValidatePath(base)}
+	if c == nil {
+		errs = append(errs, errors.New("client is nil: want one made by conn.Dial"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	return &Discovery{client: c, base: base, codec: cfg.codec}, nil
+}
+
+// Base returns the path below which the services are.
+func (d *Discovery) Base() string { return d.base }
+
+// folder returns the group of a service's instances.
+func (d *Discovery) folder(service string) (*group.Group, error) {
+	below, err := d.codec.Folder(service)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	g, err := group.New(d.client, path.Join(d.base, below))
+	if err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	return g, nil
+}
+
+// Names returns the names of the services, in order, as new as this call. A service whose last instance has gone is among them until
+// the servers have removed its node, which takes about a minute.
+//
+// Errors: the cause of ctx; ErrClosed; otherwise what the server said.
+func (d *Discovery) Names(ctx context.Context) ([]string, error) {
+	if err := d.client.Sync(ctx, d.base); err != nil {
+		return nil, err
+	}
+	children, err := d.client.Children(ctx, d.base)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	names := []string{}
+	for _, child := range children {
+		if name, ok := d.codec.Service(child); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Instances returns the instances of a service, as new as this call. A service that does not exist has none. It leaves no watches, so
+// the view is never Current: the service may change the moment after AsOf, and nothing tells. [Discovery.Watch] has views that are
+// current.
+//
+// Errors: a name that no service can have; the cause of ctx; ErrClosed; otherwise what the server said.
+func (d *Discovery) Instances(ctx context.Context, service string) (View, error) {
+	g, err := d.folder(service)
+	if err != nil {
+		return View{}, err
+	}
+	v, err := g.Members(ctx)
+	if err != nil {
+		return View{}, err
+	}
+	return (&decoder{codec: d.codec, service: service}).view(v), nil
+}
+
+// WatchOption configures [Discovery.Watch].
+type WatchOption = group.WatchOption
+
+// WithSettle makes Watch tell a change only when nothing has changed for quiet, and at the latest most after it; default is to
+// tell at once. It is [group.WithSettle], which says what that spares.
+func WithSettle(quiet, most time.Duration) WatchOption { return group.WithSettle(quiet, most) }
+
+// Watch tells which instances of a service there are now, then after every change, of their data too. A slow caller gets the newest
+// view and misses those in between. A service that does not exist has none.
+//
+// When the connection is lost, or no server has answered for the session timeout, Watch tells the last view again at once, with
+// Current false. When the client is connected again, Watch reads again and tells a current view.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when it cannot go on.
+func (d *Discovery) Watch(ctx context.Context, service string, opts ...WatchOption) iter.Seq2[View, error] {
+	return func(yield func(View, error) bool) {
+		g, err := d.folder(service)
+		if err != nil {
+			yield(View{}, err)
+			return
+		}
+		decoder := decoder{codec: d.codec, service: service}
+		var told *View
+		for v, err := range g.Watch(ctx, append(slices.Clone(opts), group.WithPayloads())...) {
+			if err != nil {
+				yield(View{}, err)
+				return
+			}
+			now := decoder.view(v)
+			if told != nil && told.same(now) { // a node that is no instance has changed
+				continue
+			}
+			told = &now
+			shown := now
+			shown.Entries = slices.Clone(now.Entries) // the caller may sort its own
+			if !yield(shown, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package discovery
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// Finagle is the codec of Twitter's serversets, which Finagle and Aurora use: /base/service/member_0000000001 has JSON with a
+// serviceEndpoint.
+//
+// The id is the number of the member, as text; the default is a random one. A node of ours keeps its number, also in the next
+// session. Metadata has "shard", and "status" if that is not ALIVE. The payload are the additionalEndpoints. Disabled
+// says that the status is not ALIVE. There are no other fields. Nodes that are no members, such as vectors, are not shown.
+func Finagle() Codec { return finagle{} }
+
+type finagle struct{ plain }
+
+const (
+	member = "member_"
+	alive  = "ALIVE"
+)
+
+// endpoint and serverset have the order of the fields in Finagle's JSON.
+type endpoint struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+}
+
+type serverset struct {
+	ServiceEndpoint     *endpoint       `json:"serviceEndpoint"`
+	AdditionalEndpoints json.RawMessage `json:"additionalEndpoints"`
+	Status              string          `json:"status"`
+	Shard               *int32          `json:"shard,omitempty"`
+}
+
+func (finagle) Decode(service string, n Node) (Instance, error) {
+	number, ok := strings.CutPrefix(n.Name, member)
+	if !ok {
+		return Instance{}, ErrNoInstance
+	}
+	if len(n.Data) == 0 {
+		return Instance{}, errors.New("the node is empty: want JSON")
+	}
+	var s serverset
+	if err := json.Unmarshal(n.Data, &s); err != nil {
+		return Instance{}, err
+	}
+	if s.ServiceEndpoint == nil {
+		return Instance{}, errors.New("no serviceEndpoint")
+	}
+	i := Instance{
+		Service: service, ID: number, Address: s.ServiceEndpoint.Host, Port: s.ServiceEndpoint.Port, Type: Dynamic,
+		Disabled: s.Status != alive, Payload: raw(s.AdditionalEndpoints),
+	}
+	if string(i.Payload) == "{}" {
+		i.Payload = nil
+	}
+	put := func(name, value string) {
+		if i.Metadata == nil {
+			i.Metadata = map[string]string{}
+		}
+		i.Metadata[name] = value
+	}
+	if s.Status != alive {
+		put("status", s.Status)
+	}
+	if s.Shard != nil {
+		put("shard", strconv.Itoa(int(*s.Shard)))
+	}
+	return i, nil
+}
+
+func (finagle) Encode(i Instance) (Node, error) {
+	if i.TLSPort != 0 || i.URI != nil {
+		return Node{}, errors.New("a member of a serverset has neither a second port nor a specification of its URI")
+	}
+	s := serverset{ServiceEndpoint: &endpoint{i.Address, i.Port}, AdditionalEndpoints: json.RawMessage("{}"), Status: alive}
+	if i.Disabled {
+		s.Status = "STOPPING"
+	}
+	if i.Payload != nil {
+		s.AdditionalEndpoints = i.Payload
+	}
+	for name, value := range i.Metadata {
+		switch name {
+		case "status":
+			s.Status = value
+		case "shard":
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil {
+				return Node{}, fmt.Errorf("shard %q: want a number of 32 bits", value)
+			}
+			shard := int32(n)
+			s.Shard = &shard
+		default:
+			return Node{}, fmt.Errorf("metadata %q: a member of a serverset has shard and status alone", name)
+		}
+	}
+	id := cmp.Or(i.ID, fmt.Sprintf("%010d", 1<<31+rand.Int64N(1<<31))) // no server counts up to these
+	if strings.Trim(id, "0123456789") != "" {
+		return Node{}, fmt.Errorf("id %q: want the number of a member, such as 0000000001", id)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return Node{}, err
+	}
+	return Node{Name: member + id, Data: data}, i.check()
+}

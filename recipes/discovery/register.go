@@ -1,0 +1,242 @@
+package discovery
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/recipe"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+)
+
+// Registration is one instance that this process keeps in the service. It is safe for concurrent use.
+type Registration struct {
+	discovery *Discovery
+	options   []group.JoinOption
+	closing   context.Context // ends when Close is called
+	close     context.CancelFunc
+	turn      chan struct{} // holds one while an Update or Close is under way
+
+	mu       sync.Mutex
+	instance Instance
+	node     string
+	member   *group.Membership
+}
+
+// RegisterOption configures [Discovery.Register].
+type RegisterOption func(*registering) error
+
+type registering struct{ options []group.JoinOption }
+
+// WithWait makes Register wait, within its context, while the id is taken. By default Register fails. So a process that was started
+// anew takes its id back when the session of its predecessor has expired.
+func WithWait() RegisterOption {
+	return func(c *registering) error {
+		c.options = append(c.options, group.WithWait())
+		return nil
+	}
+}
+
+// WithReplace deletes the node of another session that has the id, in one transaction with the creation of ours, if replace says
+// so. By default Register fails. replace is called on a goroutine of the client and must not wait.
+func WithReplace(replace func(data []byte, stat zk.Stat) bool) RegisterOption {
+	return func(c *registering) error {
+		if replace == nil {
+			return errors.New("WithReplace: the function is nil")
+		}
+		c.options = append(c.options, group.WithReplace(replace))
+		return nil
+	}
+}
+
+// Register makes the instance one of its service, and waits until its node is there. ctx bounds the waiting, not the registration.
+// The node is kept until [Registration.Close], as package node keeps one: a reconnect writes nothing.
+//
+// On error nothing is registered. A node that was made is deleted in the background.
+//
+// Errors: a *zkrecipes.TakenError, which names the owner, if another session has the id; an instance that the format cannot say; another
+// Registration of the same client with the id that is not closed; the cause of ctx, with what is in the way; what the server
+// said; ErrClosed.
+//
+// Source: Curator's ServiceDiscovery.registerService, which takes the node of another process for its own.
+func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
+	var cfg registering
+	if err := recipe.Apply(&cfg, opts); err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	i, n, err := d.encode(i)
+	if err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	r := &Registration{discovery: d, options: cfg.options, turn: make(chan struct{}, 1)}
+	if r.member, err = r.join(ctx, i.Service, n); err != nil {
+		return nil, err
+	}
+	r.closing, r.close = context.WithCancel(context.Background())
+	r.instance, r.node = i, n.Name
+	return r, nil
+}
+
+// encode returns the node of an instance, and the instance as others will read it. It has no payload if its metadata say the same, so
+// that a caller can change them.
+func (d *Discovery) encode(i Instance) (Instance, Node, error) {
+	if t := cmp.Or(i.Type, Dynamic); t != Dynamic {
+		return i, Node{}, fmt.Errorf("type %q: want %q, since the node is kept as an ephemeral one", t, Dynamic)
+	}
+	if i.Address = cmp.Or(i.Address, localAddress()); i.Address == "" {
+		return i, Node{}, errors.New("the instance has no address, and this machine has none that others reach: set Address")
+	}
+	if i.Registered.IsZero() {
+		i.Registered = time.Now()
+	}
+	n, err := d.codec.Encode(i)
+	if err != nil {
+		return i, Node{}, err
+	}
+	got, err := d.codec.Decode(i.Service, n)
+	switch {
+	case err != nil:
+		return i, Node{}, err
+	case got.Disabled != i.Disabled:
+		return i, Node{}, fmt.Errorf("disabled %v: the payload says otherwise: set it to nil", i.Disabled)
+	}
+	bare := got
+	bare.Payload = nil
+	if same, err := d.codec.Encode(bare); err == nil && same.Name == n.Name && bytes.Equal(same.Data, n.Data) {
+		return bare, n, nil
+	}
+	return got, n, nil
+}
+
+// join makes a node.
+func (r *Registration) join(ctx context.Context, service string, n Node) (*group.Membership, error) {
+	g, err := r.discovery.folder(service)
+	if err != nil {
+		return nil, err
+	}
+	return g.Join(ctx, n.Name, n.Data, r.options...)
+}
+
+// Instance returns the instance as others read it. The caller may change it, and give it to Update. If its payload is nothing but its
+// metadata, it has no payload.
+func (r *Registration) Instance() Instance {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := r.instance
+	i.Metadata = maps.Clone(i.Metadata)
+	return i
+}
+
+func (r *Registration) now() *group.Membership {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.member
+}
+
+// Path returns the path of the node.
+func (r *Registration) Path() string { return r.now().Path() }
+
+// State returns what is known of the node now. It sends nothing.
+func (r *Registration) State() node.State { return r.now().State() }
+
+// Watch tells the state of the node now, then every change. A slow caller gets the newest state and misses those in between.
+//
+// It ends, without an error, when ctx does or the caller stops; with one, the last it tells, when the registration has ended: ErrClosed.
+func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
+	return func(yield func(node.State, error) bool) {
+		for {
+			member := r.now()
+			for state, err := range member.Watch(ctx) {
+				if err != nil && member != r.now() {
+					break // Update has made another node
+				}
+				if !yield(state, err) {
+					return
+				}
+			}
+			if ctx.Err() != nil || member == r.now() {
+				return
+			}
+		}
+	}
+}
+
+// Update replaces the instance, and waits until the server has had it. An empty ID, Address or Registered stays as it is. The
+// service and the id cannot change.
+//
+// If the format has the data in the name of the node, as Dubbo's, Update makes the new node first and deletes the old one after it. So for a
+// moment both are there.
+//
+// After an error the data is set as soon as that is possible, unless the format cannot say it. A new node that was not made
+// in time is given up.
+//
+// Errors: another service or id; an instance that the format cannot say; the cause of ctx, with what is in the way; what the server
+// said; ErrClosed.
+func (r *Registration) Update(ctx context.Context, i Instance) error {
+	now := r.Instance()
+	i.ID, i.Address, i.Service = cmp.Or(i.ID, now.ID), cmp.Or(i.Address, now.Address), cmp.Or(i.Service, now.Service)
+	if i.Registered.IsZero() {
+		i.Registered = now.Registered
+	}
+	i, n, err := r.discovery.encode(i)
+	switch {
+	case err != nil:
+		return fmt.Errorf("discovery: %w", err)
+	case i.Service != now.Service || i.ID != now.ID:
+		return fmt.Errorf("discovery: update of %s/%s to %s/%s: close the registration and make another", now.Service, now.ID, i.Service, i.ID)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.closing, func() { cancel(fmt.Errorf("discovery: %s: %w", r.Path(), zkrecipes.ErrClosed)) })()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return r.replace(ctx, i, n)
+}
+
+// replace is called by one goroutine at a time.
+func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
+	before := r.now()
+	if n.Name == r.node {
+		r.put(i, n, before)
+		return before.Set(ctx, n.Data)
+	}
+	member, err := r.join(ctx, i.Service, n)
+	if err != nil {
+		return err
+	}
+	r.put(i, n, member)
+	return before.Close(ctx)
+}
+
+func (r *Registration) put(i Instance, n Node, member *group.Membership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.instance, r.node, r.member = i, n.Name, member
+}
+
+// Close takes the instance out of its service: it deletes the node if it is ours, and waits until it is gone or its session over.
+// It is idempotent. A program that is about to stop closes its registration first, and then serves on for the calls that are under
+// way and for callers that have not heard yet.
+//
+// Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
+func (r *Registration) Close(ctx context.Context) error {
+	r.close()
+	r.turn <- struct{}{} // an Update ends at once
+	member := r.now()
+	<-r.turn
+	return member.Close(ctx)
+}

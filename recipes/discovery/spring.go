@@ -1,0 +1,81 @@
+package discovery
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+)
+
+// Spring is the codec of Spring Cloud Zookeeper, whose base is /services if it is not configured: Curator's JSON with a ZookeeperInstance for its
+// payload. It has all fields of [Curator]. Metadata is what Spring calls so. The default URI is "{scheme}://{address}:{port}".
+//
+// Disabled says that the metadata instance_status is not UP. If it is set, and the status is UP, the status becomes OUT_OF_SERVICE. If it
+// is not set, the status becomes UP.
+func Spring() Codec { return spring{} }
+
+type spring struct{ curator }
+
+const (
+	springClass  = "org.springframework.cloud.zookeeper.discovery.ZookeeperInstance"
+	springStatus = "instance_status"
+	springUp     = "UP"
+	springOut    = "OUT_OF_SERVICE"
+)
+
+// springURI is what Spring Cloud's instances have.
+var springURI = URISpec{{"scheme", true}, {"://", false}, {"address", true}, {":", false}, {"port", true}}
+
+func (s spring) Decode(service string, n Node) (Instance, error) {
+	i, err := s.curator.Decode(service, n)
+	if err != nil {
+		return Instance{}, err
+	}
+	i.Metadata = springMetadata(i.Payload)
+	i.Disabled = i.Disabled || cmp.Or(i.Metadata[springStatus], springUp) != springUp
+	return i, nil
+}
+
+func (s spring) Encode(i Instance) (Node, error) {
+	i.ID = cmp.Or(i.ID, randomUUID())
+	if i.URI == nil {
+		i.URI = springURI
+	}
+	payload, err := i.payload(i.zookeeperInstance, springMetadata)
+	if err != nil {
+		return Node{}, err
+	}
+	return i.serviceInstance(payload)
+}
+
+// zookeeperInstance is the payload of an instance that has none.
+func (i Instance) zookeeperInstance() string {
+	metadata := maps.Clone(i.Metadata)
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	isUp := cmp.Or(metadata[springStatus], springUp) == springUp
+	switch {
+	case !i.Disabled:
+		metadata[springStatus] = springUp
+	case isUp:
+		metadata[springStatus] = springOut
+	}
+	var b jackson
+	b.WriteByte('{')
+	b.field("@class", quoted(springClass))
+	b.field("id", quoted(i.ID))
+	b.field("name", quoted(i.Service))
+	b.field("metadata", object(metadata))
+	b.WriteByte('}')
+	return b.String()
+}
+
+func springMetadata(payload json.RawMessage) map[string]string {
+	var p struct {
+		Metadata map[string]string `json:"metadata"`
+	}
+	if json.Unmarshal(payload, &p) != nil {
+		return nil // the payload of another program: nothing in it is Spring's
+	}
+	return p.Metadata
+}

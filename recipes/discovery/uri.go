@@ -1,0 +1,90 @@
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// URISpec says how the URI of an instance is put together, as Curator's UriSpec.
+type URISpec []URIPart
+
+// URIPart is a text, or a variable that stands for a part of the instance.
+type URIPart struct {
+	Value    string
+	Variable bool
+}
+
+// ParseURISpec reads a specification such as "{scheme}://{address}:{port}". The variables are those of Curator: scheme, name, id,
+// address, port, ssl-port, registration-time-utc and service-type; and "{[}" and "{]}" are the braces.
+//
+// Errors: a brace that has no other.
+func ParseURISpec(text string) (URISpec, error) {
+	var spec URISpec
+	for rest := text; rest != ""; {
+		fixed, after, found := strings.Cut(rest, "{")
+		if fixed != "" {
+			spec = append(spec, URIPart{Value: fixed})
+		}
+		if !found {
+			break
+		}
+		name, after, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, fmt.Errorf("discovery: URI %q: a brace is not closed", text)
+		}
+		spec = append(spec, URIPart{Value: strings.TrimSpace(name), Variable: true})
+		rest = after
+	}
+	return spec, nil
+}
+
+// URL returns the URI of the instance; "" if its URI is nil. A variable that the instance does not have is empty.
+func (i Instance) URL() string {
+	var b strings.Builder
+	for _, part := range i.URI {
+		if part.Variable {
+			b.WriteString(i.variable(part.Value))
+		} else {
+			b.WriteString(part.Value)
+		}
+	}
+	return b.String()
+}
+
+func (i Instance) variable(name string) string {
+	port := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	switch name {
+	case "scheme":
+		if i.TLSPort != 0 {
+			return "https"
+		}
+		return "http"
+	case "name":
+		return i.Service
+	case "id":
+		return i.ID
+	case "address":
+		return i.Address
+	case "port":
+		return port(i.Port)
+	case "ssl-port":
+		return port(i.TLSPort)
+	case "registration-time-utc":
+		return strconv.FormatInt(i.Registered.UnixMilli(), 10)
+	case "service-type":
+		return strings.ToLower(string(cmp.Or(i.Type, Dynamic)))
+	case "[":
+		return "{"
+	case "]":
+		return "}"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,92 @@
+package discovery
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/group"
+)
+
+// View is a service at one instant of one server.
+type View struct {
+	// Service is the name of the service.
+	Service string
+	// Entries are the instances in the order of their nodes: first the one that has been there the longest.
+	Entries []Entry
+	// Zxid is the transaction that changed the list of instances last; 0 if there was never one. Of two views the one with the
+	// larger Zxid is newer.
+	Zxid int64
+	// Freshness of a view that [Discovery.Instances] returns is never current: nothing follows the service.
+	zkrecipes.Freshness
+}
+
+// Entry is one node of a view, with the instance that it stands for.
+type Entry struct {
+	// Instance is empty, but for its Service, if Err is not nil.
+	Instance
+	// Path of its node.
+	Path string
+	// Data of its node, which must not be changed.
+	Data []byte
+	// Czxid is the incarnation of its node: an instance that comes back has a larger one.
+	Czxid int64
+	// Session that owns its node; 0 if the node is not ephemeral.
+	Session int64
+	// Since is when its node was made, by the clock of the servers.
+	Since time.Time
+	// Err says why the node does not decode; nil if it does.
+	Err error
+}
+
+// Instances returns the instances that a caller may use: those that decode and are not disabled.
+func (v View) Instances() []Instance {
+	var usable []Instance
+	for _, e := range v.Entries {
+		if e.isUsable() {
+			usable = append(usable, e.Instance)
+		}
+	}
+	return usable
+}
+
+// decoder makes views. It decodes a node again only if its data has changed.
+type decoder struct {
+	codec   Codec
+	service string
+	known   map[string]Entry // by path; a node that is no instance has ErrNoInstance
+}
+
+func (d *decoder) view(v group.View) View {
+	entries, known := make([]Entry, 0, len(v.Members)), make(map[string]Entry, len(v.Members))
+	for _, m := range v.Members {
+		e, ok := d.known[m.Path]
+		if !ok || e.Czxid != m.Czxid || !bytes.Equal(e.Data, m.Data) {
+			e = d.entry(m)
+		}
+		known[m.Path] = e
+		if !errors.Is(e.Err, ErrNoInstance) {
+			entries = append(entries, e)
+		}
+	}
+	d.known = known
+	return View{Service: d.service, Entries: entries, Zxid: v.Zxid, Freshness: v.Freshness}
+}
+
+func (d *decoder) entry(m group.Member) Entry {
+	i, err := d.codec.Decode(d.service, Node{Name: m.ID, Data: m.Data})
+	if err != nil {
+		i, err = Instance{Service: d.service}, fmt.Errorf("decode %s: %w", m.Path, err)
+	}
+	return Entry{Instance: i, Path: m.Path, Data: m.Data, Czxid: m.Czxid, Session: m.Session, Since: m.Since, Err: err}
+}
+
+// same reports whether a caller that was told of v need not be told of the other.
+func (v View) same(other View) bool {
+	return v.Current == other.Current && slices.EqualFunc(v.Entries, other.Entries, func(a, b Entry) bool {
+		return a.Path == b.Path && a.Czxid == b.Czxid && bytes.Equal(a.Data, b.Data)
+	})
+}
