@@ -1,5 +1,5 @@
 #!/bin/bash
-# Fetches releases of ZooKeeper, Curator, Kafka and Helix, and tests of their own, into cache/, with Maven, and compares every file with its checksum.
+# Fetches releases of ZooKeeper, Curator, Spring Cloud Zookeeper, Kafka and Helix, and tests of their own, into cache/, with Maven, and compares every file with its checksum.
 #
 #   fetch.sh                          the releases that .ci/run needs
 #   fetch.sh all                      every release that has its checksums in sums/
@@ -12,7 +12,7 @@ export LC_ALL=C
 cd "$(dirname "$0")"
 
 plugin=org.apache.maven.plugins:maven-dependency-plugin:3.6.1
-default=(zookeeper-3.8.6 zookeeper-3.9.5 curator-5.9.0 curatortests-5.9.0 zookeepertests-3.9.5 kafkatests-3.9.1 helix-1.4.3)
+default=(zookeeper-3.8.6 zookeeper-3.9.5 curator-5.9.0 discovery-5.9.0 curatortests-5.9.0 zookeepertests-3.9.5 kafkatests-3.9.1 helix-1.4.3)
 
 sums() { (cd "$1" && sha256sum -- *.*); }
 

@@ -14,10 +14,11 @@ import (
 // A Product is a set of jars that is released together. Its value is how the cache names it.
 type Product string
 
-// The products. An environment variable chooses the release of each: ZKRECIPES_ZOOKEEPER and ZKRECIPES_CURATOR.
+// The products. An environment variable chooses the release of each: ZKRECIPES_ZOOKEEPER, ZKRECIPES_CURATOR, ZKRECIPES_DISCOVERY.
 const (
 	ZooKeeper Product = "zookeeper"
 	Curator   Product = "curator"
+	Discovery Product = "discovery" // of Curator, with Spring Cloud Zookeeper; Debian has none
 )
 
 // Debian names the release that Debian packages: ZooKeeper 3.8.0 with security fixes, Curator 5.4.0.
@@ -58,6 +59,9 @@ func (p Product) ClassPath(release string) (string, error) {
 
 func (p Product) debian() (string, error) {
 	var jars []string
+	if len(debianJars[p]) == 0 {
+		return "", fmt.Errorf("%s is no package of Debian: %w", p, ErrNotInstalled)
+	}
 	for _, name := range debianJars[p] {
 		jar := filepath.Join("/usr/share/java", name+".jar")
 		if _, err := os.Stat(jar); err != nil {

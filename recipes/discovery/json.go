@@ -7,24 +7,27 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// jackson writes JSON as Jackson does, which Curator and Spring use: encoding/json escapes more characters, and writes the
-// numbers of control characters in lower case.
+// jackson writes JSON as Jackson does, which Curator and Spring use. It differs from encoding/json in what it escapes.
 type jackson struct{ bytes.Buffer }
 
 func (b *jackson) text(s string) {
 	b.WriteByte('"')
-	for i := range len(s) {
-		c := s[i]
-		if short := strings.IndexByte("\b\t\n\f\r\"\\", c); short >= 0 {
+	for _, c := range s {
+		switch short := strings.IndexRune("\b\t\n\f\r\"\\", c); {
+		case short >= 0:
 			b.WriteByte('\\')
 			b.WriteByte("btnfr\"\\"[short])
-		} else if c < ' ' {
+		case c < ' ':
 			fmt.Fprintf(b, "\\u%04X", c)
-		} else {
-			b.WriteByte(c)
+		case c > 0xffff:
+			high, low := utf16.EncodeRune(c)
+			fmt.Fprintf(b, "\\u%04X\\u%04X", high, low)
+		default:
+			b.WriteRune(c)
 		}
 	}
 	b.WriteByte('"')

@@ -63,7 +63,7 @@ func (i Instance) zookeeperInstance() string {
 	var b jackson
 	b.WriteByte('{')
 	b.field("@class", quoted(springClass))
-	b.field("id", quoted(i.ID))
+	b.field("id", quoted(i.Service)) // of the application
 	b.field("name", quoted(i.Service))
 	b.field("metadata", object(metadata))
 	b.WriteByte('}')
