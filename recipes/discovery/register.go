@@ -177,8 +177,8 @@ func (r *Registration) Watch(ctx context.Context) iter.Seq2[node.State, error] {
 // If the format has the data in the name of the node, as Dubbo's, Update makes the new node first and deletes the old one after it. So for a
 // moment both are there.
 //
-// After an error the data is set as soon as that is possible, unless the format cannot say it. A new node that was not made
-// in time is given up.
+// After an error the registration keeps what [Registration.Instance] returns: the new instance as soon as that is possible, or still
+// the old one.
 //
 // Errors: another service or id; an instance that the format cannot say; the cause of ctx, with what is in the way; what the server
 // said; ErrClosed.

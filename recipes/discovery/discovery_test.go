@@ -1,0 +1,535 @@
+package discovery_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+	"github.com/zkrecipes/zkrecipes/recipes/node"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+const base = "/services"
+
+// TestCost_ManyFollowers has so many. The documentation speaks of 1,000 and 100.
+var (
+	instances = flag.Int("instances", 50, "instances of a service that many follow")
+	followers = flag.Int("followers", 20, "clients that follow it")
+)
+
+// inBubble runs f with a server, in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, zktest.Run(t, zktest.InMemory())) })
+}
+
+func open(t *testing.T, c *conn.Client, opts ...discovery.Option) *discovery.Discovery {
+	t.Helper()
+	d, err := discovery.New(c, base, opts...)
+	require.NoError(t, err)
+	return d
+}
+
+// orders is an instance of a service.
+func orders(id string, port int) discovery.Instance {
+	return discovery.Instance{Service: "orders", ID: id, Address: "10.0.0.7", Port: port}
+}
+
+func register(t *testing.T, d *discovery.Discovery, i discovery.Instance, opts ...discovery.RegisterOption) *discovery.Registration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := d.Register(ctx, i, opts...)
+	require.NoError(t, err)
+	return r
+}
+
+// views collects what Watch tells.
+type views struct {
+	mu   sync.Mutex
+	list []discovery.View
+	err  error
+}
+
+func watch(t *testing.T, d *discovery.Discovery, service string, opts ...discovery.WatchOption) *views {
+	t.Helper()
+	v := &views{}
+	go func() {
+		for view, err := range d.Watch(t.Context(), service, opts...) {
+			v.mu.Lock()
+			if v.err = err; err == nil {
+				v.list = append(v.list, view)
+			}
+			v.mu.Unlock()
+		}
+	}()
+	synctest.Wait()
+	return v
+}
+
+func (v *views) all() []discovery.View {
+	synctest.Wait()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.list)
+}
+
+func (v *views) last() discovery.View {
+	all := v.all()
+	return all[len(all)-1]
+}
+
+// hostPorts returns where the usable instances of a view are.
+func hostPorts(v discovery.View) []string {
+	list := []string{}
+	for _, i := range v.Instances() {
+		list = append(list, i.HostPort())
+	}
+	return list
+}
+
+func TestNew_RefusesWhatCannotWork(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		for want, f := range map[string]func() (*discovery.Discovery, error){
+			"client is nil":    func() (*discovery.Discovery, error) { return discovery.New(nil, base) },
+			"is relative":      func() (*discovery.Discovery, error) { return discovery.New(c, "services") },
+			"the codec is nil": func() (*discovery.Discovery, error) { return discovery.New(c, base, discovery.WithCodec(nil)) },
+			"option 0 is nil":  func() (*discovery.Discovery, error) { return discovery.New(c, base, nil) },
+		} {
+			_, err := f()
+			require.ErrorContains(t, err, want)
+		}
+		d := open(t, c)
+		for want, change := range map[string]func(i *discovery.Instance){
+			"the service is empty": func(i *discovery.Instance) { i.Service = "" },
+			`type "STATIC"`:        func(i *discovery.Instance) { i.Type = discovery.Static },
+			`id "a/b"`:             func(i *discovery.Instance) { i.ID = "a/b" },
+		} {
+			i := orders("1", 1)
+			change(&i)
+			_, err := d.Register(t.Context(), i)
+			require.ErrorContains(t, err, want)
+		}
+		for want, opt := range map[string]discovery.RegisterOption{"the function is nil": discovery.WithReplace(nil), "option 0 is nil": nil} {
+			_, err := d.Register(t.Context(), orders("1", 1), opt)
+			require.ErrorContains(t, err, want)
+		}
+		_, err := d.Instances(t.Context(), "a/b")
+		require.ErrorContains(t, err, `service "a/b"`)
+		v := watch(t, d, "")
+		require.ErrorContains(t, v.err, "the service is empty")
+		v = watch(t, d, "orders", discovery.WithSettle(0, 0))
+		require.ErrorContains(t, v.err, "settle")
+		bubble.Clean(t, srv, base)
+	})
+}
+
+// TestRegister_Defaults: an instance has an id, an address of this machine, and the time.
+func TestRegister_Defaults(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"))
+		i := discovery.Instance{Service: "orders", Port: 8080}
+		r, err := d.Register(t.Context(), i)
+		if err != nil { // a machine without a network
+			require.ErrorContains(t, err, "set Address")
+			i.Address = "10.0.0.7"
+			r = register(t, d, i)
+		}
+		got := r.Instance()
+		require.Regexp(t, "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$", got.ID)
+		require.NotEmpty(t, got.Address)
+		require.WithinDuration(t, time.Now(), got.Registered, time.Second)
+		require.Equal(t, base+"/orders/"+got.ID, r.Path())
+		require.Equal(t, srv.SessionOf("a"), r.State().Session)
+		view, err := d.Instances(t.Context(), "orders")
+		require.NoError(t, err)
+		require.False(t, view.Current)
+		node, _ := srv.Node(r.Path())
+		require.Equal(t, []discovery.Entry{{
+			Instance: got, Path: r.Path(), Data: node.Data, Czxid: node.Stat.Czxid, Session: srv.SessionOf("a"), Since: time.UnixMilli(node.Stat.Ctime),
+		}}, view.Entries)
+		names, err := d.Names(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"orders"}, names)
+		require.NoError(t, r.Close(t.Context()))
+		require.NoError(t, r.Close(t.Context()))
+		require.ErrorIs(t, r.Update(t.Context(), r.Instance()), zkrecipes.ErrClosed)
+		require.False(t, srv.Exists(r.Path()))
+	})
+}
+
+// TestTaken: of two processes with one id one gets the error, and changes nothing.
+func TestTaken(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		first := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
+		before, _ := srv.Node(first.Path())
+		d := open(t, bubble.Dial(t, srv, "b"))
+		_, err := d.Register(t.Context(), orders("1", 2))
+		var taken *zkrecipes.TakenError
+		require.ErrorAs(t, err, &taken)
+		require.ErrorIs(t, err, zkrecipes.ErrTaken)
+		require.Equal(t, srv.SessionOf("a"), taken.Session)
+		after, _ := srv.Node(first.Path())
+		require.Equal(t, before, after)
+
+		time.AfterFunc(time.Second, func() { _ = first.Close(t.Context()) }) // never fails here
+		second := register(t, d, orders("1", 2), discovery.WithWait())
+		require.Equal(t, srv.SessionOf("b"), second.State().Session)
+		third := register(t, open(t, bubble.Dial(t, srv, "c")), orders("1", 3), discovery.WithReplace(func([]byte, zk.Stat) bool { return true }))
+		require.Equal(t, srv.SessionOf("c"), third.State().Session)
+	})
+}
+
+// TestReconnect_WritesNothing: whatever breaks the connection, an instance stays as it is while its session lives, and a client that
+// follows it is told of nothing.
+func TestReconnect_WritesNothing(t *testing.T) {
+	self := zktest.Label("a")
+	for name, breaks := range map[string]func(srv *zktest.Server){
+		"cut":     func(srv *zktest.Server) { srv.Cut(self) },
+		"restart": func(srv *zktest.Server) { srv.Restart() },
+		"stalled": func(srv *zktest.Server) {
+			srv.Stall(self, zktest.Both)
+			time.Sleep(bubble.Timeout / 2)
+			srv.Heal(self)
+		},
+		"refused": func(srv *zktest.Server) {
+			srv.Refuse(self)
+			srv.Cut(self)
+			time.Sleep(bubble.Timeout / 3)
+			srv.Accept(self)
+		},
+		"a reply is lost": func(srv *zktest.Server) { srv.Intercept(zktest.Match{From: self}, zktest.DropReply()) },
+		"frozen": func(srv *zktest.Server) {
+			srv.Freeze()
+			time.Sleep(bubble.Timeout / 3)
+			srv.Thaw()
+		},
+		"events are lost": func(srv *zktest.Server) {
+			srv.LoseWatch(self, base+"/orders/1")
+			srv.Cut(self)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, srv *zktest.Server) {
+				r := register(t, open(t, bubble.Dial(t, srv, "a")), orders("1", 1))
+				told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
+				before, _ := srv.Node(r.Path())
+				zxid, session := srv.Zxid(), srv.SessionOf("a")
+				for range 5 {
+					breaks(srv)
+					time.Sleep(2 * bubble.Timeout)
+				}
+				require.Equal(t, session, srv.SessionOf("a"))
+				after, _ := srv.Node(r.Path())
+				require.Equal(t, before, after)
+				require.Equal(t, zxid, srv.Zxid(), "nothing was written")
+				require.True(t, r.State().Current)
+				for _, v := range told.all() {
+					require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(v))
+				}
+			})
+		})
+	}
+}
+
+// TestSessionLost_BackInOneRoundTrip: the first request of the next session makes the instance again.
+func TestSessionLost_BackInOneRoundTrip(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		const roundTrip = 10 * time.Millisecond
+		c := bubble.Dial(t, srv, "a")
+		r := register(t, open(t, c), orders("1", 1))
+		synctest.Wait()
+		srv.SetLatency(roundTrip)
+		old, err := c.Session(t.Context())
+		require.NoError(t, err)
+		before := old.ID()
+		srv.Expire(before)
+		<-old.Done()
+		_, err = c.Session(t.Context())
+		require.NoError(t, err)
+		up := time.Now()
+		for s, err := range r.Watch(t.Context()) {
+			require.NoError(t, err)
+			if s.Exists && s.Current && s.Session != before {
+				break
+			}
+		}
+		require.LessOrEqual(t, time.Since(up), roundTrip)
+		n, ok := srv.Node(r.Path())
+		require.True(t, ok)
+		require.Equal(t, srv.SessionOf("a"), n.Stat.EphemeralOwner)
+	})
+}
+
+// TestUpdate: followers are told once; the id and the service stay.
+func TestUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"))
+		i := orders("1", 1)
+		i.Metadata = map[string]string{"weight": "1"}
+		r := register(t, d, i)
+		told := watch(t, open(t, bubble.Dial(t, srv, "b")), "orders")
+		before := r.Instance()
+		changed := r.Instance()
+		changed.Metadata["weight"] = "2"
+		require.Equal(t, "1", r.Instance().Metadata["weight"], "it is a copy")
+		require.NoError(t, r.Update(t.Context(), changed))
+		last := told.last()
+		require.Len(t, told.all(), 2)
+		require.Equal(t, "2", last.Entries[0].Metadata["weight"])
+		require.Equal(t, before.Registered, last.Entries[0].Registered)
+		require.Equal(t, r.State().Czxid, last.Entries[0].Czxid)
+		require.NoError(t, r.Update(t.Context(), discovery.Instance{Port: 9}), "the rest stays as it is")
+		require.Equal(t, []string{"10.0.0.7:9"}, hostPorts(told.last()))
+
+		for want, change := range map[string]func(i *discovery.Instance){
+			"close the registration": func(i *discovery.Instance) { i.ID = "2" },
+			"update of orders/1":     func(i *discovery.Instance) { i.Service = "other" },
+			"port -1":                func(i *discovery.Instance) { i.Port = -1 },
+		} {
+			bad := r.Instance()
+			change(&bad)
+			require.ErrorContains(t, r.Update(t.Context(), bad), want)
+		}
+		require.Equal(t, 9, r.Instance().Port)
+	})
+}
+
+// TestUpdate_PayloadSaysOtherwise: an instance that cannot be disabled by its field is not registered as an enabled one.
+func TestUpdate_PayloadSaysOtherwise(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Spring()))
+		i := orders("1", 1)
+		i.Payload, i.Disabled = []byte(`{"metadata":{"instance_status":"UP"},"more":1}`), true
+		_, err := d.Register(t.Context(), i)
+		require.ErrorContains(t, err, "the payload says otherwise")
+		i.Disabled = false
+		r := register(t, d, i)
+		require.JSONEq(t, string(i.Payload), string(r.Instance().Payload), "it has more than its metadata")
+	})
+}
+
+// TestUpdate_NameHasTheData: Dubbo's data is the name of the node. The new node comes before the old one goes, and those who watch the
+// registration are told of the new one.
+func TestUpdate_NameHasTheData(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
+		i := discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880, Metadata: map[string]string{"weight": "100"}}
+		r := register(t, d, i)
+		var states []node.State
+		var last error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for s, err := range r.Watch(t.Context()) {
+				states, last = append(states, s), err
+			}
+		}()
+		told := watch(t, d, "org.Orders")
+		changed := r.Instance()
+		changed.Metadata["weight"] = "50"
+		old := r.Path()
+		require.NoError(t, r.Update(t.Context(), changed))
+		require.NotEqual(t, old, r.Path())
+		require.Equal(t, "50", told.last().Entries[0].Metadata["weight"])
+		require.Equal(t, []int{1, 2, 1}, sizes(srv, base+"/org.Orders/providers"), "both for a moment, and never none")
+		names, err := d.Names(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"org.Orders"}, names)
+
+		// The new name is taken: nothing changes.
+		other := open(t, bubble.Dial(t, srv, "b"), discovery.WithCodec(discovery.Dubbo()))
+		i.Registered, i.Metadata = r.Instance().Registered, map[string]string{"weight": "7"}
+		register(t, other, i)
+		changed.Metadata["weight"] = "7"
+		require.ErrorIs(t, r.Update(t.Context(), changed), zkrecipes.ErrTaken)
+		require.True(t, srv.Exists(r.Path()))
+		require.Equal(t, "50", r.Instance().Metadata["weight"])
+
+		require.NoError(t, r.Close(t.Context()))
+		<-ended
+		require.ErrorIs(t, last, zkrecipes.ErrClosed)
+		require.Equal(t, srv.SessionOf("a"), states[len(states)-2].Session)
+		require.Len(t, srv.Children(base+"/org.Orders/providers"), 1)
+	})
+}
+
+// sizes returns how many children a node has had after each change of them.
+func sizes(srv *zktest.Server, parent string) (list []int) {
+	n := 0
+	for _, txn := range srv.History() {
+		for _, c := range txn.Changes {
+			switch {
+			case path.Dir(c.Path) != parent, c.Kind == zktest.ChangeSet:
+				continue
+			case c.Kind == zktest.ChangeCreate:
+				n++
+			default:
+				n--
+			}
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// TestClose_EndsAnUpdate: Close does not wait for an Update that cannot be made, and leaves neither node.
+func TestClose_EndsAnUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Dubbo()))
+		r := register(t, d, discovery.Instance{Service: "org.Orders", Address: "10.0.0.7", Port: 20880})
+		srv.Refuse(zktest.Label("a"))
+		srv.Cut(zktest.Label("a"))
+		updated := make(chan error, 2)
+		for _, weight := range []string{"1", "2"} {
+			go func() {
+				changed := r.Instance()
+				changed.Metadata["weight"] = weight
+				updated <- r.Update(t.Context(), changed)
+			}()
+		}
+		time.Sleep(time.Second)
+		time.AfterFunc(time.Second, func() { srv.Accept(zktest.Label("a")) })
+		require.NoError(t, r.Close(t.Context()))
+		for range 2 {
+			require.ErrorIs(t, <-updated, zkrecipes.ErrClosed)
+		}
+		time.Sleep(time.Minute)
+		require.Empty(t, srv.Children(base+"/org.Orders/providers"))
+	})
+}
+
+// TestWatch_EntryThatDoesNotDecode: the others are still shown, and what is no instance is not.
+func TestWatch_EntryThatDoesNotDecode(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"), discovery.WithCodec(discovery.Finagle()))
+		told := watch(t, d, "orders")
+		require.Empty(t, told.last().Entries)
+		register(t, d, orders("0000000001", 1))
+		bad, err := srv.Create(base+"/orders/member_0000000002", []byte("{"), zktest.Persistent)
+		require.NoError(t, err)
+		last := told.last()
+		require.True(t, last.Current)
+		require.Equal(t, []string{"10.0.0.7:1"}, hostPorts(last))
+		require.Len(t, last.Entries, 2)
+		require.ErrorContains(t, last.Entries[1].Err, "decode "+bad)
+		require.Equal(t, discovery.Instance{Service: "orders"}, last.Entries[1].Instance)
+		require.Equal(t, "{", string(last.Entries[1].Data))
+		require.Zero(t, last.Entries[1].Session)
+
+		n := len(told.all())
+		vector, err := srv.Create(base+"/orders/vector_0000000003", nil, zktest.Persistent)
+		require.NoError(t, err)
+		require.NoError(t, srv.Set(vector, []byte("x")))
+		require.Len(t, told.all(), n, "told once each")
+		require.NoError(t, srv.Set(bad, []byte(`{"serviceEndpoint":{"host":"b","port":2},"status":"ALIVE"}`)))
+		require.Equal(t, []string{"10.0.0.7:1", "b:2"}, hostPorts(told.last()))
+		view, err := d.Instances(t.Context(), "orders")
+		require.NoError(t, err)
+		require.Equal(t, []string{"10.0.0.7:1", "b:2"}, hostPorts(view))
+	})
+}
+
+// TestWatch_CallerChangesItsView: the caller may sort the entries of its view.
+func TestWatch_CallerChangesItsView(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"))
+		register(t, d, orders("1", 1))
+		register(t, d, orders("2", 2))
+		n := 0
+		for v, err := range d.Watch(t.Context(), "orders") {
+			require.NoError(t, err)
+			if n++; n == 2 {
+				require.Equal(t, []string{"10.0.0.7:1", "10.0.0.7:2", "10.0.0.7:3"}, hostPorts(v))
+				break
+			}
+			slices.Reverse(v.Entries)
+			register(t, d, orders("3", 3))
+		}
+	})
+}
+
+// TestNames_NoServices: before the first registration there are none.
+func TestNames_NoServices(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := bubble.Dial(t, srv, "a")
+		d := open(t, c)
+		require.Equal(t, base, d.Base())
+		names, err := d.Names(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, names)
+		dubbo := open(t, c, discovery.WithCodec(discovery.Dubbo()))
+		for _, child := range []string{"", "/config", "/mapping", "/metadata", "/org.Orders", "/a%2Fb"} {
+			_, err := srv.Create(base+child, nil, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		names, err = dubbo.Names(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"a/b", "org.Orders"}, names)
+		require.NoError(t, c.Close())
+		_, err = d.Names(t.Context())
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		_, err = d.Instances(t.Context(), "orders")
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+		_, err = d.Register(t.Context(), orders("1", 1))
+		require.ErrorIs(t, err, zkrecipes.ErrClosed)
+	})
+}
+
+// TestCost_ManyFollowers: the requests of all the clients that follow a service when an instance joins, and when one leaves.
+func TestCost_ManyFollowers(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *zktest.Server) {
+		d := open(t, bubble.Dial(t, srv, "a"))
+		register(t, d, orders("first", 1))
+		for i := range *instances - 1 {
+			n, err := discovery.Curator().Encode(orders(fmt.Sprint(i), 1))
+			require.NoError(t, err)
+			_, err = srv.Create(base+"/orders/"+n.Name, n.Data, zktest.Persistent)
+			require.NoError(t, err)
+		}
+		shown := make([]discovery.View, *followers)
+		for i := range shown {
+			follower := open(t, bubble.Dial(t, srv, fmt.Sprint("f", i)))
+			go func() {
+				for v, err := range follower.Watch(t.Context(), "orders") {
+					if err == nil {
+						shown[i] = v
+					}
+				}
+			}()
+		}
+		synctest.Wait()
+		count := func(what string, least, most, left int, f func()) {
+			requests := bubble.Requests(srv)
+			defer requests.Remove()
+			f()
+			synctest.Wait()
+			t.Logf("%d instances, %d followers, %s: %d requests", *instances, *followers, what, requests.Hits())
+			require.GreaterOrEqual(t, requests.Hits(), least, what)
+			require.LessOrEqual(t, requests.Hits(), most, what)
+			for _, v := range shown {
+				require.True(t, v.Current)
+				require.Len(t, v.Entries, left)
+			}
+		}
+		var r *discovery.Registration
+		count("one joins", 2+2**followers, 2+2**followers, *instances+1, func() { r = register(t, d, orders("new", 1)) })
+		count("one changes", 3+2**followers, 3+2**followers, *instances+1, func() { require.NoError(t, r.Update(t.Context(), orders("new", 2))) })
+		// The server tells a follower of two watches. If it lists between the two, it lists again.
+		count("one leaves", 2+*followers, 2+2**followers, *instances, func() { require.NoError(t, r.Close(t.Context())) })
+	})
+}
