@@ -121,9 +121,11 @@ func storm(t *testing.T, srv *zktest.Server, random *rand.Rand) {
 		}
 	}
 	time.Sleep(6 * bubble.Timeout)
-	require.NoError(t, told.err)
 	requireTrue(t, instants(srv, folder), told.all())
 	last := told.last()
+	told.mu.Lock()
+	require.NoError(t, told.err)
+	told.mu.Unlock()
 	require.True(t, last.Current)
 	require.Len(t, last.Entries, len(here))
 	require.Len(t, srv.Children(folder), len(here))

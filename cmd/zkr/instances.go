@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/exit"
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+)
+
+func newInstances(a *app) *cobra.Command {
+	var watch bool
+	var f discoveryFlags
+	cmd := &cobra.Command{
+		Annotations: map[string]string{looks: ""},
+		Use:         "instances [flags] [SERVICE]",
+		Short:       "List the instances of a service, or the services",
+		Example: `  zkr instances orders
+  zkr instances -o value orders
+  zkr instances --watch -o json orders | jq -r '.instances[].address'
+  zkr instances`,
+		Long: `instances lists the instances of SERVICE, the oldest first; without SERVICE, the names of the services. The state of an
+instance is up, disabled, or error if its node does not decode. -o value prints host:port of those that are up, a line each.
+
+With --watch it tells every change, until it is stopped: -o json a line each, else the whole list again, with an empty line
+behind it. While the connection is lost, the last list stays, since most instances are still there: -o json says that it is not
+current, and as of when it was.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exit.Usagef("want one SERVICE, got %q", args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := f.check(); err != nil {
+				return err
+			}
+			if watch && len(args) == 0 {
+				return exit.Usagef("--watch: want a SERVICE")
+			}
+			return a.connected(cmd, func(ctx context.Context, client *conn.Client) error {
+				d, err := f.open(client)
+				switch {
+				case err != nil:
+					return err
+				case len(args) == 0:
+					return a.printServices(ctx, d)
+				case watch:
+					return a.followInstances(ctx, d, args[0])
+				}
+				view, err := d.Instances(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if len(view.Entries) == 0 {
+					a.log.Info("the service has no instances", "service", args[0])
+				}
+				return a.printInstances(view)
+			})
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and tell every change")
+	return cmd
+}
+
+func (a *app) printServices(ctx context.Context, d *discovery.Discovery) error {
+	names, err := d.Names(ctx)
+	if err != nil {
+		return err
+	}
+	t := table{json: map[string]any{"services": names}}
+	for _, name := range names {
+		t.rows = append(t.rows, []string{name})
+	}
+	return a.print(t)
+}
+
+func (a *app) followInstances(ctx context.Context, d *discovery.Discovery, service string) error {
+	for view, err := range d.Watch(ctx, service) {
+		switch {
+		case err != nil:
+			return err
+		case !view.Current && a.output.format != "json":
+			a.log.Warn("the list may be outdated", "as_of", view.AsOf)
+			continue
+		}
+		if err := a.printInstances(view); err != nil {
+			return err
+		}
+		if a.output.format != "json" {
+			if _, err := fmt.Fprintln(a.out); err != nil {
+				return err
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// instance is what -o json prints of an entry.
+type instance struct {
+	ID       string            `json:"id"`
+	Address  string            `json:"address"`
+	Port     int               `json:"port,omitempty"`
+	TLSPort  int               `json:"tls_port,omitempty"`
+	State    string            `json:"state"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Payload  json.RawMessage   `json:"payload,omitempty"`
+	URI      string            `json:"uri,omitempty"`
+	Since    time.Time         `json:"since"`
+	Session  string            `json:"session,omitempty"`
+	Node     string            `json:"node"`
+	Error    string            `json:"error,omitempty"`
+}
+
+func (a *app) printInstances(view discovery.View) error {
+	list := make([]instance, 0, len(view.Entries))
+	t := table{header: []string{"ADDRESS", "STATE", "ID", "SINCE"}}
+	for _, e := range view.Entries {
+		i := instance{
+			ID: e.ID, Address: e.Address, Port: e.Port, TLSPort: e.TLSPort, State: "up", Metadata: e.Metadata, Payload: e.Payload, URI: e.URL(),
+			Since: e.Since.UTC(), Node: e.Path,
+		}
+		if e.Session != 0 {
+			i.Session = fmt.Sprintf("0x%x", e.Session)
+		}
+		where, what := e.HostPort(), e.ID
+		switch {
+		case e.Err != nil:
+			i.State, i.Error = "error", e.Err.Error()
+			where, what = "-", i.Error
+		case e.Disabled:
+			i.State = "disabled"
+		}
+		list = append(list, i)
+		if a.output.format != "value" || i.State == "up" {
+			t.rows = append(t.rows, []string{where, i.State, what, i.Since.Format(time.RFC3339)})
+		}
+	}
+	t.json = map[string]any{
+		"service": view.Service, "instances": list, "current": view.Current, "as_of": view.AsOf.UTC().Format(time.RFC3339Nano), "zxid": view.Zxid,
+	}
+	return a.print(t)
+}

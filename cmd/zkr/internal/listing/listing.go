@@ -1,0 +1,123 @@
+// Package listing lists a program as an instance of a service while it serves.
+package listing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+)
+
+// Listing keeps a program listed while its check passes.
+type Listing struct {
+	Check    Check
+	Interval time.Duration // between two checks
+	Timeout  time.Duration // of a check
+	Failures int           // so many checks in a row have to fail before the program is taken out
+	// Farewell is how long the removal of a node is waited for. The servers remove it when the session is over, at the latest.
+	Farewell time.Duration
+	Register func(ctx context.Context) (*discovery.Registration, error)
+	Log      *slog.Logger
+
+	said string // why the last attempt has failed
+}
+
+// Run lists the program, and takes it out, until ctx ends. When it returns, the program is not listed any more, or no server
+// could be told for as long as Farewell.
+func (l *Listing) Run(ctx context.Context) {
+	var at *attempt
+	defer func() { l.takeOut(at) }()
+	failed, ticker := 0, time.NewTicker(l.Interval)
+	defer ticker.Stop()
+	for {
+		err := l.check(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			failed = 0
+		default:
+			if failed++; failed == 1 {
+				l.Log.Info("the check fails", "listed", at != nil, "error", err)
+			}
+		}
+		switch {
+		case err == nil && (at == nil || at.failed()):
+			at = l.begin(ctx)
+		case at != nil && failed >= l.Failures, at != nil && err != nil && !at.listed():
+			l.takeOut(at)
+			at = nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *Listing) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	return l.Check(ctx)
+}
+
+// attempt is a registration, or the try to make one.
+type attempt struct {
+	cancel       context.CancelFunc
+	done         chan struct{}
+	registration *discovery.Registration // once done is closed
+	err          error
+}
+
+// begin registers in the background, so that checks go on.
+func (l *Listing) begin(ctx context.Context) *attempt {
+	ctx, cancel := context.WithCancel(ctx)
+	at := &attempt{cancel: cancel, done: make(chan struct{})}
+	go func() { // ends with ctx, and is waited for in takeOut
+		defer close(at.done)
+		at.registration, at.err = l.Register(ctx)
+		switch {
+		case at.err == nil:
+			l.Log.Info("listed", "path", at.registration.Path(), "at", at.registration.Instance().HostPort())
+			l.said = ""
+		case !errors.Is(at.err, context.Canceled) && l.said != at.err.Error():
+			l.said = at.err.Error()
+			l.Log.Warn("cannot list the program, it is tried again", "error", at.err)
+		}
+	}()
+	return at
+}
+
+func (a *attempt) over() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *attempt) listed() bool { return a.over() && a.err == nil }
+func (a *attempt) failed() bool { return a.over() && a.err != nil }
+
+// takeOut ends an attempt. Nil is none.
+func (l *Listing) takeOut(a *attempt) {
+	if a == nil {
+		return
+	}
+	a.cancel()
+	<-a.done
+	if a.err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), l.Farewell)
+	defer cancel()
+	if err := a.registration.Close(ctx); err != nil {
+		l.Log.Warn("no server has said yet that the program is taken out", "path", a.registration.Path(), "error", err)
+		return
+	}
+	l.Log.Info("taken out", "path", a.registration.Path())
+}

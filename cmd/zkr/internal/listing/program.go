@@ -1,0 +1,112 @@
+package listing
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/child"
+	"github.com/zkrecipes/zkrecipes/cmd/zkr/internal/signals"
+)
+
+// Program is a program that is listed while it serves.
+type Program struct {
+	Child       *child.Child
+	Listing     *Listing
+	Arrived     <-chan os.Signal
+	Signal      os.Signal     // asks the program to stop
+	Drain       time.Duration // from the moment when the program is taken out until it is asked to stop
+	StopTimeout time.Duration // from then on until it is killed; 0 is never
+	Log         *slog.Logger
+}
+
+// Run returns when the program has ended, with what it has started, and is not listed any more. Signals that ask a process to
+// stop take the program out first, and are passed on after the drain. A second one does not wait.
+func (p *Program) Run(ctx context.Context) child.Status {
+	listed, takeOut := context.WithCancel(ctx)
+	defer takeOut()
+	out := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer close(out)
+		p.Listing.Run(listed)
+	})
+	defer running.Wait()
+	var drained, overdue <-chan time.Time
+	var away <-chan struct{} // closed when the program is taken out, once it is to stop
+	for asked := 0; ; {
+		select {
+		case <-p.Child.Done():
+			takeOut()
+			running.Wait()
+			p.end()
+			return p.Child.Status()
+		case one := <-p.Arrived:
+			switch {
+			case !stops(one):
+				p.pass(one)
+				continue
+			case asked == 0:
+				p.Log.Info("taking the program out before it is stopped", "signal", one.String(), "drain", p.Drain)
+				takeOut()
+				away = out
+			case asked == 1:
+				overdue = p.stop()
+				away, drained = nil, nil
+			default:
+				_ = p.Child.Kill() // below, until nothing is left
+			}
+			asked++
+		case <-away:
+			away, drained = nil, time.After(p.Drain)
+		case <-drained:
+			overdue = p.stop()
+			asked, drained = max(asked, 2), nil
+		case <-overdue:
+			p.Log.Warn("killed the program: --stop-timeout is over")
+			_ = p.Child.Kill() // below, until nothing is left
+			overdue = nil
+		}
+	}
+}
+
+// stops reports whether a signal asks the program to stop. The others may mean anything to it.
+func stops(one os.Signal) bool {
+	return slices.Contains([]os.Signal{os.Interrupt, syscall.SIGTERM}, one)
+}
+
+func (p *Program) pass(one os.Signal) {
+	if one == signals.Continue {
+		return // zkr itself goes on
+	}
+	if err := p.Child.Forward(one); err != nil {
+		p.Log.Warn("cannot pass on a signal", "signal", one.String(), "error", err)
+	}
+}
+
+// stop asks the program to stop. It returns what fires when that has taken too long.
+func (p *Program) stop() <-chan time.Time {
+	if err := p.Child.Stop(p.Signal); err != nil {
+		p.Log.Warn("cannot signal the program", "error", err)
+	}
+	if p.StopTimeout == 0 {
+		return nil
+	}
+	return time.After(p.StopTimeout)
+}
+
+// end kills what the program has left behind. What cannot be killed within two seconds is left alone.
+func (p *Program) end() {
+	defer p.Child.Close()
+	for limit := time.Now().Add(2 * time.Second); p.Child.Left() > 0; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(limit) {
+			p.Log.Warn("the program has left processes behind that cannot be killed", "processes", p.Child.Left())
+			return
+		}
+		_ = p.Child.Kill() // a process may have been starting another one
+	}
+}
