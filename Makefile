@@ -69,7 +69,7 @@ race: ## all tests of code in the test process under the race detector (needs a 
 	$(GOTEST) -race -shuffle=on ./...
 	for module in $(NESTED); do $(NESTEDTEST) go -C $$module test -json -vet=off -race $(WAITING) -shuffle=on ./...; done
 	cd integration && $(GOTEST) -race $(REAL) -shuffle=on -timeout=20m \
-		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|foreign|leader|packages|parity|services|speed|zkr)$$')
+		$$(go list ./... | grep -vE '/(bench|canaries|chaos|container|curator|discovery|foreign|leader|packages|parity|services|speed|zkr)$$')
 
 .PHONY: lint
 lint: ## the linters of .golangci.yml, in all modules (the first run compiles them: minutes)

@@ -24,6 +24,7 @@
 //   - recipes/mutex, recipes/rwlock, recipes/semaphore and recipes/election are the recipes. Each grants a [Hold]. So does
 //     the double barrier of recipes/barrier.
 //   - recipes/node and recipes/group say which processes are there. recipes/cache and recipes/value share data.
+//   - recipes/discovery lists the instances of services, beside Java programs.
 //   - zkhttp has handlers that tell who leads, and whether the client works.
 //   - fence refuses stale tokens at the resource that a hold protects.
 //   - zkprom has metrics for Prometheus, and zkotel spans for OpenTelemetry. Both are modules of their own. See [Tracer].

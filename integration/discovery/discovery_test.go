@@ -238,7 +238,7 @@ func (s *stage) withSpring(t *testing.T) {
 	})
 }
 
-// reconnect: a ServiceCache of Java hears of our instance when it comes, changes and goes, and of nothing when our client has
+// reconnect: a ServiceCache of Java hears of our instance when it comes and when it changes. It hears of nothing when our client has
 // lost its connection and is back in its session.
 func (s *stage) reconnect(t *testing.T) {
 	const base = "/quiet"
