@@ -79,7 +79,7 @@ var rules = map[string]rule{
 	"recipes/node":  {imports: []string{".", "conn", "internal/recipe", "internal/client", "internal/session", zk, backoff}},
 	"recipes/group": {imports: []string{".", "conn", "internal/recipe", "internal/client", "internal/session", "recipes/node", zk}}, // a member is a kept node
 	// A registration is a member of the group of its service.
-	"recipes/discovery": {imports: []string{".", "conn", "internal/recipe", "internal/session", "recipes/group", "recipes/node", zk}},
+	"recipes/discovery": {imports: []string{".", "conn", "internal/client", "internal/recipe", "internal/session", "recipes/group", "recipes/node", zk}},
 	"zkhttp":            {imports: []string{".", "conn", "internal/client", "recipes/election"}},
 	"zktest":            {imports: []string{"zktest/"}, goroutines: true, tests: true},
 	// What is for tests of a holder needs the types of a hold. zktest itself does without, so that its users compile nothing else.

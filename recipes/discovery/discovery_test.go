@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -300,6 +301,7 @@ func TestUpdate(t *testing.T) {
 			"close the registration": func(i *discovery.Instance) { i.ID = "2" },
 			"update of orders/1":     func(i *discovery.Instance) { i.Service = "other" },
 			"port -1":                func(i *discovery.Instance) { i.Port = -1 },
+			"too large":              func(i *discovery.Instance) { i.Metadata = map[string]string{"x": strings.Repeat("x", 2<<20)} },
 		} {
 			bad := r.Instance()
 			change(&bad)

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/recipe"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
@@ -25,12 +26,13 @@ type Registration struct {
 	options   []group.JoinOption
 	closing   context.Context // ends when Close is called
 	close     context.CancelFunc
-	turn      chan struct{} // holds one while an Update or Close is under way
+	turn      chan struct{} // holds one while an Update is under way
 
 	mu       sync.Mutex
 	instance Instance
 	node     string
 	member   *group.Membership
+	before   *group.Membership // what Update has replaced last: its removal may go on; nil if there is none
 }
 
 // RegisterOption configures [Discovery.Register].
@@ -209,23 +211,32 @@ func (r *Registration) Update(ctx context.Context, i Instance) error {
 
 // replace is called by one goroutine at a time.
 func (r *Registration) replace(ctx context.Context, i Instance, n Node) error {
-	before := r.now()
-	if n.Name == r.node {
-		r.put(i, n, before)
-		return before.Set(ctx, n.Data)
+	r.mu.Lock()
+	member, before := r.member, r.before
+	sameNode := r.node == n.Name
+	r.mu.Unlock()
+	if sameNode {
+		if err := (*client.Client)(r.discovery.client).CheckCreate(member.Path(), n.Data, 1, member.Path()); err != nil {
+			return err // Set would say so, too, and forget the data
+		}
+		r.put(i, n, member, before)
+		return member.Set(ctx, n.Data)
 	}
-	member, err := r.join(ctx, i.Service, n)
+	now, err := r.join(ctx, i.Service, n)
 	if err != nil {
 		return err
 	}
-	r.put(i, n, member)
-	return before.Close(ctx)
+	r.put(i, n, now, member)
+	if r.closing.Err() != nil { // Close may have seen the old node alone
+		return errors.Join(now.Close(ctx), member.Close(ctx))
+	}
+	return member.Close(ctx)
 }
 
-func (r *Registration) put(i Instance, n Node, member *group.Membership) {
+func (r *Registration) put(i Instance, n Node, member, before *group.Membership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.instance, r.node, r.member = i, n.Name, member
+	r.instance, r.node, r.member, r.before = i, n.Name, member, before
 }
 
 // Close takes the instance out of its service: it deletes the node if it is ours, and waits until it is gone or its session over.
@@ -235,8 +246,17 @@ func (r *Registration) put(i Instance, n Node, member *group.Membership) {
 // Errors: the cause of ctx; that the server does not allow the removal. In both cases the removal goes on.
 func (r *Registration) Close(ctx context.Context) error {
 	r.close()
-	r.turn <- struct{}{} // an Update ends at once
-	member := r.now()
-	<-r.turn
-	return member.Close(ctx)
+	select {
+	case r.turn <- struct{}{}: // an Update has ended
+		defer func() { <-r.turn }()
+	case <-ctx.Done(): // it is about to end, and removes what it has made
+	}
+	r.mu.Lock()
+	member, before := r.member, r.before
+	r.mu.Unlock()
+	err := member.Close(ctx)
+	if before != nil {
+		err = errors.Join(err, before.Close(ctx))
+	}
+	return err
 }
