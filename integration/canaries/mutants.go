@@ -23,6 +23,8 @@ var (
 	barrierTests = bubbles("./recipes/barrier")
 	cacheTests   = test{args: []string{"-skip=Hostile|Size", "./recipes/cache"}}
 	isolation    = chaos("isolate-follower")
+
+	discoveryTests = bubbles("./recipes/discovery")
 )
 
 // mutants are the ways to break the code, each a mistake that was made once, here or elsewhere.
@@ -983,6 +985,26 @@ var mutants = []mutant{
 		name:  "group: members as the nearest server knows them",
 		edits: []edit{{"recipes/group", "Group.Members", "if err := g.client.Sync(ctx, g.path); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		tests: []test{groupTests},
+	},
+	{
+		name:  "discovery: an instance whose data has changed is not decoded again",
+		edits: []edit{{"recipes/discovery", "decoder.view", "!ok || e.Czxid != m.Czxid || !bytes.Equal(e.Data, m.Data)", "!ok || e.Czxid != m.Czxid"}},
+		tests: []test{discoveryTests},
+	},
+	{
+		name:  "discovery: the old node goes before the new one is there",
+		edits: []edit{{"recipes/discovery", "Registration.replace", "	now, err := r.join(ctx, i.Service, n)\n", "	_ = member.Close(ctx)\n	now, err := r.join(ctx, i.Service, n)\n"}},
+		tests: []test{discoveryTests},
+	},
+	{
+		name:  "discovery: one instance that does not decode hides the others",
+		edits: []edit{{"recipes/discovery", "decoder.view", "		if !errors.Is(e.Err, ErrNoInstance) {\n", "		if e.Err != nil && !errors.Is(e.Err, ErrNoInstance) {\n			return View{Service: d.service}\n		}\n		if !errors.Is(e.Err, ErrNoInstance) {\n"}},
+		tests: []test{discoveryTests},
+	},
+	{
+		name:  "discovery: JSON as Go escapes it",
+		edits: []edit{{"recipes/discovery", "jackson.text", "		case c > 0xffff:\n", "		case false:\n"}},
+		tests: []test{discoveryTests},
 	},
 	{
 		name: "cache: versions are compared, not transactions",

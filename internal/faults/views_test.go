@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/cache"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/group"
 	"github.com/zkrecipes/zkrecipes/recipes/node"
@@ -74,6 +75,13 @@ func watchAll(t *testing.T, ctx context.Context, c *conn.Client) (views map[stri
 	require.NoError(t, err)
 	watch("group.Watch", func(hear func(bool)) {
 		for view, err := range g.Watch(ctx) {
+			hear(err == nil && view.Current)
+		}
+	})
+	d, err := discovery.New(c, "/app")
+	require.NoError(t, err)
+	watch("discovery.Watch", func(hear func(bool)) {
+		for view, err := range d.Watch(ctx, "services") {
 			hear(err == nil && view.Current)
 		}
 	})

@@ -110,8 +110,12 @@ func TestSpring_Status(t *testing.T) {
 		disabled     bool
 		status, want string
 	}{
-		{false, "", "UP"}, {false, "UP", "UP"}, {false, "DOWN", "UP"},
-		{true, "", "OUT_OF_SERVICE"}, {true, "UP", "OUT_OF_SERVICE"}, {true, "DOWN", "DOWN"},
+		{false, "", "UP"},
+		{false, "UP", "UP"},
+		{false, "DOWN", "UP"},
+		{true, "", "OUT_OF_SERVICE"},
+		{true, "UP", "OUT_OF_SERVICE"},
+		{true, "DOWN", "DOWN"},
 	} {
 		i := discovery.Instance{Service: "s", ID: "1", Address: "a", Disabled: c.disabled}
 		if c.status != "" {

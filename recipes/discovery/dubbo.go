@@ -56,7 +56,7 @@ func (dubbo) Decode(service string, n Node) (Instance, error) {
 	if i.Address, i.Port, err = provider(id); err != nil {
 		return Instance{}, err
 	}
-	for _, parameter := range strings.Split(parameters, "&") {
+	for parameter := range strings.SplitSeq(parameters, "&") {
 		name, value, _ := strings.Cut(parameter, "=")
 		if name == "" {
 			continue

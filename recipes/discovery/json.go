@@ -22,10 +22,10 @@ func (b *jackson) text(s string) {
 			b.WriteByte('\\')
 			b.WriteByte("btnfr\"\\"[short])
 		case c < ' ':
-			fmt.Fprintf(b, "\\u%04X", c)
+			b.WriteString(fmt.Sprintf("\\u%04X", c))
 		case c > 0xffff:
 			high, low := utf16.EncodeRune(c)
-			fmt.Fprintf(b, "\\u%04X\\u%04X", high, low)
+			b.WriteString(fmt.Sprintf("\\u%04X\\u%04X", high, low))
 		default:
 			b.WriteRune(c)
 		}

@@ -84,7 +84,7 @@ func (d *Discovery) Register(ctx context.Context, i Instance, opts ...RegisterOp
 	if r.member, err = r.join(ctx, i.Service, n); err != nil {
 		return nil, err
 	}
-	r.closing, r.close = context.WithCancel(context.Background())
+	r.closing, r.close = context.WithCancel(context.WithoutCancel(ctx))
 	r.instance, r.node = i, n.Name
 	return r, nil
 }

@@ -35,8 +35,9 @@ func offer(t *testing.T, srv *zktest.Server, name string) *offered {
 	go func() { _ = server.Serve(l) }() // until Offer stops it
 	ctx, cancel := context.WithCancel(t.Context())
 	o := &offered{end: cancel, over: make(chan error, 1)}
-	port := l.Addr().(*net.TCPAddr).Port
-	go func() { o.over <- Offer(ctx, client, server, port) }()
+	address, ok := l.Addr().(*net.TCPAddr)
+	require.True(t, ok)
+	go func() { o.over <- Offer(ctx, client, server, address.Port) }()
 	return o
 }
 
