@@ -275,7 +275,7 @@ func TestInstances_Watch(t *testing.T) {
 	srv.Cut(zktest.Label("watching"))
 	eventually(t, "outdated", func() bool { return strings.Contains(texts.out.String(), `"current":false`) })
 	srv.Accept(zktest.Label("watching"))
-	eventually(t, "current again", func() bool { return strings.Count(texts.out.String(), `"current":true`) == 2 })
+	eventually(t, "current again", func() bool { return strings.Count(texts.out.String(), `"current":true`) >= 2 })
 	require.NoError(t, r.Close(t.Context()))
 	eventually(t, "none", func() bool { return strings.HasSuffix(lines.out.String(), "\n\n\n") })
 	eventually(t, "none", func() bool { return strings.Contains(texts.out.String(), `"instances":[]`) })

@@ -22,10 +22,10 @@ func (b *jackson) text(s string) {
 			b.WriteByte('\\')
 			b.WriteByte("btnfr\"\\"[short])
 		case c < ' ':
-			b.WriteString(fmt.Sprintf("\\u%04X", c))
+			_, _ = fmt.Fprintf(b, "\\u%04X", c) // never fails
 		case c > 0xffff:
 			high, low := utf16.EncodeRune(c)
-			b.WriteString(fmt.Sprintf("\\u%04X\\u%04X", high, low))
+			_, _ = fmt.Fprintf(b, "\\u%04X\\u%04X", high, low) // never fails
 		default:
 			b.WriteRune(c)
 		}
