@@ -38,7 +38,7 @@
 // A registration is one ephemeral node. To register takes one transaction, and a getData with a watch. A client that follows a
 // service has one watch on the list and one on each instance: package group says what that costs, and up to which size. As
 // measured with 1,000 instances that 100 clients follow (TestCost_ManyFollowers): 202 requests when an instance joins, which are a list and
-// a getData for each client, 203 when one changes, and about 120 when one leaves, which are one list for most clients and two for some.
+// a getData for each client, 203 when one changes, and 102 to 121 when one leaves, which are a list for each client and another for some.
 //
 // # Formats
 //
