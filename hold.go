@@ -192,15 +192,15 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.backing.Release(ctx)
 }
 
-// lapse ends the hold if its deadline has passed, and then removes the contender as well. An answer that arrived in time
-// may be counted only after this look. The session then lives on, and would keep the contender of a hold that has ended.
+// lapse ends the hold if its deadline has passed, and the whole grant with it, as a loss that the session tells of. An answer that
+// arrived in time may be counted only after this look. The session then lives on, and would keep the contender of a hold that has ended.
 func (h *Hold) lapse() {
 	until := h.backing.ValidUntil()
 	if time.Now().Before(until) {
 		return
 	}
 	if h.end(&LostError{Reason: LossDeadline, Path: h.backing.Path(), At: until}) {
-		_ = h.backing.Release(h.ctx.Context) // which has ended; the removal goes on
+		h.backing.Lapse(until)
 	}
 }
 

@@ -497,12 +497,12 @@ var mutants = []mutant{
 	},
 	{
 		name:  "place: handed over though no deletion is on its way",
-		edits: []edit{{"internal/hold", "share.Release", "sent && released &&", "(sent || true) && released &&"}},
+		edits: []edit{{"internal/hold", "share.Release", "sent && handsOver &&", "(sent || true) && handsOver &&"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "place: handed over by a hold that was lost",
-		edits: []edit{{"internal/hold", "share.letGo", "released = !g.ended && why == nil", "released = true"}},
+		edits: []edit{{"internal/hold", "share.letGo", "handsOver = !g.ended &&", "handsOver = true &&"}},
 		tests: []test{queueTests},
 	},
 	{

@@ -21,12 +21,14 @@ type Backing[Token, Op, OpResult any] interface {
 	// ValidUntil is the time up to which the contender is proven to exist, unless it is deleted by hand.
 	ValidUntil() time.Time
 	// Check, Txn, Revoked and Release stand behind the methods of Hold. Release must be idempotent: every Hold.Release
-	// calls it, unless the hold was lost before. A hold also calls it, with a context that has ended, when it finds that its
-	// deadline has passed. So Release must not wait for longer than its context lives. The hold has ended by then.
+	// calls it, unless the hold was lost before. The hold has ended by then.
 	Check(ctx context.Context) error
 	Txn(ctx context.Context, ops ...Op) ([]OpResult, error)
 	Revoked() <-chan struct{}
 	Release(ctx context.Context) error
+	// Lapse is called once by a hold that looks at the clock and finds that until, its deadline, has passed. The hold has ended by
+	// then. Lapse waits for nothing: each method of a hold and of its context may call it.
+	Lapse(until time.Time)
 	// OnExpiring stands behind Hold.Expiring. It calls f once, as soon as at most lead is left of ValidUntil, until stop is
 	// called. The deadline may move on and move back meanwhile.
 	OnExpiring(lead time.Duration, f func()) (stop func())

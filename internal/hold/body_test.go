@@ -23,6 +23,7 @@ func (p proven) ValidUntil() time.Time                          { return p.until
 func (p proven) Check(context.Context) error                    { return nil }
 func (p proven) Revoked() <-chan struct{}                       { return nil }
 func (p proven) Release(context.Context) error                  { return nil }
+func (p proven) Lapse(time.Time)                                {}
 func (p proven) OnExpiring(time.Duration, func()) (stop func()) { return func() {} }
 
 func (p proven) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, error) { return nil, nil }

@@ -163,9 +163,12 @@ func (g *Grant) revocation() chan struct{} {
 // lose ends all holds as lost, and then removes the node.
 func (g *Grant) lose(why *zkrecipes.LostError) { g.end(why)() }
 
-// end ends all holds as lost. When it returns the holds have ended, also if another goroutine was about to end them. What it
-// returns logs that and removes the node: in a session that lives on, it would be in the way of others. A session with many
-// grants calls that when the holds of all of them have ended.
+// end ends all holds as lost. Every loss comes here: from the session (endOnLoss), from a hold that looks at the clock (Lapse), from
+// the watch on the node (watchPath) and from Check. The first decides what the holds say.
+//
+// When it returns the holds have ended, also if another goroutine was about to end them. What it returns logs that and removes the
+// node: in a session that lives on, it would be in the way of others. A session with many grants calls that when the holds of all
+// of them have ended.
 func (g *Grant) end(why *zkrecipes.LostError) (afterwards func()) {
 	holds := g.drop(why)
 	for _, sh := range holds {
@@ -232,19 +235,15 @@ func (sh *share) Revoked() <-chan struct{} { return sh.grant.revocation() }
 
 // Release is part of grant.Backing.
 func (sh *share) Release(ctx context.Context) error {
-	why := sh.lapsed(ctx)
-	if why != nil {
-		sh.grant.logLoss(why)
-	}
-	held, released := sh.letGo(why)
+	g, n := sh.grant, sh.grant.Node
+	held, handsOver := sh.letGo()
 	if held {
 		return nil
 	}
-	sh.grant.stop()
-	sh.grant.traceEnd()
-	n := sh.grant.Node
-	if sent := n.Remove(); sent && released && sh.grant.released != nil {
-		sh.grant.released()
+	g.stop()
+	g.traceEnd()
+	if sent := n.Remove(); sent && handsOver && g.released != nil {
+		g.released()
 	}
 	// A context that descends from the hold has ended with it, which is no error.
 	if err := n.WaitRemoved(ctx); err != nil && !errors.Is(err, zkrecipes.ErrReleased) {
@@ -253,18 +252,9 @@ func (sh *share) Release(ctx context.Context) error {
 	return nil
 }
 
-// lapsed returns the loss behind a release: a hold that finds that its deadline has passed releases its share with its own
-// context, whose cause says so.
-func (sh *share) lapsed(ctx context.Context) *zkrecipes.LostError {
-	cause := context.Cause(ctx)
-	if cause == nil {
-		return nil
-	}
-	var why *zkrecipes.LostError
-	if errors.As(cause, &why) && why.Path == sh.Path() {
-		return why
-	}
-	return nil
+// Lapse is part of grant.Backing.
+func (sh *share) Lapse(until time.Time) {
+	sh.grant.lose(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, At: until})
 }
 
 // logLoss logs that the grant was lost, once. To close the client is the owner's own doing, and no reason to warn.
@@ -286,9 +276,9 @@ func (g *Grant) logLoss(why *zkrecipes.LostError) {
 }
 
 // letGo takes the share off its grant, and ends the grant if it was the last. It reports whether other holds are left. If none is, it
-// reports whether this was a release, and nothing is on its way that the node guards. All is one step: a hold given out in between
-// would be on a node that is being removed.
-func (sh *share) letGo(why *zkrecipes.LostError) (held, released bool) {
+// reports whether the grant hands its place over: it was not lost, and nothing is on its way that the node guards. All is one step:
+// a hold given out in between would be on a node that is being removed.
+func (sh *share) letGo() (held, handsOver bool) {
 	g := sh.grant
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -296,9 +286,9 @@ func (sh *share) letGo(why *zkrecipes.LostError) (held, released bool) {
 	if len(g.holds) > 0 && !g.ended {
 		return true, false
 	}
-	released = !g.ended && why == nil && g.open == 0
-	g.finish(why)
-	return false, released
+	handsOver = !g.ended && g.open == 0
+	g.finish(nil)
+	return false, handsOver
 }
 
 // Check is part of grant.Backing: a read that is as new as the leader.

@@ -524,30 +524,66 @@ func TestGive_GoesOnWithTheWatchOfTheWaiter(t *testing.T) {
 	}
 }
 
-// TestRelease_TellsThatItWasOne: a hold that finds that its deadline has passed removes its node, too. It was not released.
+// TestRelease_TellsThatItWasOne: a hold that finds that its deadline has passed removes its node, too. So does one that is released while
+// its session tells of a loss. Neither hands its place over.
 func TestRelease_TellsThatItWasOne(t *testing.T) {
-	for _, lapsed := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
-			told := 0
-			h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, nil)
-			require.NoError(t, err)
-			if !lapsed {
-				require.NoError(t, h.Release(t.Context()))
-				require.NoError(t, h.Release(t.Context()))
-				require.Equal(t, 1, told)
-				return
-			}
-			g, _ := Above(h.Context(), n.Parent, kind)
-			ctx, cancel := context.WithCancelCause(t.Context())
-			cancel(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, Path: h.Path(), At: time.Now()})
-			for _, sh := range g.holds {
-				_ = sh.Release(ctx) // as the hold does when it looks at the clock; the removal goes on
-			}
-			require.NoError(t, n.WaitRemoved(t.Context()))
-			require.Zero(t, told)
+	for name, c := range map[string]struct {
+		end  func(t *testing.T, h *zkrecipes.Hold, g *Grant)
+		told int
+	}{
+		"released twice": {func(t *testing.T, h *zkrecipes.Hold, _ *Grant) {
+			t.Helper()
+			require.NoError(t, h.Release(t.Context()))
+			require.NoError(t, h.Release(t.Context()))
+		}, 1},
+		"lapsed": {func(_ *testing.T, h *zkrecipes.Hold, _ *Grant) {
+			shareOf(h.Context()).Lapse(time.Now())
+		}, 0},
+		"released while it is lost": {func(t *testing.T, h *zkrecipes.Hold, g *Grant) {
+			t.Helper()
+			g.drop(&zkrecipes.LostError{Reason: zkrecipes.LossExpired}) // what a loss does first
+			require.NoError(t, h.Release(t.Context()))
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := contender(t, bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "a"))
+				told := 0
+				h, err := Give(t.Context(), Turn{Node: n, Token: 1, Released: func() { told++ }}, nil)
+				require.NoError(t, err)
+				g, ok := Above(h.Context(), n.Parent, kind)
+				require.True(t, ok)
+				c.end(t, h, g)
+				require.NoError(t, n.WaitRemoved(t.Context()))
+				require.Equal(t, c.told, told)
+			})
 		})
 	}
+}
+
+// TestLapse_EndsAllHoldsOfTheGrant: one hold looks at the clock before the session does. The node goes, so the other holds on it end
+// with the same deadline. One loss is logged.
+func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.InMemory())
+		log := new(bubble.Buffer)
+		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		_, outer, g := give(t, c)
+		inner, ok := Again(outer.Context(), g.Node.Parent, kind)
+		require.True(t, ok)
+		g.stopLoss() // as if it had not been called yet
+		deadline := inner.ValidUntil()
+		srv.Stall(zktest.Label("a"), zktest.Both)
+		time.Sleep(time.Until(deadline))
+		require.ErrorIs(t, inner.Err(), zkrecipes.ErrLost)
+		var why *zkrecipes.LostError
+		require.ErrorAs(t, outer.Release(t.Context()), &why)
+		require.Equal(t, zkrecipes.LossDeadline, why.Reason)
+		require.Equal(t, deadline, why.At)
+		require.Equal(t, outer.Path(), why.Path)
+		synctest.Wait()
+		require.Equal(t, 1, strings.Count(log.String(), "hold lost"))
+	})
 }
 
 // TestGone_AfterTheDeadline: a process that was frozen hears of the deletion before it looks at its deadline. The hold ended at the

@@ -145,5 +145,6 @@ func (*contender) Txn(context.Context, ...zkrecipes.Op) ([]zkrecipes.OpResult, e
 	return nil, errors.New("a hold of fakehold has no server: want a recipe on a server of package zktest")
 }
 
-// Release is called when the hold has ended. Nothing is to be removed.
+// Release and Lapse are called when the hold has ended. Nothing is to be removed.
 func (*contender) Release(context.Context) error { return nil }
+func (*contender) Lapse(time.Time)               {}
