@@ -592,7 +592,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "shortcut: every contender that leaves was first",
-		edits: []edit{{"internal/znode", "shortcut.leaving", "watch != nil && s.leader == c.Name {", "watch != nil {"}},
+		edits: []edit{{"internal/znode", "shortcut.leaving", "watch != nil && s.first == c.Name {", "watch != nil {"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -1036,7 +1036,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "cache: what a server that is behind says counts",
-		edits: []edit{{"recipes/cache", "engine.isBehind", "		e.behind, e.rest = true, true\n		return true\n", "		return false\n"}},
+		edits: []edit{{"recipes/cache", "engine.noteZxid", "		e.behind, e.rest = true, true\n		return true\n", "		return false\n"}},
 		tests: []test{cacheTests},
 	},
 	{

@@ -47,7 +47,7 @@ func TestShortcut_Leaving_TakesTheWatchFromBeforeTheDelete(t *testing.T) {
 	c := contendersOf("0000000007")[0]
 	before := &session.Watch{}
 	for _, watch := range []*session.Watch{nil, before} {
-		s := &shortcut{leader: c.Name, parentWatch: watch}
+		s := &shortcut{first: c.Name, parentWatch: watch}
 		left := s.leaving(c, 70)
 		s.parentWatch = &session.Watch{}
 		left()

@@ -241,7 +241,7 @@ func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hol
 	} else if _, err := w.takeTurn(e.Rule, patience); err != nil {
 		return nil, w.gaveUp(err)
 	}
-	shortcut.lead(w)
+	shortcut.noteFirst(w)
 	h, err := w.grant(zkrecipes.Token(w.node.Czxid))
 	return h, w.gaveUp(err)
 }

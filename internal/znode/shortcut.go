@@ -8,24 +8,30 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
-// shortcut lets a session do without the list where less says that its contender is first. Its number follows that of the last
-// contender of the session. That one was first, and the session has deleted it.
+// shortcut lets a session do without the list where less shows that its new contender is first: the contender just before it was
+// ours, was first, and has gone. It works in three steps:
 //
-// Why that is safe:
+//   - When a contender of ours is first, noteFirst says so. When its deletion has succeeded, leaving leaves a vacancy.
+//   - The next acquisition takes the vacancy before it sends its create (take).
+//   - When the create is answered, follows compares the new contender with the vacancy.
+//
+// Why the new contender is first, as long as the parent is the same:
 //
 //  1. It is for queues of one kind, where every contender gets its number from the server and numbers only grow. All objects of the
 //     session that count this kind alone share one, so our last contender may have come through any of them.
 //  2. Our last contender had its turn by a list, by an event, by this rule, or from a hold of ours before it. So all ahead of
 //     it had left, or had been released by this session, and none came ahead of it later.
-//  3. If the numbers are consecutive, no contender was created in between.
-//  4. The watch on the parent was set before our last contender was deleted, and that deletion succeeded. So that parent
-//     existed without a break from our create to our delete.
-//  5. A watch on an earlier parent has fired by then. If the watch has not fired when the create is answered, it is on the
-//     parent that our last contender was in.
-//  6. The server sends the event of a deletion before the answer to a later request, so the parent is still the same.
-//  7. If that event were lost: in another parent, our number comes only after number+3 transactions or more.
-//  8. So the rule asks for fewer between our two creates. Transactions with many creates could break this, if the event is
-//     lost as well.
+//  3. The new one has the next number, so none was created in between.
+//
+// Why the parent is the same, since a new parent would count from 0 again:
+//
+//  4. The watch on the parent was set before our last contender was deleted, and that deletion succeeded. A watch on an earlier
+//     parent has fired by then. So a watch that has not fired is on the parent of our last contender.
+//  5. The watch has not fired when the create is answered. The server sends the event of a deletion before the answer to a later request.
+//  6. If that event were lost, the zxids would tell. Before a new parent has a contender with the number n, our last contender is
+//     deleted (one transaction), the parent is made anew (at least one), and n contenders come (0 to n-1). With the create itself,
+//     that is n+3 transactions after the create of our last contender, or more. So follows asks for fewer. Transactions with many
+//     creates could break this, if the event is lost as well.
 //
 // Any doubt leads to the list. Nothing here computes with cversion, which servers count in different ways.
 //
@@ -36,7 +42,7 @@ type shortcut struct {
 	on      bool
 
 	mu          sync.Mutex
-	leader      string // our contender that was last first
+	first       string // the name of our contender that was last first
 	parentWatch *session.Watch
 	wanted      bool // the watch on the parent has been asked for
 	arming      bool // it is being set
@@ -58,14 +64,14 @@ func newShortcut(q *Queue, s *session.Session) *shortcut {
 	return &shortcut{session: s, path: q.Path(), on: q.shortcuts && len(q.kinds) == 1}
 }
 
-// lead notes that w is first.
-func (s *shortcut) lead(w *Waiter) {
+// noteFirst notes that w is first.
+func (s *shortcut) noteFirst(w *Waiter) {
 	if !s.on {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leader = w.first().Name
+	s.first = w.first().Name
 	s.watchParent()
 }
 
@@ -90,6 +96,7 @@ func (s *shortcut) watchParent() {
 }
 
 // leaving is called before the node of c is deleted. What it returns is called when the server has said that this deletion succeeded.
+// The watch is looked up here, before the deletion, because step 4 of the argument needs it to be older.
 func (s *shortcut) leaving(c Contender, czxid int64) (left func()) {
 	s.mu.Lock()
 	watch := s.parentWatch
@@ -98,7 +105,7 @@ func (s *shortcut) leaving(c Contender, czxid int64) (left func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		number, err := strconv.Atoi(c.Key)
-		if err == nil && watch != nil && s.leader == c.Name {
+		if err == nil && watch != nil && s.first == c.Name {
 			s.vacant = &vacancy{number, czxid, watch}
 		}
 	}
@@ -129,7 +136,7 @@ func (s *shortcut) follows(v *vacancy, w *Waiter) bool {
 	if v == nil {
 		return false
 	}
-	number, err := strconv.Atoi(w.first().Key)
+	number, err := strconv.Atoi(w.first().Key) // n of step 6
 	ok := err == nil && number == v.number+1 && !v.parentWatch.HasFired() && w.node.Czxid-v.czxid < int64(number)+3
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,8 +29,8 @@ type engine struct {
 	feed      *session.Feed // of the present session
 	connected bool
 	epoch     int       // counts connections
-	zxid      int64     // the newest that an answer has told of; see isBehind
-	behind    bool      // the server has not got as far as another before
+	zxid      int64     // the newest that an answer has told of; noteZxid in request.go sets it
+	behind    bool      // the server has not got as far as that, and is to be asked behind a sync
 	heard     time.Time // when the newest request was sent that was answered and handled
 	asOf      instant
 

@@ -65,8 +65,14 @@ type rearm struct {
 
 func (pl *plan) pending() int { return pl.dirty[0] + pl.dirty[1] }
 
-// restart forgets all requests, since a connection is there and no watch is. At the transaction zxid, the clean parts had their
-// watches. It returns since when a part that is clean or bare may have been without one. The caller puts in again what each needs.
+// restart forgets all requests, since a connection is there and no watch is. The caller then puts in again what each part needs: see
+// engine.begin. Restart returns the transaction since which a part may have been without a watch. The server is asked once what has
+// changed after that, for all parts that are to have their watches alone. So it is the earliest of these three:
+//
+//   - A clean part had its watch on the connection before. All events up to zxid, the newest transaction that an answer has told of,
+//     were handled. So the part has not changed up to then.
+//   - A bare part had lost its watch before that connection ended: since pl.since, and no request for it had been sent.
+//   - A part whose watch was being set again had lost it since r.since. The answer never came, so nothing shows that the watch was set.
 func (pl *plan) restart(zxid int64) (since int64) {
 	since = zxid
 	if len(pl.bares) > 0 {

@@ -99,7 +99,7 @@ func (e *engine) answered(r *request, a *session.Answer) {
 		e.rest = e.rest || a.Zxid > 0 // the server asks to send it later
 		e.unanswered(r, a.Err)
 		return
-	case e.isBehind(r, a.Zxid):
+	case e.noteZxid(r, a.Zxid):
 		e.unanswered(r, errBehind)
 		return
 	case a.Zxid > 0 && a.Sent.After(e.heard):
@@ -121,12 +121,15 @@ func (e *engine) answered(r *request, a *session.Answer) {
 
 var errBehind = errors.New("the server is behind")
 
-// isBehind reports that the server does not know yet what another server told before. Such an answer is dropped, so that no entry
-// goes back in time. The next requests go out behind a sync. If the server is still behind after that, the ensemble has lost
+// noteZxid sets e.zxid by an answer. No other function does, and events do not count: those of one transaction come one after the
+// other. So all events up to e.zxid have been handled.
+//
+// It reports whether the server is behind: it does not know yet what another server told before. Such an answer is dropped, so that
+// no entry goes back in time. The next requests go out behind a sync. If the server is still behind after that, the ensemble has lost
 // transactions, because it was restored from a backup. Then everything is read again, and entries go back.
-func (e *engine) isBehind(r *request, zxid int64) bool {
+func (e *engine) noteZxid(r *request, zxid int64) (behind bool) {
 	switch {
-	case zxid == 0:
+	case zxid == 0: // no server has answered
 		return false
 	case zxid >= e.zxid:
 		if e.zxid == 0 {
