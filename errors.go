@@ -45,7 +45,7 @@ var (
 	ErrClosed = errors.New("client closed")
 	// ErrAuthFailed says that the server refused the credentials that the client was given. The session has ended, and its holds
 	// with it: see [LossRefused].
-	ErrAuthFailed = errors.New("credentials refused: check the scheme and the credential given to WithAuth")
+	ErrAuthFailed = errors.New("credentials refused")
 )
 
 // LossReason says why a hold or a session was lost.

@@ -106,6 +106,8 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 
 // Sub returns a client on the same connection whose root is prefix. The node need not exist: recipes create it, Create and
 // Multi do not.
+//
+// Errors: a prefix that is relative or malformed; ErrClosed.
 func (c *Client) Sub(prefix string) (*Client, error) {
 	sub, err := c.inner().Sub(prefix)
 	return (*Client)(sub), err
@@ -115,16 +117,23 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 func (c *Client) Identity() string { return c.inner().Identity() }
 
 // Get returns a node's data and Stat. It is repeated until a server answers, in the next session if need be.
+//
+// Errors: what the server said, such as zk.ErrNoNode or zk.ErrNoAuth; [ErrTooLarge] for the reply; ErrClosed; ErrAuthFailed; the cause
+// of ctx, with what is in the way.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, zk.Stat, error) {
 	return c.inner().Get(ctx, path)
 }
 
 // Exists reports whether there is a node, and its Stat. It is repeated as [Client.Get] is.
+//
+// Errors: those of Get, but a missing node is none.
 func (c *Client) Exists(ctx context.Context, path string) (bool, zk.Stat, error) {
 	return c.inner().Exists(ctx, path)
 }
 
 // Children returns the names of a node's children, in no order. It is repeated as [Client.Get] is.
+//
+// Errors: those of Get.
 func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 	return c.inner().Children(ctx, path)
 }
@@ -132,6 +141,8 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 // Sync waits until the server has caught up with the leader. What is read next, here or on the session, is then at least as new as
 // this call, as far as the leader knows. A leader that was replaced, and has not found out, answers as if nothing had happened
 // since. To find out takes it up to a tick and a half. Sync is repeated as [Client.Get] is.
+//
+// Errors: those of Get, but servers do not look whether the node is there.
 func (c *Client) Sync(ctx context.Context, path string) error { return c.inner().Sync(ctx, path) }
 
 // Watch yields the node at path now, then every change of its data, its creation and its deletion. A slow caller gets the
@@ -159,10 +170,11 @@ func (c *Client) Watch(ctx context.Context, path string) iter.Seq2[Node, error] 
 	}
 }
 
-// Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once:
-// if the reply is lost, the error matches ErrUnknownOutcome.
-func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
-	return c.inner().Create(ctx, path, b, flags, acl...)
+// Create makes a node, see [Session.Create]; an ephemeral one goes with the session that is live now. It is tried once.
+//
+// Errors: those of [Session.Create]; without a session ErrClosed, ErrAuthFailed or the cause of ctx, and nothing was sent.
+func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
+	return c.inner().Create(ctx, path, data, flags, acl...)
 }
 
 // CreateAll makes a plain node, and before it, as containers, the nodes above it that are missing, those of the chroot
@@ -180,20 +192,28 @@ func (c *Client) CreateAll(ctx context.Context, path string, data []byte, acl ..
 }
 
 // Multi applies the operations all or none, see [Session.Multi]. It is tried once, in the session that is live then.
+//
+// Errors: those of [Session.Multi]; without a session as of Create.
 func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return c.inner().Multi(ctx, ops...)
 }
 
 // Set replaces a node's data if its version is the given one; -1 is any. If the reply to a versioned Set is lost, Set looks: if
 // the node still has the version, it was not applied, and is sent again. (A node that was deleted and made again meanwhile
-// may have that version, too.) Otherwise the error matches ErrUnknownOutcome: this Set or another client changed the node.
-func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return c.inner().Set(ctx, path, b, version)
+// may have that version, too.)
+//
+// Errors: zk.ErrBadVersion, zk.ErrNoNode or what else the server said, and nothing was written; ErrUnknownOutcome if a reply was lost,
+// and nothing tells whether this Set or another client changed the node; without a session as of Create.
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
+	return c.inner().Set(ctx, path, data, version)
 }
 
 // Delete removes a node if its version is the given one; -1 is any. If the reply is lost, Delete looks: if the node is gone,
-// that is success; if it still has the version, it is deleted again, also if another client has made it since. Otherwise,
-// and always with -1, the node may be another client's by now, and the error matches ErrUnknownOutcome.
+// that is success; if it still has the version, it is deleted again, also if another client has made it since.
+//
+// Errors: zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNotEmpty or what else the server said, and nothing was deleted; ErrUnknownOutcome if a
+// reply was lost and there is a node with another version, or any node with -1, which may be another client's; without a session as of
+// Create.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.inner().Delete(ctx, path, version)
 }

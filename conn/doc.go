@@ -41,7 +41,7 @@
 // as after an ensemble was restored from a backup, the client takes what there is.
 //
 // Bad paths and flags, and requests above [WithMaxRequestSize], are refused before anything is sent. Errors of the server
-// match the variables of go-zookeeper, such as zk.ErrNoNode, or else a [Code]. [OpError] names the operation and the path.
+// match the variables of go-zookeeper, such as zk.ErrNoNode, or else a zkrecipes.Code. zkrecipes.OpError names the operation and the path.
 //
 // A watch is a channel that is closed once: at the first change, or when the connection was lost. Then read again.
 // [Session.GetW], [Session.ExistsW] and [Session.ChildrenW] read and set one. [Client.Watch] does all that for one node, in a

@@ -115,8 +115,8 @@ func WithMaxReplySize(bytes int) Option {
 	}
 }
 
-// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg. It lets [Session.ValidUntil] count with a tick
-// and a half where it otherwise counts with a quarter of the session timeout; see docs/design.md.
+// WithTickTime tells the tickTime of the ensemble, as in its zoo.cfg; default unknown. It lets [Session.ValidUntil] count with a
+// tick and a half where it otherwise counts with a quarter of the session timeout; see docs/design.md.
 func WithTickTime(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -180,7 +180,7 @@ func WithBackOff(newBackOff func() BackOff) Option {
 	}
 }
 
-// WithLogger sets where to log; default [slog.Default], as it is when Dial is called. See the package documentation for the
+// WithLogger sets where to log; default [slog.Default], as it is when New or Dial is called. See the package documentation for the
 // records and their keys. A logger with slog.DiscardHandler is silent.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
@@ -211,8 +211,8 @@ func WithTracer(tracers ...*zkrecipes.Tracer) Option {
 	}
 }
 
-// WithTLS connects over TLS. It verifies the name of the server in the connect string, unless the configuration has a
-// ServerName.
+// WithTLS connects over TLS; default plain TCP. It verifies the name of the server in the connect string, unless the configuration has
+// a ServerName.
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) error {
 		if config == nil {
@@ -224,8 +224,8 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// WithTLSFunc is [WithTLS] for certificates that change, such as those that live for hours. It calls config once in the constructor, and
-// then before each connection. A connection that is up keeps its own. So nothing is lost when files are replaced.
+// WithTLSFunc is [WithTLS] for certificates that change, such as those that live for hours; default plain TCP. It calls config once in
+// the constructor, and then before each connection. A connection that is up keeps its own. So nothing is lost when files are replaced.
 //
 // If config fails later, as between the writes of two files, the client logs that, and connects with the configuration before.
 func WithTLSFunc(config func() (*tls.Config, error)) Option {
@@ -254,7 +254,7 @@ func WithDialer(dial DialFunc) Option {
 }
 
 // WithSASL shows who the client is by a mechanism of SASL, on every new connection, before any credential of [WithAuth] and any other
-// request. Access lists name that identity in the scheme sasl.
+// request; default no identity. Access lists name that identity in the scheme sasl.
 //
 // If a server refuses, the session ends, and calls fail with [ErrAuthFailed]. If a server does not prove who it is, or has no SASL,
 // the client goes on to the next one.
@@ -268,7 +268,7 @@ func WithSASL(m sasl.Mechanism) Option {
 	}
 }
 
-// WithAuth adds a credential, such as "digest" and "user:password". It is sent on every new connection, before any
+// WithAuth adds a credential, such as "digest" and "user:password"; default none. It is sent on every new connection, before any
 // request. May be given several times.
 func WithAuth(scheme, cred string) Option {
 	return func(o *options) error {

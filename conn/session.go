@@ -35,7 +35,7 @@ func (s *Session) ValidUntil() time.Time { return s.inner.ValidUntil() }
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.inner.Done() }
 
-// Err is nil while the session lives; afterwards a [*zkrecipes.LostError].
+// Err is nil while the session lives; afterwards a [*zkrecipes.LostError], which all calls of the session return then.
 func (s *Session) Err() error { return s.inner.Err() }
 
 // GetW returns a node's data and Stat, with a watch: a channel that is closed once, at the first change of the data or the
@@ -44,6 +44,8 @@ func (s *Session) Err() error { return s.inner.Err() }
 // A watch also fires, without a change, when the connection was lost. So when it has fired, read again, and decide by what
 // was read. Nothing needs to be closed. Watches are shared: a session has at most one for each path and kind, for any number of
 // callers.
+//
+// Errors: what the server said, and there is no watch; [Session.Err] if the session ended; the cause of ctx, with what is in the way.
 func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.Stat, changed <-chan struct{}, err error) {
 	data, stat, w, err := s.inner.GetW(ctx, path)
 	return data, stat, w.Fired(), err
@@ -52,6 +54,8 @@ func (s *Session) GetW(ctx context.Context, path string) (data []byte, stat zk.S
 // ExistsW reports whether there is a node, and its Stat, with a watch on its creation, its data and its deletion; see
 // [Session.GetW]. The watch on a missing node stays on the server until it fires. So use it for paths that will come to exist,
 // or for few paths.
+//
+// Errors: those of GetW, but a missing node is none.
 func (s *Session) ExistsW(ctx context.Context, path string) (exists bool, stat zk.Stat, changed <-chan struct{}, err error) {
 	exists, stat, w, err := s.inner.ExistsW(ctx, path)
 	return exists, stat, w.Fired(), err
@@ -59,6 +63,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (exists bool, stat z
 
 // ChildrenW returns the names of a node's children, in no order, with a watch on the list and on the node's deletion; see
 // [Session.GetW].
+//
+// Errors: those of GetW.
 func (s *Session) ChildrenW(ctx context.Context, path string) (names []string, changed <-chan struct{}, err error) {
 	names, w, err := s.inner.ChildrenW(ctx, path)
 	return names, w.Fired(), err
@@ -77,7 +83,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 // [zkrecipes.OpDelete] and [zkrecipes.OpCheck]. It cannot create containers.
 //
 // Errors: no operation, or one that is malformed or has another [zkrecipes.Root], before any request; the error of the operation
-// that was refused, an [*OpError] with its path, nothing was applied; ErrUnknownOutcome if the reply was lost.
+// that was refused, an [*zkrecipes.OpError] with its path, nothing was applied; ErrUnknownOutcome if the reply was lost.
 func (s *Session) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.OpResult, error) {
 	return s.inner.Multi(ctx, ops...)
 }

@@ -131,8 +131,10 @@ func (f *File) Raise(ctx context.Context, resource string, t zkrecipes.Token) (z
 	return t, nil
 }
 
-// Close gives the file free for others. It waits for a raise that is under way, is idempotent, and every call
-// afterwards returns [os.ErrClosed].
+// Close gives the file free for others. It waits for a raise that is under way, and is idempotent. Every raise afterwards fails
+// with [os.ErrClosed].
+//
+// Errors: those of the file system; what was raised is kept all the same.
 func (f *File) Close() error {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()

@@ -21,7 +21,7 @@ type leaderBody struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// Leader answers who leads, as new as the request: 200 with the leader's ID and token, 404 if there is no candidate, 503 if
+// Leader answers who leads, as new as the request: 200 with the leader's name and token, 404 if there is no candidate, 503 if
 // the servers do not answer within half a second. A 503 says how old the newest view of this handler is, and names no leader.
 //
 // The name of a leader that was asked to resign is left out: the request has taken its place on the node.

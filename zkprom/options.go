@@ -28,7 +28,7 @@ func newConfig(opts []Option) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds. It is for programs with few
+// WithPaths adds the label path, the path of the queue, to the metrics of acquisitions and holds; default off. It is for programs with few
 // paths that do not change.
 func WithPaths() Option {
 	return func(c *config) error {

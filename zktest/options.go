@@ -92,7 +92,7 @@ func (c *config) check() error {
 // expire on a multiple of it, counted from the start of the server.
 func WithTickTime(d time.Duration) Option { return option(func(c *config) { c.Tick = d }) }
 
-// WithSessionTimeouts replaces the range of session timeouts, two to twenty ticks.
+// WithSessionTimeouts sets the range of session timeouts; default two to twenty ticks.
 func WithSessionTimeouts(shortest, longest time.Duration) Option {
 	return option(func(c *config) { c.MinTimeout, c.MaxTimeout = shortest, longest })
 }
@@ -109,7 +109,7 @@ func WithMaxNeverUsed(d time.Duration) Option { return option(func(c *config) { 
 func WithExtendedTypes() Option { return option(func(c *config) { c.Extended = true }) }
 
 // WithoutContainers answers createContainer as a server that does not know it: unimplemented, and the connection is
-// closed.
+// closed; default off.
 func WithoutContainers() Option { return option(func(c *config) { c.NoContainers = true }) }
 
 // WithMaxBuffer sets how long a request may be, in bytes; default 1,048,575. A longer one ends its connection.
@@ -127,7 +127,7 @@ func WithFourLetterWords(words ...string) Option {
 	return option(func(c *config) { c.words = append([]string{}, words...) })
 }
 
-// WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything.
+// WithSuperUser lets a client that authenticates with this "user:password" in scheme digest do everything; default none.
 func WithSuperUser(credential string) Option {
 	return option(func(c *config) { c.Access.Super = credential })
 }
@@ -139,14 +139,14 @@ func WithDigest(hash func() hash.Hash) Option {
 	return option(func(c *config) { c.Access.Hash = hash })
 }
 
-// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password. Their
-// nodes can name them in access lists with scheme sasl. A user with the name super is allowed what any of them is.
+// WithSASLUsers lets clients authenticate with SASL, mechanism DIGEST-MD5, as one of the users with its password; default no
+// SASL. Their nodes can name them in access lists with scheme sasl. A user with the name super is allowed what any of them is.
 func WithSASLUsers(passwords map[string]string) Option {
 	passwords = maps.Clone(passwords)
 	return option(func(c *config) { c.Access.Users = passwords })
 }
 
-// WithSASLSuperUsers lets clients that authenticate as one of these users of [WithSASLUsers] do everything.
+// WithSASLSuperUsers lets clients that authenticate as one of these users of [WithSASLUsers] do everything; default none.
 // Source: zookeeper.superUser.
 func WithSASLSuperUsers(users ...string) Option {
 	users = slices.Clone(users)
@@ -162,7 +162,7 @@ func WithRequiredAuth(schemes ...string) Option {
 	return option(func(c *config) { c.Access.Required = schemes })
 }
 
-// WithoutACLs lets all clients do everything. Access lists are kept, and must still be valid.
+// WithoutACLs lets all clients do everything; default off. Access lists are kept, and must still be valid.
 // Source: zookeeper.skipACL.
 func WithoutACLs() Option { return option(func(c *config) { c.Access.NoACLs = true }) }
 
@@ -176,21 +176,21 @@ func WithListener(addr string) Option { return option(func(c *config) { c.listen
 // [WithListener] says, the others on free ports of the same host. See [Front].
 func WithFronts(n int) Option { return option(func(c *config) { c.Size = n }) }
 
-// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; see [Front.Isolate]. Answers
-// keep the order of the requests, where a real server may send a refusal before the answers to earlier reads.
+// WithReadOnlyMode makes a front without a majority serve reads to clients that accept it; default off. See
+// [Front.Isolate]. Answers keep the order of the requests, where a real server may send a refusal before the answers to earlier reads.
 // Source: readonlymode.enabled with localSessionsEnabled, without which no client gets a session in that mode.
 func WithReadOnlyMode() Option { return option(func(c *config) { c.ReadOnly = true }) }
 
-// WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig. It takes
-// [WithFronts], and the fronts stay what they are.
+// WithReconfig lets clients with write permission on /zookeeper/config change it by the operation reconfig; default off. It
+// takes [WithFronts], and the fronts stay what they are.
 // Source: reconfigEnabled.
 func WithReconfig() Option { return option(func(c *config) { c.Reconfig = true }) }
 
-// WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration. For a TLS listener beside a plain one
-// there are tls.Listen and [Server.Serve].
+// WithTLS makes [Server.Listen], and so [Start], serve TLS with the configuration; default plain TCP. For a TLS listener beside a plain
+// one there are tls.Listen and [Server.Serve].
 func WithTLS(cfg *tls.Config) Option { return option(func(c *config) { c.tls = cfg }) }
 
-// InMemory starts a server without a listener, as a testing/synctest bubble needs it. Clients connect with
+// InMemory starts a server without a listener, as a testing/synctest bubble needs it; default is to listen. Clients connect with
 // [Server.Dial].
 func InMemory() Option { return WithListener("") }
 

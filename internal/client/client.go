@@ -187,12 +187,12 @@ func (c *Client) InSession(ctx context.Context, op, path string, f func(*session
 }
 
 // Get does what conn.Client says.
-func (c *Client) Get(ctx context.Context, path string) (b []byte, stat zk.Stat, err error) {
+func (c *Client) Get(ctx context.Context, path string) (data []byte, stat zk.Stat, err error) {
 	err = c.InSession(ctx, "get", path, func(s *session.Session) (err error) {
-		b, stat, err = s.Get(ctx, path)
+		data, stat, err = s.Get(ctx, path)
 		return err
 	})
-	return b, stat, err
+	return data, stat, err
 }
 
 // Exists does what conn.Client says.
@@ -219,12 +219,12 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 }
 
 // Create does what conn.Client says.
-func (c *Client) Create(ctx context.Context, path string, b []byte, flags int32, acl ...zk.ACL) (string, error) {
+func (c *Client) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	s, err := c.sessionFor(ctx, "create", path)
 	if err != nil {
 		return "", err
 	}
-	return s.Create(ctx, path, b, flags, acl...)
+	return s.Create(ctx, path, data, flags, acl...)
 }
 
 // Multi does what conn.Client says.
@@ -241,8 +241,8 @@ func (c *Client) Multi(ctx context.Context, ops ...zkrecipes.Op) ([]zkrecipes.Op
 }
 
 // Set does what conn.Client says.
-func (c *Client) Set(ctx context.Context, path string, b []byte, version int32) (zk.Stat, error) {
-	return versioned(ctx, c, "set", path, version, 0, len(b), func(s *session.Session) (zk.Stat, error) { return s.Set(ctx, path, b, version) })
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (zk.Stat, error) {
+	return versioned(ctx, c, "set", path, version, 0, len(data), func(s *session.Session) (zk.Stat, error) { return s.Set(ctx, path, data, version) })
 }
 
 // Delete does what conn.Client says.

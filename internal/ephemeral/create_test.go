@@ -176,7 +176,7 @@ func TestCreate_CannotBeLookedFor(t *testing.T) {
 		action zktest.Action
 		is     error
 	}{
-		"barrier fails":    {zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency), conn.Code(-2)},
+		"barrier fails":    {zktest.Match{Op: zktest.OpMulti, Path: "^/$"}, zktest.Fail(zktest.CodeRuntimeInconsistency), zkrecipes.Code(-2)},
 		"list is refused":  {zktest.Match{Op: zktest.OpGetChildren2}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
 		"owner is refused": {zktest.Match{Op: zktest.OpExists, Path: "member-"}, zktest.Fail(zktest.CodeNoAuth), zk.ErrNoAuth},
 	} {

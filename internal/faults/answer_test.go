@@ -29,7 +29,7 @@ func TestF33F35_CreateRefused(t *testing.T) {
 		is   error
 	}{
 		"not allowed": {noAuth, zk.ErrNoAuth},
-		"quota":       {quotaExceeded, conn.CodeQuotaExceeded},
+		"quota":       {quotaExceeded, zkrecipes.CodeQuotaExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(w *world) {
@@ -172,7 +172,7 @@ func TestF40_MarshallingError(t *testing.T) {
 				m := w.creates()
 				m.Times = times
 				w.srv.Intercept(m, zktest.Fail(marshalling))
-				require.ErrorIs(w, w.take("a").requireFailed(), conn.Code(marshalling))
+				require.ErrorIs(w, w.take("a").requireFailed(), zkrecipes.Code(marshalling))
 				w.requireContenders(0)
 			})
 		})

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
 
@@ -37,7 +36,7 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 		{
 			name: "no transactions", deviations: []zktest.Deviation{zktest.NoMulti},
 			refuse:  func(recipe string) bool { return slices.Contains(multis, recipe) },
-			refusal: conn.CodeUnimplemented,
+			refusal: zkrecipes.CodeUnimplemented,
 		},
 	} {
 		t.Run(d.name, func(t *testing.T) {
@@ -59,7 +58,7 @@ func TestDeviations_EveryRecipeWorksOrRefuses(t *testing.T) {
 				second.release()
 				third.requireGranted(time.Second)
 				third.release()
-				if errors.Is(d.refusal, conn.CodeUnimplemented) {
+				if errors.Is(d.refusal, zkrecipes.CodeUnimplemented) {
 					return // a session that was resumed is proven by a transaction
 				}
 

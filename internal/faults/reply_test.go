@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/zktest"
 )
@@ -82,7 +81,7 @@ func TestF4_ReplyLost_CallerGone(t *testing.T) {
 // TestF4_ReplyLate_CallerGoneForAnotherError: the context of the call ends with the error of another call, as the context of
 // an errgroup does. What the server has answered to the other call says nothing of the create.
 func TestF4_ReplyLate_CallerGoneForAnotherError(t *testing.T) {
-	for _, other := range []error{zk.ErrNoNode, &conn.OpError{Op: "get", Path: "/config", Err: zk.ErrNoNode}} {
+	for _, other := range []error{zk.ErrNoNode, &zkrecipes.OpError{Op: "get", Path: "/config", Err: zk.ErrNoNode}} {
 		each(t, func(w *world) {
 			w.take("a").release()
 			w.until(time.Second)

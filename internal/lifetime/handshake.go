@@ -70,7 +70,7 @@ func (l *Lifetime) authenticate(c *link.Connection, shown Credential) error {
 		return err
 	}
 	if code != 0 {
-		return l.refused(fmt.Errorf("%w (%d)", zkrecipes.ErrAuthFailed, code))
+		return l.refused(fmt.Errorf("%w: check the scheme and the credential given to WithAuth (%s, %d)", zkrecipes.ErrAuthFailed, shown.Scheme, code))
 	}
 	return nil
 }

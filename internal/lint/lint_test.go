@@ -44,7 +44,7 @@ const (
 // below conn does not know it: recipes convert the client.
 var rules = map[string]rule{
 	".":     {imports: []string{"internal/grant", zk}},
-	"conn":  {imports: []string{".", "internal/lifetime", "internal/client", "internal/session", "internal/wire", "sasl", zk, backoff}},
+	"conn":  {imports: []string{".", "internal/lifetime", "internal/client", "internal/session", "sasl", zk, backoff}},
 	"fence": {imports: []string{"."}},
 	"sasl":  {},
 	"internal/bubble": {
@@ -71,7 +71,7 @@ var rules = map[string]rule{
 		imports:    []string{".", "conn", "internal/client", "internal/session", "zktest", "github.com/stretchr/testify/require", backoff},
 		goroutines: true, tests: true,
 	},
-	"internal/wire":  {imports: []string{zk}},
+	"internal/wire":  {imports: []string{".", zk}},
 	"internal/znode": {imports: []string{".", "internal/ephemeral", "internal/hold", "internal/recipe", "internal/client", "internal/session", zk}},
 	"recipes/": {imports: []string{
 		".", "conn", "internal/hold", "internal/recipe", "internal/record", "internal/client", "internal/session", "internal/znode", zk, backoff,

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/barrier"
@@ -125,7 +126,7 @@ func TestObstacle(t *testing.T) {
 // server has said to this one: a barrier is not down for it.
 func TestCauseIsNoAnswer(t *testing.T) {
 	for _, cause := range []error{
-		zk.ErrNoNode, fmt.Errorf("other: %w", zk.ErrNoNode), &conn.OpError{Op: "get", Path: "/other", Err: zk.ErrNoNode},
+		zk.ErrNoNode, fmt.Errorf("other: %w", zk.ErrNoNode), &zkrecipes.OpError{Op: "get", Path: "/other", Err: zk.ErrNoNode},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t, zktest.InMemory())

@@ -150,7 +150,7 @@ type Repeats struct{ last time.Duration }
 
 // Pause comes before the request is sent again; why says what happened to the request. Errors: the cause of ctx.
 func (r *Repeats) Pause(ctx context.Context, why error) error {
-	if !errors.Is(why, wire.CodeThrottled) {
+	if !errors.Is(why, zkrecipes.CodeThrottled) {
 		r.last = 0
 	}
 	r.last = min(max(RetryPause, 2*r.last), time.Second)

@@ -106,7 +106,7 @@ func TestCalls_CauseOfTheContextIsAnotherError_WriteIsInDoubt(t *testing.T) {
 		require.False(t, session.NotExecuted(err))
 
 		ctx, cancel = context.WithCancelCause(t.Context())
-		cancel(fmt.Errorf("another: %w", &conn.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}))
+		cancel(fmt.Errorf("another: %w", &zkrecipes.OpError{Op: "get", Path: "/b", Err: zk.ErrNoNode}))
 		for op, err := range trial.Everything(ctx, c) {
 			require.ErrorIs(t, err, context.Cause(ctx), op)
 			require.ErrorContains(t, err, "get /b: zk: node does not exist", op)
@@ -153,7 +153,7 @@ func TestCalls_ContextEndsBeforeTheyAreRepeated_SayWhatWasInTheWay(t *testing.T)
 		srv.Intercept(zktest.Match{Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeThrottled))
 		_, err := s.Set(trial.Within(t, 995*time.Millisecond), "/", nil, -1)
 		require.ErrorIs(t, err, trial.ErrTooLong)
-		require.ErrorIs(t, err, conn.CodeThrottled)
+		require.ErrorIs(t, err, zkrecipes.CodeThrottled)
 		require.NotErrorIs(t, err, zkrecipes.ErrUnknownOutcome)
 	})
 }

@@ -18,9 +18,6 @@ type OpError = zkrecipes.OpError
 // ErrTooLarge is an error of a session's life; package conn documents it.
 var ErrTooLarge = lifetime.ErrTooLarge
 
-// ErrUnimplemented says that the server does not know the operation.
-const ErrUnimplemented = wire.CodeUnimplemented
-
 // outcome is what an error says of whether the request was executed.
 type outcome int
 
@@ -32,13 +29,13 @@ const (
 )
 
 func outcomeOf(err error) outcome {
-	var code wire.Code
+	var code zkrecipes.Code
 	switch {
 	case errors.As(err, &code):
 		switch {
-		case code == -4, code == -7, code == wire.CodeRequestTimeout, wire.ServerFault(code):
+		case code == -4, code == -7, code == zkrecipes.CodeRequestTimeout, wire.ServerFault(code):
 			return unknown
-		case code == wire.CodeThrottled:
+		case code == zkrecipes.CodeThrottled:
 			return unsent
 		default:
 			return refused

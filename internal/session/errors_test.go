@@ -18,13 +18,13 @@ func TestOutcomeOf(t *testing.T) {
 		refused: {
 			zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 			zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments, fmt.Errorf("/door: %w", ErrNotDeleted),
-			wire.CodeUnimplemented, wire.CodeNotReadOnly, wire.CodeNeedsSASL, wire.CodeQuotaExceeded, wire.Code(7),
+			zkrecipes.CodeUnimplemented, zkrecipes.CodeNotReadOnly, zkrecipes.CodeNeedsSASL, zkrecipes.CodeQuotaExceeded, zkrecipes.Code(7),
 		},
-		unsent:  {zk.ErrNoServer, zk.ErrSessionMoved, wire.CodeThrottled},
+		unsent:  {zk.ErrNoServer, zk.ErrSessionMoved, zkrecipes.CodeThrottled},
 		expired: {zk.ErrSessionExpired},
 		unknown: {
 			zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrAPIError, wire.ErrGarbled, errors.New("whatever comes later"),
-			wire.Code(-1), wire.Code(-2), wire.Code(-3), wire.Code(-4), wire.Code(-5), wire.Code(-7), wire.CodeRequestTimeout,
+			zkrecipes.Code(-1), zkrecipes.Code(-2), zkrecipes.Code(-3), zkrecipes.Code(-4), zkrecipes.Code(-5), zkrecipes.Code(-7), zkrecipes.CodeRequestTimeout,
 		},
 	} {
 		for _, err := range errs {
@@ -39,7 +39,7 @@ func TestRepeatable_OnlyWhatMayComeRight(t *testing.T) {
 		require.True(t, repeatable(&OpError{Op: "get", Path: "/a", Err: yes}))
 	}
 	for _, no := range []error{
-		zk.ErrNoNode, lost, wire.ErrGarbled, wire.Code(-5), context.Canceled, context.DeadlineExceeded,
+		zk.ErrNoNode, lost, wire.ErrGarbled, zkrecipes.Code(-5), context.Canceled, context.DeadlineExceeded,
 		unknownOutcome(zk.ErrConnectionClosed), unknownOutcome(errAgain), unknownOutcome(errUnanswered),
 	} {
 		require.False(t, repeatable(&OpError{Op: "get", Path: "/a", Err: no}))

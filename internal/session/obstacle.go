@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/link"
-	"github.com/zkrecipes/zkrecipes/internal/wire"
 )
 
 // WithReason adds to the end of a context what was in the way.
@@ -34,7 +34,7 @@ func sealed(cause error) error {
 
 // isAnswer reports whether err matches what a server answers.
 func isAnswer(err error) bool {
-	var code wire.Code
+	var code zkrecipes.Code
 	return errors.As(err, &code) || outcomeOf(err) != unknown
 }
 

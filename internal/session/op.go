@@ -82,7 +82,7 @@ func (s *Session) CreateContainer(ctx context.Context, path string) error {
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
 			return nil
-		case flags != 0 && errors.Is(err, wire.CodeUnimplemented):
+		case flags != 0 && errors.Is(err, zkrecipes.CodeUnimplemented):
 			s.opts.Log.Info("zookeeper: the server has no containers, parents stay behind when queues empty")
 			s.ensemble.noContainers.Store(true)
 		case again && ctx.Err() != nil:

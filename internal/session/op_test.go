@@ -56,9 +56,9 @@ func TestOps_HappyPath(t *testing.T) {
 		require.NoError(t, c.Delete(ctx, "/a/b", 0))
 		err = c.Delete(ctx, "/a/b", 0)
 		require.ErrorIs(t, err, zk.ErrNoNode, "nothing was in doubt")
-		var opErr *conn.OpError
+		var opErr *zkrecipes.OpError
 		require.ErrorAs(t, err, &opErr)
-		require.Equal(t, conn.OpError{Op: "delete", Path: "/a/b", Err: zk.ErrNoNode}, *opErr)
+		require.Equal(t, zkrecipes.OpError{Op: "delete", Path: "/a/b", Err: zk.ErrNoNode}, *opErr)
 		require.NoError(t, c.Sync(ctx, "/"))
 	})
 }
@@ -435,14 +435,14 @@ func TestOps_CodesWithoutASentinel_AreComparable(t *testing.T) {
 		for _, code := range []zktest.Code{zktest.CodeQuotaExceeded, zktest.CodeNotReadOnly, -124, zktest.CodeMarshallingError, -13} {
 			srv.Intercept(zktest.Match{Op: zktest.OpCreate}, zktest.Fail(code))
 			_, err := c.Create(t.Context(), "/a", nil, 0)
-			require.ErrorIs(t, err, conn.Code(code))
+			require.ErrorIs(t, err, zkrecipes.Code(code))
 			// A server that fails to marshal the reply has applied the write.
 			require.Equal(t, code == zktest.CodeMarshallingError, errors.Is(err, zkrecipes.ErrUnknownOutcome))
 			require.False(t, srv.Exists("/a"))
 		}
 		srv.Intercept(zktest.Match{Op: zktest.OpGetData, Times: -1}, zktest.Fail(zktest.CodeMarshallingError))
 		_, _, err := c.Get(trial.Within(t, time.Second), "/zookeeper")
-		require.ErrorIs(t, err, conn.Code(zktest.CodeMarshallingError))
+		require.ErrorIs(t, err, zkrecipes.Code(zktest.CodeMarshallingError))
 		require.NotErrorIs(t, err, trial.ErrTooLong, "and is not asked for again and again")
 	})
 }
@@ -856,7 +856,7 @@ func TestOps_WithoutASession_TheErrorNamesThem(t *testing.T) {
 		srv.Refuse(trial.Ours)
 		srv.Cut(trial.Ours)
 		<-s.Done() // no session now
-		var op *conn.OpError
+		var op *zkrecipes.OpError
 		for name, err := range map[string]error{
 			"get":    func() error { _, _, err := c.Get(trial.Within(t, time.Second), "/a"); return err }(),
 			"create": func() error { _, err := c.Create(trial.Within(t, time.Second), "/a", nil, 0); return err }(),

@@ -116,7 +116,7 @@ func TestHangups_CountInARow(t *testing.T) {
 
 // A write that failed on the server, or by its size, would only fail again.
 func TestReplyLost_OnlyWhatMayComeRight(t *testing.T) {
-	for cause, lost := range map[error]bool{zk.ErrConnectionClosed: true, conn.Code(-5): false, conn.ErrTooLarge: false} {
+	for cause, lost := range map[error]bool{zk.ErrConnectionClosed: true, zkrecipes.Code(-5): false, conn.ErrTooLarge: false} {
 		require.Equal(t, lost, session.ReplyLost(fmt.Errorf("%w: %w", zkrecipes.ErrUnknownOutcome, cause)), "%v", cause)
 		require.False(t, session.ReplyLost(cause), "%v", cause)
 	}

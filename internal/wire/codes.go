@@ -2,50 +2,18 @@ package wire
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
-// Code is an error code of the server that go-zookeeper has no variable for.
-type Code int32
-
-// The codes that a caller may meet.
-const (
-	CodeUnimplemented  Code = -6   // the server is too old for the operation
-	CodeQuotaExceeded  Code = -125 // an enforced quota is used up
-	CodeThrottled      Code = -127 // the server sheds load
-	CodeRequestTimeout Code = -122 // the server gave up on the request
-	CodeNotReadOnly    Code = -119 // the server is read-only
-	CodeNeedsSASL      Code = -124 // the server wants SASL
-)
-
-// Error names the code.
-func (c Code) Error() string {
-	switch c {
-	case CodeUnimplemented:
-		return "the server does not implement this operation (-6)"
-	case CodeQuotaExceeded:
-		return "quota exceeded (-125)"
-	case CodeThrottled:
-		return "the server throttles requests (-127)"
-	case CodeRequestTimeout:
-		return "the server timed the request out (-122)"
-	case CodeNotReadOnly:
-		return "the server is read-only (-119)"
-	case CodeNeedsSASL:
-		return "the server wants SASL authentication (-124)"
-	default:
-		return fmt.Sprintf("server error %d", int32(c))
-	}
-}
-
-// ErrorOf returns the error for the code of a reply: go-zookeeper's variable if there is one, else a Code.
+// ErrorOf returns the error for the code of a reply: go-zookeeper's variable if there is one, else a zkrecipes.Code.
 func ErrorOf(code int32) error {
 	if err, ok := libraryErrors[code]; ok {
 		return err
 	}
-	return Code(code)
+	return zkrecipes.Code(code)
 }
 
 var libraryErrors = map[int32]error{
@@ -58,6 +26,6 @@ var libraryErrors = map[int32]error{
 // ServerFault reports whether err is an internal error of the server, perhaps one in making the reply. A write may have been
 // executed, and sending it again is not likely to help.
 func ServerFault(err error) bool {
-	var code Code
+	var code zkrecipes.Code
 	return errors.As(err, &code) && code >= -5 && code <= -1 && code != -4
 }

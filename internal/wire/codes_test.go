@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // TestErrorOf_IsTheLibrarys: callers compare with go-zookeeper's variables.
@@ -23,7 +25,7 @@ func TestErrorOf_IsTheLibrarys(t *testing.T) {
 			require.NoError(t, err)
 			err = <-outcome
 			if text := err.Error(); strings.HasPrefix(text, "unknown error: ") {
-				require.Equal(t, Code(code), ErrorOf(code))
+				require.Equal(t, zkrecipes.Code(code), ErrorOf(code))
 				require.ErrorContains(t, ErrorOf(code), fmt.Sprint(code))
 			} else {
 				require.ErrorIs(t, err, ErrorOf(code), "%d", code)
@@ -35,7 +37,7 @@ func TestErrorOf_IsTheLibrarys(t *testing.T) {
 
 // After these a write may have been executed. Connection loss is no fault of the server.
 func TestServerFault(t *testing.T) {
-	for code := Code(-10); code <= 0; code++ {
+	for code := zkrecipes.Code(-10); code <= 0; code++ {
 		fault := code == -1 || code == -2 || code == -3 || code == -5
 		if ServerFault(code) != fault {
 			t.Errorf("%d: %v", code, !fault)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/zkrecipes"
 )
 
 // TestFrames_AreTheLibrarys compares ours with what the library would have sent, byte for byte behind the xid.
@@ -149,7 +151,7 @@ func TestReplies(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNoNode, "that of the culprit")
 	require.NoError(t, responses[0].Error)
 	require.ErrorIs(t, responses[1].Error, zk.ErrNoNode)
-	require.ErrorIs(t, responses[2].Error, Code(-2))
+	require.ErrorIs(t, responses[2].Error, zkrecipes.Code(-2))
 }
 
 // FuzzReplies looks for bodies that make a reply unreadable in another way than with an error, or that are read although

@@ -593,7 +593,7 @@ func TestAcquire_ServerShedsLoad_IsNotAskedWithoutPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		q := queue(t, srv, "a")
 		section(t, q)
-		refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 5}, zktest.Fail(zktest.Code(conn.CodeThrottled)))
+		refused := srv.Intercept(zktest.Match{Op: zktest.OpCreate, Times: 5}, zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)))
 		began := time.Now()
 		h := acquire(t.Context(), q).Granted(t, time.Hour)
 		require.Equal(t, 5, refused.Hits())
@@ -1035,7 +1035,7 @@ func TestAcquire_ServerFault_LeavesNothing(t *testing.T) {
 		require.NoError(t, h.Release(t.Context()))
 		armed.Store(true)
 		_, err := q.Acquire(t.Context(), entry)
-		require.ErrorIs(t, err, conn.Code(-5))
+		require.ErrorIs(t, err, zkrecipes.Code(-5))
 		require.False(t, armed.Load())
 		time.Sleep(time.Second)
 		require.Empty(t, srv.Children(path))

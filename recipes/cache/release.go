@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -39,7 +40,7 @@ func (c *Cache) release(ctx context.Context, s *session.Session, f *session.Feed
 			r, ok := n.For.(*request)
 			switch {
 			case n.Kind != session.Answered || !ok || r.epoch != e.epoch:
-			case n.Err != nil && n.Zxid == 0, errors.Is(n.Err, session.ErrUnimplemented):
+			case n.Err != nil && n.Zxid == 0, errors.Is(n.Err, zkrecipes.CodeUnimplemented):
 				return // the connection is gone, or the server cannot do it
 			case session.NotExecuted(n.Err):
 				e.inflight--

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/conn"
 	"github.com/zkrecipes/zkrecipes/internal/bubble"
 	"github.com/zkrecipes/zkrecipes/recipes/election"
 	"github.com/zkrecipes/zkrecipes/recipes/mutex"
@@ -305,7 +304,7 @@ func TestRun_BodyFailsAsItsTermEnds(t *testing.T) {
 		}, false},
 		"of another library": {func(context.Context) error { return ended{} }, false},
 		"asked": {func(ctx context.Context) error {
-			return &conn.OpError{Op: "get", Path: "/x", Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
+			return &zkrecipes.OpError{Op: "get", Path: "/x", Err: fmt.Errorf("%w (%w)", context.Cause(ctx), errors.New("connection refused"))}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

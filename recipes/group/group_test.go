@@ -413,7 +413,6 @@ func TestState_Deleted(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, errs, 4)
 		require.NoError(t, errs[0])
-		require.ErrorIs(t, errs[1], group.ErrDeleted)
 		require.ErrorIs(t, errs[1], node.ErrDeleted)
 		require.NoError(t, errs[2])
 		require.ErrorIs(t, errs[3], zkrecipes.ErrClosed)

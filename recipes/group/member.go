@@ -22,9 +22,6 @@ type Membership struct {
 	node   *node.Node
 }
 
-// ErrDeleted says that another client has deleted the member's node. It is being made again. It is [node.ErrDeleted], too.
-var ErrDeleted = node.ErrDeleted
-
 // JoinOption configures [Group.Join].
 type JoinOption func(*joining) error
 

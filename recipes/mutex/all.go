@@ -113,14 +113,6 @@ func (hs *Holds) Of(m *Mutex) *zkrecipes.Hold {
 	return nil
 }
 
-// Token returns the fencing token of the hold on a mutex, 0 if the mutex was not given to [LockAll].
-func (hs *Holds) Token(m *Mutex) zkrecipes.Token {
-	if h := hs.Of(m); h != nil {
-		return h.Token()
-	}
-	return 0
-}
-
 // Check asks ZooKeeper whether all holds are still held. See [zkrecipes.Hold.Check].
 //
 // Errors: the errors of all holds, joined.

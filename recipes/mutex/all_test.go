@@ -233,18 +233,18 @@ func TestHolds_OfSeveralClients_HaveNoTxn(t *testing.T) {
 	})
 }
 
-func TestHolds_Token(t *testing.T) {
+func TestHolds_Of(t *testing.T) {
 	several(t, func(t *testing.T, _ *zktest.Server, ms []*mutex.Mutex, all *mutex.Holds) {
 		seen := map[zkrecipes.Token]bool{}
 		for _, m := range ms {
-			require.Equal(t, all.Of(m).Token(), all.Token(m))
-			require.Positive(t, all.Token(m))
-			seen[all.Token(m)] = true
+			token := all.Of(m).Token()
+			require.Positive(t, token)
+			seen[token] = true
 		}
 		require.Len(t, seen, 3)
 		other, err := mutex.New(bubble.Dial(t, zktest.Run(t, zktest.InMemory()), "o"), path)
 		require.NoError(t, err)
-		require.Zero(t, all.Token(other))
+		require.Nil(t, all.Of(other))
 	})
 }
 

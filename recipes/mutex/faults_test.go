@@ -729,7 +729,7 @@ func TestLock_NestedThroughSub_ReleaseErrorHasItsPath(t *testing.T) {
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		var op *conn.OpError
+		var op *zkrecipes.OpError
 		require.ErrorAs(t, inner.Release(ctx), &op)
 		srv.Heal(zktest.Label("a"))
 		require.Equal(t, inner.Path(), op.Path)

@@ -724,7 +724,7 @@ func TestForeign_ReplacesBack(t *testing.T) {
 
 // TestRefused: the server does not allow the node, and later does.
 func TestRefused(t *testing.T) {
-	for want, code := range map[error]zktest.Code{zk.ErrNoAuth: zktest.CodeNoAuth, conn.CodeQuotaExceeded: zktest.CodeQuotaExceeded} {
+	for want, code := range map[error]zktest.Code{zk.ErrNoAuth: zktest.CodeNoAuth, zkrecipes.CodeQuotaExceeded: zktest.CodeQuotaExceeded} {
 		inBubble(t, func(t *testing.T, srv *zktest.Server) {
 			m := creates()
 			m.Times = -1
@@ -1093,10 +1093,10 @@ func TestSet_NotAllowed(t *testing.T) {
 		n := ready(t, keep(t, srv, "1"))
 		l := follow(t, n)
 		rule := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: -1}, zktest.Fail(zktest.CodeQuotaExceeded))
-		require.ErrorIs(t, n.Set(t.Context(), []byte("2")), conn.CodeQuotaExceeded)
+		require.ErrorIs(t, n.Set(t.Context(), []byte("2")), zkrecipes.CodeQuotaExceeded)
 		require.True(t, n.State().Exists)
 		require.True(t, n.State().Current)
-		require.ErrorIs(t, n.State().Err, conn.CodeQuotaExceeded)
+		require.ErrorIs(t, n.State().Err, zkrecipes.CodeQuotaExceeded)
 		require.True(t, l.last().Exists)
 		ready(t, n)
 		rule.Remove()
@@ -1111,7 +1111,7 @@ func TestSet_AfterARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server) {
 		n := ready(t, keep(t, srv, "1"))
 		quota := srv.Intercept(zktest.Match{From: zktest.Label("a"), Op: zktest.OpSetData, Times: 2}, zktest.Fail(zktest.CodeQuotaExceeded))
-		require.ErrorIs(t, n.Set(t.Context(), []byte("too large")), conn.CodeQuotaExceeded)
+		require.ErrorIs(t, n.Set(t.Context(), []byte("too large")), zkrecipes.CodeQuotaExceeded)
 		<-quota.Done()
 		synctest.Wait()
 		require.NoError(t, n.Set(t.Context(), []byte("2")))

@@ -80,8 +80,9 @@ var (
 
 type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 
-// Lock waits until the caller alone holds the lock: all readers and writers before it have left. ctx bounds the waiting,
-// not the hold. The hold's context has the values of ctx.
+// Lock waits until the caller alone holds the lock: all readers and writers before it have left. If the session ends meanwhile, the
+// caller queues again in the next session, at the end of the queue. ctx bounds the waiting, not the hold. The hold's context has the
+// values of ctx.
 //
 // While the hold lasts, reads of the same client see all that the last holder wrote in ZooKeeper before its hold ended: the
 // server that answers has applied the end of that hold. If the last hold was of the same session, they see each of its
@@ -91,8 +92,8 @@ type acquire func(context.Context, znode.Entry) (*zkrecipes.Hold, error)
 //
 // Errors: ErrUpgrade, at once, if ctx descends from a live read hold, and from no write hold, on the same path; ErrDeadlock, at
 // once, if ctx descends from a live write hold on the same path, unless [WithReentrance] applies, or from any hold of another
-// client on it; [*zkrecipes.WaitError] when ctx ends;
-// ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the server said.
+// client on it; [*zkrecipes.WaitError] when ctx ends; ErrForeignContender; ErrSequenceExhausted; ErrClosed; otherwise what the
+// server said.
 //
 // Source: ZooKeeper's recipe "Shared Locks"; Curator's InterProcessReadWriteLock.
 func (l *RWLock) Lock(ctx context.Context) (*zkrecipes.Hold, error) {
@@ -121,7 +122,9 @@ func (l *RWLock) write(ctx context.Context, acquire acquire) (*zkrecipes.Hold, e
 // writer and its token. When the write hold is released, readers get in, and no writer until the read hold is released
 // too.
 //
-// In all else it is as [RWLock.Lock]. It never returns ErrUpgrade.
+// In all else it is as [RWLock.Lock].
+//
+// Errors: those of Lock, but for ErrUpgrade.
 //
 // Source: Curator's InterProcessReadWriteLock from 5.5 on. Before 5.5 it puts the reader at the end of the queue, and lets
 // a writer in.

@@ -566,7 +566,7 @@ func TestLimitNode_EventLost_IsReadAgain(t *testing.T) {
 // list, so it keeps its place when the client ahead has taken leases meanwhile.
 func TestAcquire_EventWithoutADepartureAtTheDoor_KeepsThePlace(t *testing.T) {
 	for name, late := range map[string]zktest.Action{
-		"throttled": zktest.Fail(zktest.Code(conn.CodeThrottled)), "slow": zktest.Delay(time.Second), "lost": zktest.DropReply(),
+		"throttled": zktest.Fail(zktest.Code(zkrecipes.CodeThrottled)), "slow": zktest.Delay(time.Second), "lost": zktest.DropReply(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair(t, func(t *testing.T, srv *zktest.Server, a, b *conn.Client) {

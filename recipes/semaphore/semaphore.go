@@ -38,8 +38,8 @@ func WithData(data []byte) Option { return recipe.Data[*config](data) }
 // connected again in time keeps its leases.
 func WithLossOnSuspend() Option { return recipe.LossOnSuspend[*config]() }
 
-// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used. If it is
-// missing, it is created with the limit given to [New]. With a limit of 0 or less in it, every caller waits.
+// WithLimitNode keeps the limit in the node at path, which is followed while the semaphore is used; default is the limit given to
+// [New]. If the node is missing, it is created with that limit. With a limit of 0 or less in it, every caller waits.
 //
 // Source: Curator's SharedCount; the node holds four bytes, big-endian.
 func WithLimitNode(path string) Option {
@@ -121,8 +121,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*zkrecipes.Hold, err
 }
 
 // Do acquires n leases, runs fn, waits for it, and releases them, also when fn panics. The context of fn ends with the
-// hold and with ctx, whichever is first. When Do returns nil, the leases were held from the first statement of fn to the
-// last.
+// hold and with ctx, whichever is first, and descends from the hold. When Do returns nil, the leases were held from the first
+// statement of fn to the last.
 //
 // Errors: the errors of [Semaphore.Acquire], and fn was not run; the error of fn, joined with a [*zkrecipes.LostError] if the
 // hold was lost before fn had returned. A loss is never hidden behind a cancellation: of an error that only says that the

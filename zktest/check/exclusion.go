@@ -13,6 +13,8 @@ import (
 //
 // It is a sweep over the intervals, and exact: it finds a violation if and only if there is an instant with too much
 // weight. Stamps that are equal are taken as end first, then begin.
+//
+// Errors: a [*Violation].
 func Exclusion(holds []Hold, limit int) error {
 	holds = mergeNested(holds)
 	begins := make([]step, 0, len(holds))

@@ -16,6 +16,8 @@ import (
 //     granted first. A hold that was lost may come too late: its owner may have been told of the grant after the loss.
 //
 // Holds without a token, zero, are left out.
+//
+// Errors: a [*Violation].
 func Order(holds []Hold, limit int) error {
 	queue := slices.DeleteFunc(mergeNested(holds), func(h Hold) bool { return h.Token == 0 })
 	// Equal stamps say nothing about the order of two grants, so they stand as the tokens do.

@@ -128,7 +128,9 @@ func (r *Recorder) Events() []Event {
 	return slices.Clone(r.events)
 }
 
-// Holds returns the holds recorded so far; see the function [Holds].
+// Holds returns the holds recorded so far.
+//
+// Errors: those of the function [Holds].
 func (r *Recorder) Holds() ([]Hold, error) { return Holds(r.Events()) }
 
 func (r *Recorder) call(e Event) *Op {

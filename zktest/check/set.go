@@ -37,6 +37,8 @@ func (u Update) String() string {
 }
 
 // Read returns the version of the content: 0 of an empty set.
+//
+// Errors: that of OnRead.
 func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,6 +50,8 @@ func (s *Set) Read(token zkrecipes.Token) (version int, err error) {
 
 // Add writes the content of version base plus element, whatever the content is by now. After an error nothing has
 // changed.
+//
+// Errors: a version that was never read; that of OnAdd.
 func (s *Set) Add(client string, token zkrecipes.Token, base int, element string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,37 @@
+package zkrecipes
+
+import "fmt"
+
+// Code is an error code of a server that go-zookeeper has no variable for: the number that the server sent. It is an error, so that
+// errors.Is compares with the constants.
+type Code int32
+
+// The codes that a caller may meet.
+const (
+	CodeUnimplemented  Code = -6   // the server is too old for the operation
+	CodeQuotaExceeded  Code = -125 // an enforced quota is used up
+	CodeThrottled      Code = -127 // the server sheds load
+	CodeRequestTimeout Code = -122 // the server gave up on the request
+	CodeNotReadOnly    Code = -119 // the server is read-only
+	CodeNeedsSASL      Code = -124 // the server wants SASL
+)
+
+// Error names the code.
+func (c Code) Error() string {
+	switch c {
+	case CodeUnimplemented:
+		return "the server does not implement this operation (-6)"
+	case CodeQuotaExceeded:
+		return "quota exceeded (-125)"
+	case CodeThrottled:
+		return "the server throttles requests (-127)"
+	case CodeRequestTimeout:
+		return "the server timed the request out (-122)"
+	case CodeNotReadOnly:
+		return "the server is read-only (-119)"
+	case CodeNeedsSASL:
+		return "the server wants SASL authentication (-124)"
+	default:
+		return fmt.Sprintf("server error %d", int32(c))
+	}
+}
