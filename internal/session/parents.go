@@ -91,30 +91,17 @@ func (r *Remakes) MakeParents(ctx context.Context, s *Session, path string, why 
 	return s.Absolute().MakeContainers(ctx, ParentOf(s.Abs(path)))
 }
 
-// Ensure makes a missing node, see [Session.Ensure], after the pause that is due.
-func (r *Remakes) Ensure(ctx context.Context, s *Session, path string, data []byte, why error) error {
-	if err := r.Pause(ctx, why); err != nil {
-		return err
-	}
-	return s.Ensure(ctx, path, data)
-}
-
-// Ensure is CreateAll for a caller that is content with any node at path and reads it next. It returns nil also if the answer
-// was lost. After a fault of the server it returns an error, since a caller that tries again would only meet the next.
+// Ensure makes a plain node, and what is missing above it, for a caller that is content with any node at path and reads it next. It
+// returns nil also if the answer was lost. After a fault of the server it returns an error, since a caller that tries again would only
+// meet the next.
 func (s *Session) Ensure(ctx context.Context, path string, data []byte) error {
-	err := s.CreateAll(ctx, path, data)
-	if errors.Is(err, zk.ErrNodeExists) || ReplyLost(err) && ctx.Err() == nil {
-		return nil
-	}
-	return err
-}
-
-// CreateAll is [client.Client.CreateAll] in one session. It is tried once.
-func (s *Session) CreateAll(ctx context.Context, path string, data []byte, acl ...zk.ACL) error {
 	var remakes Remakes
 	for {
-		_, err := s.Create(ctx, path, data, 0, acl...)
-		if !errors.Is(err, zk.ErrNoNode) {
+		_, err := s.Create(ctx, path, data, 0)
+		switch {
+		case errors.Is(err, zk.ErrNodeExists), ReplyLost(err) && ctx.Err() == nil:
+			return nil
+		case !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
 		if err := remakes.MakeParents(ctx, s, path, err); err != nil {

@@ -38,42 +38,29 @@ func checkLimit(n int) error {
 
 // look returns the limit now, and a watch that fires when it may have changed; nil if it cannot. It
 // creates the node if that is missing.
-func (l *limit) look(ctx context.Context, s *session.Session) (int, *session.Watch, error) {
-	if l.kazoo != "" {
+func (l *limit) look(ctx context.Context, s *session.Session) (n int, changed *session.Watch, err error) {
+	switch {
+	case l.kazoo != "":
 		return l.seed, nil, l.agree(ctx, s)
-	}
-	if l.node == "" {
+	case l.node == "":
 		return l.seed, nil, nil
 	}
-	var remakes session.Remakes
-	for {
+	err = ensured(ctx, s, l.node, encode(l.seed), func() error {
 		data, _, w, err := s.GetW(ctx, l.node)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err := remakes.Ensure(ctx, s, l.node, encode(l.seed), err); err != nil {
-				return 0, nil, err
-			}
-			continue
+		if err == nil {
+			changed = w
+			n, err = decode(l.node, data)
 		}
-		if err != nil {
-			return 0, nil, err
-		}
-		n, err := decode(l.node, data)
-		return n, w, err
-	}
+		return err
+	})
+	return n, changed, err
 }
 
 // agree returns an error if kazoo's node holds another limit. It creates the node if that is missing. Text that is no number
 // is left alone, as kazoo does.
 func (l *limit) agree(ctx context.Context, s *session.Session) error {
-	var remakes session.Remakes
-	for {
+	return ensured(ctx, s, l.kazoo, []byte(strconv.Itoa(l.seed)), func() error {
 		data, _, err := s.Get(ctx, l.kazoo)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err := remakes.Ensure(ctx, s, l.kazoo, []byte(strconv.Itoa(l.seed)), err); err != nil {
-				return err
-			}
-			continue
-		}
 		if err != nil {
 			return err
 		}
@@ -81,6 +68,23 @@ func (l *limit) agree(ctx context.Context, s *session.Session) error {
 			return fmt.Errorf("the node holds %d, and this semaphore has %d: want the same in all programs", n, l.seed)
 		}
 		return nil
+	})
+}
+
+// ensured calls read, and again each time that it has made the missing node, with the seed.
+func ensured(ctx context.Context, s *session.Session, path string, seed []byte, read func() error) error {
+	var remakes session.Remakes
+	for {
+		missing := read()
+		if !errors.Is(missing, zk.ErrNoNode) {
+			return missing
+		}
+		if err := remakes.Pause(ctx, missing); err != nil {
+			return err
+		}
+		if err := s.Ensure(ctx, path, seed); err != nil {
+			return err
+		}
 	}
 }
 
