@@ -88,9 +88,7 @@ func (c *Client) Close() error { return c.inner().Close() }
 // States returns the state now, then every transition, until ctx ends or the client is closed. However slow the
 // caller, it misses none. So it is no view, which skips what is outdated. [Client.Status] has the state of one moment.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
-	return func(yield func(State) bool) {
-		c.inner().States(ctx)(func(s client.State) bool { return yield(s) })
-	}
+	return c.inner().States(ctx)
 }
 
 // Session returns the live session, waiting for it if there is none. It may be disconnected at the moment.

@@ -89,10 +89,10 @@ func (c *Client) Close() error {
 }
 
 // State returns the state of the connection.
-func (c *Client) State() State { return c.core.states.current().state }
+func (c *Client) State() zkrecipes.State { return c.core.states.current().state }
 
 // States does what conn.Client says.
-func (c *Client) States(ctx context.Context) iter.Seq[State] { return c.core.states.all(ctx) }
+func (c *Client) States(ctx context.Context) iter.Seq[zkrecipes.State] { return c.core.states.all(ctx) }
 
 // Explain is [session.Session.Explain] for a call that has no session at hand.
 func (c *Client) Explain(cause error) error { return session.WithReason(cause, c.core.InTheWay()) }
@@ -126,7 +126,7 @@ func (c *Client) Sub(prefix string) (*Client, error) {
 	if err := session.ValidatePath(prefix); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
 	}
-	if c.gone.Load() || c.State() == Closed {
+	if c.gone.Load() || c.State() == zkrecipes.Closed {
 		return nil, fmt.Errorf("sub %s: %w", prefix, zkrecipes.ErrClosed)
 	}
 	return &Client{core: c.core, chroot: c.chroot.Sub(prefix), isSub: true}, nil

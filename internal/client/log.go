@@ -19,7 +19,7 @@ func (c *core) transit(e event, in lifetime.Report, more ...any) (log func()) {
 		return func() {}
 	}
 	write, message := c.opts.Log.Info, "zookeeper: "+to.state.String()
-	if to.state == Lost {
+	if to.state == zkrecipes.Lost {
 		write, message = c.opts.Log.Warn, "zookeeper: session lost"
 	}
 	var attrs []any

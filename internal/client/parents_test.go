@@ -247,7 +247,7 @@ func TestCreateAll_ServerKnowsNoNode_IsPaced(t *testing.T) {
 			return c.CreateAll(ctx, "/a/b", nil)
 		},
 		"session": func(ctx context.Context, _ *client.Client, s *session.Session) error {
-			return s.CreateAll(ctx, "/a/b", nil)
+			return s.Ensure(ctx, "/a/b", nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

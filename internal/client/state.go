@@ -10,18 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
-// State is the state of a client.
-type State = zkrecipes.State
-
-// The states.
-const (
-	Connecting = zkrecipes.Connecting
-	Connected  = zkrecipes.Connected
-	Suspended  = zkrecipes.Suspended
-	Lost       = zkrecipes.Lost
-	Closed     = zkrecipes.Closed
-)
-
 type event int
 
 const (
@@ -32,16 +20,16 @@ const (
 )
 
 // next is the whole state machine. It gets no events of sessions that have ended.
-func next(s State, e event) State {
+func next(s zkrecipes.State, e event) zkrecipes.State {
 	switch {
-	case s == Closed || e == closed:
-		return Closed
+	case s == zkrecipes.Closed || e == closed:
+		return zkrecipes.Closed
 	case e == established:
-		return Connected
-	case e == disconnected && s == Connected:
-		return Suspended
-	case e == ended && (s == Connected || s == Suspended):
-		return Lost
+		return zkrecipes.Connected
+	case e == disconnected && s == zkrecipes.Connected:
+		return zkrecipes.Suspended
+	case e == ended && (s == zkrecipes.Connected || s == zkrecipes.Suspended):
+		return zkrecipes.Lost
 	default:
 		return s
 	}
@@ -55,7 +43,7 @@ type stateLog struct {
 }
 
 type transition struct {
-	state           State
+	state           zkrecipes.State
 	at              time.Time
 	lifetime.Report               // of the session then
 	after           chan struct{} // closed once next is set
@@ -63,7 +51,7 @@ type transition struct {
 }
 
 func newStateLog() *stateLog {
-	return &stateLog{last: &transition{state: Connecting, at: time.Now(), after: make(chan struct{})}}
+	return &stateLog{last: &transition{state: zkrecipes.Connecting, at: time.Now(), after: make(chan struct{})}}
 }
 
 // apply moves the state by e, and returns the states before and after, which are the same if it did not change.
@@ -88,9 +76,9 @@ func (l *stateLog) current() *transition {
 	return l.last
 }
 
-func (l *stateLog) all(ctx context.Context) iter.Seq[State] {
-	return func(yield func(State) bool) {
-		for t := l.current(); yield(t.state) && t.state != Closed; t = t.next {
+func (l *stateLog) all(ctx context.Context) iter.Seq[zkrecipes.State] {
+	return func(yield func(zkrecipes.State) bool) {
+		for t := l.current(); yield(t.state) && t.state != zkrecipes.Closed; t = t.next {
 			select {
 			case <-t.after:
 			case <-ctx.Done():
@@ -102,7 +90,7 @@ func (l *stateLog) all(ctx context.Context) iter.Seq[State] {
 
 // traceStates tells the tracers of every change of the state, in their order, until the client is closed.
 func (c *core) traceStates(from *transition) {
-	for from.state != Closed {
+	for from.state != zkrecipes.Closed {
 		<-from.after
 		to := from.next
 		c.opts.Tracers.State(zkrecipes.StateChange{

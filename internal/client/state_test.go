@@ -7,16 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 func TestNext_EveryStateAndEvent_IsInTheTable(t *testing.T) {
-	table := map[State]map[event]State{
-		Connecting: {established: Connected, disconnected: Connecting, ended: Connecting, closed: Closed},
-		Connected:  {established: Connected, disconnected: Suspended, ended: Lost, closed: Closed},
-		Suspended:  {established: Connected, disconnected: Suspended, ended: Lost, closed: Closed},
-		Lost:       {established: Connected, disconnected: Lost, ended: Lost, closed: Closed},
-		Closed:     {established: Closed, disconnected: Closed, ended: Closed, closed: Closed},
+	table := map[zkrecipes.State]map[event]zkrecipes.State{
+		zkrecipes.Connecting: {established: zkrecipes.Connected, disconnected: zkrecipes.Connecting, ended: zkrecipes.Connecting, closed: zkrecipes.Closed},
+		zkrecipes.Connected:  {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost, closed: zkrecipes.Closed},
+		zkrecipes.Suspended:  {established: zkrecipes.Connected, disconnected: zkrecipes.Suspended, ended: zkrecipes.Lost, closed: zkrecipes.Closed},
+		zkrecipes.Lost:       {established: zkrecipes.Connected, disconnected: zkrecipes.Lost, ended: zkrecipes.Lost, closed: zkrecipes.Closed},
+		zkrecipes.Closed:     {established: zkrecipes.Closed, disconnected: zkrecipes.Closed, ended: zkrecipes.Closed, closed: zkrecipes.Closed},
 	}
 	for from, row := range table {
 		for e, to := range row {
@@ -26,8 +27,8 @@ func TestNext_EveryStateAndEvent_IsInTheTable(t *testing.T) {
 }
 
 func TestState_String_IsOneWord(t *testing.T) {
-	for s, want := range map[State]string{
-		Connecting: "connecting", Connected: "connected", Suspended: "suspended", Lost: "lost", Closed: "closed", 9: "State(9)",
+	for s, want := range map[zkrecipes.State]string{
+		zkrecipes.Connecting: "connecting", zkrecipes.Connected: "connected", zkrecipes.Suspended: "suspended", zkrecipes.Lost: "lost", zkrecipes.Closed: "closed", 9: "State(9)",
 	} {
 		require.Equal(t, want, s.String())
 	}
@@ -36,7 +37,7 @@ func TestState_String_IsOneWord(t *testing.T) {
 func TestStateLog_SlowReader_MissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newStateLog()
-		var got []State
+		var got []zkrecipes.State
 		happened := make(chan struct{})
 		go func() {
 			for s := range l.all(t.Context()) {
@@ -46,7 +47,7 @@ func TestStateLog_SlowReader_MissesNothing(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		want := []State{Connecting}
+		want := []zkrecipes.State{zkrecipes.Connecting}
 		for range 1000 {
 			for _, e := range []event{established, disconnected, ended} {
 				from, to := l.apply(e, lifetime.Report{})
@@ -59,14 +60,14 @@ func TestStateLog_SlowReader_MissesNothing(t *testing.T) {
 		l.apply(closed, lifetime.Report{})
 		close(happened)
 		synctest.Wait()
-		require.Equal(t, append(want, Closed), got)
+		require.Equal(t, append(want, zkrecipes.Closed), got)
 	})
 }
 
 func TestStateLog_Reader_EndsWithItsContextOrItsLoop(t *testing.T) {
 	l := newStateLog()
 	for s := range l.all(t.Context()) {
-		require.Equal(t, Connecting, s)
+		require.Equal(t, zkrecipes.Connecting, s)
 		break
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,6 +77,6 @@ func TestStateLog_Reader_EndsWithItsContextOrItsLoop(t *testing.T) {
 	}
 	l.apply(closed, lifetime.Report{})
 	for s := range l.all(t.Context()) {
-		require.Equal(t, Closed, s)
+		require.Equal(t, zkrecipes.Closed, s)
 	}
 }

@@ -3,12 +3,13 @@ package client
 import (
 	"time"
 
+	"github.com/zkrecipes/zkrecipes"
 	"github.com/zkrecipes/zkrecipes/internal/lifetime"
 )
 
 // Status is what a client knows of itself at one moment; package conn documents it.
 type Status struct {
-	State      State
+	State      zkrecipes.State
 	Since      time.Time
 	Server     string
 	Identity   string

@@ -209,7 +209,7 @@ func (m *Marked) make(ctx context.Context, s *session.Session) (err error) {
 func (m *Marked) Close(ctx context.Context) error {
 	closed := make(chan error, 1)
 	if !m.client.Go(func(ctx context.Context) { closed <- m.remove(ctx) }) {
-		if m.client.State() != client.Closed {
+		if m.client.State() != zkrecipes.Closed {
 			return &session.OpError{Op: "delete the marker of", Path: m.path, Err: zkrecipes.ErrClosed} // a Sub is closed
 		}
 		return nil // the client is closed, and the marker goes with its session

@@ -207,13 +207,13 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 			if h, err = f(s); err == nil {
 				return h, nil
 			}
-			if ctx.Err() == nil && (errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != client.Closed) {
+			if ctx.Err() == nil && (errors.Is(err, ephemeral.ErrGone) || s.Err() != nil && q.parent.Client.State() != zkrecipes.Closed) {
 				continue
 			}
 		}
 		var waited *zkrecipes.WaitError
 		switch {
-		case q.parent.Client.State() == client.Closed, errors.Is(err, zkrecipes.ErrClosed):
+		case q.parent.Client.State() == zkrecipes.Closed, errors.Is(err, zkrecipes.ErrClosed):
 			return nil, fmt.Errorf("%s: %w", q.name, zkrecipes.ErrClosed)
 		case ctx.Err() != nil && !errors.As(err, &waited):
 			cause := context.Cause(ctx)

@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -82,7 +81,7 @@ func (c *Cache) end(err error) {
 	if e.err == nil {
 		e.err = err
 	}
-	if c.client.State() == client.Closed {
+	if c.client.State() == zkrecipes.Closed {
 		e.err = zkrecipes.ErrClosed
 	}
 	e.down()
