@@ -402,7 +402,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "election: an observer that stops takes the watch of the others away",
-		edits: []edit{{"internal/znode", "headReader.run", "max(0, reading.callers-1)", "0*reading.callers"}},
+		edits: []edit{{"internal/znode", "reader.readHeads", "max(0, reading.callers-1)", "0*reading.callers"}},
 		tests: []test{bubbles("./recipes/election")},
 	},
 	{

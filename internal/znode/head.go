@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes"
-	"github.com/zkrecipes/zkrecipes/internal/client"
 	"github.com/zkrecipes/zkrecipes/internal/session"
 )
 
@@ -39,11 +36,14 @@ func (h head) in(q *Queue) zkrecipes.Participant {
 	return participant(q.Child(h.name), h.data, h.stat)
 }
 
-// line is a queue as one session has listed it.
+// line is the front of a queue as one session has listed it.
 type line struct {
-	names []string // of the contenders in their order, without those that were at the head and have gone
+	names []string // of the first contenders in their order, without those that were at the head and have gone
 	zxid  int64    // of the newest transaction that had changed the children
 }
+
+// mostKnown is how many contenders a line has when it is new: it stays in memory as long as the queue is used.
+const mostKnown = 100
 
 // tries is how many contenders are read one after the other before the queue is listed again.
 const tries = 2
@@ -113,128 +113,79 @@ func (q *Queue) listHead(ctx context.Context, s *session.Session, known *line) (
 
 // take notes a list. It reports whether there are contenders.
 func (l *line) take(q *Queue, children []string, parent zk.Stat) bool {
+	queue := q.Arrange(children)
 	l.names, l.zxid = nil, parent.Pzxid
-	for _, c := range q.Arrange(children) {
+	for _, c := range queue[:min(len(queue), mostKnown)] {
 		l.names = append(l.names, c.Name)
 	}
-	return len(l.names) > 0
+	return len(queue) > 0
 }
 
-// Observer follows the head of a queue. Those of one client share their readings.
-type Observer struct {
-	queue  *Queue
-	shared *observers
-}
-
-// observers are all that follow the head of one queue through one client.
-type observers struct {
-	mu     sync.Mutex
-	count  int
-	newest *headReader // of the newest session; nil if none was used since the first came
-}
-
-// Observe returns an observer, which is stopped when it is not needed any more.
-func (q *Queue) Observe() *Observer {
-	of := fmt.Sprint(q.Path(), q.kinds) // a sub has another path, which errors name
-	shared := client.Shared[observers](q.Client(), q.Path(), of)
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	shared.count++
-	return &Observer{q, shared}
-}
-
-// Stop forgets the queue if no other observer is left. It is called once.
-func (o *Observer) Stop() {
-	o.shared.mu.Lock()
-	defer o.shared.mu.Unlock()
-	o.shared.count--
-	if o.shared.count == 0 {
-		o.shared.newest = nil
-	}
-}
-
-// Head is [Queue.Head], with a reading that may be shared with other observers.
-func (o *Observer) Head(ctx context.Context, s *session.Session) (zkrecipes.Participant, bool, *session.Watch, error) {
-	h, err := o.in(s).read(ctx)
+// SharedHead is [Queue.Head] with a reading that other callers of the session may share. Each drops its own share of the watch.
+func (q *Queue) SharedHead(ctx context.Context, s *session.Session) (zkrecipes.Participant, bool, *session.Watch, error) {
+	h, err := q.in(s).head(ctx, s, q.Path())
 	h.data = bytes.Clone(h.data) // callers may change theirs
-	return h.in(o.queue), h.name != "", h.watch, err
+	return h.in(q), h.name != "", h.watch, err
 }
 
-// in returns the reader for s.
-func (o *Observer) in(s *session.Session) *headReader {
-	o.shared.mu.Lock()
-	defer o.shared.mu.Unlock()
-	if o.shared.newest == nil || o.shared.newest.session.ID() != s.ID() {
-		o.shared.newest = &headReader{queue: o.queue, session: s}
-	}
-	return o.shared.newest
-}
-
-// headReader reads the head of one queue in one session, for all that observe it.
-type headReader struct {
-	queue    *Queue
-	session  *session.Session
-	line     line // belongs to the reading on its way
-	readings turns[headReading]
-}
-
+// headReading is one reading of the head of a queue.
 type headReading struct {
 	done    chan struct{}
-	callers int  // guarded by headReader.readings.mu, as is over
+	callers int  // guarded by reader.heads.mu, as is over
 	over    bool // the callers have been counted
 	head    head
 	err     error
 }
 
-// read returns a reading that begins after this call.
-func (r *headReader) read(ctx context.Context) (head, error) {
-	reading, begins := r.readings.join(
+// head returns a reading of the head that begins after this call. The path is for errors.
+func (r *reader) head(ctx context.Context, s *session.Session, path string) (head, error) {
+	reading, begins := r.heads.join(
 		func() *headReading { return &headReading{done: make(chan struct{})} },
 		func(joined *headReading) { joined.callers++ })
 	if begins {
-		r.session.Go(func(ctx context.Context) { r.run(ctx, reading) }) // if the client is closed, callers see the end of the session
+		r.session.Go(func(ctx context.Context) { r.readHeads(ctx, reading) }) // if the client is closed, callers see the end of the session
 	}
-	fail := func(err error) error { return &session.OpError{Op: "watch", Path: r.queue.Path(), Err: err} }
+	fail := func(err error) error { return &session.OpError{Op: "watch", Path: path, Err: err} }
 	select {
 	case <-reading.done:
-		if ended := r.session.Err(); ended != nil && reading.err != nil {
+		if ended := s.Err(); ended != nil && reading.err != nil {
 			return head{}, fail(ended) // the reading may have failed by its context, which ends with the session
 		}
-		return reading.head, reading.err
+		return reading.head, namedFor(s, r.session, reading.err)
 	case <-ctx.Done():
-		r.leave(reading)
-		return head{}, fail(r.session.ExplainUnanswered(context.Cause(ctx)))
-	case <-r.session.Done():
-		return head{}, fail(r.session.Err())
+		r.leaveHead(reading)
+		return head{}, fail(s.ExplainUnanswered(context.Cause(ctx)))
+	case <-s.Done():
+		return head{}, fail(s.Err())
 	}
 }
 
-// leave takes a caller off a reading that it does not wait for.
-func (r *headReader) leave(reading *headReading) {
-	r.readings.mu.Lock()
+// leaveHead takes a caller off a reading that it does not wait for.
+func (r *reader) leaveHead(reading *headReading) {
+	r.heads.mu.Lock()
 	counted := reading.over
 	reading.callers--
-	r.readings.mu.Unlock()
+	r.heads.mu.Unlock()
 	if counted {
 		r.session.Unwatch(reading.head.watch)
 	}
 }
 
 // isWanted reports whether a caller waits for a reading. Nobody joins one that is on its way.
-func (r *headReader) isWanted(reading *headReading) bool {
-	r.readings.mu.Lock()
-	defer r.readings.mu.Unlock()
+func (r *reader) isWanted(reading *headReading) bool {
+	r.heads.mu.Lock()
+	defer r.heads.mu.Unlock()
 	return reading.callers > 0
 }
 
-// run does the reading that is on its way, and then the next ones.
-func (r *headReader) run(ctx context.Context, reading *headReading) {
+// readHeads does the reading that is on its way, and then the next ones.
+func (r *reader) readHeads(ctx context.Context, reading *headReading) {
 	for reading != nil {
 		if r.isWanted(reading) {
 			reading.head, reading.err = r.queue.readHead(ctx, r.session, &r.line)
 		}
 		abandoned := false
-		next := r.readings.end(func(reading *headReading) {
+		next := r.heads.end(func(reading *headReading) {
 			r.session.Share(reading.head.watch, max(0, reading.callers-1))
 			abandoned = reading.callers == 0
 			reading.over = true

@@ -49,7 +49,7 @@ func (l *listing) sentOnce() bool { return l.sends.Load() == 1 }
 func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	select {
 	case <-l.done:
-		return l.failure(s)
+		return namedFor(s, l.asked, l.err)
 	case <-ctx.Done():
 		return s.ExplainUnanswered(context.Cause(ctx))
 	case <-s.Done():
@@ -57,14 +57,15 @@ func (l *listing) wait(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// failure returns the error as the client of s names the path: a client made by Sub may share the listing.
-func (l *listing) failure(s *session.Session) error {
+// namedFor returns the error of a reading that asked has made as the client of s names its path: a client made by Sub may share the
+// reading. Asked is nil if there was no request.
+func namedFor(s, asked *session.Session, err error) error {
 	var failed *session.OpError
-	if l.asked == nil || l.asked.Chroot == s.Chroot || !errors.As(l.err, &failed) {
-		return l.err
+	if asked == nil || asked.Chroot == s.Chroot || !errors.As(err, &failed) {
+		return err
 	}
 	named := *failed
-	named.Path = s.Rel(l.asked.Abs(failed.Path))
+	named.Path = s.Rel(asked.Abs(failed.Path))
 	return &named
 }
 
@@ -101,14 +102,16 @@ func (l *listing) index(c Contender) int {
 	return i
 }
 
-// reader reads the children of one queue in one session, for all callers of the client that wait in it. They may have come through
+// reader reads one queue in one session, for all callers of the client that wait in it or observe it. They may have come through
 // different objects, and through clients made by Sub.
 type reader struct {
 	queue    *Queue           // of the first caller, and so is the view of the session
 	session  *session.Session // for requests; a caller reads in its own view
 	shortcut *shortcut
-	places   places // of the contenders of the session
-	listings turns[listing]
+	places   places         // of the contenders of the session
+	listings turns[listing] // for waiters
+	heads    turns[headReading]
+	line     line // belongs to the reading of a head that is on its way
 }
 
 func newReader(q *Queue, s *session.Session) *reader {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -182,20 +183,62 @@ func TestWatch_SomeObserversStop(t *testing.T) {
 	})
 }
 
-// TestWatch_LastObserverStops: its watch leaves the server. What was known is forgotten, and the next observer lists.
+// TestWatch_LastObserverStops: its watch leaves the server. The next observer goes by what the session knows.
 func TestWatch_LastObserverStops(t *testing.T) {
 	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
-		for n := range 3 {
-			for view, err := range observer(t, c).Watch(t.Context()) {
+		e := observer(t, c)
+		for _, leader := range []string{"latch-0000000007", "latch-0000000008", "latch-0000000009"} {
+			for view, err := range e.Watch(t.Context()) {
 				require.NoError(t, err)
-				require.Equal(t, "latch-0000000007", view.Leader.Name)
+				require.Equal(t, leader, view.Leader.Name)
 				break
 			}
-			require.Equal(t, n+1, lists.Hits())
+			require.Equal(t, 1, lists.Hits())
 			synctest.Wait()
 			watches, _ := srv.Watches()
 			require.Zero(t, watches)
+			require.NoError(t, srv.Delete(path+"/"+leader))
 		}
+	})
+}
+
+// TestWatch_MoreCandidatesThanAreKept: a session keeps the first 100. When these have gone, it lists again.
+func TestWatch_MoreCandidatesThanAreKept(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+		const first, last = 7, 157
+		for n := 10; n <= last; n++ {
+			seat(t, srv, fmt.Sprintf("latch-%010d", n))
+		}
+		told := observe(t, observer(t, c))
+		for n := first; n <= last; n++ {
+			leader := fmt.Sprintf("latch-%010d", n)
+			require.Equal(t, leader, told()[2*(n-first)])
+			require.NoError(t, srv.Delete(path+"/"+leader))
+		}
+		require.Equal(t, "none", told()[2*(last-first)+1])
+		require.Equal(t, 4, lists.Hits(), "two for the candidates, and two to find that there is none")
+	})
+}
+
+// TestWatch_ThroughASub: what is read is shared, and each error has the path as its client names it.
+func TestWatch_ThroughASub(t *testing.T) {
+	inElection(t, func(t *testing.T, srv *zktest.Server, c *conn.Client, lists *zktest.Rule) {
+		sub, err := c.Sub("/app")
+		require.NoError(t, err)
+		e, err := election.New(sub, strings.TrimPrefix(path, "/app"))
+		require.NoError(t, err)
+		srv.SetLatency(time.Millisecond)
+		outer, inner := observe(t, observer(t, c)), observe(t, e)
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"latch-0000000007"}, outer())
+		require.Equal(t, []string{"latch-0000000007"}, inner())
+		require.Equal(t, 1, lists.Hits())
+
+		srv.Intercept(zktest.Match{From: zktest.Label("w"), Op: zktest.OpGetData, Times: 2}, zktest.Fail(zktest.CodeNoAuth))
+		require.NoError(t, srv.Set(path+"/latch-0000000007", nil))
+		time.Sleep(time.Second)
+		require.Contains(t, outer()[1], "get "+path+"/latch-0000000007: ")
+		require.Contains(t, inner()[1], "get "+strings.TrimPrefix(path, "/app")+"/latch-0000000007: ")
 	})
 }
 

@@ -56,10 +56,8 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leadership, error] {
 		return a.Exists == b.Exists && a.Leader.Token == b.Leader.Token && bytes.Equal(a.Leader.Data, b.Leader.Data)
 	}
 	return func(yield func(Leadership, error) bool) {
-		observer := e.queue.Observe()
-		defer observer.Stop()
 		head := func(ctx context.Context, s *session.Session) (Leadership, *session.Watch, error) {
-			leader, found, w, err := observer.Head(ctx, s)
+			leader, found, w, err := e.queue.SharedHead(ctx, s)
 			return Leadership{Leader: leader, Exists: found}, w, err
 		}
 		var last zkrecipes.Token // of the leader that was told last; 0 if none was
