@@ -542,17 +542,17 @@ var mutants = []mutant{
 	},
 	{
 		name:  "place: of the same object alone",
-		edits: []edit{{"internal/znode", "Queue.in", "q.Path(), of)", "q.Path(), fmt.Sprintf(\"%p\", q)+of)"}},
+		edits: []edit{{"internal/znode", "Queue.readerIn", "q.Path(), of)", "q.Path(), fmt.Sprintf(\"%p\", q)+of)"}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "reader: shared by queues that count other kinds",
-		edits: []edit{{"internal/znode", "Queue.in", "fmt.Sprint(q.kinds, ", "fmt.Sprint("}},
+		edits: []edit{{"internal/znode", "Queue.readerIn", "fmt.Sprint(q.kinds, ", "fmt.Sprint("}},
 		tests: []test{queueTests},
 	},
 	{
 		name:  "reader: shared by a door and a queue without leases",
-		edits: []edit{{"internal/znode", "Queue.in", "q.behind != nil", "false"}},
+		edits: []edit{{"internal/znode", "Queue.readerIn", "q.behind != nil", "false"}},
 		tests: []test{queueTests},
 	},
 	{
@@ -978,7 +978,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "group: a view is told as current until the next one",
-		edits: []edit{{"recipes/group", "watcher.next", "case !view.Current && t.current:", "case false:"}},
+		edits: []edit{{"recipes/group", "watcher.next", "case t.current && !(known && view.Current):", "case false:"}},
 		tests: []test{groupTests},
 	},
 	{

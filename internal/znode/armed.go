@@ -132,7 +132,7 @@ func (w *Waiter) lookEarly(ctx context.Context, o obstacle) (turn bool, err erro
 		w.seen = sight{2, w.seen.of - 1, o.path, w.seen.among - 1}
 		return w.await(ctx, obstacle{path: o.path, last: true})
 	}
-	w.listing = w.queue.in(w.session).list()
+	w.listing = w.queue.readerIn(w.session).list()
 	left, err := w.look(ctx, obstacle{path: o.path, last: true})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err

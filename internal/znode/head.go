@@ -123,7 +123,7 @@ func (l *line) take(q *Queue, children []string, parent zk.Stat) bool {
 
 // SharedHead is [Queue.Head] with a reading that other callers of the session may share. Each drops its own share of the watch.
 func (q *Queue) SharedHead(ctx context.Context, s *session.Session) (zkrecipes.Participant, bool, *session.Watch, error) {
-	h, err := q.in(s).head(ctx, s, q.Path())
+	h, err := q.readerIn(s).head(ctx, s, q.Path())
 	h.data = bytes.Clone(h.data) // callers may change theirs
 	return h.in(q), h.name != "", h.watch, err
 }

@@ -130,7 +130,7 @@ func (r *reader) list() *listing {
 func (r *reader) newListing() *listing {
 	l := newListing(r.session)
 	if r.queue.behind != nil {
-		l.behind = r.queue.behind.in(r.session).listBehind(l)
+		l.behind = r.queue.behind.readerIn(r.session).listBehind(l)
 	}
 	return l
 }

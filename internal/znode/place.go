@@ -8,7 +8,7 @@ import "sync"
 // Why that is safe:
 //
 //  1. The hold was granted, so no other contender was in the way of it. The list of the waiter shows no other between the two. Or
-//     it shows that this contender alone is in the way. The objects of both count the same kinds: see Queue.in.
+//     it shows that this contender alone is in the way. The objects of both count the same kinds: see Queue.readerIn.
 //  2. Both nodes are of this session, so no other session can have its turn while either is there. If the session ends, both
 //     holds have ended.
 //  3. The watch on the waiter's own node is set and has not fired: the node was there when the server told of something last.

@@ -108,9 +108,9 @@ func (q *Queue) begin(ctx context.Context, as string, try bool) (context.Context
 	return hold.Begin(ctx, q.parent.Client, start)
 }
 
-// in returns the reader of the queue for s. It is the same for all queues of the client that agree on what decides who is granted. A
+// readerIn returns the reader of the queue for s. It is the same for all queues of the client that agree on what decides who is granted. A
 // waiter keeps it, and a hold does: so it lives as long as there is a contender to find.
-func (q *Queue) in(s *session.Session) *reader {
+func (q *Queue) readerIn(s *session.Session) *reader {
 	q.joining.Do(func() {
 		of := fmt.Sprint(q.kinds, q.behind != nil, q.shortcuts) // what is behind stands at a path of its own
 		q.readers = client.Shared[readers](q.Client(), q.Path(), of)
@@ -229,7 +229,7 @@ func (q *Queue) inSession(ctx context.Context, f func(*session.Session) (*zkreci
 
 // acquire is one acquisition in one session.
 func (q *Queue) acquire(ctx context.Context, s *session.Session, e Entry, a *hold.Attempt, patience time.Duration) (*zkrecipes.Hold, error) {
-	shortcut := q.in(s).shortcut
+	shortcut := q.readerIn(s).shortcut
 	vacancy := shortcut.take()
 	w, err := q.join(ctx, s, q.spec(e.Kind), a, vacancy == nil || !shortcut.reliable())
 	if err != nil {
@@ -298,7 +298,7 @@ func (q *Queue) current(ctx context.Context, s *session.Session) (*listing, erro
 	if err := s.Sync(ctx, q.parent.Path); err != nil { // a server that lags would say no for too long
 		return nil, err
 	}
-	l := q.in(s).list()
+	l := q.readerIn(s).list()
 	if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}

@@ -138,8 +138,10 @@ func TestAcquire_IsFairAndWakesOne(t *testing.T) {
 			}
 			looks := srv.Intercept(zktest.Match{Op: zktest.OpExists, Times: -1}, zktest.Proceed())
 			lists := srv.Intercept(zktest.Match{Op: zktest.OpGetChildren2, Times: -1}, zktest.Proceed())
+			srv.SetLatency(time.Millisecond) // else the event may come before the release hands over
 			release(t, h)
 			synctest.Wait()
+			srv.SetLatency(0)
 			require.Zero(t, looks.Hits(), "a release hands over within the session")
 			require.Zero(t, lists.Hits(), "in one session no waiter lists")
 			looks.Remove()

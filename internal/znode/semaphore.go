@@ -155,7 +155,7 @@ func (m *Semaphore) check(want Leases) error {
 // granted returns how many leases of a listing are granted. One that waits for others to go has its leases already, and stands at
 // the door. So nobody may stand there while these leases are out. If that cannot be shown, granted returns 0.
 func (m *Semaphore) granted(ctx context.Context, s *session.Session, before *listing) int {
-	door := m.door.in(s).list()
+	door := m.door.readerIn(s).list()
 	after := door.behind
 	for _, l := range []*listing{door, after} {
 		if err := l.wait(ctx, s); err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -256,7 +256,7 @@ func (m *Semaphore) passDoor(door *Waiter, patience time.Duration) (*listing, er
 	// of the door was sent twice, the leases may have been read between the two. Then they are read again.
 	out := l.behind
 	if !l.sentOnce() {
-		out = m.leases.in(door.session).list()
+		out = m.leases.readerIn(door.session).list()
 	}
 	if err := out.wait(door.ctx, door.session); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err

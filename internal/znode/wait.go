@@ -55,10 +55,10 @@ type sight struct {
 // not hold while the waiter waits for an event, nor, after a lost event, until the grant. With list, a listing is asked for once
 // the create is on its way, so that both cost one round trip.
 func (q *Queue) join(ctx context.Context, s *session.Session, want ephemeral.Spec, a *hold.Attempt, list bool) (*Waiter, error) {
-	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, reader: q.in(s)}
+	w := &Waiter{queue: q, ctx: ctx, session: s, attempt: a, reader: q.readerIn(s)}
 	var sent func()
 	if list {
-		sent = func() { w.listing = q.in(s).list() }
+		sent = func() { w.listing = q.readerIn(s).list() }
 	}
 	relax := s.Retain()
 	n, err := q.parent.Create(ctx, s, want, sent)
@@ -144,7 +144,7 @@ func (w *Waiter) place(l *listing) (*listing, int, error) {
 			l, w.listing = w.listing, nil
 		}
 		if l == nil {
-			l = w.queue.in(w.session).list()
+			l = w.queue.readerIn(w.session).list()
 		}
 		err := requeueIfGone(l.wait(w.ctx, w.session))
 		if err == nil {

@@ -249,29 +249,32 @@ func (w *watcher) state() state {
 	return state{w.newest, w.putOff, w.late, w.err, w.changed, w.due()}
 }
 
-// next returns the view that the caller is to be told next, if there is one.
+// next returns the view that the caller is to be told next, if there is one. There are three:
+//
+//   - Other members, when it is time to tell them. They may have changed since they were read. Then they are not current.
+//   - The members that the caller knows, which are current again.
+//   - The view that the caller was told last, which is current no more: the connection is lost, or other members are to be told.
 func (w *watcher) next(t *told, now state) (View, bool) {
 	if now.newest == nil {
 		return View{}, false
 	}
 	view := now.newest.now()
-	connected := view.Current
-	isNew := t.isNew(now)
+	known, connected := !t.isNew(now), view.Current
+	view.Current = connected && !now.putOff
 	// If a reading is put off, that one is told, so that it has a chance to be current. The members may change again before
 	// this goroutine runs, each time: then what is late is told as it is.
 	ready := connected && time.Until(now.due) <= 0 && (!now.putOff || now.late)
-	view.Current = connected && !now.putOff && (ready || !isNew)
 	switch {
-	case isNew && ready, view.Current && !t.current:
+	case !known && ready, known && view.Current && !t.current:
 		w.settledWith(now.newest)
 		*t = told{now.newest, view.Current}
 		return view, true
-	case !view.Current && t.current:
+	case t.current && !(known && view.Current):
 		t.current = false
 		view = t.reading.now()
 		view.Current = false
 		return view, true
-	case connected && !isNew:
+	case connected && known:
 		t.reading = now.newest    // it may be of a later connection
 		w.settledWith(now.newest) // what had changed is as it was
 	}
