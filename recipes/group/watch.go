@@ -269,7 +269,7 @@ func (w *watcher) next(t *told, now state) (View, bool) {
 		w.settledWith(now.newest)
 		*t = told{now.newest, view.Current}
 		return view, true
-	case t.current && !(known && view.Current):
+	case t.current && (!known || !view.Current):
 		t.current = false
 		view = t.reading.now()
 		view.Current = false
