@@ -562,16 +562,20 @@ func TestRelease_TellsThatItWasOne(t *testing.T) {
 }
 
 // TestLapse_EndsAllHoldsOfTheGrant: one hold looks at the clock before the session does. The node goes, so the other holds on it end
-// with the same deadline. One loss is logged.
+// with the same deadline. One loss is logged, and told to the tracer.
 func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.InMemory())
 		log := new(bubble.Buffer)
-		c := bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
-		_, outer, g := give(t, c)
-		inner, ok := Again(outer.Context(), g.Node.Parent, kind)
+		var told []zkrecipes.HoldEnd
+		tracer := &zkrecipes.Tracer{HoldEnd: func(_ context.Context, end zkrecipes.HoldEnd) { told = append(told, end) }}
+		n := contender(t, bubble.Dial(t, srv, "a", conn.WithLogger(slog.New(slog.NewTextHandler(log, nil))), conn.WithTracer(tracer)))
+		_, attempt := Begin(t.Context(), n.Parent.Client, zkrecipes.AcquireStart{})
+		outer, err := Give(t.Context(), Turn{Node: n, Token: 1}, attempt)
+		require.NoError(t, err)
+		inner, ok := Again(outer.Context(), n.Parent, kind)
 		require.True(t, ok)
-		g.stopLoss() // as if it had not been called yet
+		shareOf(outer.Context()).grant.stopLoss() // as if it had not been called yet
 		deadline := inner.ValidUntil()
 		srv.Stall(zktest.Label("a"), zktest.Both)
 		time.Sleep(time.Until(deadline))
@@ -583,6 +587,9 @@ func TestLapse_EndsAllHoldsOfTheGrant(t *testing.T) {
 		require.Equal(t, outer.Path(), why.Path)
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), "hold lost"))
+		require.Len(t, told, 1)
+		require.Equal(t, zkrecipes.LossDeadline, told[0].Lost.Reason)
+		require.Equal(t, deadline, told[0].Lost.At)
 	})
 }
 

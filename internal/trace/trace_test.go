@@ -266,20 +266,6 @@ func TestTracer_HoldsEndOnce_WithTheirReason(t *testing.T) {
 	}
 }
 
-// A hold that finds that its deadline has passed releases its share with its own context.
-func TestTracer_HoldThatLapses_IsLostAndNotReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, r := dial(t, zktest.Run(t, zktest.InMemory()), "a")
-		h, err := newMutex(t, c).Lock(t.Context())
-		require.NoError(t, err)
-		ended, end := context.WithCancelCause(t.Context())
-		end(&zkrecipes.LostError{Reason: zkrecipes.LossDeadline, Path: h.Path()})
-		_ = h.Release(ended) // says that the removal goes on
-		synctest.Wait()
-		require.Equal(t, zkrecipes.LossDeadline, r.held[0].Lost.Reason)
-	})
-}
-
 func TestTracer_NestedHolds_AreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, r := dial(t, zktest.Run(t, zktest.InMemory()), "a")
