@@ -557,7 +557,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "listing: names the path as another client does",
-		edits: []edit{{"internal/znode", "listing.failure", "if l.asked == nil || ", "if true || "}},
+		edits: []edit{{"internal/znode", "namedFor", "if asked == nil || ", "if true || "}},
 		tests: []test{queueTests},
 	},
 	{
