@@ -28,6 +28,7 @@
 //   - zkhttp has handlers that tell who leads, and whether the client works.
 //   - fence refuses stale tokens at the resource that a hold protects.
 //   - zkprom has metrics for Prometheus, and zkotel spans for OpenTelemetry. Both are modules of their own. See [Tracer].
+//     The module zkgrpc finds servers of gRPC.
 //   - zktest is a ZooKeeper server inside the test process. zktest/check judges what the users of a lock saw.
 //   - cmd/zkr, a module of its own, runs any program under a lock, and shows which process holds what.
 //

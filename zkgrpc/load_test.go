@@ -1,0 +1,220 @@
+package zkgrpc_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/zkrecipes/zkrecipes/conn"
+	"github.com/zkrecipes/zkrecipes/internal/bubble"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+	"github.com/zkrecipes/zkrecipes/zkgrpc"
+	"github.com/zkrecipes/zkrecipes/zktest"
+)
+
+// TestLoad_AddressesFollowARegistration can measure real servers.
+var servers = flag.String("servers", "", "measure on these servers, host:port, below a path that is new")
+
+const callers = 8
+
+// cluster is a service on real connections: each server has a client of its own, and the callers share one channel.
+type cluster struct {
+	t       *testing.T
+	srv     *zktest.Server
+	channel *grpc.ClientConn
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, srv: zktest.Run(t)}
+	b, err := zkgrpc.NewResolver(open(t, bubble.Dial(t, c.srv, "callers")), zkgrpc.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	c.channel, err = grpc.NewClient("zk:///orders", grpc.WithResolvers(b), grpc.WithDefaultServiceConfig(roundRobin),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.channel.Close() }) // it is closed once
+	return c
+}
+
+// start starts a server on a port that is free.
+func (c *cluster) start(name string) *serving {
+	c.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(c.t, err)
+	i := discovery.Instance{Service: "orders", ID: name, Address: "127.0.0.1"}
+	return serve(c.t, open(c.t, bubble.Dial(c.t, c.srv, name)), i, l, newServer(name, noWork),
+		zkgrpc.WithSettle(100*time.Millisecond), zkgrpc.WithRemoval(time.Second))
+}
+
+// await calls until the server has answered.
+func (c *cluster) await(name string) {
+	c.t.Helper()
+	for answered := ""; answered != name; {
+		var err error
+		answered, err = call(c.t.Context(), c.channel)
+		require.NoError(c.t, err)
+	}
+}
+
+// load is callers that call all the time, each of them one call after the other.
+type load struct {
+	running sync.WaitGroup
+	stop    context.CancelFunc
+
+	mu       sync.Mutex
+	calls    int
+	failures []error
+	awaited  int           // number of calls
+	reached  chan struct{} // is closed when they are reached
+}
+
+func (c *cluster) load() *load {
+	ctx, stop := context.WithCancel(c.t.Context())
+	l := &load{stop: stop}
+	for range callers {
+		l.running.Go(func() {
+			for ctx.Err() == nil {
+				_, err := call(c.t.Context(), c.channel)
+				l.note(err)
+			}
+		})
+	}
+	c.t.Cleanup(func() { l.end() })
+	return l
+}
+
+func (l *load) note(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls++
+	if err != nil {
+		l.failures = append(l.failures, err)
+	}
+	if l.calls == l.awaited {
+		close(l.reached)
+	}
+}
+
+// more waits until there have been more calls, a quarter of 10,000.
+func (l *load) more() {
+	l.mu.Lock()
+	l.awaited, l.reached = l.calls+2500, make(chan struct{})
+	reached := l.reached
+	l.mu.Unlock()
+	<-reached
+}
+
+// end ends the calls, and returns how many there were and which have failed.
+func (l *load) end() (calls int, failures []error) {
+	l.stop()
+	l.running.Wait()
+	return l.calls, l.failures
+}
+
+// Three servers are drained in turn, each is replaced before the next, and no call fails.
+func TestLoad_DrainsFailNoCall(t *testing.T) {
+	c := newCluster(t)
+	var old []*serving
+	for _, name := range []string{"a1", "b1", "c1"} {
+		old = append(old, c.start(name))
+		c.await(name)
+	}
+	l := c.load()
+	for n, s := range old {
+		l.more()
+		s.drain()
+		require.NoError(t, <-s.result)
+		next := fmt.Sprintf("%c2", 'a'+n)
+		c.start(next)
+		c.await(next)
+	}
+	l.more()
+	calls, failures := l.end()
+	require.Empty(t, failures)
+	require.GreaterOrEqual(t, calls, 10_000)
+	t.Logf("%d calls by %d callers while each of three servers was drained and replaced: none failed", calls, callers)
+}
+
+// A server is killed: its connections break, and ZooKeeper hears nothing of it. A call can fail only if it was on one of them, so
+// each caller has one failure at most. The callers go on with the others, long before the session expires.
+func TestLoad_KillFailsCallsUnderWayAlone(t *testing.T) {
+	c := newCluster(t)
+	victim := c.start("a")
+	c.await("a")
+	for _, name := range []string{"b", "c"} {
+		c.start(name)
+		c.await(name)
+	}
+	l := c.load()
+	l.more()
+	c.srv.Refuse(zktest.Label("a"))
+	c.srv.Cut(zktest.Label("a"))
+	victim.Stop()
+	l.more()
+	calls, failures := l.end()
+	require.LessOrEqual(t, len(failures), callers)
+	t.Logf("%d calls by %d callers: %d failed when one of three servers was killed", calls, callers, len(failures))
+}
+
+// measured returns how a test connects that may measure real servers.
+func measured(t *testing.T) (connect func(t *testing.T, name string) *conn.Client) {
+	t.Helper()
+	if *servers == "" {
+		srv := zktest.Run(t)
+		return func(t *testing.T, name string) *conn.Client { t.Helper(); return bubble.Dial(t, srv, name) }
+	}
+	chroot := fmt.Sprintf("/zkgrpc-%d", time.Now().UnixNano())
+	return func(t *testing.T, name string) *conn.Client {
+		t.Helper()
+		c, err := conn.Dial(t.Context(), *servers+chroot, conn.WithIdentity(name), bubble.Silent)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() }) // never fails
+		return c
+	}
+}
+
+// How long it takes from the call of Register until the channel has the address. The figure is logged, and has no limit here.
+func TestLoad_AddressesFollowARegistration(t *testing.T) {
+	connect := measured(t)
+	b, err := zkgrpc.NewResolver(open(t, connect(t, "caller")))
+	require.NoError(t, err)
+	told := make(addresses, 1000) // the end of the test changes the service, too
+	following, err := b.Build(target, told, resolver.BuildOptions{})
+	require.NoError(t, err)
+	t.Cleanup(following.Close)
+	require.Zero(t, <-told)
+	d := open(t, connect(t, "server"))
+	var took []time.Duration
+	for n := range 50 {
+		began := time.Now()
+		_, err := d.Register(t.Context(), orders(fmt.Sprint(n), n+1))
+		require.NoError(t, err)
+		require.Equal(t, n+1, <-told)
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	t.Logf("from Register to the address in the channel: median %v, longest of %d %v", took[len(took)/2], len(took), took[len(took)-1])
+}
+
+// addresses is a channel that tells how many addresses it was given, each time.
+type addresses chan int
+
+func (a addresses) UpdateState(s resolver.State) error { a <- len(s.Endpoints); return nil }
+
+func (a addresses) ReportError(error) { a <- 0 }
+
+func (a addresses) NewAddress([]resolver.Address) {}
+
+func (a addresses) ParseServiceConfig(string) *serviceconfig.ParseResult { return nil }

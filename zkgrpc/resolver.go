@@ -1,0 +1,280 @@
+package zkgrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/zkrecipes/zkrecipes"
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+)
+
+// Scheme begins a target: zk:///orders.
+const Scheme = "zk"
+
+const (
+	// patience is how long a channel waits for its first addresses before its calls are told what is in the way.
+	patience = 5 * time.Second
+	// question is how long it takes to ask what that is.
+	question = time.Second
+	// leastPause and mostPause are how long a resolver rests after an error that ended its watch. Between them, ResolveNow ends the rest.
+	leastPause = time.Second
+	mostPause  = 30 * time.Second
+)
+
+// Option configures [NewResolver].
+type Option func(*builder) error
+
+// WithLogger sets where resolvers log; default [slog.Default].
+func WithLogger(log *slog.Logger) Option {
+	return func(b *builder) error {
+		if log == nil {
+			return errors.New("WithLogger: the logger is nil")
+		}
+		b.log = log
+		return nil
+	}
+}
+
+// WithTLSPort makes channels use the port with TLS of each instance, and no instance without one. By default they use the other port,
+// and that with TLS only if it is the only one.
+func WithTLSPort() Option {
+	return func(b *builder) error {
+		b.tls = true
+		return nil
+	}
+}
+
+// NewResolver returns a builder for grpc.WithResolvers. It resolves targets such as zk:///orders to the instances of the service orders.
+// The servers and the path are those of d, so that the target has no host. A builder serves any number of channels.
+//
+// While the client of d is disconnected, channels keep the addresses that they have, and the log says so. Without any view for 5 s,
+// calls that do not wait for ready fail with what is in the way. When the client is closed, the channels keep their addresses for good.
+//
+// Errors: a nil discovery; a bad option. A bad target is an error of grpc.NewClient, or of its first call.
+func NewResolver(d *discovery.Discovery, opts ...Option) (resolver.Builder, error) {
+	b := &builder{discovery: d, log: slog.Default()}
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(b))
+	}
+	if d == nil {
+		errs = append(errs, errors.New("discovery is nil: want one made by discovery.New"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("zkgrpc: %w", err)
+	}
+	return b, nil
+}
+
+type builder struct {
+	discovery *discovery.Discovery
+	log       *slog.Logger
+	tls       bool
+}
+
+// Scheme is asked by gRPC.
+func (b *builder) Scheme() string { return Scheme }
+
+// Build is called by gRPC when a channel is used for the first time, and again after it was idle.
+func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	service := target.Endpoint()
+	if target.URL.Host != "" || service == "" {
+		return nil, fmt.Errorf("zkgrpc: target %q: want %s:///service, since the servers are those of the client", target.URL.String(), Scheme)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // gRPC has none; Close ends this one
+	f := &follower{
+		builder: b, service: service, cc: cc, cancel: cancel,
+		log:   b.log.With("service", service, "base", b.discovery.Base()),
+		again: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	go f.run(ctx)
+	return f, nil
+}
+
+// follower is the resolver of one channel. It has a goroutine, to which the fields at the end belong.
+type follower struct {
+	*builder
+	service string
+	cc      resolver.ClientConn
+	log     *slog.Logger
+	again   chan struct{} // holds one if gRPC has asked to resolve again
+	cancel  context.CancelFunc
+	done    chan struct{}
+
+	told     []endpoint        // what the channel has; nil if it was told of no view since an error
+	outdated time.Time         // since when the view is not current; zero if it is
+	skipped  map[string]string // why a node of the last view is not used, by path
+}
+
+// endpoint is an instance that the channel may call.
+type endpoint struct {
+	address  string
+	instance discovery.Instance
+}
+
+// ResolveNow is called by gRPC when a connection has failed. There is nothing to ask: a watch tells of every change. If a watch has
+// ended with an error, the next one begins.
+func (f *follower) ResolveNow(resolver.ResolveNowOptions) {
+	select {
+	case f.again <- struct{}{}:
+	default:
+	}
+}
+
+// Close returns when the goroutine has ended: nothing is told to the channel after it.
+func (f *follower) Close() {
+	f.cancel()
+	<-f.done
+}
+
+// run follows the service until Close, or until the client is closed.
+func (f *follower) run(ctx context.Context) {
+	defer close(f.done)
+	for ctx.Err() == nil {
+		err := f.follow(ctx)
+		if err == nil { // no view has come in time
+			if err = f.ask(ctx); err != nil && ctx.Err() == nil {
+				f.report(err)
+			}
+			continue
+		}
+		f.report(err)
+		if errors.Is(err, zkrecipes.ErrClosed) {
+			return
+		}
+		f.rest(ctx)
+	}
+}
+
+// follow tells the channel one view after the other. It returns nil if none came in time, or if ctx has ended.
+func (f *follower) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	impatient := time.AfterFunc(patience, cancel)
+	defer impatient.Stop()
+	for view, err := range f.discovery.Watch(ctx, f.service) {
+		impatient.Stop()
+		if err != nil {
+			return err
+		}
+		f.tell(view)
+	}
+	return nil
+}
+
+// ask returns what keeps the views away.
+func (f *follower) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, question)
+	defer cancel()
+	_, err := f.discovery.Instances(ctx, f.service)
+	return err
+}
+
+// report tells the channel that there are no views. gRPC keeps the addresses that it has.
+func (f *follower) report(err error) {
+	f.log.Warn("zkgrpc: service cannot be followed, the channel keeps its addresses", "error", err, "addresses", len(f.told))
+	if len(f.told) == 0 {
+		f.told = nil // the next view must be told, since calls fail with this error until then
+	}
+	f.cc.ReportError(fmt.Errorf("zkgrpc: follow service %s below %s: %w", f.service, f.discovery.Base(), err))
+}
+
+// rest waits for a while.
+func (f *follower) rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(leastPause):
+	}
+	select {
+	case <-ctx.Done():
+	case <-f.again:
+	case <-time.After(mostPause - leastPause):
+	}
+}
+
+// tell gives the channel the addresses of a view, if they are others.
+func (f *follower) tell(view discovery.View) {
+	endpoints := f.endpoints(view)
+	switch {
+	case !view.Current && f.outdated.IsZero():
+		f.outdated = time.Now()
+		f.log.Warn("zkgrpc: no answer of zookeeper, the channel keeps its addresses", "addresses", len(endpoints), "asOf", view.AsOf)
+	case view.Current && !f.outdated.IsZero():
+		f.log.Info("zkgrpc: zookeeper answers again", "addresses", len(endpoints), "lasted", time.Since(f.outdated).Round(time.Millisecond))
+		f.outdated = time.Time{}
+	}
+	if f.told != nil && slices.EqualFunc(f.told, endpoints, endpoint.equal) {
+		return
+	}
+	hadNone := len(f.told) == 0
+	f.told = endpoints
+	if len(endpoints) == 0 {
+		f.log.Warn("zkgrpc: service has no instance that can be called", "nodes", len(view.Entries))
+		if hadNone { // an error tells callers more than an empty list
+			f.cc.ReportError(fmt.Errorf("zkgrpc: service %s below %s has no instance that can be called", f.service, f.discovery.Base()))
+			return
+		}
+	}
+	_ = f.cc.UpdateState(stateOf(endpoints)) // it asks for another state, which the watch will bring
+}
+
+// endpoints returns what may be called, the oldest first. Of two instances with one address it is the newer: the other has most
+// likely crashed, and its session has not expired yet.
+func (f *follower) endpoints(view discovery.View) []endpoint {
+	endpoints := make([]endpoint, 0, len(view.Entries))
+	taken, skipped := map[string]bool{}, map[string]string{}
+	for _, e := range slices.Backward(view.Entries) {
+		address, err := f.address(e)
+		switch {
+		case err != nil:
+			skipped[e.Path] = err.Error()
+			if f.skipped[e.Path] != err.Error() {
+				f.log.Warn("zkgrpc: instance is left out", "path", e.Path, "error", err)
+			}
+		case !e.Disabled && !taken[address]:
+			taken[address] = true
+			endpoints = append(endpoints, endpoint{address, e.Instance})
+		}
+	}
+	f.skipped = skipped
+	slices.Reverse(endpoints)
+	return endpoints
+}
+
+func (f *follower) address(e discovery.Entry) (string, error) {
+	switch {
+	case e.Err != nil:
+		return "", e.Err
+	case f.tls && e.TLSPort == 0:
+		return "", errors.New("it has no port with TLS")
+	case f.tls:
+		return net.JoinHostPort(e.Address, strconv.Itoa(e.TLSPort)), nil
+	case e.Port == 0 && e.TLSPort == 0:
+		return "", errors.New("it has no port")
+	}
+	return e.HostPort(), nil
+}
+
+func (e endpoint) equal(other endpoint) bool { return reflect.DeepEqual(e, other) }
+
+// stateOf returns the addresses in both forms that balancers read.
+func stateOf(endpoints []endpoint) resolver.State {
+	s := resolver.State{Endpoints: make([]resolver.Endpoint, len(endpoints)), Addresses: make([]resolver.Address, len(endpoints))}
+	for n, e := range endpoints {
+		about := attributes.New(instanceKey{}, instance{e.instance})
+		s.Endpoints[n] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: e.address}}, Attributes: about}
+		s.Addresses[n] = resolver.Address{Addr: e.address, BalancerAttributes: about} //nolint:staticcheck // package base reads them there
+	}
+	return s
+}

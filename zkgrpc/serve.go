@@ -1,0 +1,180 @@
+package zkgrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/recipes/discovery"
+)
+
+// ServeOption configures [Serve].
+type ServeOption func(*serving) error
+
+// WithRegister adds options of the registration, such as discovery.WithWait.
+func WithRegister(opts ...discovery.RegisterOption) ServeOption {
+	return func(s *serving) error {
+		s.register = append(s.register, opts...)
+		return nil
+	}
+}
+
+// WithRegistered makes Serve call f once the server is registered. f may keep the registration, to change the weight or to take the
+// server out for a while. It must not wait.
+func WithRegistered(f func(*discovery.Registration)) ServeOption {
+	return func(s *serving) error {
+		if f == nil {
+			return errors.New("WithRegistered: the function is nil")
+		}
+		s.registered = f
+		return nil
+	}
+}
+
+// WithRemoval sets how long the removal of the registration may take before the server stops all the same; default 5 s.
+func WithRemoval(most time.Duration) ServeOption {
+	return func(s *serving) error {
+		if most <= 0 {
+			return fmt.Errorf("removal %v: want more than 0", most)
+		}
+		s.removal = most
+		return nil
+	}
+}
+
+// WithSettle sets how long the server goes on as before when it is out of ZooKeeper, so that clients hear of it; 0 or more,
+// default 1 s.
+func WithSettle(d time.Duration) ServeOption {
+	return func(s *serving) error {
+		if d < 0 {
+			return fmt.Errorf("settle %v: want 0 or more", d)
+		}
+		s.settle = d
+		return nil
+	}
+}
+
+// WithGrace sets how long the calls under way may take after that; default 20 s. Those that are not done are cut off.
+func WithGrace(d time.Duration) ServeOption {
+	return func(s *serving) error {
+		if d <= 0 {
+			return fmt.Errorf("grace %v: want more than 0", d)
+		}
+		s.grace = d
+		return nil
+	}
+}
+
+type serving struct {
+	server                 *grpc.Server
+	register               []discovery.RegisterOption
+	registered             func(*discovery.Registration)
+	removal, settle, grace time.Duration
+}
+
+// Serve serves calls from the listener, and registers the server as an instance meanwhile. If the instance has no port, it gets that
+// of the listener. While ZooKeeper is away, the server serves and Serve waits.
+//
+// When ctx ends, Serve drains the server in this order: out of ZooKeeper, then the settle time, then GracefulStop. By default that takes
+// 26 s at most: 5 s, 1 s and 20 s. Give the process that much time to stop, and close its client after Serve.
+//
+// When Serve returns, the server is stopped and its listener closed, also on error. If the server fails or is stopped by another caller, Serve takes
+// it out of ZooKeeper.
+//
+// It returns nil if ctx has ended, the server is out of ZooKeeper, and all calls had their time. Errors: a bad option; those of
+// discovery.Register, such as a *zkrecipes.TakenError; the server's own; a removal that took too long, which goes on as long as the
+// client lives; calls that were cut off.
+func Serve(
+	ctx context.Context, server *grpc.Server, listener net.Listener, d *discovery.Discovery, i discovery.Instance, opts ...ServeOption,
+) error {
+	s := &serving{
+		server: server, registered: func(*discovery.Registration) {},
+		removal: 5 * time.Second, settle: time.Second, grace: 20 * time.Second,
+	}
+	if err := s.check(listener, d, &i, opts); err != nil {
+		return fmt.Errorf("zkgrpc: %w", err)
+	}
+	// The listener takes connections already, so no client can come too early.
+	running, stopped := context.WithCancel(ctx)
+	defer stopped()
+	served := make(chan error, 1)
+	go func() {
+		defer stopped()
+		served <- server.Serve(listener)
+	}()
+	r, err := d.Register(running, i, s.register...)
+	if err == nil {
+		s.registered(r)
+		<-running.Done()
+		err = s.unregister(ctx, r, served)
+	} else if running.Err() != nil {
+		err = nil // it was not registered when it was to stop
+	}
+	cutOff := s.stop()
+	ended := <-served
+	if ended == nil || errors.Is(ended, grpc.ErrServerStopped) {
+		ended = nil
+		if err == nil && ctx.Err() == nil { // it was not this function that stopped it
+			ended = fmt.Errorf("zkgrpc: serve: %w", grpc.ErrServerStopped)
+		}
+	}
+	return errors.Join(err, cutOff, ended)
+}
+
+func (s *serving) check(listener net.Listener, d *discovery.Discovery, i *discovery.Instance, opts []ServeOption) error {
+	var errs []error
+	for _, opt := range opts {
+		errs = append(errs, opt(s))
+	}
+	if s.server == nil {
+		errs = append(errs, errors.New("server is nil: want one made by grpc.NewServer"))
+	}
+	if d == nil {
+		errs = append(errs, errors.New("discovery is nil: want one made by discovery.New"))
+	}
+	if listener == nil {
+		return errors.Join(append(errs, errors.New("listener is nil: want one made by net.Listen"))...)
+	}
+	if i.Port == 0 && i.TLSPort == 0 {
+		at, ok := listener.Addr().(*net.TCPAddr)
+		if !ok {
+			return errors.Join(append(errs, fmt.Errorf("instance has no port, and listener %v has none: set Port", listener.Addr()))...)
+		}
+		i.Port = at.Port
+	}
+	return errors.Join(errs...)
+}
+
+// unregister takes the server out of ZooKeeper, and waits until clients have heard of it.
+func (s *serving) unregister(ctx context.Context, r *discovery.Registration, served chan error) error {
+	removal, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.removal,
+		fmt.Errorf("zkgrpc: %s may be listed until the session ends: its removal took longer than %v", r.Path(), s.removal))
+	defer cancel()
+	err := r.Close(removal)
+	select {
+	case <-time.After(s.settle):
+	case failed := <-served: // nothing is served any more
+		served <- failed
+	}
+	return err
+}
+
+// stop ends the calls. A handler that goes on after its call was cut off is not waited for.
+func (s *serving) stop() error {
+	graceful := make(chan struct{})
+	go func() {
+		defer close(graceful)
+		s.server.GracefulStop()
+	}()
+	select {
+	case <-graceful:
+		return nil
+	case <-time.After(s.grace):
+	}
+	s.server.Stop()
+	return fmt.Errorf("zkgrpc: calls were cut off: they had not ended after %v", s.grace)
+}
