@@ -42,7 +42,8 @@ import (
 //   - If a connection ends without an answer, however it ends, that proves nothing. A follower asks the leader before it
 //     answers (Learner.validateSession of ZooKeeper), and the leader counts from then on (Leader.revalidateSession). If the
 //     follower loses its leader before it hears from it, it ends the connection in order.
-//   - Only an answer replaces what is not known. docs/design.md says what remains.
+//   - Only the answer to a resumption says what that one did. Those before it stay in doubt until the later one is proven: the leader that
+//     answered may have been replaced, and its successor may have served them. docs/design.md says what remains.
 type Proof struct {
 	terms Terms
 
@@ -57,7 +58,9 @@ type Proof struct {
 	heard    time.Time // when the newest request of any kind was sent that has been answered
 	contacts []contact // answered requests that nothing served confirms yet, by time of answer
 
-	doubt time.Time // up to when the resumptions without an answer leave the session alive; zero if there is none
+	resuming time.Time // when the newest connect request was sent that was to resume the session
+	pending  time.Time // up to when that one leaves the session alive; zero if it has been answered
+	doubt    time.Time // up to when those before it do; zero if there is none
 }
 
 type contact struct{ sent, answered time.Time }
@@ -76,7 +79,7 @@ func (p *Proof) connected(sent, at time.Time, timeout, lag, margin time.Duration
 	} else {
 		p.resumed = sent
 	}
-	p.doubt = time.Time{}
+	p.pending = time.Time{}
 	p.Answered(sent, at, AnyServer)
 }
 
@@ -92,7 +95,8 @@ func beat(least, lag time.Duration) time.Duration {
 // may grant, counted from then.
 func (p *Proof) Resuming(sent time.Time) {
 	grant := p.terms.leastGrant(p.least)
-	p.doubt = soonest(p.doubt, sent.Add(grant-p.terms.margin(grant)))
+	p.doubt = soonest(p.doubt, p.pending)
+	p.resuming, p.pending = sent, sent.Add(grant-p.terms.margin(grant))
 }
 
 // Hopeless reports whether a longer timeout than before keeps the session from being proven in good time: contacts count
@@ -119,6 +123,9 @@ func (p *Proof) Answered(sent, at time.Time, by Witness) {
 	}
 	if by == Quorum && !sent.Before(p.resumed) {
 		p.contact = latest(p.contact, p.resumed)
+	}
+	if !p.contact.Before(p.resuming) {
+		p.doubt = time.Time{}
 	}
 	// Contacts close together add nothing but memory; leaving one out makes the proven one at most a 64th of the timeout older. What
 	// was sent a whole timeout ago proves nothing of now, and an idle session must not collect it for ever.
@@ -153,7 +160,7 @@ func (p *Proof) Doubtful() bool { return p.resumed.After(p.contact) }
 
 // ValidUntil is the time up to which the session is proven; zero before the first connect answer.
 func (p *Proof) ValidUntil() time.Time {
-	return soonest(p.contact.Add(p.least-p.margin), p.doubt)
+	return soonest(p.contact.Add(p.least-p.margin), soonest(p.doubt, p.pending))
 }
 
 // SilentUntil is when nothing will have been answered for a whole timeout.
